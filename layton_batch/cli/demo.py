@@ -1,0 +1,43 @@
+"""The demonstration: a real run over real HTTP, against a sandbox in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from layton_batch.cli.loop import drive
+from layton_batch.cli.status_report import exit_code, print_outcome
+from layton_batch.cli.terminal import say
+from layton_batch.manifest import Manifest, load_manifest
+from layton_batch.runs import open_run
+from layton_batch.sandbox import Sandbox, SandboxConfig
+from layton_batch.sandbox.answerers import answerer_from_files
+from layton_batch.settings import Settings
+
+HERE = Path(__file__).resolve().parent.parent
+BUNDLED = HERE / "tasks" / "data" / "layton"
+
+
+def bundled_items() -> list[Path]:
+    """The riddles shipped with the package."""
+    return sorted(BUNDLED.glob("riddles_*.jsonl"))
+
+
+def demo_manifest() -> Manifest:
+    """The manifest shipped with the package."""
+    places = (HERE / "manifests", HERE.parent / "manifests")  # in a wheel, in a checkout
+    return load_manifest(next(place for place in places if place.is_dir()) / "demo.toml")
+
+
+def run_demo(out: Path, batch_seconds: float) -> int:
+    """Run it to the end, print what came out, and return the exit code."""
+    say("demo: made-up models, simulated answers, simulated human labels; every call goes to 127.0.0.1")
+    config = SandboxConfig(batch_seconds=batch_seconds, answerer=answerer_from_files((), bundled_items(), 0))
+    with Sandbox(config) as server:
+        # only the sandbox's variables: whatever keys this machine has are not used
+        settings = Settings.from_environment(server.environment(), out)
+        with open_run(demo_manifest(), out, settings, poll_seconds=max(batch_seconds / 4, 0.1)) as run:
+            status = drive(run, once=False, stop_at=None, quiet=False)
+            print_outcome(run, status)
+            billed = server.ledger().total_usd
+    say(f"the sandbox billed ${billed:.6f}; the run accounts for ${status.spent_usd:.6f}")
+    return exit_code(status)

@@ -1,0 +1,128 @@
+"""status, events, leaderboard, site, doctor: the commands that look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from layton_batch.cli.run_commands import RUNS, Json, RunName, Runs
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    app.command("status")(status)
+    app.command("events")(events)
+    app.command("leaderboard")(leaderboard)
+    app.command("site")(site)
+    app.command("doctor")(doctor)
+
+
+def status(
+    run_name: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run; without it, all of them.")] = None,
+    runs: Runs = RUNS,
+    as_json: Json = False,
+) -> None:
+    """What is where: jobs, batches, outcomes, money."""
+    from layton_batch.cli.status_report import print_status, status_json
+    from layton_batch.cli.terminal import print_json, say
+    from layton_batch.runs import find_run, find_runs, open_store
+    from layton_batch.settings import Settings
+    from layton_batch.status import read_status
+
+    settings = Settings.from_process()
+    folders = [find_run(run_name, runs)] if run_name else find_runs(runs)
+    found = []
+    for folder in folders:
+        with open_store(folder, settings) as store:
+            found.append(read_status(store))
+    if as_json:
+        documents = [status_json(one) for one in found]
+        print_json(documents[0] if run_name else documents)
+        return
+    for one in found:
+        print_status(one)
+    if not found:
+        say(f"no runs under {runs}")
+
+
+def events(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
+    """What happened to a run, in order."""
+    from layton_batch.cli.progress import event_line
+    from layton_batch.cli.terminal import print_json
+    from layton_batch.clock import iso
+    from layton_batch.runs import find_run, open_store
+    from layton_batch.settings import Settings
+
+    with open_store(find_run(run_name, runs), Settings.from_process()) as store:
+        happened = store.events()
+    if as_json:
+        names = ("seq", "batch_id", "kind", "detail")
+        print_json([{**{name: getattr(one, name) for name in names}, "at": iso(one.at)} for one in happened])
+        return
+    for one in happened:
+        typer.echo(event_line(one))
+
+
+def leaderboard(
+    sources: Annotated[
+        list[str], typer.Argument(metavar="SOURCE...", help="Runs, or files in layton-eval-ppi's form.")
+    ],
+    method: Annotated[str | None, typer.Option("--method", help="calibrated | paper")] = None,
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="both_correct | answer_correct | justification_correct")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="For what has to be drawn.")] = None,
+    form: Annotated[str, typer.Option("--format", help="table | json | csv | md")] = "table",
+    runs: Runs = RUNS,
+) -> None:
+    """Rank models from stored answers or published predictions. No network."""
+    from layton_batch.cli.board_report import FORMATS, write_board
+    from layton_batch.cli.board_sources import board_of
+    from layton_batch.errors import ManifestError
+    from layton_batch.settings import Settings
+
+    if form not in FORMATS:
+        raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
+    write_board(board_of(sources, runs, Settings.from_process(), method, metric, seed), form)
+
+
+def site(
+    run_names: Annotated[list[str], typer.Argument(metavar="RUN...")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to write pages into.")],
+    runs: Runs = RUNS,
+) -> None:
+    """Write static pages: the leaderboard, the bill, and every answer with its verdicts."""
+    from layton_batch.cli.terminal import say
+    from layton_batch.runs import find_run, open_store
+    from layton_batch.settings import Settings
+    from layton_batch.site.build import build_site
+    from layton_batch.status import read_status
+
+    settings = Settings.from_process()
+    for name in run_names:
+        folder = find_run(name, runs)
+        target = out if len(run_names) == 1 else out / folder.root.name
+        with open_store(folder, settings) as store:
+            build_site(folder, read_status(store), target)
+        say(f"{target / 'index.html'}")
+
+
+def doctor(
+    manifest: Annotated[Path | None, typer.Argument(help="Check what this manifest needs.")] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not ask the providers.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Keys present, endpoints reachable, models priced, disk, clock. Never prints a key."""
+    from layton_batch.cli.doctor_report import print_findings
+    from layton_batch.cli.terminal import print_json
+    from layton_batch.doctor import examine
+    from layton_batch.settings import Settings
+
+    findings = examine(manifest, Settings.from_process(), offline=offline)
+    if as_json:
+        print_json([{"check": one.check, "state": str(one.state), "detail": one.detail} for one in findings])
+    else:
+        print_findings(findings)
+    raise typer.Exit(2 if any(one.is_bad for one in findings) else 0)

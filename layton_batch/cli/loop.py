@@ -1,0 +1,75 @@
+"""The only loop: tick, report, wait until something is due."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from layton_batch.cli.progress import reporter
+from layton_batch.clock import Clock
+from layton_batch.errors import ManifestError
+from layton_batch.pipeline import advance, is_finished, next_due
+from layton_batch.run import Run
+from layton_batch.status import RunState, Status, read_status
+
+SHORTEST, LONGEST = 0.02, 30.0
+"""Seconds between two ticks that moved nothing."""
+
+
+def drive(run: Run, *, once: bool, stop_at: float | None, quiet: bool) -> Status:
+    """Tick until the run is over, cannot go on, or time is up. Ctrl-C and SIGTERM leave batches running."""
+    with reporter(run, quiet=quiet) as report, _terminating():
+        while True:
+            moved = advance(run)
+            status = read_status(run.store)
+            report.update(status)
+            if once or is_finished(run) or status.state in _HALTED or _late(run.clock, stop_at):
+                return status
+            if not moved:
+                _wait(run, stop_at)
+
+
+_HALTED = frozenset({RunState.NEEDS_PERSON, RunState.OVER_BUDGET})
+
+
+def _late(clock: Clock, stop_at: float | None) -> bool:
+    return stop_at is not None and clock.now() >= stop_at
+
+
+def _wait(run: Run, stop_at: float | None) -> None:
+    now = run.clock.now()
+    moments = [moment for moment in (next_due(run), stop_at) if moment is not None]
+    run.clock.sleep(min(max(min(moments, default=now) - now, SHORTEST), LONGEST))
+
+
+def deadline(until: str | None, clock: Clock) -> float | None:
+    """The next moment it is ``HH:MM`` here, as epoch seconds. Raises ManifestError for anything else."""
+    if until is None:
+        return None
+    try:
+        wanted = datetime.strptime(until, "%H:%M").time()  # noqa: DTZ007  a wall-clock time of this place is meant
+    except ValueError as error:
+        raise ManifestError(f"--until {until!r}: give a local time as HH:MM") from error
+    here = datetime.fromtimestamp(clock.now()).astimezone()
+    moment = here.replace(hour=wanted.hour, minute=wanted.minute, second=0, microsecond=0)
+    return (moment if moment > here else moment + timedelta(days=1)).timestamp()
+
+
+@contextmanager
+def _terminating() -> Iterator[None]:
+    """While the block runs, SIGTERM ends it the way Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,143 @@
+"""plan, run, score, cancel, resolve: the commands that move a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from layton_batch.run import Run
+    from layton_batch.status import Status
+
+ManifestPath = Annotated[Path, typer.Argument(help="The manifest, a TOML file.")]
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its name, or its folder.")]
+Runs = Annotated[Path, typer.Option("--runs", help="Where run folders are.", envvar="LAYTON_BATCH_RUNS")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+RUNS = Path("runs")
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    app.command("plan")(plan)
+    app.command("run")(run)
+    app.command("score")(score)
+    app.command("cancel")(cancel)
+    app.command("resolve")(resolve)
+
+
+def plan(
+    manifest: ManifestPath,
+    as_json: Json = False,
+    write: Annotated[Path | None, typer.Option("--write", help="Write the batch files into this folder.")] = None,
+) -> None:
+    """Validate, expand and shard a manifest and bound what it can cost. Sends nothing."""
+    from layton_batch.cli.plan_report import plan_json, print_plan
+    from layton_batch.cli.terminal import print_json
+    from layton_batch.clock import SystemClock
+    from layton_batch.manifest import load_manifest
+    from layton_batch.preview import preview
+    from layton_batch.settings import Settings
+
+    result = preview(load_manifest(manifest), Settings.from_process(), SystemClock(), write)
+    if as_json:
+        print_json(plan_json(result))
+    else:
+        print_plan(result)
+
+
+def run(
+    manifest: ManifestPath,
+    runs: Runs = RUNS,
+    once: Annotated[bool, typer.Option("--once", help="One tick, then return.")] = False,
+    until: Annotated[str | None, typer.Option("--until", help="Return at this local time, HH:MM.")] = None,
+    max_usd: Annotated[str | None, typer.Option("--max-usd", help="Budget in USD, instead of the manifest's.")] = None,
+    poll_seconds: Annotated[
+        float | None, typer.Option("--poll-seconds", min=0.05, help="Ask a provider every so many seconds.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Start a manifest's run, or go on with it: submit, poll, collect, judge, score, publish."""
+    from layton_batch.cli.loop import deadline, drive
+    from layton_batch.clock import SystemClock
+    from layton_batch.manifest import load_manifest
+    from layton_batch.runs import open_run, with_budget
+    from layton_batch.settings import Settings
+
+    clock = SystemClock()
+    asked = with_budget(load_manifest(manifest), max_usd)
+    stop_at = deadline(until, clock)
+    with open_run(asked, runs, Settings.from_process(), clock=clock, poll_seconds=poll_seconds) as opened:
+        status = drive(opened, once=once, stop_at=stop_at, quiet=as_json)
+        _finish(opened, status, as_json=as_json)
+
+
+def _finish(opened: Run, status: Status, *, as_json: bool) -> None:
+    from layton_batch.cli.status_report import exit_code, print_outcome, status_json
+    from layton_batch.cli.terminal import print_json
+
+    if as_json:
+        print_json(status_json(status))
+    else:
+        print_outcome(opened, status)
+    raise typer.Exit(exit_code(status))
+
+
+def score(run_name: RunName, runs: Runs = RUNS) -> None:
+    """Compute a run's votes, leaderboard, cost table and site again from its stored answers. No network."""
+    from layton_batch.cli.board_report import print_board
+    from layton_batch.runs import find_run, open_folder
+    from layton_batch.settings import Settings
+    from layton_batch.stages.publish import republish
+    from layton_batch.stages.rank import board, write_board
+    from layton_batch.stages.score import score_again
+
+    with open_folder(find_run(run_name, runs), Settings.from_process()) as opened:
+        score_again(opened)
+        rows = board(opened, opened.rules)
+        write_board(opened, rows)
+        republish(opened)
+        print_board(rows)
+
+
+def cancel(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
+    """Stop paying: cancel every batch at its provider. What was answered before is still collected by `run`."""
+    from layton_batch.cli.status_report import print_status, status_json
+    from layton_batch.cli.terminal import print_json
+    from layton_batch.runs import find_run, open_folder
+    from layton_batch.settings import Settings
+    from layton_batch.stages.cancel import cancel_run
+    from layton_batch.status import read_status
+
+    with open_folder(find_run(run_name, runs), Settings.from_process()) as opened:
+        cancel_run(opened)
+        status = read_status(opened.store)
+    if as_json:
+        print_json(status_json(status))
+    else:
+        print_status(status)
+
+
+def resolve(
+    run_name: RunName,
+    batch: Annotated[str, typer.Argument(help="The lost batch, as `status` names it.")],
+    adopt: Annotated[str | None, typer.Option("--adopt", help="The provider's id of the batch that is ours.")] = None,
+    resubmit: Annotated[bool, typer.Option("--resubmit", help="It was never made: send it again.")] = False,
+    runs: Runs = RUNS,
+) -> None:
+    """A person's word on a `lost` batch: it is this one at the provider, or it was never made."""
+    from layton_batch.cli.terminal import say
+    from layton_batch.errors import ManifestError
+    from layton_batch.runs import find_run, open_folder
+    from layton_batch.settings import Settings
+    from layton_batch.stages.resolve import adopt_batch, send_again
+
+    if (adopt is None) == (not resubmit):
+        raise ManifestError("resolve: say either --adopt ID or --resubmit")
+    with open_folder(find_run(run_name, runs), Settings.from_process()) as opened:
+        if adopt is not None:
+            adopt_batch(opened, batch, adopt)
+        else:
+            send_again(opened, batch)
+    say(f"{batch}: {'adopted as ' + adopt if adopt else 'will be sent again'}; `run` goes on from here")

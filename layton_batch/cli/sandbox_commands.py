@@ -1,0 +1,60 @@
+"""sandbox and demo: the pipeline without keys or network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Files = Annotated[
+    list[Path] | None, typer.Option("--replay", help="Recorded predictions and their riddles, to answer from.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    app.command("sandbox")(sandbox)
+    app.command("demo")(demo)
+
+
+def sandbox(
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one.")] = 8765,
+    replay: Files = None,
+    faults: Annotated[Path | None, typer.Option("--faults", help="What goes wrong, as TOML or JSON.")] = None,
+    state: Annotated[Path | None, typer.Option("--state", help="Keep batches and the bill in this folder.")] = None,
+    items: Annotated[
+        list[Path] | None, typer.Option("--items", help="Riddles the simulated models know; default: bundled ones.")
+    ] = None,
+    batch_seconds: Annotated[float, typer.Option("--batch-seconds", min=0.0, help="From create to end.")] = 1.0,
+    seed: Annotated[int, typer.Option("--seed", help="For everything the sandbox draws.")] = 0,
+    ready_file: Annotated[Path | None, typer.Option("--ready-file", help="Written when it listens.")] = None,
+) -> None:
+    """Play seven providers' batch APIs on 127.0.0.1 until stopped; prints the environment that points there."""
+    from layton_batch.cli.demo import bundled_items
+    from layton_batch.errors import DataError
+    from layton_batch.sandbox import SandboxConfig, load_faults, serve_forever
+    from layton_batch.sandbox.answerers import answerer_from_files
+
+    try:
+        config = SandboxConfig(
+            port=port,
+            state_dir=state,
+            batch_seconds=batch_seconds,
+            faults=load_faults(faults) if faults else (),
+            answerer=answerer_from_files(replay or (), items or bundled_items(), seed),
+            seed=seed,
+        )
+    except (ValueError, OSError) as error:
+        raise DataError(f"sandbox: {error}") from error
+    serve_forever(config, ready_file=ready_file)
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Where the run, its tables and pages go.")] = Path("demo"),
+    batch_seconds: Annotated[float, typer.Option("--batch-seconds", min=0.0, help="How long a batch takes.")] = 1.0,
+) -> None:
+    """The whole pipeline on bundled riddles and made-up models against the sandbox: no key, no network, no cost."""
+    from layton_batch.cli.demo import run_demo
+
+    raise typer.Exit(run_demo(out, batch_seconds))

@@ -1,0 +1,172 @@
+"""genai-prices as a source: its batch variants, guarded against everything it does silently.
+
+It answers with the standard price when no batch variant applies, matches names loosely, and starts its batch variants
+on 2026-10-14. So a match counts only for the model that was asked for, a batch price only where a variant is active on
+the day, and anything else says in ``source`` what was done instead. Imported only when a price is looked up.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, time
+from decimal import Decimal
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from layton_batch.costs.own_table import OwnTable
+from layton_batch.costs.prices import Price, Rates, Step
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelInfo, ModelPrice
+
+BATCH = {"processing": "batch"}
+_DAY = r"(?:0[1-9]|[12]\d|3[01])"
+_MONTH = r"(?:0[1-9]|1[0-2])"
+_SNAPSHOT = re.compile(
+    rf"""(?: [-@]20\d\d-?{_MONTH}-?{_DAY}   # -2025-11-13, -20251101, @20250514
+         | -{_MONTH}-{_DAY} | -{_MONTH}-20\d\d  # -05-20, -11-2025
+         | -\d{{3,4}}                       # -001, -2411
+         | -latest | -preview | -exp
+    )+""",
+    re.VERBOSE,
+)
+_FIELDS = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
+
+
+@cache
+def name() -> str:
+    """The source's name with its version."""
+    return f"genai-prices {version('genai-prices')}"
+
+
+def find(provider: str, model: str, at: datetime, table: OwnTable) -> Price | None:
+    """The price of one model of one provider (its id in the data); None where the data has no such model's text price.
+
+    ``table`` says what the provider's documents promise batches where the data is silent.
+    """
+    info = _model(provider, model, table.alias(provider, model, at.date()))
+    if info is None:
+        return None
+    standard = _ladder(info.get_prices(at))
+    if standard is None:
+        return None
+    batch, source, inferred = _batch(info, provider, at, standard, table)
+    steps = tuple(Step(above, _at(batch, above), _at(standard, above)) for above in _thresholds(batch, standard))
+    return Price(provider, model, batch[0], standard[0], source, at.date(), info.id, steps, inferred)
+
+
+def _model(provider: str, model: str, listed_as: str | None) -> ModelInfo | None:
+    from genai_prices.data_snapshot import get_snapshot
+
+    for asked in (model, listed_as):
+        if asked is None:
+            continue
+        try:
+            found_provider, found = get_snapshot().find_provider_model(asked, None, provider, None)
+        except LookupError:
+            continue
+        # Google falls back on Anthropic's list, whose batch prices the data itself then does not apply.
+        if found_provider.id != provider or not any(found is own for own in found_provider.models):
+            continue
+        if found.id == listed_as if listed_as else is_same_model(asked, found.id):
+            return found
+    return None
+
+
+def is_same_model(asked: str, listed: str) -> bool:
+    """Whether the listed id is the model asked for, or the one of which a dated snapshot was asked for.
+
+    ``gpt-5.1-mini`` is not ``gpt-5.1-codex-mini``, and ``gpt-5.1-2025-11-13`` is ``gpt-5.1``. Listed ids that end
+    in ``-latest`` or ``-0`` (``claude-sonnet-4-0``) stand for their dated releases.
+    """
+    asked, listed = asked.lower(), listed.lower()
+    for stem in {listed, listed.removesuffix("-latest"), listed.removesuffix("-0")}:
+        if asked == listed or (asked.startswith(stem) and _SNAPSHOT.fullmatch(asked[len(stem) :])):
+            return True
+    return False
+
+
+_Ladder = dict[int, Rates]
+"""Rates by the number of input tokens above which they hold; 0 is the base."""
+
+
+def _batch(
+    info: ModelInfo, provider: str, at: datetime, standard: _Ladder, table: OwnTable
+) -> tuple[_Ladder, str, bool]:
+    """(batch rates, source text, whether they are inferred)."""
+    published = _ladder(info.get_prices(at, BATCH)) if _has_batch_price(info, at) else None
+    if published is not None:
+        return published, name(), False
+    later = _later_batch(info, at, standard)
+    if later is not None:
+        return later
+    rule = table.discount(provider, info.id)
+    if rule is None:
+        return standard, f"{name()}, standard price: no batch discount is documented", False
+    reduced = {above: rule.apply(rates) for above, rates in standard.items()}
+    if rule.share == 1:
+        return reduced, f"{name()}, standard price: {rule.source}", False
+    return reduced, f"{name()}, standard price × {rule.share}: {rule.source}", not rule.models
+
+
+def _later_batch(info: ModelInfo, at: datetime, standard: _Ladder) -> tuple[_Ladder, str, bool] | None:
+    """The first batch price published after the day, if the standard price did not change until then."""
+    starts = [start for start in map(_start, _batch_variants(info)) if start is not None and start > at]
+    if not starts:
+        return None
+    start = min(starts)
+    rates = _ladder(info.get_prices(start, BATCH))
+    if rates is None or _ladder(info.get_prices(start)) != standard:
+        return None
+    return rates, f"{name()}, batch price first listed on {start.date()}, standard price unchanged", True
+
+
+def _batch_variants(info: ModelInfo) -> list[object]:
+    return [variant for variant in info.price_variants or () if variant.when == BATCH]
+
+
+def _has_batch_price(info: ModelInfo, at: datetime) -> bool:
+    return any(
+        variant.when == BATCH and (variant.constraint is None or variant.constraint.active(at))
+        for variant in info.price_variants or ()
+    )
+
+
+def _start(variant: object) -> datetime | None:
+    day = getattr(getattr(variant, "constraint", None), "start_date", None)
+    return None if day is None else datetime.combine(day, time(), tzinfo=UTC)
+
+
+def _ladder(price: ModelPrice) -> _Ladder | None:
+    """None without both an input and an output price: embeddings, audio, and models listed without any price."""
+    if price.input_mtok is None or price.output_mtok is None:
+        return None
+    values = [getattr(price, field) for field in _FIELDS]
+    thresholds = {0}.union(*({tier.start for tier in getattr(value, "tiers", ())} for value in values))
+    return {above: _rates(values, above) for above in sorted(thresholds)}
+
+
+def _rates(values: list[object], above: int) -> Rates:
+    amounts = [_amount(value, above) for value in values]
+    fresh, out, cached, written = amounts
+    return Rates(fresh or Decimal(0), out or Decimal(0), cached, written)
+
+
+def _amount(value: object, above: int) -> Decimal | None:
+    """One field's amount for a request that exceeds ``above`` tokens of input by the least."""
+    if value is None or isinstance(value, Decimal):
+        return value
+    amount: Decimal = getattr(value, "base")  # noqa: B009 - TieredPrices, which is not imported at run time
+    for tier in getattr(value, "tiers", ()):
+        if above >= tier.start:
+            amount = tier.price
+    return amount
+
+
+def _thresholds(batch: _Ladder, standard: _Ladder) -> list[int]:
+    return sorted((batch.keys() | standard.keys()) - {0})
+
+
+def _at(ladder: _Ladder, above: int) -> Rates:
+    return ladder[max(start for start in ladder if start <= above)]

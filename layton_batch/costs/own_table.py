@@ -1,0 +1,172 @@
+"""Our own dated prices: ``prices.toml``, read once, with the rules for what a batch discounts."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+from typing import cast
+
+from layton_batch.costs.prices import Price, Rates, Step
+
+_Toml = Mapping[str, object]
+NAME = "layton-batch table"
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """From the first day on, up to but not including the last; None: open."""
+
+    start: date | None
+    end: date | None
+
+    def holds(self, on: date) -> bool:
+        return (self.start is None or on >= self.start) and (self.end is None or on < self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Discount:
+    """What a provider's documents say about batches: ``share`` of the standard input and output rates is paid.
+
+    ``cached_share`` is the same for cached input: 1 where the discount does not stack with caching. A cached token
+    never costs more than a fresh one. No ``models``: every model of the provider.
+    """
+
+    share: Decimal
+    cached_share: Decimal
+    models: frozenset[str]
+    source: str
+
+    def apply(self, standard: Rates) -> Rates:
+        fresh = standard.input * self.share
+        cached, written = standard.cached_input, standard.cache_write
+        return Rates(
+            input=fresh,
+            output=standard.output * self.share,
+            cached_input=None if cached is None else min(cached * self.cached_share, fresh),
+            cache_write=None if written is None else written * self.share,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    price: Price
+    period: Period
+    supersedes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """Something said about one name for a while: an alias' target, or why the name is refused."""
+
+    text: str
+    period: Period
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTable:
+    """Every key is (the price data's provider id, the model id in lower case)."""
+
+    entries: Mapping[tuple[str, str], Sequence[_Entry]]
+    aliases: Mapping[tuple[str, str], Sequence[_Named]]
+    refusals: Mapping[tuple[str, str], Sequence[_Named]]
+    discounts: Mapping[str, Sequence[Discount]]
+
+    def entry(self, provider: str, model: str, on: date) -> Price | None:
+        """Our price on that day, whether or not it supersedes others."""
+        found = (e for e in self.entries.get((provider, model.lower()), ()) if e.period.holds(on))
+        return next((e.price for e in found), None)
+
+    def superseding(self, provider: str, model: str, on: date) -> Price | None:
+        """Our price on that day, where it says that it is better than any other source's."""
+        found = (e for e in self.entries.get((provider, model.lower()), ()) if e.period.holds(on) and e.supersedes)
+        return next((e.price for e in found), None)
+
+    def alias(self, provider: str, model: str, on: date) -> str | None:
+        """The id under which a source lists this model, where it is another one."""
+        return _text(self.aliases.get((provider, model.lower()), ()), on)
+
+    def refusal(self, provider: str, model: str, on: date) -> str | None:
+        """Why this name must not be priced at all, though a source would."""
+        return _text(self.refusals.get((provider, model.lower()), ()), on)
+
+    def discount(self, provider: str, model: str) -> Discount | None:
+        """What the provider's documents promise a batch of this model; None: nothing."""
+        rules = self.discounts.get(provider, ())
+        return next((rule for rule in rules if not rule.models or model.lower() in rule.models), None)
+
+
+def _text(named: Sequence[_Named], on: date) -> str | None:
+    return next((n.text for n in named if n.period.holds(on)), None)
+
+
+@cache
+def load() -> OwnTable:
+    """The bundled table. Numbers are read as ``Decimal`` straight from the text."""
+    text = (files("layton_batch.costs") / "prices.toml").read_text(encoding="utf-8")
+    return parse(text)
+
+
+def parse(text: str) -> OwnTable:
+    """A table from TOML text of ``prices.toml``'s form."""
+    data = tomllib.loads(text, parse_float=Decimal)
+    entries: dict[tuple[str, str], list[_Entry]] = {}
+    named: dict[str, dict[tuple[str, str], list[_Named]]] = {"alias": {}, "refused": {}}
+    discounts: dict[str, list[Discount]] = {}
+    for row in _rows(data, "discount"):
+        discounts.setdefault(str(row["provider"]), []).append(_discount(row))
+    for row in _rows(data, "price"):
+        entries.setdefault(_key(row), []).append(_entry(row))
+    for kind, field in (("alias", "listed_as"), ("refused", "reason")):
+        for row in _rows(data, kind):
+            named[kind].setdefault(_key(row), []).append(_Named(str(row[field]), _period(row)))
+    return OwnTable(entries, named["alias"], named["refused"], discounts)
+
+
+def _rows(data: _Toml, kind: str) -> Sequence[_Toml]:
+    return cast("Sequence[_Toml]", data.get(kind, ()))
+
+
+def _key(row: _Toml) -> tuple[str, str]:
+    return str(row["provider"]), str(row["model"]).lower()
+
+
+def _period(row: _Toml) -> Period:
+    return Period(cast("date | None", row.get("start")), cast("date | None", row.get("end")))
+
+
+def _entry(row: _Toml) -> _Entry:
+    batch, standard = _rates(row["batch"]), _rates(row["standard"])
+    price = Price(
+        provider=str(row["provider"]),
+        model=str(row["model"]),
+        batch=batch,
+        standard=standard,
+        source=f"{NAME}: {row['source']}",
+        as_of=cast("date", row["as_of"]),
+        matched=str(row["model"]),
+        steps=tuple(
+            Step(cast("int", step["above"]), _rates(step["batch"]), _rates(step["standard"]))
+            for step in cast("Sequence[_Toml]", row.get("steps", ()))
+        ),
+    )
+    return _Entry(price, _period(row), bool(row.get("supersedes", False)))
+
+
+def _rates(value: object) -> Rates:
+    """``[input, output]``, ``[…, cached input]``, ``[…, cache write]``."""
+    numbers = [Decimal(str(number)) for number in cast("Sequence[Decimal | int]", value)]
+    return Rates(*numbers)
+
+
+def _discount(row: _Toml) -> Discount:
+    return Discount(
+        share=Decimal(str(row["share"])),
+        cached_share=Decimal(str(row["cached_share"])),
+        models=frozenset(name.lower() for name in cast("Sequence[str]", row.get("models", ()))),
+        source=str(row["source"]),
+    )

@@ -1,0 +1,173 @@
+"""What a model's tokens cost, in a batch and outside one, on a given date, and who says so.
+
+``PriceBook.price`` asks in this order: the manifest's own prices; our dated table (``prices.toml``) where an entry says
+that it supersedes; genai-prices in batch context; the rest of our table. Nothing found is None, *unknown*: never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+from layton_batch.errors import ManifestError
+
+PROVIDER_IDS = {"gemini": "google", "vertex": "google", "xai": "x-ai"}
+"""Our provider names where the price data says otherwise."""
+
+MODEL_PATHS = ("publishers/google/models/", "models/")
+"""What Google's APIs may put before a model's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """USD per million tokens. None: the provider has no such rate of its own, so the tokens cost what input costs.
+
+    ``cache_write`` is Anthropic's five-minute rate; a usage does not say which kind of write it was.
+    Raises ManifestError on what is not a finite ``Decimal`` ≥ 0 (a float is not exact, so it is refused too).
+    """
+
+    input: Decimal
+    output: Decimal
+    cached_input: Decimal | None = None
+    cache_write: Decimal | None = None
+
+    def __post_init__(self) -> None:
+        _check_rate("input", self.input)
+        _check_rate("output", self.output)
+        _check_rate("cached_input", self.cached_input)
+        _check_rate("cache_write", self.cache_write)
+
+    @property
+    def dearest_input(self) -> Decimal:
+        """What an input token costs at most, whether it turns out fresh, cached or written to the cache."""
+        return max(rate for rate in (self.input, self.cached_input, self.cache_write) if rate is not None)
+
+
+def _check_rate(name: str, value: object) -> None:
+    if value is None and name not in {"input", "output"}:
+        return
+    if not isinstance(value, Decimal) or not value.is_finite() or value < 0:
+        raise ManifestError(
+            f"price: {name} is {value!r}; it must be an exact decimal, 0 or more: US dollars per million tokens"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Rates of a request whose *whole* input exceeds ``above`` tokens; all its tokens are then billed at these."""
+
+    above: int
+    batch: Rates
+    standard: Rates
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """A model's dated price. ``steps`` are in ascending order of ``above``.
+
+    ``inferred``: nobody publishes a batch price of this very model for this date; the provider's general statement (or
+    a later published price) was applied, as ``source`` says. An upper bound must then reckon with the standard rates.
+    ``matched`` is the model id under which the source lists it.
+    """
+
+    provider: str
+    model: str
+    batch: Rates
+    standard: Rates
+    source: str
+    as_of: date
+    matched: str
+    steps: tuple[Step, ...] = ()
+    inferred: bool = False
+
+    @property
+    def batch_discount(self) -> bool:
+        """Whether a batch costs less than the same tokens outside one."""
+        return self.batch.input < self.standard.input or self.batch.output < self.standard.output
+
+    def rates(self, input_tokens: int, *, batched: bool) -> Rates:
+        """The rates of a request with that much input, cached tokens included."""
+        chosen: Price | Step = self
+        for step in self.steps:
+            if input_tokens > step.above:
+                chosen = step
+        return chosen.batch if batched else chosen.standard
+
+
+def manifest_price(
+    provider: str, model: str, batch: Rates, as_of: date, standard: Rates | None = None, source: str = "manifest"
+) -> Price:
+    """A price stated in a manifest. Without standard rates the batch rates stand for both: nothing is claimed saved."""
+    return Price(provider, model, batch, standard or batch, source, as_of, model)
+
+
+def bare_model(model: str) -> str:
+    """The model id without the path that Google's APIs allow before it."""
+    for path in MODEL_PATHS:
+        if model.startswith(path):
+            return model[len(path) :]
+    return model
+
+
+class PriceBook:
+    """Prices as of one moment. Look-ups are remembered; a book may be shared between threads.
+
+    ``at`` decides which dated price holds; a naive datetime is taken as UTC. Raises ManifestError when two overrides
+    name the same model.
+    """
+
+    def __init__(self, overrides: Sequence[Price] = (), *, at: datetime) -> None:
+        self.at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+        self._overrides: dict[tuple[str, str], Price] = {}
+        for price in overrides:
+            key = (price.provider, price.model)
+            if key in self._overrides:
+                raise ManifestError(f"price: {price.provider}/{price.model} has two prices in the manifest; keep one")
+            self._overrides[key] = price
+        self._known: dict[tuple[str, str], Price | None] = {}
+
+    def price(self, provider: str, model: str) -> Price | None:
+        """The price of a model as the provider is told it (``ModelSpec.model``); None: unknown."""
+        key = (provider, model)
+        if key not in self._known:
+            self._known[key] = self._overrides.get(key) or self._look_up(provider, model)
+        return self._known[key]
+
+    def why_unknown(self, provider: str, model: str) -> str | None:
+        """For people: why a model has no price and what to do; None where it has one."""
+        if self.price(provider, model) is not None:
+            return None
+        from layton_batch.costs import own_table
+
+        reason = own_table.load().refusal(_data_id(provider), bare_model(model), self.at.date())
+        return reason or (
+            f"no price is known for {provider}/{model} on {self.at.date()}: "
+            "check the model's id, or state its price in the manifest"
+        )
+
+    def _look_up(self, provider: str, model: str) -> Price | None:
+        from layton_batch.costs import own_table
+
+        table = own_table.load()
+        data_id, bare, on = _data_id(provider), bare_model(model), self.at.date()
+        if table.refusal(data_id, bare, on):
+            return None
+        found = table.superseding(data_id, bare, on) or self._from_data(data_id, bare)
+        found = found or table.entry(data_id, bare, on)
+        return None if found is None else replace(found, provider=provider, model=model)
+
+    def _from_data(self, data_id: str, bare: str) -> Price | None:
+        from layton_batch.costs import genai_source, own_table
+
+        table = own_table.load()
+        found = genai_source.find(data_id, bare, self.at, table)
+        # A price of our own beats one that is only inferred from the provider's general statement.
+        if found is not None and found.inferred and table.entry(data_id, bare, self.at.date()):
+            return None
+        return found
+
+
+def _data_id(provider: str) -> str:
+    return PROVIDER_IDS.get(provider, provider)

@@ -1,0 +1,152 @@
+"""The bill: usage rows added up by provider, model and stage, batched against the same tokens unbatched.
+
+What has no known price is ``None`` here and the word *unknown* when printed, never 0; a sum that lacks something says
+*at least*. Sums are exact; only what is printed for people is rounded (``cost_layout``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from layton_batch.costs.charge import charge
+from layton_batch.costs.prices import Price
+from layton_batch.records import Usage
+from layton_batch.states import Role
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """Tokens of one or more requests of one model in one role, and what they cost in USD; None: price unknown.
+
+    A row of several requests must hold the sum of their single costs, since a price may step up with a request's input.
+    """
+
+    provider: str
+    model: str
+    role: Role
+    requests: int
+    usage: Usage
+    cost_batched: Decimal | None
+    cost_unbatched: Decimal | None
+    price_source: str | None = None
+    price_date: str | None = None
+
+
+def priced_row(provider: str, model: str, role: Role, usage: Usage, price: Price | None) -> UsageRow:
+    """The row of one request, charged at a price (None: unknown)."""
+    if price is None:
+        return UsageRow(provider, model, role, 1, usage, None, None)
+    return UsageRow(
+        provider,
+        model,
+        role,
+        1,
+        usage,
+        charge(usage, price, batched=True),
+        charge(usage, price, batched=False),
+        price.source,
+        price.as_of.isoformat(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A sum of dollars over rows. ``usd`` None: none of them is known; not ``complete``: at least one is unknown."""
+
+    usd: Decimal | None
+    complete: bool
+
+
+NOTHING = Amount(Decimal(0), complete=True)
+"""What no request at all costs."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostLine:
+    """The sum over one group of rows; a field that the group does not share is empty. ``saved`` = unbatched − batched,
+    over the rows where both are known."""
+
+    provider: str
+    model: str
+    stage: str
+    requests: int
+    unpriced_requests: int
+    input_tokens: int
+    cached_input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    batched: Amount
+    unbatched: Amount
+    saved: Amount
+    price_source: str
+    price_date: str
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """``lines`` by provider, model and stage; the rest are the same rows added up more coarsely."""
+
+    lines: tuple[CostLine, ...]
+    by_provider: tuple[CostLine, ...]
+    by_stage: tuple[CostLine, ...]
+    total: CostLine
+
+
+def build_report(rows: Iterable[UsageRow]) -> CostReport:
+    """Adds up rows in any order; no rows make an empty report that costs exactly nothing."""
+    kept = list(rows)
+    return CostReport(
+        lines=_grouped(kept, lambda row: (row.provider, row.model, str(row.role))),
+        by_provider=_grouped(kept, lambda row: (row.provider, "", "")),
+        by_stage=_grouped(kept, lambda row: ("", "", str(row.role))),
+        total=_line(("", "", ""), kept),
+    )
+
+
+_Key = tuple[str, str, str]
+
+
+def _grouped(rows: Sequence[UsageRow], key: Callable[[UsageRow], _Key]) -> tuple[CostLine, ...]:
+    groups: dict[_Key, list[UsageRow]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return tuple(_line(group, groups[group]) for group in sorted(groups))
+
+
+def _line(key: _Key, rows: Sequence[UsageRow]) -> CostLine:
+    provider, model, stage = key
+    return CostLine(
+        provider=provider,
+        model=model,
+        stage=stage,
+        requests=sum(row.requests for row in rows),
+        unpriced_requests=sum(row.requests for row in rows if row.cost_batched is None),
+        input_tokens=sum(row.usage.input_tokens for row in rows),
+        cached_input_tokens=sum(row.usage.cached_input_tokens for row in rows),
+        output_tokens=sum(row.usage.output_tokens for row in rows),
+        reasoning_tokens=sum(row.usage.reasoning_tokens for row in rows),
+        batched=_sum([row.cost_batched for row in rows]),
+        unbatched=_sum([row.cost_unbatched for row in rows]),
+        saved=_sum([_saved(row) for row in rows]),
+        price_source=_distinct(row.price_source for row in rows),
+        price_date=_distinct(row.price_date for row in rows),
+    )
+
+
+def _saved(row: UsageRow) -> Decimal | None:
+    if row.cost_batched is None or row.cost_unbatched is None:
+        return None
+    return row.cost_unbatched - row.cost_batched
+
+
+def _sum(costs: Sequence[Decimal | None]) -> Amount:
+    known = [cost for cost in costs if cost is not None]
+    if not costs:
+        return NOTHING
+    return Amount(sum(known, Decimal(0)) if known else None, complete=len(known) == len(costs))
+
+
+def _distinct(values: Iterable[str | None]) -> str:
+    return "; ".join(sorted({value for value in values if value}))

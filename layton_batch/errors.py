@@ -1,0 +1,114 @@
+"""What can go wrong, told to the person who sees it.
+
+One root class. Each leaf is *transient* (trying again later may help: the program does so by itself, within bounds) or
+*terminal* (it will not go away by itself), and carries the exit code of CLI.md that a command ends with when nothing
+caught it.
+"""
+
+from __future__ import annotations
+
+
+class LaytonBatchError(Exception):
+    """Root of every error this package raises on purpose. The message says what happened, to what, and what to do."""
+
+    transient: bool = False
+    exit_code: int = 1
+
+
+class ManifestError(LaytonBatchError):
+    """A manifest, panel file, item file or command argument is wrong; nothing was sent."""
+
+    exit_code = 2
+
+
+class DataError(LaytonBatchError):
+    """A data file (items, gold, predictions) cannot be read or lacks what is needed; nothing was sent."""
+
+    exit_code = 2
+
+
+class MissingKeyError(LaytonBatchError):
+    """A provider's API key is not in the environment."""
+
+    exit_code = 2
+
+
+class BudgetError(LaytonBatchError):
+    """Going on could cost more than the budget allows; nothing was sent."""
+
+    exit_code = 3
+
+
+class NeedsPersonError(LaytonBatchError):
+    """A batch is lost: whether it exists cannot be told for certain, so a person must decide."""
+
+    exit_code = 4
+
+
+class StoreError(LaytonBatchError):
+    """The state store cannot be used: newer schema, unreachable database, unknown run."""
+
+    exit_code = 2
+
+
+class IllegalMoveError(LaytonBatchError):
+    """A state change that the table of moves does not allow; a bug, not the user's doing."""
+
+
+class StaleStateError(LaytonBatchError):
+    """Another process moved the row first; the caller drops its work on it."""
+
+    transient = True
+
+
+class FileError(LaytonBatchError):
+    """A file could not be written or read (disk full, no permission)."""
+
+    exit_code = 2
+
+
+class ProviderError(LaytonBatchError):
+    """A provider's API refused a call. ``status`` is the HTTP status where there was one."""
+
+    def __init__(self, message: str, *, status: int | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+class TransientProviderError(ProviderError):
+    """The call failed but certainly did nothing, and may work later: rate limit, refused connection, 5xx on a read."""
+
+    transient = True
+
+    def __init__(
+        self, message: str, *, status: int | None = None, code: str | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, status=status, code=code)
+        self.retry_after = retry_after
+
+
+class AmbiguousCallError(ProviderError):
+    """The call may or may not have been carried out (timeout, dropped reply, 5xx on a write): look before sending."""
+
+    transient = True
+
+
+class RequestRefusedError(ProviderError):
+    """The provider understood the call and refused it for good (400, 401, 403, 404, 413, 422)."""
+
+
+class NotFoundError(RequestRefusedError):
+    """The provider does not know the object (404). Right after a create this can pass."""
+
+    transient = True
+
+
+class UnknownStatusError(ProviderError):
+    """The provider reports a status that its documents do not name."""
+
+
+class ProviderReplyError(ProviderError):
+    """The provider's reply is not what its documents promise (not JSON, fields missing)."""
+
+    transient = True

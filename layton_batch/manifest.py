@@ -1,0 +1,115 @@
+"""A manifest: what one run asks of whom. Loaded from TOML, checked as a whole before anything is sent.
+
+A loaded manifest carries what it refers to (the panel's judges, the text of its prompt files), so that its identity
+covers them and a run can go on where those files are not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from pydantic import PrivateAttr
+
+from layton_batch import atomic
+from layton_batch.errors import ManifestError
+from layton_batch.manifest_form import DEFAULT_SEATS, Form, JudgeTable
+from layton_batch.records import JsonValue, Judge, ModelSpec
+
+_FROZEN_FORMAT = 1
+_IDENTITY_FIELDS = {"name", "task", "items", "models"}
+"""What determines the requests, beside jury and prompts. Budget, scoring, gold, policy and prices may change."""
+
+
+class Manifest(Form):
+    """A checked manifest. Attributes are the tables of the file; methods give what other modules work with."""
+
+    _folder: Path = PrivateAttr(default_factory=Path)
+    _panel: tuple[JudgeTable, ...] = PrivateAttr(default=())
+    _prompt_texts: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """Where the manifest's relative paths start."""
+        return self._folder
+
+    @property
+    def seats(self) -> int:
+        return self.jury.seats if self.jury else DEFAULT_SEATS
+
+    def model_specs(self) -> tuple[ModelSpec, ...]:
+        """The models to evaluate, in the file's order."""
+        return tuple(model.spec() for model in self.models)
+
+    def panel(self) -> tuple[Judge, ...]:
+        """The judges of the panel in order; empty for a task graded by rule."""
+        return tuple(judge.judge() for judge in self._panel)
+
+    def prompt_paths(self, folder: Path | None = None) -> Mapping[str, Path]:
+        """The prompt files by template name: the ones named, or, with a folder, the carried texts written there."""
+        if folder is None:
+            return {name: self._folder / path for name, path in self.prompts.items()}
+        paths = {name: folder / f"{name}.txt" for name in self.prompts}
+        for name, path in paths.items():
+            atomic.write_text(path, self._prompt_texts[name])
+        return paths
+
+    def identity(self) -> str:
+        """SHA-256, in hex, over what determines the requests."""
+        asked = self.model_dump(mode="json", include=_IDENTITY_FIELDS, exclude_none=True)
+        asked["jury"] = {"seats": self.seats, "panel": _dumped(self._panel)} if self._panel else None
+        asked["prompts"] = self._prompt_texts
+        canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+    def run_id(self) -> str:
+        """``<name>-<first 8 digits of the identity>``."""
+        return f"{self.name}-{self.identity()[:8]}"
+
+    def frozen_json(self) -> str:
+        """Everything needed to go on with the run where the manifest's files are not, as JSON text. Holds no secret."""
+        frozen = {
+            "format": _FROZEN_FORMAT,
+            "identity": self.identity(),
+            "folder": str(self._folder),
+            "manifest": self.model_dump(mode="json", exclude_none=True),
+            "panel": _dumped(self._panel),
+            "prompts": self._prompt_texts,
+        }
+        return json.dumps(frozen, indent=2, ensure_ascii=False)
+
+    @classmethod
+    def from_frozen(cls, text: str | bytes, file: str = "run.json") -> Self:
+        """The manifest again. Raises ManifestError where the text is not what ``frozen_json`` gave."""
+        try:
+            frozen = json.loads(text)
+            if frozen["format"] != _FROZEN_FORMAT:
+                raise ManifestError(f"{file}: written by another version of layton-batch (format {frozen['format']})")
+            manifest = cls.model_validate(frozen["manifest"])
+            panel = tuple(JudgeTable.model_validate(judge) for judge in frozen["panel"])
+            manifest._attach(Path(frozen["folder"]), panel, dict(frozen["prompts"]))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ManifestError(f"{file}: not a frozen manifest ({type(error).__name__}: {error})") from error
+        if manifest.identity() != frozen["identity"]:
+            raise ManifestError(f"{file}: was changed by hand; its identity no longer fits its content")
+        return manifest
+
+    def _attach(self, folder: Path, panel: tuple[JudgeTable, ...], prompt_texts: dict[str, str]) -> None:
+        self._folder, self._panel, self._prompt_texts = folder, panel, prompt_texts
+
+
+def load_manifest(path: Path) -> Manifest:
+    """The manifest in a TOML file. Raises ManifestError with every problem found, one a line: file, key, reason."""
+    from layton_batch.manifest_checks import check
+
+    checked = check(path)
+    manifest = Manifest.model_validate(dict(checked.form))
+    manifest._attach(path.resolve().parent, checked.panel, checked.prompt_texts)
+    return manifest
+
+
+def _dumped(judges: tuple[JudgeTable, ...]) -> list[dict[str, JsonValue]]:
+    return [judge.model_dump(mode="json", exclude_none=True) for judge in judges]

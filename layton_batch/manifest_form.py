@@ -1,0 +1,260 @@
+"""The form of a manifest and of a panel file, table by table, as CLI.md has it. Pure: reads no file and no registry."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Literal, cast
+from urllib.parse import urlsplit
+
+import pydantic
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, model_validator
+from pydantic_core import PydanticCustomError
+
+from layton_batch.records import JsonValue, Judge, ModelSpec, Reasoning
+
+RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+LONGEST_NAME = 200
+MOST_HINTS = 4
+DEFAULT_SEATS = 3
+_SECRET_WORDS = frozenset(
+    {"api_key", "apikey", "api-key", "authorization", "x-api-key", "access_token", "token", "secret"}
+)
+
+
+def is_secret(key: str) -> bool:
+    """Whether a key's name says that its value is one to keep to oneself."""
+    return key.lower() in _SECRET_WORDS
+
+
+def _wrong(reason: str) -> PydanticCustomError:
+    # The reason is a value of the template, so that braces in it are not taken for fields.
+    return PydanticCustomError("manifest", "{reason}", {"reason": reason})
+
+
+def _run_name(value: str) -> str:
+    if not RUN_NAME.match(value):
+        raise _wrong("must be 1 to 64 letters, digits, '.', '_' or '-', and begin with a letter or digit")
+    return value
+
+
+def _printable(value: str) -> str:
+    if not value.strip() or value != value.strip():
+        raise _wrong("must not be empty or have blanks at its ends")
+    if not value.isprintable():
+        raise _wrong("must not contain control or invisible characters")
+    if len(value) > LONGEST_NAME:
+        raise _wrong(f"must be at most {LONGEST_NAME} characters, not {len(value)}")
+    return value
+
+
+def _location(value: str) -> str:
+    if not value.strip() or not value.isprintable():
+        raise _wrong("must be a path, a URL or a hub address")
+    try:
+        has_user = "@" in urlsplit(value).netloc
+    except ValueError:
+        raise _wrong("is not a valid address") from None
+    if has_user:
+        raise _wrong("must not hold a user or password; for the hub set HF_TOKEN in the environment")
+    return value
+
+
+def _decimal(value: object) -> object:
+    """Numbers as they were written: 0.1 in a manifest is a tenth of a dollar, not its binary neighbour."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        try:
+            return Decimal(str(value))
+        except InvalidOperation:
+            raise _wrong("must be a number") from None
+    return value
+
+
+def _finite(value: JsonValue) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _wrong("must not contain NaN or infinity, JSON has no way to say them")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise _wrong("must not contain integers of more than 64 bits")
+    for part in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        _finite(part)
+
+
+def _params(value: dict[str, pydantic.JsonValue]) -> dict[str, pydantic.JsonValue]:
+    if secrets := [key for key in value if is_secret(key)]:
+        raise _wrong(
+            f"must not hold {secrets[0]!r}: it would be written to the batch files; keys go into the environment"
+        )
+    _finite(cast("JsonValue", value))
+    return value
+
+
+def _reasoning(value: object) -> object:
+    return {"effort": value} if isinstance(value, str) else value
+
+
+def _date(value: object) -> object:
+    return value.isoformat() if isinstance(value, date) else value
+
+
+Printable = Annotated[str, AfterValidator(_printable)]
+Location = Annotated[str, AfterValidator(_location)]
+Usd = Annotated[Decimal, BeforeValidator(_decimal), Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=2**31)]
+Times = Annotated[int, Field(ge=0, le=100)]
+
+
+class Table(BaseModel):
+    """A table of the file: no unknown keys, no silent conversions, never changed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
+
+
+class ReasoningTable(Table):
+    """``reasoning = "high"`` or ``reasoning = { budget_tokens = 32000 }``."""
+
+    effort: Literal["none", "minimal", "low", "medium", "high"] | None = None
+    budget_tokens: Count | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> ReasoningTable:
+        if (self.effort is None) == (self.budget_tokens is None):
+            raise _wrong("needs either an effort or budget_tokens, and not both")
+        return self
+
+
+class ModelTable(Table):
+    """``[[models]]``: ``name`` is what we show, ``model`` what the provider is told."""
+
+    name: Printable
+    provider: Printable
+    model: Printable
+    family: Printable | None = None
+    max_output_tokens: Count | None = None
+    reasoning: Annotated[ReasoningTable | None, BeforeValidator(_reasoning)] = None
+    params: Annotated[dict[str, pydantic.JsonValue], AfterValidator(_params)] = {}
+
+    @model_validator(mode="after")
+    def _room_to_answer(self) -> ModelTable:
+        budget = self.reasoning.budget_tokens if self.reasoning else None
+        if budget is not None and self.max_output_tokens is not None and budget >= self.max_output_tokens:
+            raise _wrong(
+                f"max_output_tokens ({self.max_output_tokens}) must leave room beyond budget_tokens ({budget})"
+            )
+        return self
+
+    def spec(self) -> ModelSpec:
+        thinking = self.reasoning or ReasoningTable.model_construct()
+        return ModelSpec(
+            name=self.name,
+            provider=self.provider,
+            model=self.model,
+            family=self.family or self.provider,
+            max_output_tokens=self.max_output_tokens,
+            reasoning=Reasoning(thinking.effort, thinking.budget_tokens),
+            params=cast("Mapping[str, JsonValue]", self.params),
+        )
+
+
+class JudgeTable(ModelTable):
+    """``[[judges]]`` of a panel file, ``[[jury.judges]]`` of a manifest."""
+
+    substitute: bool = False
+
+    def judge(self) -> Judge:
+        return Judge(self.spec(), self.substitute)
+
+
+Judges = Annotated[tuple[JudgeTable, ...], Strict(False), Field(min_length=1)]
+
+
+class PanelFile(Table):
+    """A panel file: the judges in order."""
+
+    judges: Judges
+
+
+class JuryTable(Table):
+    """``[jury]``: how many sit, and the panel they come from, as a file or in place."""
+
+    seats: Count = DEFAULT_SEATS
+    panel: Location | None = None
+    judges: Judges | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> JuryTable:
+        if self.panel is not None and self.judges is not None:
+            raise _wrong("has both a panel file and judges of its own; leave one out")
+        return self
+
+
+class ItemsTable(Table):
+    """``[items]``: what is asked, and with how many hints."""
+
+    source: Location
+    split: Printable = "llm"
+    hints: Annotated[int, Field(ge=0, le=MOST_HINTS)] = 0
+    limit: Count | None = None
+
+
+class GoldTable(Table):
+    """``[gold]``: human-labelled predictions with jury verdicts."""
+
+    source: Location
+
+
+class ScoringTable(Table):
+    """``[scoring]``. An empty ``metric`` stands for the task's first; ``load_manifest`` fills it in."""
+
+    method: Literal["calibrated", "paper"] = "calibrated"
+    metric: str = ""
+    level: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.95
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+
+
+class BudgetTable(Table):
+    """``[budget]``: US dollars over everything the run does; None = no limit of our own."""
+
+    max_usd: Usd | None = None
+
+
+class PolicyTable(Table):
+    """``[policy]``: how often rows without an answer, and answers that cannot be read, are sent again."""
+
+    attempts: Annotated[int, Field(ge=1, le=100)] = 3
+    reask_unparsed: Times = 0
+    reask_truncated: Times = 0
+    deadline_hours: Annotated[float, Field(gt=0, le=10_000, allow_inf_nan=False)] | None = None
+
+
+class PriceTable(Table):
+    """``[[prices]]``: the user's own rates, US dollars per million tokens."""
+
+    provider: Printable
+    model: Printable
+    input: Usd
+    output: Usd
+    cached_input: Usd | None = None
+    batch_input: Usd | None = None
+    batch_output: Usd | None = None
+    batch_cached_input: Usd | None = None
+    source: str = "manifest"
+    date: Annotated[str | None, BeforeValidator(_date)] = None
+
+
+class Form(Table):
+    """A whole manifest as written."""
+
+    name: Annotated[str, AfterValidator(_run_name)]
+    task: Printable
+    items: ItemsTable
+    gold: GoldTable | None = None
+    scoring: ScoringTable = ScoringTable()
+    budget: BudgetTable = BudgetTable()
+    policy: PolicyTable = PolicyTable()
+    models: Annotated[tuple[ModelTable, ...], Strict(False), Field(min_length=1)]
+    jury: JuryTable | None = None
+    prompts: dict[str, Location] = {}
+    prices: Annotated[tuple[PriceTable, ...], Strict(False)] = ()

@@ -1,0 +1,222 @@
+"""Anthropic's Message Batches API.
+
+There is no upload and no tag: the create call carries every request inline, and a lost batch can be recognised only by
+its time, its size and, once it has ended, the ``custom_id`` of its results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
+from typing import TYPE_CHECKING
+
+from layton_batch.errors import NotFoundError, ProviderReplyError, RequestRefusedError, UnknownStatusError
+from layton_batch.providers import anthropic_forms as forms
+from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
+from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
+from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text
+from layton_batch.records import Found, ModelSpec, Request, Response, Snapshot, Submission
+from layton_batch.states import BatchOutcome, Lifecycle
+
+if TYPE_CHECKING:
+    import anthropic
+
+_CHUNK = 1 << 20
+_EARLIER, _LATER = 60.0, 3_600.0
+"""Seconds around the intent to create within which our batch says it was made: clocks differ, big bodies are slow."""
+
+
+class Anthropic:
+    """The dialect; see the module's docstring for what this API lacks."""
+
+    name = "anthropic"
+    limits = Limits(
+        max_requests=100_000,
+        max_bytes=253_000_000,  # 256 MB less 1 %: the create call wraps the lines
+        max_line_bytes=253_000_000,
+        mixed_models=True,
+    )
+    capabilities = Capabilities(
+        tag=False,
+        certain_find=False,
+        caveats=(
+            "a batch carries no tag: lost in a crash, it can be recognised for certain only once it has ended",
+            "requests are checked after the batch was accepted: a wrong parameter fails row by row",
+        ),
+    )
+    status_map: Mapping[str, StatusMeaning] = {
+        "in_progress": StatusMeaning(Lifecycle.IN_FLIGHT),
+        "canceling": StatusMeaning(Lifecycle.CANCELLING),
+        "ended": StatusMeaning(Lifecycle.ENDED, BatchOutcome.COMPLETED),
+    }
+
+    def __init__(self, access: Access | None) -> None:
+        self._access = access
+        self._client: anthropic.Anthropic | None = None
+
+    def check(self, spec: ModelSpec) -> list[str]:
+        """What in a model's settings this API cannot do."""
+        return forms.problems(spec)
+
+    def encode(self, request: Request) -> bytes:
+        return forms.encode(request)
+
+    def upload(self, submission: Submission) -> str | None:
+        return None
+
+    def create(self, submission: Submission) -> str:
+        """One POST whose body is streamed from the file: memory stays at about 1 MiB whatever the file's size.
+
+        The SDK's typed ``create`` would need every request as Python objects and hold the body about three times.
+        """
+        import httpx2  # the SDK's own HTTP library, whose reply it hands through
+
+        size = forms.body_size(submission.path)
+        with self._wire("batch creation", paid=True):
+            reply = self._connected().post(
+                "/v1/messages/batches",
+                cast_to=httpx2.Response,
+                content=forms.body(submission.path),
+                options={"headers": {"Content-Length": str(size)}, "max_retries": 0, "timeout": self._timeout()},
+            )
+            return _id_of(parse_object(reply.content, self.name, "the reply to the batch creation"))
+
+    def find(self, submission: Submission) -> Sequence[Found]:
+        """Batches of the right size and time; one that has ended is known by a ``custom_id`` of its results."""
+        ours: set[str] | None = None
+        found = []
+        for batch in self._listed(submission.not_before):
+            if _total(batch) != submission.requests:
+                continue
+            certain = False
+            if text(batch, "processing_status") == "ended":
+                ours = forms.custom_ids(submission.path) if ours is None else ours
+                seen = self._first_custom_id(_id_of(batch))
+                if seen is not None and ours and seen not in ours:
+                    continue
+                certain = seen is not None and seen in ours
+            found.append(Found(_id_of(batch), certain=certain, created_at=moment(batch, "created_at")))
+        return found
+
+    def snapshot(self, provider_id: str) -> Snapshot:
+        with self._wire(f"reading batch {provider_id}"):
+            reply = self._connected().messages.batches.with_raw_response.retrieve(provider_id)
+            batch = parse_object(reply.http_response.content, self.name, f"batch {provider_id}")
+        status = text(batch, "processing_status")
+        if status is None:
+            raise ProviderReplyError(f"anthropic: batch {provider_id} has no processing_status")
+        if status not in self.status_map:
+            raise UnknownStatusError(f"anthropic: batch {provider_id} has the unknown status {clean(status)!r}")
+        state, counts = self.status_map[status].state, at(batch, "request_counts")
+        ended = state is Lifecycle.ENDED
+        archived = text(batch, "results_url") is None and batch.get("archived_at") is not None
+        return Snapshot(
+            provider_id=provider_id,
+            provider_status=status,
+            state=state,
+            outcome=_outcome(counts) if ended else None,
+            results_ref=provider_id if ended and not archived else None,
+            total=_total(batch),
+            succeeded=count(counts, "succeeded"),
+            failed=sum(count(counts, kind) for kind in ("errored", "canceled", "expired")),
+            message="its results were archived 29 days after its creation" if archived else None,
+        )
+
+    def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
+        if snapshot.results_ref:
+            yield ResultPart("output", self._download(snapshot.results_ref))
+
+    def decode(self, line: bytes) -> Response:
+        return forms.decode(line)
+
+    def cancel(self, provider_id: str) -> None:
+        try:
+            with self._wire(f"cancelling batch {provider_id}"):
+                self._connected().messages.batches.with_raw_response.cancel(provider_id)
+        except NotFoundError:
+            raise
+        except RequestRefusedError:
+            if self.snapshot(provider_id).state is not Lifecycle.ENDED:
+                raise
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    # ---- wire
+
+    def _connected(self) -> anthropic.Anthropic:
+        if self._client is None:
+            import anthropic
+
+            key, address = self._key(), self._access.base_url if self._access else None
+            self._client = anthropic.Anthropic(api_key=key, base_url=address, timeout=self._timeout(), max_retries=0)
+        return self._client
+
+    def _key(self) -> str:
+        return api_key(self._access, "ANTHROPIC_API_KEY", self.name)
+
+    def _timeout(self) -> float:
+        return self._access.timeout_seconds if self._access else 600.0
+
+    def _wire(self, call: str, *, paid: bool = False) -> AbstractContextManager[None]:
+        return wire(self.name, call, secret=self._key(), paid=paid)
+
+    def _listed(self, not_before: float | None) -> Iterator[JsonObject]:
+        """Batches of the time window, newest first; all of them where the time is not known."""
+        after: str | None = None
+        while True:
+            with self._wire("listing batches"):
+                batches = self._connected().messages.batches.with_raw_response
+                reply = batches.list(limit=100, after_id=after) if after else batches.list(limit=100)
+                page = parse_object(reply.http_response.content, self.name, "the list of batches")
+            for batch in objects(page, "data"):
+                made = moment(batch, "created_at")
+                if not_before is not None and made is not None:
+                    if made < not_before - _EARLIER:
+                        return
+                    if made > not_before + _LATER:
+                        continue
+                yield batch
+            after = text(page, "last_id")
+            if page.get("has_more") is not True or after is None:
+                return
+
+    def _first_custom_id(self, provider_id: str) -> str | None:
+        """The ``custom_id`` of the first result line; None while results cannot be read (404 just after the end)."""
+        try:
+            with closing(self._download(provider_id)) as chunks:
+                head = next(chunks, b"")
+        except NotFoundError:
+            return None
+        found = forms.CUSTOM_ID.search(head)
+        return found[1].decode() if found else None
+
+    def _download(self, provider_id: str) -> Generator[bytes, None, None]:
+        batches = self._connected().messages.batches
+        with (
+            self._wire(f"reading the results of batch {provider_id}"),
+            batches.with_streaming_response.results(provider_id) as reply,
+        ):
+            yield from reply.iter_bytes(_CHUNK)
+
+
+def _id_of(batch: JsonObject) -> str:
+    found = text(batch, "id")
+    if found is None:
+        raise ProviderReplyError("anthropic: a batch without an id")
+    return found
+
+
+def _total(batch: JsonObject) -> int:
+    counts = at(batch, "request_counts")
+    return sum(count(counts, kind) for kind in ("processing", "succeeded", "errored", "canceled", "expired"))
+
+
+def _outcome(counts: JsonObject) -> BatchOutcome:
+    if count(counts, "canceled"):
+        return BatchOutcome.CANCELLED
+    if count(counts, "expired") and not count(counts, "succeeded") and not count(counts, "errored"):
+        return BatchOutcome.EXPIRED
+    return BatchOutcome.COMPLETED

@@ -1,0 +1,195 @@
+"""The forms of Anthropic's Messages API: a request as a line, a result line as a Response. No network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from layton_batch.errors import FileError, ProviderReplyError
+from layton_batch.providers.openai_shape import closed, dumps
+from layton_batch.providers.wire_errors import clean, parse_object
+from layton_batch.providers.wire_json import JsonObject, at, count, merged, objects, text
+from layton_batch.records import Image, JsonValue, ModelSpec, Request, Response, Usage
+from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
+
+DEFAULT_MAX_TOKENS = 16_000
+TOKENS_BEYOND_THINKING = 8_000
+LEAST_BUDGET = 1_024
+EFFORTS = ("none", "low", "medium", "high")
+
+_HEAD, _TAIL = b'{"requests":[', b"]}"
+_CHUNK = 1 << 20
+
+CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([A-Za-z0-9_-]{1,64})"')
+"""Of a line of a batch or result file. Cannot match inside a text there, where quotes are escaped."""
+
+_STOPS = {
+    "end_turn": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP,
+    "max_tokens": FinishReason.LENGTH,
+    "model_context_window_exceeded": FinishReason.LENGTH,
+    "refusal": FinishReason.REFUSAL,
+}
+_ERRORS = {
+    "invalid_request_error": ErrorClass.INVALID_REQUEST,
+    "authentication_error": ErrorClass.INVALID_REQUEST,
+    "permission_error": ErrorClass.INVALID_REQUEST,
+    "not_found_error": ErrorClass.INVALID_REQUEST,
+    "request_too_large": ErrorClass.TOO_LARGE,
+    "rate_limit_error": ErrorClass.RATE_LIMITED,
+    "billing_error": ErrorClass.RATE_LIMITED,
+}
+_NOT_RUN = {"canceled": RequestOutcome.CANCELLED, "expired": RequestOutcome.EXPIRED}
+
+
+# ---- requests ------------------------------------------------------------------------------------------------------
+
+
+def problems(spec: ModelSpec) -> list[str]:
+    """What in a model's settings this API cannot do, in words."""
+    effort, budget, limit = spec.reasoning.effort, spec.reasoning.budget_tokens, spec.max_output_tokens
+    found = []
+    if effort is not None and effort not in EFFORTS:
+        found.append(f"reasoning {effort!r} is not one of {', '.join(EFFORTS)}")
+    if budget is not None and budget < LEAST_BUDGET:
+        found.append(f"reasoning.budget_tokens = {budget} is below the least budget, {LEAST_BUDGET}")
+    if budget is not None and limit is not None and budget >= limit:
+        found.append(f"reasoning.budget_tokens = {budget} must be below max_output_tokens = {limit}")
+    found += [f"params.{key} is not allowed in a batch" for key in ("stream", "speed") if key in spec.params]
+    return found
+
+
+def encode(request: Request) -> bytes:
+    """One line of a batch file."""
+    return dumps({"custom_id": request.custom_id, "params": _params(request)}, request.model)
+
+
+def _params(request: Request) -> JsonObject:
+    spec, prompt = request.model, request.prompt
+    params: dict[str, JsonValue] = {"model": spec.model, "max_tokens": _max_tokens(spec)}
+    if prompt.system:
+        params["system"] = prompt.system
+    params["messages"] = [{"role": "user", "content": [_block(part) for part in prompt.parts if part]}]
+    output: dict[str, JsonValue] = {}
+    if spec.reasoning.budget_tokens is not None:
+        params["thinking"] = {"type": "enabled", "budget_tokens": spec.reasoning.budget_tokens}
+    elif spec.reasoning.effort == "none":
+        params["thinking"] = {"type": "disabled"}
+    elif spec.reasoning.effort is not None:
+        output["effort"] = spec.reasoning.effort
+    if prompt.response_schema is not None:
+        output["format"] = {"type": "json_schema", "schema": closed(prompt.response_schema.schema)}
+    if output:
+        params["output_config"] = output
+    return merged(params, spec.params)
+
+
+def _max_tokens(spec: ModelSpec) -> int:
+    """The API refuses a request without a limit; thinking tokens count towards it."""
+    if spec.max_output_tokens is not None:
+        return spec.max_output_tokens
+    budget = spec.reasoning.budget_tokens
+    return DEFAULT_MAX_TOKENS if budget is None else budget + TOKENS_BEYOND_THINKING
+
+
+def _block(part: str | Image) -> JsonObject:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    return {"type": "image", "source": {"type": "base64", "media_type": part.media_type, "data": part.base64}}
+
+
+def body(path: Path) -> Iterator[bytes]:
+    """The create call's body from a batch file: its lines are JSON without raw newlines, so each newline but the last
+    becomes a comma."""
+    yield _HEAD
+    held = b""
+    with path.open("rb") as lines:
+        while chunk := lines.read(_CHUNK):
+            yield held
+            body = chunk.rstrip(b"\n")
+            yield body.replace(b"\n", b",")
+            held = b"," * (len(chunk) - len(body))
+    yield _TAIL
+
+
+def body_size(path: Path) -> int:
+    try:
+        with path.open("rb") as lines:
+            size = lines.seek(0, 2)
+            lines.seek(max(0, size - 1))
+            return len(_HEAD) + size - (lines.read(1) == b"\n") + len(_TAIL)
+    except OSError as error:
+        raise FileError(f"anthropic: the batch file {path} cannot be read: {error}") from error
+
+
+def custom_ids(path: Path) -> set[str]:
+    """The ids of a batch file, read without parsing its lines; empty where the file is gone."""
+    try:
+        with path.open("rb") as lines:
+            return {found[1].decode() for line in lines if (found := CUSTOM_ID.search(line))}
+    except OSError:
+        return set()
+
+
+# ---- replies -------------------------------------------------------------------------------------------------------
+
+
+def decode(line: bytes) -> Response:
+    """One result line. Raises ProviderReplyError for what the documents do not promise."""
+    row = parse_object(line, "anthropic", "result line")
+    custom_id, result = text(row, "custom_id"), at(row, "result")
+    if custom_id is None:
+        raise ProviderReplyError("anthropic: result line without a custom_id")
+    kind = text(result, "type")
+    if kind == "succeeded" and isinstance(result.get("message"), Mapping):
+        return _answer(custom_id, at(result, "message"))
+    if kind == "errored":
+        return _error(custom_id, at(result, "error"))
+    if kind in _NOT_RUN:
+        return Response(custom_id, _NOT_RUN[kind], error_class=ErrorClass.NOT_EXECUTED, error_code=kind)
+    raise ProviderReplyError(f"anthropic: result line of {custom_id}: unknown result {clean(str(kind))!r}")
+
+
+def _answer(custom_id: str, message: JsonObject) -> Response:
+    stop = text(message, "stop_reason")
+    said = [text(block, "text") or "" for block in objects(message, "content") if block.get("type") == "text"]
+    finish = _STOPS.get(stop or "", FinishReason.OTHER)
+    return Response(
+        custom_id,
+        RequestOutcome.SUCCEEDED,
+        text="".join(said) or None,
+        finish_reason=finish,
+        raw_finish_reason=stop,
+        refusal=_refusal(message) if finish is FinishReason.REFUSAL else None,
+        usage=_usage(at(message, "usage")),
+        served_model=text(message, "model"),
+    )
+
+
+def _refusal(message: JsonObject) -> str:
+    details = at(message, "stop_details")
+    return text(details, "explanation") or text(details, "category") or "the model refused"
+
+
+def _usage(usage: JsonObject) -> Usage:
+    read, written = count(usage, "cache_read_input_tokens"), count(usage, "cache_creation_input_tokens")
+    return Usage(
+        input_tokens=count(usage, "input_tokens") + read + written,
+        cached_input_tokens=read,
+        output_tokens=count(usage, "output_tokens"),
+        reasoning_tokens=count(at(usage, "output_tokens_details"), "thinking_tokens"),
+        cache_write_tokens=written,
+    )
+
+
+def _error(custom_id: str, error: JsonObject) -> Response:
+    inner = at(error, "error") or error
+    kind = text(inner, "type")
+    return Response(
+        custom_id,
+        RequestOutcome.ERRORED,
+        error_class=_ERRORS.get(kind or "", ErrorClass.PROVIDER_FAULT),
+        error_code=kind,
+        error_message=text(inner, "message"),
+    )

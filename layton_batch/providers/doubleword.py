@@ -1,0 +1,51 @@
+"""Doubleword's batch API: OpenAI-shaped, through the ``openai`` SDK at another address.
+
+Its result files exist, and can be read, while a batch still runs; only the status says that it has ended.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from layton_batch.providers.openai_files import FileBatches, incomplete
+from layton_batch.providers.protocol import Access, Capabilities, Limits
+
+ADDRESS = "https://api.doubleword.ai/v1"
+
+
+class Doubleword(FileBatches):
+    """See the module text."""
+
+    name: str = "doubleword"
+    key_variable: str = "DOUBLEWORD_API_KEY"
+    limits: Limits = Limits(
+        max_requests=50_000,  # its documents name no count: the one of the API it is compatible with
+        max_bytes=199_000_000,
+        max_line_bytes=199_000_000,
+    )
+    capabilities: Capabilities = Capabilities(
+        caveats=("images, strict schemas and reasoning efforts only on models that have them",)
+    )
+    efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high")
+    max_tokens_key: str = "max_tokens"
+    newest_first: bool = False  # its documents promise no order
+
+    def _connect(self, key: str, access: Access) -> Any:
+        import openai
+
+        return openai.OpenAI(
+            api_key=key,
+            # always given: without it the SDK would take OpenAI's address from the environment and send this key there
+            base_url=access.base_url or ADDRESS,
+            timeout=access.timeout_seconds,
+            max_retries=0,
+            # OpenAI's organization and project, which the SDK reads from the environment, are none of its business
+            default_headers={"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()},  # type: ignore[dict-item]
+        )
+
+    def _file_page(self) -> Any:
+        return self._open().files.with_raw_response.list(purpose="batch", limit=100)
+
+    def _check_download(self, reply: Any) -> None:
+        if str(reply.headers.get("x-incomplete", "false")).lower() == "true":
+            raise incomplete(self.name)

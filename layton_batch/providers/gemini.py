@@ -1,0 +1,267 @@
+"""The batch API of the Gemini Developer API, through ``google-genai``.
+
+Uploads, creation and cancelling go through the SDK. Operations are read as the API sends them, over the SDK's own HTTP
+client and connections: the SDK's objects drop a batch's error and counts, and turn an unknown state into a warning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from layton_batch.errors import FileError, ProviderError, ProviderReplyError, RequestRefusedError
+from layton_batch.providers import gemini_forms as forms
+from layton_batch.providers.openai_shape import meaning
+from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
+from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
+from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text
+from layton_batch.records import Found, ModelSpec, Request, Response, Snapshot, Submission
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
+
+if TYPE_CHECKING:
+    import httpx2
+    from google import genai
+
+ADDRESS = "https://generativelanguage.googleapis.com"
+VERSION = "v1"
+
+_CHUNK = 1 << 20
+_MAX_PAGES = 1_000
+_RUNNING = ("PENDING", "QUEUED", "RUNNING", "PAUSED", "UPDATING")
+_ENDED = {
+    "SUCCEEDED": BatchOutcome.COMPLETED,
+    "PARTIALLY_SUCCEEDED": BatchOutcome.COMPLETED,
+    "FAILED": BatchOutcome.FAILED,
+    "CANCELLED": BatchOutcome.CANCELLED,
+    "EXPIRED": BatchOutcome.EXPIRED,
+}
+
+
+_MEANINGS = {
+    **{word: StatusMeaning(Lifecycle.IN_FLIGHT) for word in _RUNNING},
+    "CANCELLING": StatusMeaning(Lifecycle.CANCELLING),
+    **{word: StatusMeaning(Lifecycle.ENDED, outcome) for word, outcome in _ENDED.items()},
+}
+JOB_STATES: Mapping[str, StatusMeaning] = MappingProxyType({f"JOB_STATE_{w}": m for w, m in _MEANINGS.items()})
+"""The words of Vertex and of the SDK."""
+
+_BATCH_STATES = {f"BATCH_STATE_{word}": means for word, means in _MEANINGS.items()}
+"""The words of the wire."""
+
+
+class Gemini:
+    """See the module text."""
+
+    name: str = "gemini"
+    limits: Limits = Limits(
+        max_requests=200_000,  # none is documented; the file's size is what counts
+        max_bytes=1_980_000_000,  # 2 GB less 1 %
+        max_line_bytes=1_980_000_000,
+        window_seconds=48 * 3600.0,  # 24 hours is the target, 48 the end
+        max_concurrent_batches=100,
+        retention_seconds=42 * 86_400.0,
+    )
+    capabilities: Capabilities = Capabilities(
+        caveats=(
+            "enqueued tokens are limited per model and tier; above that creation is refused with 429",
+            "a batch that expires after 48 hours or is cancelled gives no results at all",
+            "uploaded batch files vanish after 48 hours",
+        )
+    )
+    status_map: Mapping[str, StatusMeaning] = MappingProxyType({**_BATCH_STATES, **JOB_STATES})
+
+    def __init__(self, access: Access | None) -> None:
+        self._access = access
+        self._http: httpx2.Client | None = None
+        self._client: genai.Client | None = None
+
+    # ---- no network
+
+    def check(self, spec: ModelSpec) -> list[str]:
+        """What in a model's settings this API cannot do."""
+        return forms.problems(spec)
+
+    def encode(self, request: Request) -> bytes:
+        return forms.encode(request)
+
+    def decode(self, line: bytes) -> Response:
+        return forms.decode(line, self.name)
+
+    # ---- network
+
+    def upload(self, submission: Submission) -> str | None:
+        """The file's name, chosen by us: a second upload of it is refused and the first one is taken."""
+        name = _file_name(submission)
+        client = self._connected()
+        if not submission.path.is_file():
+            raise FileError(f"gemini: batch file {submission.path} cannot be read: there is no such file")
+        options = {"base_url": self._address()}  # per call too: else data goes to whatever host the reply names
+        try:
+            with self._wire(f"upload {submission.file_name}"):
+                client.files.upload(
+                    file=submission.path,
+                    config={  # type: ignore[arg-type]
+                        "name": name,
+                        "display_name": submission.tag,
+                        "mime_type": "application/jsonl",
+                        "http_options": options,
+                    },
+                )
+        except ProviderError as error:
+            if error.status not in (400, 409) or not self._is_there(name, submission):
+                raise
+        return name
+
+    def create(self, submission: Submission) -> str:
+        if submission.input_ref is None:
+            raise ProviderError(f"gemini: batch {submission.batch_id} was not uploaded before it was to be created")
+        client = self._connected()
+        with self._wire(f"create batch {submission.batch_id}", paid=True):
+            job = client.batches.create(
+                model=submission.model,
+                src={"file_name": submission.input_ref},
+                config={"display_name": submission.tag},
+            )
+            if not job.name:
+                raise ProviderReplyError("gemini: the reply to a create names no batch")
+            return job.name
+
+    def find(self, submission: Submission) -> Sequence[Found]:
+        return [
+            Found(name, certain=True, created_at=moment(at(operation, "metadata"), "createTime"))
+            for operation in self._listed()
+            if text(at(operation, "metadata"), "displayName") == submission.tag
+            and (name := text(operation, "name")) is not None
+        ]
+
+    def snapshot(self, provider_id: str) -> Snapshot:
+        operation = self._get(_resource(provider_id), f"poll batch {provider_id}")
+        metadata, error = at(operation, "metadata"), at(operation, "error")
+        word, means = meaning(self.status_map, metadata.get("state"), self.name, provider_id)
+        stats = at(metadata, "batchStats")
+        file = text(at(metadata, "output"), "responsesFile") or text(at(operation, "response"), "responsesFile")
+        if means.outcome is BatchOutcome.COMPLETED and file is None:
+            raise ProviderReplyError(f"gemini: batch {provider_id} is {word} but names no results file")
+        failed = means.outcome is BatchOutcome.FAILED
+        return Snapshot(
+            provider_id=provider_id,
+            provider_status=word,
+            state=means.state,
+            outcome=means.outcome,
+            results_ref=file if means.state is Lifecycle.ENDED else None,
+            total=count(stats, "requestCount") if "requestCount" in stats else None,
+            succeeded=count(stats, "successfulRequestCount") if stats else None,
+            failed=count(stats, "failedRequestCount") if stats else None,
+            message=clean(text(error, "message") or "") or ("the provider gave no reason" if failed else None),
+            error_class=forms.error_class_of(error) if failed else ErrorClass.NONE,
+        )
+
+    def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
+        if snapshot.results_ref:
+            yield ResultPart("output", self._download(snapshot.results_ref))
+
+    def cancel(self, provider_id: str) -> None:
+        client = self._connected()
+        try:
+            with self._wire(f"cancel batch {provider_id}"):
+                client.batches.cancel(name=provider_id)
+        except RequestRefusedError as error:
+            if error.status == 404 or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
+                raise
+
+    def close(self) -> None:
+        """Let go of connections; the next call opens new ones."""
+        if self._client is not None:
+            self._client.close()
+        if self._http is not None:
+            self._http.close()
+        self._client = self._http = None
+
+    # ---- wire
+
+    def _key(self) -> str:
+        return api_key(self._access, "GEMINI_API_KEY", self.name)
+
+    def _address(self) -> str:
+        return ((self._access.base_url if self._access else None) or ADDRESS).rstrip("/")
+
+    def _wire(self, call: str, *, paid: bool = False) -> AbstractContextManager[None]:
+        return wire(self.name, call, secret=self._key(), paid=paid)
+
+    def _transport(self) -> httpx2.Client:
+        key = self._key()
+        if self._http is None:
+            import httpx2
+
+            seconds = self._access.timeout_seconds if self._access else 600.0
+            self._http = httpx2.Client(headers={"x-goog-api-key": key}, timeout=seconds, follow_redirects=True)
+        return self._http
+
+    def _connected(self) -> genai.Client:
+        transport = self._transport()
+        if self._client is None:
+            from google import genai
+
+            seconds = self._access.timeout_seconds if self._access else 600.0
+            self._client = genai.Client(
+                vertexai=False,  # else an environment variable could send everything elsewhere
+                api_key=self._key(),
+                http_options={  # type: ignore[arg-type]
+                    "base_url": self._address(),
+                    "api_version": VERSION,
+                    "timeout": int(seconds * 1000),
+                    "retry_options": {"attempts": 1},
+                    "httpx_client": transport,
+                },
+            )
+        return self._client
+
+    def _get(self, path: str, call: str, params: Mapping[str, str] | None = None) -> JsonObject:
+        transport = self._transport()
+        with self._wire(call):
+            reply = transport.get(f"{self._address()}/{VERSION}/{path}", params=params)
+            reply.raise_for_status()
+            return parse_object(reply.content, self.name, f"the reply to: {call}")
+
+    def _listed(self) -> Iterator[JsonObject]:
+        """Every operation: the API neither filters nor promises an order."""
+        params = {"pageSize": "100"}
+        for _ in range(_MAX_PAGES):
+            page = self._get("batches", "list batches", params)
+            yield from objects(page, "operations")
+            token = text(page, "nextPageToken")
+            if token is None or token == params.get("pageToken"):
+                return
+            params["pageToken"] = token
+        raise ProviderReplyError(f"gemini: the list of batches does not end after {_MAX_PAGES} pages")
+
+    def _is_there(self, name: str, submission: Submission) -> bool:
+        """Whether an earlier upload of the same bytes holds the name; 403 or 404 where there is none."""
+        try:
+            file = self._get(_resource(name), f"look for the uploaded file {name}")
+        except RequestRefusedError:
+            return False
+        return count(file, "sizeBytes") == submission.path.stat().st_size and text(file, "state") != "FAILED"
+
+    def _download(self, name: str) -> Iterator[bytes]:
+        url = f"{self._address()}/{VERSION}/{_resource(name)}:download"
+        transport = self._transport()
+        with self._wire(f"download {name}"), transport.stream("GET", url, params={"alt": "media"}) as reply:
+            if reply.is_error:
+                reply.read()
+            reply.raise_for_status()
+            yield from reply.iter_bytes(_CHUNK)
+
+
+def _file_name(submission: Submission) -> str:
+    """At most 40 characters of a-z, 0-9 and dashes, the same for the same attempt with the same bytes."""
+    digest = hashlib.sha256(f"{submission.tag}\n{submission.sha256}".encode()).hexdigest()
+    return f"files/layton-{digest[:32]}"
+
+
+def _resource(name: str) -> str:
+    return quote(name, safe="/")

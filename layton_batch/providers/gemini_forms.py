@@ -1,0 +1,196 @@
+"""The forms of Google's generateContent: request and reply as Gemini's and Vertex's batch lines carry them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from layton_batch.errors import ProviderReplyError
+from layton_batch.providers.openai_shape import class_of_code, class_of_status, dumps
+from layton_batch.providers.wire_errors import clean, excerpt, parse_object
+from layton_batch.providers.wire_json import JsonObject, at, count, merged, objects, text
+from layton_batch.records import Image, JsonValue, ModelSpec, Reasoning, Request, Response, Usage
+from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
+
+LEVELS = {"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH"}
+
+_REQUEST_FIELDS = frozenset(
+    {
+        "systemInstruction", "contents", "generationConfig", "safetySettings", "tools", "toolConfig", "cachedContent",
+        "labels", "store", "serviceTier",
+    }
+)  # fmt: skip
+"""A passthrough parameter of another name belongs to ``generationConfig``, as ``temperature`` does."""
+
+_FINISH = {
+    "STOP": FinishReason.STOP,
+    "MAX_TOKENS": FinishReason.LENGTH,
+    "SAFETY": FinishReason.REFUSAL,
+    "RECITATION": FinishReason.REFUSAL,
+    "BLOCKLIST": FinishReason.REFUSAL,
+    "PROHIBITED_CONTENT": FinishReason.REFUSAL,
+    "SPII": FinishReason.REFUSAL,
+    "IMAGE_SAFETY": FinishReason.REFUSAL,
+}
+_RPC = {
+    3: ErrorClass.INVALID_REQUEST,  # INVALID_ARGUMENT
+    5: ErrorClass.INVALID_REQUEST,  # NOT_FOUND
+    7: ErrorClass.INVALID_REQUEST,  # PERMISSION_DENIED
+    8: ErrorClass.RATE_LIMITED,  # RESOURCE_EXHAUSTED
+    9: ErrorClass.INVALID_REQUEST,  # FAILED_PRECONDITION
+    11: ErrorClass.INVALID_REQUEST,  # OUT_OF_RANGE
+    12: ErrorClass.INVALID_REQUEST,  # UNIMPLEMENTED
+    16: ErrorClass.INVALID_REQUEST,  # UNAUTHENTICATED
+}
+"""google.rpc.Code; the ones left out (unknown, deadline, internal, unavailable …) are the provider's fault."""
+
+_RPC_CANCELLED = 1
+
+
+# ---- requests ------------------------------------------------------------------------------------------------------
+
+
+def encode(request: Request) -> bytes:
+    """One line of a batch file."""
+    return dumps({"key": request.custom_id, "request": body(request)}, request.model)
+
+
+def body(request: Request) -> JsonObject:
+    """The REST form (camelCase) of one generateContent call; the model is named by the batch, not here."""
+    spec, prompt = request.model, request.prompt
+    asked: dict[str, JsonValue] = {}
+    if prompt.system:
+        asked["systemInstruction"] = {"parts": [{"text": prompt.system}]}
+    asked["contents"] = [{"role": "user", "parts": [_part(part) for part in prompt.parts]}]
+    config: dict[str, JsonValue] = {}
+    if prompt.response_schema is not None:
+        config["responseMimeType"] = "application/json"
+        config["responseJsonSchema"] = prompt.response_schema.schema
+    if spec.max_output_tokens is not None:
+        config["maxOutputTokens"] = spec.max_output_tokens
+    thinking = _thinking(spec.reasoning)
+    if thinking:
+        config["thinkingConfig"] = thinking
+    if config:
+        asked["generationConfig"] = config
+    return merged(asked, _sorted_params(spec.params))
+
+
+def _part(part: str | Image) -> JsonObject:
+    if isinstance(part, str):
+        return {"text": part}
+    return {"inlineData": {"mimeType": part.media_type, "data": part.base64}}
+
+
+def _thinking(reasoning: Reasoning) -> JsonObject:
+    """Levels for the Gemini 3 family, budgets for the 2.5 one; a budget of 0 is what switches thinking off."""
+    if reasoning.budget_tokens is not None:
+        return {"thinkingBudget": reasoning.budget_tokens}
+    if reasoning.effort == "none":
+        return {"thinkingBudget": 0}
+    return {"thinkingLevel": LEVELS.get(reasoning.effort, reasoning.effort.upper())} if reasoning.effort else {}
+
+
+def _sorted_params(params: JsonObject) -> JsonObject:
+    top = {key: value for key, value in params.items() if key in _REQUEST_FIELDS}
+    config = {key: value for key, value in params.items() if key not in _REQUEST_FIELDS}
+    return merged(top, {"generationConfig": config}) if config else top
+
+
+def problems(spec: ModelSpec) -> list[str]:
+    """What in a model's settings this API cannot do, in words."""
+    effort, budget = spec.reasoning.effort, spec.reasoning.budget_tokens
+    found = []
+    if effort is not None and effort != "none" and effort not in LEVELS:
+        found.append(f"reasoning {effort!r} is not one of none, {', '.join(LEVELS)}")
+    if effort in LEVELS and "gemini-2" in spec.model:
+        found.append(f"{spec.model} takes a thinking budget, not a level: set reasoning = {{ budget_tokens = … }}")
+    if effort == "none" and "gemini-3" in spec.model:
+        found.append(f"{spec.model} cannot switch thinking off: the least is reasoning = 'minimal'")
+    if budget is not None and budget < -1:
+        found.append(f"reasoning.budget_tokens = {budget}: 0 switches thinking off, -1 leaves it to the model")
+    found += [f"params.{key}: the REST name is wanted, {_camel(key)}" for key in spec.params if "_" in key]
+    found += [f"params.{key} is set by layton-batch" for key in ("contents", "systemInstruction") if key in spec.params]
+    return found
+
+
+def _camel(key: str) -> str:
+    head, *rest = key.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+# ---- replies -------------------------------------------------------------------------------------------------------
+
+
+def decode(line: bytes, provider: str) -> Response:
+    """One result line. Raises ProviderReplyError for what the documents do not promise.
+
+    Vertex writes an error as ``status``: a text, or an object like Gemini's ``error``; an empty one means success.
+    """
+    row = parse_object(line, provider, "a result line")
+    key = text(row, "key") or text(at(row, "metadata"), "key")
+    if key is None:
+        raise ProviderReplyError(f"{provider}: a result line names no key: {excerpt(line)}")
+    error = row.get("error") or row.get("status")
+    if error:
+        return errored(key, error)
+    if isinstance(row.get("response"), Mapping):
+        return _answer(key, at(row, "response"))
+    raise ProviderReplyError(f"{provider}: the result line of {clean(key, 80)} holds neither a response nor an error")
+
+
+def errored(custom_id: str, error: JsonValue) -> Response:
+    """A row without an answer, from a google.rpc.Status object or its text."""
+    holder = error if isinstance(error, Mapping) else {"message": str(error)}
+    code, word = count(holder, "code"), text(holder, "status")
+    if code == _RPC_CANCELLED:
+        outcome, error_class = RequestOutcome.CANCELLED, ErrorClass.NOT_EXECUTED
+    else:
+        outcome, error_class = RequestOutcome.ERRORED, error_class_of(holder)
+    return Response(
+        custom_id,
+        outcome,
+        error_class=error_class,
+        error_code=clean(word, 80) if word else str(code) if code else None,
+        error_message=clean(text(holder, "message") or "", 500) or None,
+    )
+
+
+def error_class_of(error: JsonObject) -> ErrorClass:
+    """What an error means for the next attempt; ``code`` is a google.rpc code or an HTTP status."""
+    code = count(error, "code")
+    if 0 < code < 20:
+        return _RPC.get(code, ErrorClass.PROVIDER_FAULT)
+    return class_of_status(code or None) or class_of_code((text(error, "status") or "").replace("RESOURCE_EX", "quota"))
+
+
+def _answer(custom_id: str, reply: JsonObject) -> Response:
+    candidates = objects(reply, "candidates")
+    candidate = candidates[0] if candidates else {}
+    parts = objects(at(candidate, "content"), "parts")
+    said = "".join(text(part, "text") or "" for part in parts if part.get("thought") is not True)
+    blocked = text(at(reply, "promptFeedback"), "blockReason") if not candidates else None
+    raw = text(candidate, "finishReason") or blocked
+    finish = FinishReason.REFUSAL if blocked else _FINISH.get(raw or "", FinishReason.OTHER)
+    why = text(candidate, "finishMessage") or text(at(reply, "promptFeedback"), "blockReasonMessage") or raw
+    return Response(
+        custom_id,
+        RequestOutcome.SUCCEEDED,
+        text=said or None,
+        finish_reason=finish,
+        raw_finish_reason=clean(raw, 80) if raw else None,
+        refusal=why if finish is FinishReason.REFUSAL else None,
+        usage=_usage(at(reply, "usageMetadata")),
+        served_model=text(reply, "modelVersion"),
+    )
+
+
+def _usage(usage: JsonObject) -> Usage:
+    """Billed output is candidates plus thoughts; the prompt's count already includes what came from a cache."""
+    thoughts = count(usage, "thoughtsTokenCount")
+    sent = count(usage, "promptTokenCount") + count(usage, "toolUsePromptTokenCount")
+    return Usage(
+        input_tokens=sent,
+        cached_input_tokens=min(count(usage, "cachedContentTokenCount"), sent),
+        output_tokens=count(usage, "candidatesTokenCount") + thoughts,
+        reasoning_tokens=thoughts,
+    )

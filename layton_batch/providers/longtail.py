@@ -1,0 +1,304 @@
+"""xAI, Vertex and sference, which have no SDK of their own here, through batchling's provider adapters.
+
+What each cannot do is declared in its ``capabilities``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from layton_batch.errors import NotFoundError, ProviderReplyError
+from layton_batch.providers import gemini_forms
+from layton_batch.providers import openai_shape as shape
+from layton_batch.providers.longtail_vertex import Vertex
+from layton_batch.providers.longtail_wire import MEMORY, Adapted
+from layton_batch.providers.protocol import Capabilities, Limits, ResultPart, StatusMeaning
+from layton_batch.providers.wire_errors import clean, excerpt, parse_object
+from layton_batch.providers.wire_json import JsonObject, at, compact, count, moment, objects, text
+from layton_batch.records import Found, JsonValue, Request, Response, Snapshot, Submission, Usage
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
+
+__all__ = ["Sference", "Vertex", "Xai"]
+
+_DAY = 86_400.0
+
+
+# ---- xAI -----------------------------------------------------------------------------------------------------------
+
+
+class Xai(Adapted):
+    """A batch is a container that is made first (free, our ``upload``) and filled second (paid, our ``create``)."""
+
+    name: str = "xai"
+    adapter_path: str = "batchling.providers.xai:XaiProvider"
+    key_variable: str = "XAI_API_KEY"
+    address: str = "https://api.x.ai"
+    limits: Limits = Limits(
+        max_requests=50_000,
+        max_bytes=24_700_000,  # one call that adds requests may carry 25 MB
+        max_line_bytes=24_700_000,
+        window_seconds=3 * _DAY,  # usually within 24 hours; no end is promised before 30 days
+        max_creates_per_hour=3_600,
+        retention_seconds=30 * _DAY,
+    )
+    capabilities: Capabilities = Capabilities(
+        tag=False,
+        certain_find=False,
+        caveats=(
+            "a lost batch is known by its container only; an empty container does not prove that nothing was added",
+            "20 to 50 % cheaper on some models, no discount on others",
+            MEMORY,
+        ),
+    )
+    status_map: Mapping[str, StatusMeaning] = MappingProxyType(
+        {  # words derived from counts: the API has none
+            "pending": StatusMeaning(Lifecycle.IN_FLIGHT),
+            "running": StatusMeaning(Lifecycle.IN_FLIGHT),
+            "cancelling": StatusMeaning(Lifecycle.CANCELLING),
+            "ended": StatusMeaning(Lifecycle.ENDED, BatchOutcome.COMPLETED),
+            "cancelled": StatusMeaning(Lifecycle.ENDED, BatchOutcome.CANCELLED),
+            "failed": StatusMeaning(Lifecycle.ENDED, BatchOutcome.FAILED),
+        }
+    )
+
+    def body(self, request: Request) -> JsonObject:
+        effort = request.model.reasoning.effort
+        reasoning: Mapping[str, JsonValue] = {} if effort is None else {"reasoning_effort": effort}
+        return shape.chat_body(request, reasoning=reasoning, max_tokens_key="max_completion_tokens")
+
+    def upload(self, submission: Submission) -> str | None:
+        """Make the container, which is free. Its name is our tag, for a person to see, and how many requests there will
+        be: without that, a container with the first of them done and the others not yet in looks as if it had ended."""
+        name = f"{submission.tag}/{submission.requests}"
+        made = self._call("POST", "/v1/batches", f"make batch {submission.tag}", body={"name": name})
+        found = text(made, "batch_id")
+        if found is None:
+            raise ProviderReplyError("xai: the reply to a create names no batch")
+        return found
+
+    def create(self, submission: Submission) -> str:
+        """Fill the container: one POST."""
+        container = self._input_ref(submission)
+        lines, headers = self._lines(submission.path), self._headers()
+        with self._wire(f"add requests to batch {container}", paid=True):
+            self._drive(
+                self._adapter()._add_requests_to_batch(
+                    base_url=self._base(),
+                    api_headers=headers,
+                    batch_id=container,
+                    jsonl_lines=lines,
+                    client_factory=self._client_factory,
+                )
+            )
+        return container
+
+    def find(self, submission: Submission) -> Sequence[Found]:
+        """Our container, if anything is in it; certain if it holds as many requests as we sent."""
+        if submission.input_ref is None:
+            return []
+        try:
+            batch = self._call("GET", f"/v1/batches/{submission.input_ref}", f"look at batch {submission.input_ref}")
+        except NotFoundError:
+            return []
+        held = count(at(batch, "state"), "num_requests")
+        whole = held == submission.requests
+        return [Found(submission.input_ref, whole, moment(batch, "create_time"))] if held else []
+
+    def snapshot(self, provider_id: str) -> Snapshot:
+        payload, over = self._poll(provider_id)
+        state = at(payload, "state")
+        if not state:
+            raise ProviderReplyError(f"xai: batch {provider_id} shows no counts, so its state cannot be told")
+        word, said = _xai_word(payload, state, over=over), text(payload, "cancel_by_xai_message")
+        means = self.status_map[word]
+        failed = means.outcome is BatchOutcome.FAILED
+        return Snapshot(
+            provider_id=provider_id,
+            provider_status=word,
+            state=means.state,
+            outcome=means.outcome,
+            results_ref=provider_id if means.state is Lifecycle.ENDED and count(state, "num_requests") else None,
+            total=count(state, "num_requests"),
+            succeeded=count(state, "num_success"),
+            failed=count(state, "num_error"),
+            message=clean(said) if said else None,
+            error_class=_xai_failure(said or "") if failed else ErrorClass.NONE,
+        )
+
+    def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
+        if snapshot.results_ref:
+            yield ResultPart("output", self._pages(snapshot.results_ref))
+
+    def _pages(self, provider_id: str) -> Iterator[bytes]:
+        """Every page of results, a row a line: the adapter itself reads only the first page."""
+        spec = self._adapter().build_results_request_spec(
+            base_url=self._base(), api_headers=self._headers(), file_id=None, batch_id=provider_id
+        )
+        params, seen = {"limit": "1000"}, set()
+        while True:
+            page = self._call(spec.method, spec.path, f"read the results of batch {provider_id}", params=params)
+            for row in objects(page, "results"):
+                yield compact(row) + b"\n"
+            token = text(page, "pagination_token")
+            if token is None:
+                return
+            if token in seen:
+                raise ProviderReplyError(f"xai: the results of batch {provider_id} repeat a page")
+            seen.add(token)
+            params["pagination_token"] = token
+
+    def decode(self, line: bytes) -> Response:
+        row = parse_object(line, self.name, "a result line")
+        custom_id, result = text(row, "batch_request_id"), at(row, "batch_result")
+        if custom_id is None:
+            raise ProviderReplyError(f"xai: a result line names no batch_request_id: {excerpt(line)}")
+        error = result.get("error") or row.get("error") or row.get("error_message") or result.get("error_message")
+        if error:
+            return _xai_error(custom_id, error)
+        body = at(at(result, "response"), "chat_get_completion")
+        if not body:
+            raise ProviderReplyError(
+                f"xai: the result line of {clean(custom_id, 80)} holds neither a reply nor an error"
+            )
+        return replace(_chat(custom_id, body, self.name), usage=_xai_usage(at(body, "usage")))
+
+    def cancel(self, provider_id: str) -> None:
+        self._cancel_by(f"/v1/batches/{provider_id}:cancel", provider_id)
+
+
+def _xai_word(payload: JsonObject, state: JsonObject, *, over: bool) -> str:
+    """A word for what the counts say. To the adapter nothing pending means over; here a batch must also be full."""
+    if text(payload, "cancel_time") is not None:
+        if not over:
+            return "cancelling"
+        return "failed" if text(payload, "cancel_by_xai_message") else "cancelled"
+    expected = count({"requests": (text(payload, "name") or "").rpartition("/")[2]}, "requests")
+    full = count(state, "num_requests") >= max(1, expected)
+    if over and full:
+        return "ended"
+    return "running" if count(state, "num_success") + count(state, "num_error") else "pending"
+
+
+def _xai_failure(said: str) -> ErrorClass:
+    ours = any(word in said.lower() for word in ("not supported", "validation", "invalid", "not found"))
+    return ErrorClass.INVALID_REQUEST if ours else ErrorClass.PROVIDER_FAULT
+
+
+def _xai_error(custom_id: str, error: JsonValue) -> Response:
+    """Codes of failed rows are google.rpc numbers; words and plain texts occur too."""
+    if isinstance(error, Mapping) and not isinstance(error.get("code"), str):
+        return gemini_forms.errored(custom_id, error)
+    return shape.errored(custom_id, None, error)
+
+
+def _xai_usage(usage: JsonObject) -> Usage:
+    """``completion_tokens`` leave reasoning out here."""
+    sent = count(usage, "prompt_tokens")
+    thought = count(at(usage, "completion_tokens_details"), "reasoning_tokens")
+    return Usage(
+        input_tokens=sent,
+        cached_input_tokens=min(count(at(usage, "prompt_tokens_details"), "cached_tokens"), sent),
+        output_tokens=count(usage, "completion_tokens") + thought,
+        reasoning_tokens=thought,
+    )
+
+
+def _chat(custom_id: str, body: JsonValue, provider: str) -> Response:
+    """A chat completion that is not wrapped as OpenAI wraps it."""
+    return shape.decode_row(compact({"custom_id": custom_id, "response": {"status_code": 200, "body": body}}), provider)
+
+
+# ---- sference ------------------------------------------------------------------------------------------------------
+
+
+class Sference(Adapted):
+    """Requests inline, results as one JSONL; only batchling's adapter and the vendor's client describe it."""
+
+    name: str = "sference"
+    adapter_path: str = "batchling.providers.sference:SferenceProvider"
+    key_variable: str = "SFERENCE_API_KEY"
+    address: str = "https://api.sference.com"
+    limits: Limits = Limits(
+        max_requests=10_000,  # nothing is documented: modest, since a batch is one call held in memory
+        max_bytes=50_000_000,
+        max_line_bytes=50_000_000,
+        retention_seconds=7 * _DAY,  # undocumented: downloaded as soon as there are any
+    )
+    capabilities: Capabilities = Capabilities(
+        tag=False,
+        certain_find=False,
+        caveats=(
+            "a lost batch cannot be found again: it carries no tag",
+            "limits, status words and result forms are those of batchling and the vendor's client, not of a reference",
+            "images, strict schemas and reasoning efforts only on models that have them",
+            MEMORY,
+        ),
+    )
+    status_map: Mapping[str, StatusMeaning] = MappingProxyType(
+        {
+            **{word: StatusMeaning(Lifecycle.IN_FLIGHT) for word in ("created", "queued", "pending", "running")},
+            **shape.STATUS_MAP,
+        }
+    )
+
+    def body(self, request: Request) -> JsonObject:
+        effort = request.model.reasoning.effort
+        reasoning: Mapping[str, JsonValue] = {} if effort is None else {"reasoning_effort": effort}
+        return shape.chat_body(request, reasoning=reasoning, max_tokens_key="max_tokens")
+
+    def upload(self, submission: Submission) -> str | None:
+        return None
+
+    def create(self, submission: Submission) -> str:
+        lines, headers = self._lines(submission.path), self._headers()
+        with self._wire(f"create batch {submission.batch_id}", paid=True):
+            made = self._drive(
+                self._adapter()._create_inline_batch_job(
+                    base_url=self._base(),
+                    api_headers=headers,
+                    jsonl_lines=lines,
+                    queue_key=(self.name, shape.ENDPOINT, submission.model),
+                    completion_window="24h",
+                    client_factory=self._client_factory,
+                )
+            )
+            if not isinstance(made, str) or not made:
+                raise ProviderReplyError("sference: the reply to a create names no batch")
+            return made
+
+    def snapshot(self, provider_id: str) -> Snapshot:
+        payload, _ = self._poll(provider_id)
+        # the word from the payload: where there is none, the adapter would make one up
+        reading = shape.snapshot_of(payload, provider_id, self.name, self.status_map)
+        return replace(reading, results_ref=provider_id if reading.state is Lifecycle.ENDED else None, errors_ref=None)
+
+    def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
+        if snapshot.results_ref:
+            spec = self._adapter().build_results_request_spec(
+                base_url=self._base(), api_headers=self._headers(), file_id=None, batch_id=snapshot.results_ref
+            )
+            yield ResultPart("output", self._stream(spec.path, f"read the results of batch {snapshot.results_ref}"))
+
+    def decode(self, line: bytes) -> Response:
+        row = parse_object(line, self.name, "a result line")
+        custom_id, result, error = text(row, "custom_id"), row.get("result_json"), row.get("error_json")
+        if custom_id is None:
+            raise ProviderReplyError(f"sference: a result line names no custom_id: {excerpt(line)}")
+        if result is not None:
+            return _chat(custom_id, result, self.name)
+        if error is None and text(row, "status") is None:
+            raise ProviderReplyError(
+                f"sference: the result line of {clean(custom_id, 80)} holds neither reply nor error"
+            )
+        return shape.errored(custom_id, None, error if error is not None else _unanswered(row["status"]))
+
+    def cancel(self, provider_id: str) -> None:
+        self._cancel_by(f"/v1/batches/{provider_id}/cancel", provider_id)
+
+
+def _unanswered(status: JsonValue) -> JsonObject:
+    """A row that only says how it ended."""
+    word = str(status).lower()
+    return {"code": f"batch_{word}" if word in ("expired", "cancelled", "canceled") else word, "message": word}

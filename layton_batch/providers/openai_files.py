@@ -1,0 +1,252 @@
+"""What the dialects with OpenAI-shaped files and batches share: upload, create, find, poll, download, cancel.
+
+A dialect adds its client, its limits and how it turns pages. The SDKs of OpenAI, Groq and Together have the same
+resources under the same names, so one text serves them; each is imported by its own dialect only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from layton_batch.errors import FileError, ProviderError, ProviderReplyError, TransientProviderError
+from layton_batch.providers import openai_shape as shape
+from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
+from layton_batch.providers.wire_errors import api_key, parse_object, wire
+from layton_batch.records import Found, JsonValue, ModelSpec, Reasoning, Request, Response, Snapshot, Submission
+from layton_batch.states import Lifecycle
+
+TAG = "layton_batch"
+"""The metadata key that carries our tag."""
+
+CHUNK = 65_536
+_DAY = 86_400.0
+_MAX_PAGES = 1000
+
+
+class FileBatches:
+    """The base of a dialect; the class attributes are what a dialect must or may set.
+
+    ``efforts``: the reasoning words the API takes. ``newest_first``: the batch listing is known to be in that order.
+    """
+
+    name: str
+    key_variable: str
+    limits: Limits
+    capabilities: Capabilities
+    status_map: Mapping[str, StatusMeaning] = shape.STATUS_MAP
+    efforts: tuple[str, ...]
+    max_tokens_key: str
+    newest_first: bool = True
+
+    def __init__(self, access: Access | None) -> None:
+        self._access = access
+        self._client: Any = None  # SDK clients of one shape and several types; Any, so that none is imported for a name
+
+    # ---- no network
+
+    def check(self, spec: ModelSpec) -> list[str]:
+        """What in the model's declaration this API cannot do."""
+        return shape.spec_problems(spec, efforts=self.efforts)
+
+    def encode(self, request: Request) -> bytes:
+        """One line; the same request always gives the same bytes."""
+        body = shape.chat_body(
+            request, reasoning=self.reasoning(request.model.reasoning), max_tokens_key=self.max_tokens_key
+        )
+        line: dict[str, JsonValue] = {"custom_id": request.custom_id, "method": "POST", "url": shape.ENDPOINT}
+        line["body"] = body
+        return shape.dumps(line, request.model)
+
+    def reasoning(self, wanted: Reasoning) -> Mapping[str, JsonValue]:
+        """The body's reasoning fields."""
+        return {} if wanted.effort is None else {"reasoning_effort": wanted.effort}
+
+    def decode(self, line: bytes) -> Response:
+        """One line of an output or error file."""
+        return shape.decode_row(line, self.name)
+
+    # ---- network
+
+    def upload(self, submission: Submission) -> str | None:
+        """The file's id. A file of this name and size that is already there is taken as it is: names are unique per
+        attempt, so it is the one an interrupted upload left behind."""
+        try:
+            size = submission.path.stat().st_size
+            handle = submission.path.open("rb")
+        except OSError as error:
+            raise FileError(f"batch file {submission.path} cannot be read: {error.strerror}") from error
+        with handle:
+            known = self._uploaded(submission.file_name, size)
+            if known is not None:
+                return known
+            with self._wire(f"upload {submission.file_name}"):
+                # an open handle is streamed; a path or bytes would be held in memory whole
+                reply = self._open().files.with_raw_response.create(
+                    file=(submission.file_name, handle, "application/jsonl"), purpose="batch"
+                )
+                return self._id(reply, "the reply to an upload")
+
+    def create(self, submission: Submission) -> str:
+        """The one paid call."""
+        input_ref = self._input_ref(submission)
+        client = self._open().with_options(max_retries=0)
+        with self._wire(f"create batch {submission.batch_id}", paid=True):
+            reply = client.batches.with_raw_response.create(
+                input_file_id=input_ref,
+                endpoint=shape.ENDPOINT,
+                completion_window="24h",
+                metadata={TAG: submission.tag},
+            )
+            return self._id(reply, f"the reply to the creation of batch {submission.batch_id}")
+
+    def find(self, submission: Submission) -> Sequence[Found]:
+        """Batches that carry our tag, or, where the listing shows no tag, our input file (its name is unique to us)."""
+        return [
+            Found(str(batch["id"]), certain=True, created_at=_time(batch))
+            for batch in self._listed(submission.not_before)
+            if shape.text_or_none(batch.get("id")) and _is_ours(batch, submission)
+        ]
+
+    def snapshot(self, provider_id: str) -> Snapshot:
+        with self._wire(f"poll batch {provider_id}"):
+            reply = self._open().batches.with_raw_response.retrieve(provider_id)
+            return self._read(self._object(reply, f"the state of batch {provider_id}"), provider_id)
+
+    def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
+        for kind, ref in (("output", snapshot.results_ref), ("errors", snapshot.errors_ref)):
+            if ref:
+                yield ResultPart(kind, self._download(ref))
+
+    def cancel(self, provider_id: str) -> None:
+        try:
+            with self._wire(f"cancel batch {provider_id}"):
+                self._open().batches.with_raw_response.cancel(provider_id)
+        except ProviderError as error:
+            # the API refuses to cancel what has ended; whether that is why is seen only by looking
+            if error.status not in (400, 409) or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
+                raise
+
+    def close(self) -> None:
+        """Let go of connections; the next call opens new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    # ---- what a dialect adds or changes
+
+    def _connect(self, key: str, access: Access) -> Any:
+        """The SDK's client, its own retries off."""
+        raise NotImplementedError
+
+    def _file_page(self) -> Any:
+        """The SDK's raw reply to a listing of (the newest) batch files."""
+        raise NotImplementedError
+
+    def _pages(self) -> Iterator[Mapping[str, JsonValue]]:
+        """Pages of the batch listing, newest first."""
+        after: dict[str, str] = {}
+        while True:
+            page = self._object(self._open().batches.with_raw_response.list(limit=100, **after), "the list of batches")
+            yield page
+            if not page.get("has_more"):
+                return
+            last = shape.text_or_none(page.get("last_id"))
+            if last is None or after.get("after") == last:
+                raise stuck(self.name)
+            after = {"after": last}
+
+    def _read(self, batch: Mapping[str, JsonValue], provider_id: str) -> Snapshot:
+        return shape.snapshot_of(batch, provider_id, self.name, self.status_map)
+
+    def _check_download(self, reply: Any) -> None:
+        """Hook: refuse a download that the server itself calls incomplete."""
+
+    # ---- shared machinery
+
+    def _open(self) -> Any:
+        if self._client is None:
+            key = api_key(self._access, self.key_variable, self.name)
+            assert self._access is not None  # noqa: S101 - api_key has just seen to it
+            with self._wire("open the client"):
+                self._client = self._connect(key, self._access)
+        return self._client
+
+    def _wire(self, call: str, *, paid: bool = False) -> AbstractContextManager[None]:
+        secret = self._access.api_key.strip() if self._access is not None else ""
+        return wire(self.name, call, secret=secret, paid=paid)
+
+    def _input_ref(self, submission: Submission) -> str:
+        if not submission.input_ref:
+            raise ProviderError(f"{self.name}: batch {submission.batch_id} cannot be created: it was not uploaded")
+        return submission.input_ref
+
+    def _object(self, reply: Any, what: str) -> Mapping[str, JsonValue]:
+        # the raw bytes, not the SDK's object: its parsing is lenient and hides what is missing
+        return parse_object(reply.http_response.content, self.name, what)
+
+    def _id(self, reply: Any, what: str) -> str:
+        found = shape.text_or_none(self._object(reply, what).get("id"))
+        if found is None:
+            raise ProviderReplyError(f"{self.name}: {what} names no id")
+        return found
+
+    def _uploaded(self, file_name: str, size: int) -> str | None:
+        with self._wire("list files"):
+            for file in rows(self._object(self._file_page(), "the list of files"), self.name):
+                same = file.get("filename") == file_name and file.get("bytes") == size
+                if same and file.get("purpose", "batch") == "batch" and file.get("status") != "error":
+                    return shape.text_or_none(file.get("id"))
+        return None
+
+    def _listed(self, not_before: float | None) -> Iterator[Mapping[str, JsonValue]]:
+        with self._wire("list batches"):
+            for number, page in enumerate(self._pages()):
+                if number >= _MAX_PAGES:
+                    raise ProviderReplyError(f"{self.name}: the list of batches does not end after {_MAX_PAGES} pages")
+                for batch in rows(page, self.name):
+                    created = _time(batch)
+                    if self.newest_first and not_before and created is not None and created < not_before - _DAY:
+                        return
+                    yield batch
+
+    def _download(self, ref: str) -> Iterator[bytes]:
+        with self._wire(f"download {ref}"), self._open().files.with_streaming_response.content(ref) as reply:
+            self._check_download(reply)
+            yield from reply.iter_bytes(CHUNK)
+
+
+def rows(page: Mapping[str, JsonValue], provider: str) -> list[Mapping[str, JsonValue]]:
+    """The objects of a listing's page; null stands for none."""
+    data = page.get("data")
+    if data is None and "data" in page:
+        return []
+    if not isinstance(data, list):
+        raise ProviderReplyError(f"{provider}: a listing holds no data")
+    return [row for row in data if isinstance(row, Mapping)]
+
+
+def stuck(provider: str) -> ProviderReplyError:
+    """A listing that says there is more and not where: what was not seen must not count as absent."""
+    return ProviderReplyError(
+        f"{provider}: the list of batches says that it goes on, but its next page cannot be found"
+    )
+
+
+def incomplete(provider: str) -> TransientProviderError:
+    """The server says that a file is not all there yet."""
+    return TransientProviderError(f"{provider}: a result file of a batch that has ended is still being written")
+
+
+def _time(batch: Mapping[str, JsonValue]) -> float | None:
+    created = batch.get("created_at")
+    return float(created) if type(created) in (int, float) else None  # type: ignore[arg-type]
+
+
+def _is_ours(batch: Mapping[str, JsonValue], submission: Submission) -> bool:
+    metadata = batch.get("metadata")
+    tag = metadata.get(TAG) if isinstance(metadata, Mapping) else None
+    if tag is not None:
+        return bool(tag == submission.tag)
+    return submission.input_ref is not None and batch.get("input_file_id") == submission.input_ref

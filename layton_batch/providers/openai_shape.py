@@ -1,0 +1,381 @@
+"""The chat-completions form that several batch APIs share: request bodies, batch objects, result lines. No network.
+
+Sources: OpenAI's batch guide and API reference, and what the other providers document as their differences from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import orjson
+
+from layton_batch.errors import ManifestError, ProviderReplyError, UnknownStatusError
+from layton_batch.providers.protocol import StatusMeaning
+from layton_batch.providers.wire_errors import clean, excerpt, parse_json, parse_object, well_formed
+from layton_batch.records import (
+    Image,
+    JsonValue,
+    ModelSpec,
+    Prompt,
+    Request,
+    Response,
+    ResponseSchema,
+    Snapshot,
+    Usage,
+)
+from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, RequestOutcome
+
+ENDPOINT = "/v1/chat/completions"
+
+STATUS_MAP: Mapping[str, StatusMeaning] = MappingProxyType(
+    {
+        "validating": StatusMeaning(Lifecycle.IN_FLIGHT),
+        "in_progress": StatusMeaning(Lifecycle.IN_FLIGHT),
+        "finalizing": StatusMeaning(Lifecycle.IN_FLIGHT),
+        "cancelling": StatusMeaning(Lifecycle.CANCELLING),
+        "completed": StatusMeaning(Lifecycle.ENDED, BatchOutcome.COMPLETED),
+        "failed": StatusMeaning(Lifecycle.ENDED, BatchOutcome.FAILED),
+        "expired": StatusMeaning(Lifecycle.ENDED, BatchOutcome.EXPIRED),
+        "cancelled": StatusMeaning(Lifecycle.ENDED, BatchOutcome.CANCELLED),
+    }
+)
+
+_FINISH = {
+    "stop": FinishReason.STOP,
+    "eos": FinishReason.STOP,
+    "length": FinishReason.LENGTH,
+    "model_length": FinishReason.LENGTH,
+    "content_filter": FinishReason.REFUSAL,
+}
+_VALIDATION = frozenset(
+    {
+        "context_length_exceeded",
+        "duplicate_custom_id",
+        "empty_file",
+        "mismatched_model",
+        "missing_required_parameter",
+        "model_not_found",
+        "streaming_unsupported",
+        "unknown_parameter",
+        "unsupported_parameter",
+        "unsupported_value",
+    }
+)
+
+
+# ---- what is asked -------------------------------------------------------------------------------------------------
+
+
+def chat_body(
+    request: Request, *, reasoning: Mapping[str, JsonValue], max_tokens_key: str, model: bool = True
+) -> dict[str, JsonValue]:
+    """The body of one chat completion; the model's ``params`` go in last and win. ``model``: whether to name it."""
+    spec, prompt = request.model, request.prompt
+    body: dict[str, JsonValue] = {"model": spec.model} if model else {}
+    body["messages"] = messages(prompt)
+    if prompt.response_schema is not None:
+        body["response_format"] = response_format(prompt.response_schema)
+    body.update(reasoning)
+    if spec.max_output_tokens is not None:
+        body[max_tokens_key] = spec.max_output_tokens
+    body.update(spec.params)
+    return body
+
+
+def messages(prompt: Prompt) -> list[JsonValue]:
+    """A system message, where there is a system text, and one user message.
+
+    Text alone is sent as a string, not as a list of parts: some hosted models' templates take only that.
+    """
+    texts = [part for part in prompt.parts if isinstance(part, str)]
+    only_text = len(texts) == len(prompt.parts)
+    content: JsonValue = "\n\n".join(texts) if only_text else [_part(part) for part in prompt.parts]
+    system: list[JsonValue] = [{"role": "system", "content": prompt.system}] if prompt.system else []
+    return [*system, {"role": "user", "content": content}]
+
+
+def _part(part: str | Image) -> JsonValue:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    return {"type": "image_url", "image_url": {"url": data_url(part)}}
+
+
+def data_url(image: Image) -> str:
+    return f"data:{image.media_type};base64,{image.base64}"
+
+
+def response_format(schema: ResponseSchema) -> JsonValue:
+    """The strict form, with what strict mode demands of every object filled in where the schema left it open."""
+    strict: JsonValue = {"name": schema.name, "strict": True, "schema": closed(schema.schema)}
+    return {"type": "json_schema", "json_schema": strict}
+
+
+def closed(schema: JsonValue) -> JsonValue:
+    """The schema with ``additionalProperties: false`` and all properties required where it says neither: strict mode
+    refuses an object without them, each row on its own and only after submission."""
+    if isinstance(schema, list | tuple):
+        return [closed(entry) for entry in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    shape: dict[str, JsonValue] = {key: closed(value) for key, value in schema.items()}
+    properties = schema.get("properties")
+    if schema.get("type") == "object" and isinstance(properties, Mapping):
+        shape.setdefault("required", list(properties))
+        shape.setdefault("additionalProperties", False)
+    return shape
+
+
+def dumps(line: Mapping[str, JsonValue], spec: ModelSpec) -> bytes:
+    """One line of JSON without a newline, keys in the order given. ManifestError where the model's ``params`` hold a
+    value that JSON lacks."""
+    try:
+        return orjson.dumps(_finite(well_formed(line)))
+    except (orjson.JSONEncodeError, ValueError) as error:
+        raise ManifestError(f"model {spec.name!r}: its params cannot be written as JSON: {error}") from error
+
+
+def _finite(value: JsonValue) -> JsonValue:
+    """The value itself; ValueError where it holds NaN or an infinity, which orjson would write as null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is not a JSON number")
+    if isinstance(value, Mapping):
+        for entry in value.values():
+            _finite(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            _finite(entry)
+    return value
+
+
+def spec_problems(spec: ModelSpec, *, efforts: Sequence[str]) -> list[str]:
+    """What an effort-only API cannot do of a model's declaration; each says what to change."""
+    found = []
+    known = ", ".join(efforts)
+    if spec.reasoning.budget_tokens is not None:
+        found.append(f"{spec.provider} knows reasoning efforts, not budgets: set reasoning to one of {known}")
+    if spec.reasoning.effort is not None and spec.reasoning.effort not in efforts:
+        found.append(f"{spec.provider} does not know reasoning effort {spec.reasoning.effort!r}: use one of {known}")
+    found += [f"params.{key} cannot be overridden: leave it out" for key in ("model", "messages") if key in spec.params]
+    found += [f"params.{key} does not work in a batch: leave it out" for key in ("stream", "n") if spec.params.get(key)]
+    return found
+
+
+# ---- batch objects -------------------------------------------------------------------------------------------------
+
+
+def meaning(
+    status_map: Mapping[str, StatusMeaning], word: JsonValue, provider: str, provider_id: str
+) -> tuple[str, StatusMeaning]:
+    """The status word and its meaning. UnknownStatusError names a word that the provider's documents do not."""
+    if not isinstance(word, str):
+        raise ProviderReplyError(f"{provider}: batch {provider_id} shows no status")
+    if word not in status_map:
+        raise UnknownStatusError(
+            f"{provider}: batch {provider_id} has status {clean(word, 80)!r}, which its documents do not name"
+        )
+    return word, status_map[word]
+
+
+def snapshot_of(
+    batch: Mapping[str, JsonValue],
+    provider_id: str,
+    provider: str,
+    status_map: Mapping[str, StatusMeaning] = STATUS_MAP,
+) -> Snapshot:
+    """A reading of an OpenAI-shaped batch object. Files count only once it has ended: some servers name them before."""
+    word, means = meaning(status_map, batch.get("status"), provider, provider_id)
+    counts = batch.get("request_counts")
+    counts = counts if isinstance(counts, Mapping) else {}
+    ended = means.state is Lifecycle.ENDED
+    message, error_class = _batch_errors(batch.get("errors"))
+    failed = means.outcome is BatchOutcome.FAILED
+    return Snapshot(
+        provider_id=provider_id,
+        provider_status=word,
+        state=means.state,
+        outcome=means.outcome,
+        results_ref=text_or_none(batch.get("output_file_id")) if ended else None,
+        errors_ref=text_or_none(batch.get("error_file_id")) if ended else None,
+        total=count_or_none(counts.get("total")),
+        succeeded=count_or_none(counts.get("completed")),
+        failed=count_or_none(counts.get("failed")),
+        message=message or ("the provider gave no reason" if failed else None),
+        error_class=error_class if failed else ErrorClass.NONE,
+    )
+
+
+def _batch_errors(errors: JsonValue) -> tuple[str | None, ErrorClass]:
+    """The first errors of a batch in words and their class; they come as ``{data: [...]}``, as a bare list, or not."""
+    listed = errors.get("data") if isinstance(errors, Mapping) else errors
+    entries = listed if isinstance(listed, list) else [listed] if listed else []
+    said = [_batch_error(entry) for entry in entries[:3]]
+    codes = [str(entry.get("code") or "") for entry in entries if isinstance(entry, Mapping)]
+    classes = [class_of_code(code) for code in codes if code]
+    return "; ".join(said) or None, classes[0] if classes else ErrorClass.PROVIDER_FAULT
+
+
+def _batch_error(entry: JsonValue) -> str:
+    if not isinstance(entry, Mapping):
+        return clean(str(entry))
+    line = f"line {entry['line']}" if entry.get("line") is not None else ""
+    words = (line, str(entry.get("code") or ""), str(entry.get("message") or ""))
+    return clean(": ".join(word for word in words if word)) or "an error without a text"
+
+
+def text_or_none(value: JsonValue) -> str | None:
+    """A non-empty string, else None: absent ids come as null, as "" or not at all."""
+    return value if isinstance(value, str) and value else None
+
+
+def count_or_none(value: JsonValue) -> int | None:
+    return value if type(value) is int and 0 <= value < 2**53 else None
+
+
+# ---- result lines --------------------------------------------------------------------------------------------------
+
+
+def decode_row(raw: bytes, provider: str) -> Response:
+    """One line of an output or error file. Raises ProviderReplyError where it is not what the documents promise."""
+    row = parse_object(raw, provider, "a result line")
+    custom_id = row.get("custom_id")
+    if not isinstance(custom_id, str) or not custom_id:
+        raise ProviderReplyError(f"{provider}: a result line names no custom_id: {excerpt(raw)}")
+    response, error = row.get("response"), row.get("error")
+    where = f"{provider}: the result line of {clean(custom_id, 80)}"
+    if isinstance(response, Mapping):
+        status = response.get("status_code", 200)
+        body = _unwrapped(response.get("body"), provider)
+        if type(status) is not int:
+            raise ProviderReplyError(f"{where} has a status_code that is not a number: {excerpt(raw)}")
+        if 200 <= status < 300 and not _only_an_error(body):
+            return _succeeded(custom_id, body, where)
+        return errored(custom_id, status if status >= 300 or status == 0 else None, error or body)
+    if response is None and error:
+        return errored(custom_id, None, error)
+    raise ProviderReplyError(f"{where} holds neither a response nor an error: {excerpt(raw)}")
+
+
+def _unwrapped(body: JsonValue, provider: str) -> JsonValue:
+    """A body that is JSON inside a string (failed rows of some providers) taken out of it; other strings stay text."""
+    if isinstance(body, str) and body.lstrip().startswith("{"):
+        try:
+            return parse_json(body, provider, "a result line's body")
+        except ProviderReplyError:
+            return body
+    return body
+
+
+def _only_an_error(body: JsonValue) -> bool:
+    return isinstance(body, Mapping) and bool(body.get("error")) and not body.get("choices")
+
+
+def _succeeded(custom_id: str, body: JsonValue, where: str) -> Response:
+    choices = body.get("choices") if isinstance(body, Mapping) else None
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    message = choice.get("message") if isinstance(choice, Mapping) else None
+    if not (isinstance(body, Mapping) and isinstance(choice, Mapping) and isinstance(message, Mapping)):
+        raise ProviderReplyError(f"{where} holds no choices[0].message")
+    text = content_text(message.get("content"), where)
+    refusal = text_or_none(message.get("refusal"))
+    raw_finish = text_or_none(choice.get("finish_reason"))
+    finish = FinishReason.REFUSAL if refusal else _FINISH.get(raw_finish or "", FinishReason.OTHER)
+    return Response(
+        custom_id=custom_id,
+        outcome=RequestOutcome.SUCCEEDED,
+        text=text,
+        finish_reason=finish,
+        raw_finish_reason=clean(raw_finish, 80) if raw_finish else None,
+        refusal=refusal,
+        usage=usage_of(body.get("usage")),
+        served_model=text_or_none(body.get("model")),
+    )
+
+
+def content_text(content: JsonValue, where: str) -> str | None:
+    """The answer's text: a string, or the ``text`` parts of a list (thinking and other parts are left out)."""
+    if content is None or isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise ProviderReplyError(f"{where} has a content that is neither text nor a list of parts")
+    texts = []
+    for part in content:
+        text = part if isinstance(part, str) else None
+        if isinstance(part, Mapping) and part.get("type", "text") in ("text", "output_text"):
+            inner = part.get("text")
+            text = inner if isinstance(inner, str) else None
+        if text is not None:
+            texts.append(text)
+    return "".join(texts)
+
+
+def usage_of(usage: JsonValue) -> Usage:
+    """Token counts; a part never exceeds its whole. Reasoning comes under details or flat, by provider and model."""
+    if not isinstance(usage, Mapping):
+        return Usage()
+    sent = count_or_none(usage.get("prompt_tokens")) or 0
+    made = count_or_none(usage.get("completion_tokens")) or 0
+    cached = _detail(usage, "prompt_tokens_details", "cached_tokens")
+    reasoning = _detail(usage, "completion_tokens_details", "reasoning_tokens")
+    return Usage(
+        input_tokens=sent,
+        cached_input_tokens=min(cached, sent),
+        output_tokens=made,
+        reasoning_tokens=min(reasoning, made),
+    )
+
+
+def _detail(usage: Mapping[str, JsonValue], holder: str, name: str) -> int:
+    details = usage.get(holder)
+    inner = count_or_none(details.get(name)) if isinstance(details, Mapping) else None
+    return inner if inner is not None else count_or_none(usage.get(name)) or 0
+
+
+def errored(custom_id: str, status: int | None, error: JsonValue) -> Response:
+    """A row without an answer: by its HTTP status, by an error object ``{code, message}`` or by an error's text."""
+    holder = error.get("error", error) if isinstance(error, Mapping) else error
+    holder = holder if holder else error
+    code = holder.get("code") or holder.get("type") if isinstance(holder, Mapping) else None
+    said = holder.get("message") or holder.get("detail") if isinstance(holder, Mapping) else holder
+    word = clean(str(code), 80) if isinstance(code, str | int) and code else None
+    outcome = _UNANSWERED.get((word or "").lower())
+    numeric = int(word) if word and word.isascii() and word.isdigit() else None
+    error_class = class_of_status(status if status is not None else numeric) or class_of_code(word or "")
+    return Response(
+        custom_id=custom_id,
+        outcome=outcome or RequestOutcome.ERRORED,
+        error_class=ErrorClass.NOT_EXECUTED if outcome else error_class,
+        error_code=word or (str(status) if status is not None else None),
+        error_message=clean(str(said), 500) if said else None,
+    )
+
+
+_UNANSWERED = {
+    "batch_expired": RequestOutcome.EXPIRED,
+    "batch_cancelled": RequestOutcome.CANCELLED,
+    "batch_canceled": RequestOutcome.CANCELLED,
+}
+
+
+def class_of_status(status: int | None) -> ErrorClass | None:
+    """What a failed row's HTTP status means for the next attempt; None where it says nothing. 0: never got a reply."""
+    if status is None or not (status == 0 or 400 <= status <= 599):
+        return None
+    if status == 429:
+        return ErrorClass.RATE_LIMITED
+    if status == 413:
+        return ErrorClass.TOO_LARGE
+    return ErrorClass.PROVIDER_FAULT if status in (0, 408, 409, 425) or status >= 500 else ErrorClass.INVALID_REQUEST
+
+
+def class_of_code(code: str) -> ErrorClass:
+    """What an error code means where there is no HTTP status. Unknown codes count as the provider's fault: sending the
+    row again is bounded and errored rows are not billed, while giving it up would lose an answer."""
+    word = code.lower()
+    if "rate_limit" in word or "token_limit" in word or "quota" in word:
+        return ErrorClass.RATE_LIMITED
+    if "too_large" in word:
+        return ErrorClass.TOO_LARGE
+    ours = word in _VALIDATION or word.startswith("invalid")
+    return ErrorClass.INVALID_REQUEST if ours else ErrorClass.PROVIDER_FAULT

@@ -1,0 +1,115 @@
+"""The provider seam: what a batch API's dialect must be able to say.
+
+A dialect is one file of at most 200 lines. It uses the provider's official SDK, imported lazily inside ``connect``,
+with the SDK's own retries off on every call that costs money. It keeps no state: everything it needs to go on after a
+crash is in the records it is handed.
+
+Errors: every method raises only :mod:`layton_batch.errors` classes. ``TransientProviderError`` promises that the call
+did nothing; ``AmbiguousCallError`` says that it may have; ``RequestRefusedError`` that it never will.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from layton_batch.records import Found, Request, Response, Snapshot, Submission
+from layton_batch.states import BatchOutcome, Lifecycle
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the provider's documents allow. Bytes count whole lines; retention is of results, in seconds."""
+
+    max_requests: int
+    max_bytes: int
+    max_line_bytes: int
+    window_seconds: float = 86_400.0
+    """How long the provider may take before it gives up; a batch much older than this is past its deadline."""
+    poll_seconds: float = 30.0
+    max_concurrent_batches: int | None = None
+    max_creates_per_hour: int | None = None
+    retention_seconds: float = 29 * 86_400.0
+    mixed_models: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StatusMeaning:
+    """What one of the provider's status words means to us."""
+
+    state: Lifecycle
+    outcome: BatchOutcome | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What this API can and cannot do; gaps are declared here and printed by ``plan`` and ``doctor``."""
+
+    images: bool = True
+    strict_schema: bool = True
+    tag: bool = True  # create carries something that `find` can see again
+    certain_find: bool = True  # `find` can prove that a batch does not exist
+    cancel: bool = True
+    caveats: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where a provider is and how we prove who we are. ``api_key`` never appears in a repr."""
+
+    api_key: str
+    base_url: str | None = None
+    timeout_seconds: float = 600.0
+
+    def __repr__(self) -> str:
+        return f"Access(base_url={self.base_url!r}, api_key='***')"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPart:
+    """One file of results. ``kind``: ``output`` or ``errors``; ``chunks``: raw bytes in order, not line-aligned."""
+
+    kind: str
+    chunks: Iterator[bytes]
+
+
+class Provider(Protocol):
+    """One batch API. Instances are made by the registry (``layton_batch.providers.connect``) and used by one thread."""
+
+    name: str
+    limits: Limits
+    capabilities: Capabilities
+    status_map: Mapping[str, StatusMeaning]
+
+    def encode(self, request: Request) -> bytes:
+        """One line of a batch file, without the newline; the same request always gives the same bytes."""
+        ...
+
+    def upload(self, submission: Submission) -> str | None:
+        """Bring the file to the provider; costs nothing; idempotent where the API allows. None: nothing to upload."""
+        ...
+
+    def create(self, submission: Submission) -> str:
+        """The one paid call: exactly one POST. Returns the provider's id of the batch."""
+        ...
+
+    def find(self, submission: Submission) -> Sequence[Found]:
+        """Batches at the provider that carry our tag, or, where it has none, look like ours."""
+        ...
+
+    def snapshot(self, provider_id: str) -> Snapshot:
+        """One reading. Raises UnknownStatusError on a word that ``status_map`` lacks."""
+        ...
+
+    def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
+        """Every result and error file there is, streamed; nothing for a batch without results."""
+        ...
+
+    def decode(self, line: bytes) -> Response:
+        """One result line. Raises ProviderReplyError where the line is not what the documents promise."""
+        ...
+
+    def cancel(self, provider_id: str) -> None:
+        """Ask the provider to stop; a batch that has already ended is not an error."""
+        ...

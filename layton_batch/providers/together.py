@@ -1,0 +1,156 @@
+"""Together's batch API through the ``together`` SDK: files addressed by content, jobs without a tag.
+
+A job is told by its input file, whose id follows from its bytes (they hold the run's own custom_ids), and by when it
+was created.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any
+
+from layton_batch.errors import FileError, ProviderReplyError
+from layton_batch.providers import openai_shape as shape
+from layton_batch.providers.openai_files import FileBatches
+from layton_batch.providers.protocol import Access, Capabilities, Limits, StatusMeaning
+from layton_batch.providers.wire_errors import clean, parse_json, parse_object
+from layton_batch.records import Found, JsonValue, Reasoning, Request, Snapshot, Submission
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
+
+CLOCKS_APART = 60.0
+"""Seconds by which the provider's clock may be behind ours."""
+
+_OUR_DOING = ("invalid", "not supported", "unsupported", "malformed", "pars", "not found", "duplicate", "reading")
+
+
+class Together(FileBatches):
+    """See the module text."""
+
+    name: str = "together"
+    key_variable: str = "TOGETHER_API_KEY"
+    limits: Limits = Limits(
+        max_requests=50_000,
+        max_bytes=99_000_000,
+        max_line_bytes=9_900_000,
+        window_seconds=72 * 3600.0,  # 24 hours best effort, up to 72
+        retention_seconds=7 * 86_400.0,  # undocumented: downloaded as soon as there are any
+    )
+    capabilities: Capabilities = Capabilities(
+        caveats=(
+            "batches carry no tag: a lost one is told by its input file and its time",
+            "half price only for a published list of models, the standard price for others",
+            "24 hours is best effort; a batch may take up to 72",
+        )
+    )
+    status_map: Mapping[str, StatusMeaning] = MappingProxyType(
+        {
+            "VALIDATING": StatusMeaning(Lifecycle.IN_FLIGHT),
+            "IN_PROGRESS": StatusMeaning(Lifecycle.IN_FLIGHT),
+            "CANCELING": StatusMeaning(Lifecycle.CANCELLING),
+            "CANCELLING": StatusMeaning(Lifecycle.CANCELLING),
+            "COMPLETED": StatusMeaning(Lifecycle.ENDED, BatchOutcome.COMPLETED),
+            "FAILED": StatusMeaning(Lifecycle.ENDED, BatchOutcome.FAILED),
+            "EXPIRED": StatusMeaning(Lifecycle.ENDED, BatchOutcome.EXPIRED),
+            "CANCELLED": StatusMeaning(Lifecycle.ENDED, BatchOutcome.CANCELLED),
+        }
+    )
+    efforts: tuple[str, ...] = ("none", "low", "medium", "high")
+    max_tokens_key: str = "max_tokens"
+
+    def encode(self, request: Request) -> bytes:
+        body = shape.chat_body(
+            request, reasoning=self.reasoning(request.model.reasoning), max_tokens_key=self.max_tokens_key
+        )
+        return shape.dumps({"custom_id": request.custom_id, "body": body}, request.model)
+
+    def reasoning(self, wanted: Reasoning) -> Mapping[str, JsonValue]:
+        """``none`` is a switch here, the others are efforts."""
+        return {"reasoning": {"enabled": False}} if wanted.effort == "none" else super().reasoning(wanted)
+
+    def upload(self, submission: Submission) -> str | None:
+        """The file's id; bytes that are already there give the id they have."""
+        if not submission.path.is_file():
+            raise FileError(f"batch file {submission.path} cannot be read: there is no such file")
+        with self._wire(f"upload {submission.file_name}"):
+            file = self._open().files.upload(file=submission.path, purpose="batch-api", check=False)
+            found = shape.text_or_none(getattr(file, "id", None))
+        if found is None:
+            raise ProviderReplyError(f"{self.name}: the reply to an upload names no id")
+        return found
+
+    def create(self, submission: Submission) -> str:
+        ref = self._input_ref(submission)
+        client = self._open().with_options(max_retries=0)
+        with self._wire(f"create batch {submission.batch_id}", paid=True):
+            reply = client.batches.with_raw_response.create(
+                input_file_id=ref, endpoint=shape.ENDPOINT, completion_window="24h"
+            )
+            what = f"the reply to the creation of batch {submission.batch_id}"
+            made = parse_object(reply.http_response.content, self.name, what)
+            job = made.get("job", made)
+            found = shape.text_or_none(job.get("id")) if isinstance(job, Mapping) else None
+            if found is None:
+                raise ProviderReplyError(f"{self.name}: {what} names no job")
+            return found
+
+    def find(self, submission: Submission) -> Sequence[Found]:
+        """Jobs over our input file that are not older than our intent; certain where their time says so."""
+        with self._wire("list batches"):
+            reply = self._open().batches.with_raw_response.list()
+            listed = parse_json(reply.http_response.content, self.name, "the list of batches")
+        if listed is not None and not isinstance(listed, list):
+            raise ProviderReplyError(f"{self.name}: the list of batches is not a list")
+        earliest = None if submission.not_before is None else submission.not_before - CLOCKS_APART
+        found = []
+        for job in listed or ():
+            provider_id = _over_our_file(job, submission)
+            created = when(job.get("created_at")) if isinstance(job, Mapping) else None
+            known = earliest is not None and created is not None
+            if provider_id and (earliest is None or created is None or created >= earliest):
+                found.append(Found(provider_id, certain=known, created_at=created))
+        return found
+
+    def _connect(self, key: str, access: Access) -> Any:
+        import together
+
+        base = access.base_url.rstrip("/").removesuffix("/v1") if access.base_url else None  # the SDK adds it
+        return together.Together(api_key=key, base_url=base, timeout=access.timeout_seconds, max_retries=0)
+
+    def _read(self, batch: Mapping[str, JsonValue], provider_id: str) -> Snapshot:
+        word, means = shape.meaning(self.status_map, batch.get("status"), self.name, provider_id)
+        ended, failed = means.state is Lifecycle.ENDED, means.outcome is BatchOutcome.FAILED
+        error = shape.text_or_none(batch.get("error"))
+        return Snapshot(
+            provider_id=provider_id,
+            provider_status=word,
+            state=means.state,
+            outcome=means.outcome,
+            results_ref=shape.text_or_none(batch.get("output_file_id")) if ended else None,
+            errors_ref=shape.text_or_none(batch.get("error_file_id")) if ended else None,
+            message=clean(error) if error else "the provider gave no reason" if failed else None,
+            error_class=_failure(error or "") if failed else ErrorClass.NONE,
+        )
+
+
+def _over_our_file(job: JsonValue, submission: Submission) -> str | None:
+    if not isinstance(job, Mapping) or not submission.input_ref:
+        return None
+    return shape.text_or_none(job.get("id")) if job.get("input_file_id") == submission.input_ref else None
+
+
+def when(value: JsonValue) -> float | None:
+    """Epoch seconds of an RFC 3339 time; None where it is none."""
+    try:
+        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _failure(text: str) -> ErrorClass:
+    """A failed job says why in prose only. What does not sound like our doing is worth another try: it cost nothing."""
+    words = text.lower()
+    if "rate limit" in words or "enqueued" in words or "quota" in words:
+        return ErrorClass.RATE_LIMITED
+    return ErrorClass.INVALID_REQUEST if any(word in words for word in _OUR_DOING) else ErrorClass.PROVIDER_FAULT

@@ -1,0 +1,275 @@
+"""From what SDKs and HTTP libraries raise to what this package raises, and from reply bytes to JSON objects.
+
+Exceptions are told apart by the names of their classes and the shape of their fields, never by ``isinstance``: the SDKs
+are built on two HTTP libraries of the same shape (httpx, httpx2), two of them leak raw transport errors, and asking for
+a class would import an SDK that is not in use.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+
+import orjson
+
+from layton_batch.errors import (
+    AmbiguousCallError,
+    LaytonBatchError,
+    MissingKeyError,
+    NotFoundError,
+    ProviderError,
+    ProviderReplyError,
+    RequestRefusedError,
+    TransientProviderError,
+)
+from layton_batch.providers.protocol import Access
+from layton_batch.records import JsonValue
+
+LONGEST_WAIT = 3600.0
+"""Seconds; a provider that asks for more is asked again after this long."""
+
+_NOT_SENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ConnectionRefusedError", "gaierror"})
+_BAD_ADDRESS = frozenset({"UnsupportedProtocol", "InvalidURL"})
+_DROPPED = frozenset({"TransportError", "APIConnectionError", "NoResponseError", "ClientConnectionError", "OSError"})
+_LOOK_FIRST = "it may have been carried out: the batch is looked for before anything is sent again"
+
+
+def api_key(access: Access | None, variable: str, provider: str) -> str:
+    """The key to send. Raises MissingKeyError naming the environment variable where there is none, or none that can be
+    sent: HTTP libraries print a header they cannot send, so such a key must not get that far."""
+    key = access.api_key.strip() if access is not None else ""
+    if not key:
+        raise MissingKeyError(f"{provider}: no API key; set {variable} in the environment or in .env")
+    if not (key.isascii() and key.isprintable()):
+        raise MissingKeyError(f"{provider}: {variable} holds characters that no API key has; copy it again")
+    return key
+
+
+@contextmanager
+def wire(provider: str, call: str, *, secret: str = "", paid: bool = False) -> Iterator[None]:
+    """Everything an SDK raises inside becomes an error of this package; the error says ``call`` and never ``secret``.
+
+    ``paid``: the call creates a batch, so whatever is not certain to have done nothing is an AmbiguousCallError, a
+    reply that cannot be read included.
+    """
+    try:
+        yield
+    except LaytonBatchError as error:
+        if paid and isinstance(error, ProviderReplyError):
+            raise AmbiguousCallError(f"{error}; {_LOOK_FIRST}", status=error.status, code=error.code) from None
+        raise
+    except Exception as error:
+        # from None: a traceback's chain would print what the SDK said, unredacted
+        raise translate(error, provider, call, secret=secret, paid=paid) from None
+
+
+def translate(error: BaseException, provider: str, call: str, *, secret: str = "", paid: bool = False) -> ProviderError:
+    """The error of this package that says what ``error`` means."""
+    links = list(_causes(error))
+    said = clean(_redacted(str(error) or type(error).__name__, secret))
+    for link in links:
+        reply = _reply(link)
+        if reply is not None:
+            return _refusal(reply, f"{provider}: {call}", said, secret, paid=paid)
+    names = {cls.__name__ for link in links for cls in type(link).__mro__}
+    what = f"{provider}: {call}: {type(links[-1]).__name__}: {clean(_redacted(str(links[-1]), secret)) or said}"
+    if names & _BAD_ADDRESS:
+        return RequestRefusedError(f"{what}; the provider's address is not a URL that can be called")
+    if names & _NOT_SENT:
+        return TransientProviderError(f"{what}; nothing was sent")
+    if paid:
+        return AmbiguousCallError(f"{what}; {_LOOK_FIRST}")
+    if names & _DROPPED:
+        return TransientProviderError(what)
+    return ProviderReplyError(f"{provider}: {call}: the reply could not be read: {type(error).__name__}: {said}")
+
+
+# ---- replies with a status -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    status: int
+    headers: Mapping[str, str]
+    body: object
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it was explicitly raised from; not ``__context__``: that may be an unrelated call's error."""
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__
+
+
+def _reply(error: BaseException) -> _Reply | None:
+    response = getattr(error, "response", None)
+    if response is None:
+        response = getattr(error, "raw_response", None)
+    own = getattr(error, "status_code", None), getattr(error, "code", None)
+    for status in (*own, getattr(response, "status_code", None)):
+        if type(status) is int and 100 <= status <= 599:
+            headers = getattr(response, "headers", None)
+            return _Reply(status, headers if isinstance(headers, Mapping) else {}, _body(error, response))
+    return None
+
+
+def _body(error: BaseException, response: object) -> object:
+    for name in ("body", "details"):
+        body: object = getattr(error, name, None)
+        if body:
+            return _parsed(body)
+    try:
+        return _parsed(getattr(response, "text", None))
+    except Exception:  # a streamed body that was never read has no text
+        return None
+
+
+def _parsed(body: object) -> object:
+    if isinstance(body, str | bytes):
+        try:
+            return orjson.loads(body)
+        except orjson.JSONDecodeError:
+            return body if isinstance(body, str) else body.decode("utf-8", "replace")
+    return body
+
+
+def _refusal(reply: _Reply, where: str, fallback: str, secret: str, *, paid: bool) -> ProviderError:
+    status = reply.status
+    said = clean(_redacted(_message(reply.body) or fallback, secret))
+    code = _code(reply.body)
+    what = f"{where}: HTTP {status}: {said}"
+    if status < 400:
+        what = f"{where}: HTTP {status}, but the reply could not be read: {said}"
+        if paid:
+            return AmbiguousCallError(f"{what}; {_LOOK_FIRST}", status=status)
+        return ProviderReplyError(what, status=status)
+    if status == 429 or (not paid and (status in (408, 409) or status >= 500)):
+        return TransientProviderError(what, status=status, code=code, retry_after=retry_after(reply.headers))
+    if status in (408, 409) or status >= 500:
+        return AmbiguousCallError(f"{what}; {_LOOK_FIRST}", status=status, code=code)
+    if status == 404:
+        return NotFoundError(what, status=status, code=code)
+    return RequestRefusedError(what, status=status, code=code)
+
+
+def _message(body: object, depth: int = 0) -> str | None:
+    """The provider's own words, wherever it keeps them."""
+    if isinstance(body, str):
+        return body or None
+    if isinstance(body, Mapping) and depth < 4:
+        inner = [body.get(key) for key in ("error", "message", "detail", "msg", "title")]
+        return next((said for entry in inner if (said := _message(entry, depth + 1))), None)
+    if isinstance(body, list | tuple) and depth < 4:
+        return next((said for entry in body if (said := _message(entry, depth + 1))), None)
+    return None
+
+
+def _code(body: object) -> str | None:
+    if not isinstance(body, Mapping):
+        return None
+    inner = body.get("error")
+    for holder in (inner, body) if isinstance(inner, Mapping) else (body,):
+        for key in ("code", "status", "type"):
+            if isinstance(holder.get(key), str | int) and holder[key]:
+                return clean(str(holder[key]), 80)
+    return None
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait by ``retry-after-ms`` or ``retry-after`` (seconds, or an HTTP date measured against the reply's
+    own ``date``), within 0 and LONGEST_WAIT; None where the headers do not say."""
+    lowered = {str(key).lower(): str(value) for key, value in headers.items()}
+    seconds = _number(lowered.get("retry-after-ms"))
+    seconds = seconds / 1000 if seconds is not None else _number(lowered.get("retry-after"))
+    if seconds is None:
+        seconds = _until(lowered.get("retry-after"), lowered.get("date"))
+    return None if seconds is None else min(max(seconds, 0.0), LONGEST_WAIT)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text) if text else None
+    except ValueError:
+        return None
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _until(then: str | None, now: str | None) -> float | None:
+    try:
+        return (parsedate_to_datetime(then) - parsedate_to_datetime(now)).total_seconds() if then and now else None
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+# ---- text ----------------------------------------------------------------------------------------------------------
+
+
+def clean(text: str, longest: int = 300) -> str:
+    """One printable line of at most ``longest`` characters: what a provider wrote goes to terminals and logs."""
+    head = text[: longest * 4]
+    line = " ".join("".join(char if char.isprintable() else " " for char in head).split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def _redacted(text: str, secret: str) -> str:
+    return text.replace(secret, "***") if secret else text
+
+
+# ---- reply bytes ---------------------------------------------------------------------------------------------------
+
+
+def parse_json(raw: bytes | str, provider: str, what: str) -> JsonValue:
+    """The JSON value of a reply or result line. Raises ProviderReplyError naming ``what`` where it is not JSON.
+
+    A lone surrogate or a byte that is not UTF-8 becomes U+FFFD instead of an error: one bad character in a reply that
+    was paid for must not cost the reply.
+    """
+    try:
+        value: JsonValue = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        value = _parse_leniently(raw, f"{provider}: {what} is not JSON ({error.msg}): {excerpt(raw)}")
+    return value
+
+
+def parse_object(raw: bytes | str, provider: str, what: str) -> Mapping[str, JsonValue]:
+    """As :func:`parse_json`, for what must be a JSON object."""
+    value = parse_json(raw, provider, what)
+    if not isinstance(value, Mapping):
+        raise ProviderReplyError(f"{provider}: {what} is not a JSON object: {excerpt(raw)}")
+    return value
+
+
+def excerpt(raw: bytes | str) -> str:
+    """The beginning of what could not be read, for an error message."""
+    head = raw[:400]
+    return repr(clean(head if isinstance(head, str) else head.decode("utf-8", "replace"), 120))
+
+
+def _parse_leniently(raw: bytes | str, complaint: str) -> JsonValue:
+    text = raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
+    try:
+        return well_formed(json.loads(text, parse_constant=_refuse_constant))
+    except (ValueError, RecursionError):
+        raise ProviderReplyError(complaint) from None
+
+
+def _refuse_constant(name: str) -> JsonValue:
+    raise ValueError(name)
+
+
+def well_formed(value: JsonValue) -> JsonValue:
+    """The value with plain dicts and lists, and U+FFFD where a string holds half a surrogate pair."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, Mapping):
+        return {str(well_formed(key)): well_formed(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [well_formed(entry) for entry in value]
+    return value

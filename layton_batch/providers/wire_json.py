@@ -1,0 +1,71 @@
+"""Small readers and a writer of wire JSON for dialects that are not OpenAI-shaped.
+
+The readers give a harmless value where a document's form is not kept, so that a dialect never trips over a wrong type
+and decides by itself what is worth refusing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import orjson
+
+from layton_batch.providers.wire_errors import well_formed
+from layton_batch.records import EMPTY, JsonValue
+
+JsonObject = Mapping[str, JsonValue]
+
+_MAX_COUNT = 2**53
+"""Beyond this no token count is real, and a JSON reader may already have rounded it."""
+
+
+def at(value: JsonObject, key: str) -> JsonObject:
+    """The object under ``key``, or an empty one."""
+    found = value.get(key)
+    return found if isinstance(found, Mapping) else EMPTY
+
+
+def objects(value: JsonObject, key: str) -> list[JsonObject]:
+    """The objects of the array under ``key``; what is not an object is left out."""
+    found = value.get(key)
+    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []
+
+
+def text(value: JsonObject, key: str) -> str | None:
+    """The non-empty text under ``key``, or None."""
+    found = value.get(key)
+    return found if isinstance(found, str) and found else None
+
+
+def count(value: JsonObject, key: str) -> int:
+    """The count under ``key``, also where it is written as a text (Google's int64); 0 for what is not a count."""
+    found = value.get(key)
+    if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) < 17:
+        found = int(found)
+    if isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= _MAX_COUNT:
+        return found
+    return 0
+
+
+def moment(value: JsonObject, key: str) -> float | None:
+    """Epoch seconds of the RFC 3339 time under ``key``; None for what is not one."""
+    found = text(value, key)
+    try:
+        return datetime.fromisoformat(found).timestamp() if found else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def merged(base: JsonObject, extra: JsonObject) -> dict[str, JsonValue]:
+    """``base`` with ``extra`` on top: objects are merged key by key, anything else is replaced."""
+    result = dict(base)
+    for key, value in extra.items():
+        below = result.get(key)
+        result[key] = merged(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def compact(value: JsonValue) -> bytes:
+    """A value that a provider sent, as one line of JSON."""
+    return orjson.dumps(well_formed(value))

@@ -1,0 +1,301 @@
+"""READ SECOND. Every noun of the glossary as a frozen record.
+
+Records carry values, never behaviour that reaches outside. Money is ``Decimal`` US dollars, times are epoch seconds,
+scores are fractions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
+
+from layton_batch.states import (
+    BatchOutcome,
+    ErrorClass,
+    FinishReason,
+    Lifecycle,
+    PredictionKind,
+    RequestOutcome,
+    Role,
+)
+
+JsonValue = str | int | float | bool | None | list["JsonValue"] | Mapping[str, "JsonValue"]
+"""A value as JSON knows it."""
+
+EMPTY: Mapping[str, JsonValue] = MappingProxyType({})
+
+
+# ---- what is asked -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One image as a provider takes it: base64 text without line breaks, and its media type (``image/jpeg`` …)."""
+
+    media_type: str
+    base64: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One question with its reference. ``hints`` holds levels 1..4 in order; a level the item lacks is None.
+
+    ``payload`` holds what only the item's own task understands (options, gold letter, grid …).
+    """
+
+    id: str
+    split: str
+    category: str
+    question: str
+    images: tuple[Image, ...] = ()
+    hints: tuple[str | None, ...] = ()
+    answer: str | None = None
+    justification: str | None = None
+    solution: str | None = None
+    payload: Mapping[str, JsonValue] = field(default_factory=lambda: EMPTY)
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseSchema:
+    """A strict JSON schema the reply must follow; ``name`` is ``[A-Za-z0-9_-]{1,64}``."""
+
+    name: str
+    schema: Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a model is shown, in no provider's dialect: a system text, user parts in order, the form of the reply."""
+
+    system: str
+    parts: tuple[str | Image, ...]
+    response_schema: ResponseSchema | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """How much a model may think: an effort word, or a token budget, never both. Neither = the provider's default."""
+
+    effort: str | None = None  # none | minimal | low | medium | high
+    budget_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A model as the manifest names it: ``name`` is what we show, ``model`` is what the provider is told."""
+
+    name: str
+    provider: str
+    model: str
+    family: str
+    max_output_tokens: int | None = None
+    reasoning: Reasoning = Reasoning()
+    params: Mapping[str, JsonValue] = field(default_factory=lambda: EMPTY)
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """A panel seat: a model, and whether it sits only where another seat is empty."""
+
+    model: ModelSpec
+    substitute: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One item put to one model: one line of a batch file, known by ``custom_id`` (``[A-Za-z0-9_-]{1,64}``)."""
+
+    custom_id: str
+    item_id: str
+    model: ModelSpec
+    prompt: Prompt
+
+
+# ---- work ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A run's work for one (role, provider, model); a judge's job also names the predict job it judges."""
+
+    id: str
+    role: Role
+    spec: ModelSpec
+    depends_on: str | None = None
+    requests: int = 0
+    planned: bool = False  # its batch files are on disk
+    graded: bool = False  # its responses were turned into predictions or verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A slice of a job's requests within the provider's limits, as a file in the provider's format."""
+
+    id: str
+    path: str  # relative to the run folder
+    requests: int
+    size_bytes: int
+    sha256: str
+    max_cost: Decimal | None = None  # upper bound in USD; None = the model has no known price
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One attempt at a shard, from our side and the provider's. ``tag`` is what ``find`` looks for."""
+
+    id: str
+    job_id: str
+    shard_id: str
+    provider: str
+    model: str
+    attempt: int
+    state: Lifecycle
+    tag: str
+    requests: int
+    path: str  # of the batch file, relative to the run folder
+    sha256: str
+    size_bytes: int
+    max_cost: Decimal | None = None  # upper bound in USD; None = the model has no known price
+    outcome: BatchOutcome | None = None
+    error_class: ErrorClass = ErrorClass.NONE  # of a batch that failed as a whole
+    input_ref: str | None = None  # the uploaded file's id
+    provider_id: str | None = None
+    provider_status: str | None = None
+    results_ref: str | None = None  # where the results are, in the dialect's own form
+    errors_ref: str | None = None
+    reason: str | None = None
+    parent_id: str | None = None  # the attempt whose unanswered rows this one repeats
+    due_at: float = 0.0
+    submitting_at: float | None = None
+    submitted_at: float | None = None
+    ended_at: float | None = None
+    deadline_at: float | None = None
+    failures: int = 0  # consecutive transient failures of the current step
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What a dialect needs to upload and create: the batch file, our tag, and how many requests it holds."""
+
+    batch_id: str
+    tag: str
+    path: Path
+    file_name: str
+    sha256: str
+    requests: int
+    model: str
+    input_ref: str | None = None
+    not_before: float | None = None  # when the intent to create was committed
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One reading of a batch at its provider. ``state`` is in_flight, cancelling or ended."""
+
+    provider_id: str
+    provider_status: str
+    state: Lifecycle
+    outcome: BatchOutcome | None = None
+    results_ref: str | None = None
+    errors_ref: str | None = None
+    total: int | None = None
+    succeeded: int | None = None
+    failed: int | None = None
+    message: str | None = None
+    error_class: ErrorClass = ErrorClass.NONE  # of a batch that failed as a whole
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A batch at the provider that may be ours. ``certain``: it carries our tag; otherwise it only looks like it."""
+
+    provider_id: str
+    certain: bool
+    created_at: float | None = None
+
+
+# ---- what comes back -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one reply. ``input_tokens`` includes cached ones, ``output_tokens`` includes reasoning ones."""
+
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One result line, decoded: a raw reply or the reason there is none."""
+
+    custom_id: str
+    outcome: RequestOutcome
+    text: str | None = None
+    finish_reason: FinishReason | None = None
+    raw_finish_reason: str | None = None
+    refusal: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    error_class: ErrorClass = ErrorClass.NONE
+    error_code: str | None = None
+    error_message: str | None = None
+    served_model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A parsed response: what one model said about one item."""
+
+    item_id: str
+    model: str
+    kind: PredictionKind
+    answer: str | None = None
+    justification: str | None = None
+    raw_text: str | None = None
+    note: str | None = None  # why it is not `answered`, or how it was mended
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One grader's decision on one prediction; None where the grader's reply could not be read."""
+
+    item_id: str
+    model: str
+    judge: str
+    is_answer_correct: bool | None
+    is_justification_correct: bool | None
+    note: str | None = None
+
+    @property
+    def both_correct(self) -> bool | None:
+        if self.is_answer_correct is None or self.is_justification_correct is None:
+            return None
+        return self.is_answer_correct and self.is_justification_correct
+
+
+@dataclass(frozen=True, slots=True)
+class RowCount:
+    """How many requests of a batch ended one way, and how many of those went into another attempt."""
+
+    batch_id: str
+    outcome: RequestOutcome
+    error_class: ErrorClass
+    count: int
+    resubmitted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a run, in order."""
+
+    seq: int
+    at: float
+    batch_id: str | None
+    kind: str
+    detail: str

@@ -1,0 +1,84 @@
+"""One execution of a manifest: everything a stage needs, handed in from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Lock
+
+from layton_batch import item_table
+from layton_batch.clock import Clock
+from layton_batch.costs.prices import PriceBook
+from layton_batch.gold import Gold
+from layton_batch.leaderboard import Rules
+from layton_batch.manifest import Manifest
+from layton_batch.providers.protocol import Provider
+from layton_batch.records import Item
+from layton_batch.run_folder import RunFolder
+from layton_batch.store import RunStore
+from layton_batch.tasks.protocol import Task
+
+
+@dataclass(slots=True)
+class Providers:
+    """The run's connections, one a provider, made when first needed and kept."""
+
+    connect: Callable[[str], Provider]
+    dialect: Callable[[str], Provider]  # limits, encode and decode only: needs no key
+    _open: dict[str, Provider] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def get(self, name: str) -> Provider:
+        """The connected provider. Raises MissingKeyError, ManifestError (unknown name)."""
+        with self._lock:
+            if name not in self._open:
+                self._open[name] = self.connect(name)
+            return self._open[name]
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        with self._lock:
+            for provider in self._open.values():
+                close = getattr(provider, "close", None)
+                if close is not None:
+                    close()
+            self._open.clear()
+
+
+@dataclass
+class Run:
+    """The handles of one run. ``load_items`` reads the manifest's source; it is asked once, when the run begins."""
+
+    id: str
+    manifest: Manifest
+    folder: RunFolder
+    store: RunStore
+    task: Task
+    clock: Clock
+    providers: Providers
+    executor: Executor
+    prices: PriceBook
+    load_items: Callable[[], Sequence[Item]]
+    load_gold: Callable[[], Gold | None]
+    poll_seconds: float | None = None
+
+    @cached_property
+    def items(self) -> Sequence[Item]:
+        """The run's items as frozen at its beginning."""
+        return item_table.read(self.folder)
+
+    @property
+    def rules(self) -> Rules:
+        """How the manifest wants its board scored."""
+        scoring = self.manifest.scoring
+        metric = scoring.metric or self.task.metrics[0]
+        return Rules(method=scoring.method, metric=metric, level=scoring.level, seed=scoring.seed)
+
+    @property
+    def tag_prefix(self) -> str:
+        """Starts every tag of this run; names the moment too, so that a second run of a manifest is told apart."""
+        row = self.store.row()
+        born = int(row.created_at) if row else 0
+        return f"lb-{self.manifest.identity()[:8]}-{born:x}"

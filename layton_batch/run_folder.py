@@ -1,0 +1,65 @@
+"""Where a run keeps its things: ``runs/<name>-<hash8>/``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Paths of one run. They hold ids; nothing parses them."""
+
+    root: Path
+
+    @property
+    def manifest(self) -> Path:
+        return self.root / "run.json"
+
+    @property
+    def database(self) -> Path:
+        return self.root / "state.sqlite3"
+
+    @property
+    def lock(self) -> Path:
+        return self.root / "run.lock"
+
+    @property
+    def tables(self) -> Path:
+        return self.root / "tables"
+
+    @property
+    def prompts(self) -> Path:
+        return self.root / "prompts"
+
+    def gold(self, source: str) -> Path:
+        return self.root / f"gold-{sha256(source.encode()).hexdigest()[:8]}.jsonl"
+
+    @property
+    def site(self) -> Path:
+        return self.root / "site"
+
+    @property
+    def log(self) -> Path:
+        return self.root / "log.jsonl"
+
+    def request_file(self, job_id: str, shard_id: str) -> Path:
+        return self.root / "requests" / job_id / f"{shard_id}.jsonl"
+
+    def raw(self, batch_id: str) -> Path:
+        return self.root / "raw" / batch_id
+
+    def part(self, table: str, part: str) -> Path:
+        return self.tables / table / f"{part}.parquet"
+
+
+def slug(text: str) -> str:
+    """A name fit for ids and paths. Names that had to be changed or cut get a hash, so two never meet."""
+    safe = _UNSAFE.sub("-", text).strip("-.")[:60]
+    if safe == text:
+        return safe
+    return f"{safe or 'model'}-{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:6]}"

@@ -1,0 +1,260 @@
+"""Opening runs: from a manifest, or from the folder an earlier command left behind."""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+
+import orjson
+
+from layton_batch import __version__, atomic
+from layton_batch.clock import Clock, SystemClock, utc
+from layton_batch.costs.prices import Price, PriceBook, Rates, manifest_price
+from layton_batch.errors import FileError, ManifestError, StoreError
+from layton_batch.gold import BUNDLED, Gold, read_gold
+from layton_batch.gold_votes import gold_rows
+from layton_batch.manifest import Manifest
+from layton_batch.manifest_form import BudgetTable, PriceTable
+from layton_batch.providers import connect, problems
+from layton_batch.providers.protocol import Access, Provider
+from layton_batch.records import Item
+from layton_batch.run import Providers, Run
+from layton_batch.run_folder import RunFolder
+from layton_batch.settings import Settings
+from layton_batch.store import RunStore, open_engine, sqlite_url
+from layton_batch.tasks import load_items, manifest_task
+from layton_batch.tasks.protocol import Task
+
+THREADS = 8
+
+
+@contextmanager
+def open_run(
+    manifest: Manifest,
+    runs: Path,
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    poll_seconds: float | None = None,
+) -> Iterator[Run]:
+    """Start or go on with the manifest's run under ``runs``; this process alone works on it while the block lasts.
+
+    Items and gold set are read and checked before this returns. Raises StoreError where another process of this
+    machine has the run in hand, DataError and ManifestError for what is wrong with the inputs.
+    """
+    clock = clock or SystemClock()
+    folder = RunFolder(runs / manifest.run_id())
+    inputs = _Inputs(manifest, folder, settings, clock)
+    inputs.check()
+    _make(folder.root)
+    opened = _store(folder, settings, manifest.run_id())
+    with ThreadPoolExecutor(THREADS) as executor, _only_process(folder), opened as store:
+        store.create(manifest.identity(), manifest.frozen_json(), __version__, clock.now())
+        atomic.write_text(folder.manifest, manifest.frozen_json())
+        run = inputs.run(store, executor, poll_seconds)
+        try:
+            yield run
+        finally:
+            run.providers.close()
+
+
+@contextmanager
+def open_folder(folder: RunFolder, settings: Settings, clock: Clock | None = None) -> Iterator[Run]:
+    """An existing run by its folder, to change; this process alone works on it while the block lasts."""
+    manifest = stored_manifest(folder)
+    with open_run(manifest, folder.root.parent, settings, clock=clock) as run:
+        yield run
+
+
+@contextmanager
+def read_run(folder: RunFolder, settings: Settings) -> Iterator[Run]:
+    """An existing run by its folder, to read; other processes may be working on it."""
+    manifest = stored_manifest(folder)
+    with open_store(folder, settings) as store, ThreadPoolExecutor(1) as executor:
+        yield _Inputs(manifest, folder, settings, SystemClock()).run(store, executor, None)
+
+
+@contextmanager
+def open_store(folder: RunFolder, settings: Settings) -> Iterator[RunStore]:
+    """The store of an existing run, to look at; other processes may be working on it."""
+    with _store(folder, settings, folder.root.name) as store:
+        if store.row() is None:
+            raise StoreError(f"{folder.root} has no run in its state store: was it started with another database?")
+        yield store
+
+
+def stored_manifest(folder: RunFolder) -> Manifest:
+    """The manifest a run was started with. Raises ManifestError where the folder holds none."""
+    try:
+        text = folder.manifest.read_bytes()
+    except OSError as error:
+        raise ManifestError(f"{folder.manifest} cannot be read: {error.strerror}") from error
+    return Manifest.from_frozen(text, str(folder.manifest))
+
+
+def find_runs(runs: Path) -> list[RunFolder]:
+    """Every run under ``runs``, the one touched last at the end."""
+    found = [path.parent for path in runs.glob("*/run.json")] if runs.is_dir() else []
+    return [RunFolder(path) for path in sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))]
+
+
+def find_run(name: str, runs: Path) -> RunFolder:
+    """The run of this id, folder, or name without its hash. Raises StoreError naming what there is."""
+    for path in (Path(name), runs / name):
+        if (path / "run.json").exists():
+            return RunFolder(path)
+    known = find_runs(runs)
+    matching = [folder for folder in known if folder.root.name.rpartition("-")[0] == name]
+    if matching:
+        return matching[-1]
+    names = ", ".join(folder.root.name for folder in known) or "none"
+    raise StoreError(f"there is no run {name!r} under {runs} (there: {names}); --runs names another folder")
+
+
+def providers_for(settings: Settings) -> Providers:
+    """Connections made with the environment's keys; dialects without any."""
+    dialects: dict[str, Provider] = {}
+
+    def dialect(name: str) -> Provider:
+        if name not in dialects:
+            dialects[name] = connect(name, None)
+        return dialects[name]
+
+    def connected(name: str) -> Provider:
+        credentials = settings.access(name)
+        return connect(name, Access(api_key=credentials.api_key, base_url=credentials.base_url))
+
+    return Providers(connected, dialect)
+
+
+def price_book(manifest: Manifest, clock: Clock) -> PriceBook:
+    """The prices of the moment, the manifest's own first."""
+    today = utc(clock.now()).date()
+    return PriceBook([_own_price(entry, today) for entry in manifest.prices], at=utc(clock.now()))
+
+
+def _own_price(entry: PriceTable, today: date) -> Price:
+    standard = Rates(entry.input, entry.output, entry.cached_input)
+    batch = Rates(
+        input=entry.input if entry.batch_input is None else entry.batch_input,
+        output=entry.output if entry.batch_output is None else entry.batch_output,
+        cached_input=entry.cached_input if entry.batch_cached_input is None else entry.batch_cached_input,
+    )
+    as_of = date.fromisoformat(entry.date) if entry.date else today
+    return manifest_price(entry.provider, entry.model, batch, as_of, standard, entry.source)
+
+
+def with_budget(manifest: Manifest, max_usd: str | None) -> Manifest:
+    """The manifest with another budget. Raises ManifestError for what is not an amount."""
+    if max_usd is None:
+        return manifest
+    try:
+        budget = BudgetTable(max_usd=max_usd)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise ManifestError(f"--max-usd {max_usd!r}: give an amount in US dollars, 0 or more") from error
+    return manifest.model_copy(update={"budget": budget})
+
+
+@dataclass(eq=False)
+class _Inputs:
+    """What a run is made of, read once each and only when needed."""
+
+    manifest: Manifest
+    folder: RunFolder
+    settings: Settings
+    clock: Clock
+
+    def check(self) -> None:
+        """Everything that can be wrong before anything is sent: keys, settings, items, gold."""
+        for spec in (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel())):
+            self.settings.access(spec.provider)
+            if found := problems(connect(spec.provider, None), spec):
+                raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(found)}")
+        if not self.folder.part("items", "items").exists():
+            self.items()
+        self.gold()
+
+    @cached_property
+    def task(self) -> Task:
+        return manifest_task(self.manifest, self.folder.prompts if self.folder.root.exists() else None)
+
+    @functools.cache  # noqa: B019  lives as long as the run
+    def items(self) -> Sequence[Item]:
+        return load_items(self.manifest, self.task, self.settings, self.clock)
+
+    @functools.cache  # noqa: B019  lives as long as the run
+    def gold(self) -> Gold | None:
+        return _read_gold(self.manifest, self.task, self.folder, self.settings, self.clock)
+
+    def run(self, store: RunStore, executor: Executor, poll_seconds: float | None) -> Run:
+        _freeze_gold(self.manifest, self.folder, self.gold())
+        return Run(
+            id=self.manifest.run_id(),
+            manifest=self.manifest,
+            folder=self.folder,
+            store=store,
+            task=manifest_task(self.manifest, self.folder.prompts),
+            clock=self.clock,
+            providers=providers_for(self.settings),
+            executor=executor,
+            prices=price_book(self.manifest, self.clock),
+            load_items=self.items,
+            load_gold=self.gold,
+            poll_seconds=poll_seconds,
+        )
+
+
+def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Settings, clock: Clock) -> Gold | None:
+    """The gold set: the run folder's copy where there is one, so that it is fetched once and stays the same."""
+    if manifest.gold is None:
+        return None
+    source = manifest.gold.source
+    copy = folder.gold(source)
+    if copy.exists():
+        return read_gold(str(copy), manifest.folder, settings, clock)
+    bundled = task.bundled(manifest.items.split) if source == BUNDLED else None
+    return read_gold(source, manifest.folder, settings, clock, bundled)
+
+
+def _freeze_gold(manifest: Manifest, folder: RunFolder, gold: Gold | None) -> None:
+    if manifest.gold is not None and gold is not None and not folder.gold(manifest.gold.source).exists():
+        lines = b"".join(orjson.dumps(row) + b"\n" for row in gold_rows(gold))
+        atomic.write_bytes(folder.gold(manifest.gold.source), lines)
+
+
+@contextmanager
+def _store(folder: RunFolder, settings: Settings, run_id: str) -> Iterator[RunStore]:
+    engine = open_engine(settings.state_url or sqlite_url(folder.database))
+    try:
+        yield RunStore(engine, run_id)
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _only_process(folder: RunFolder) -> Iterator[None]:
+    """Hold the run's lock file; the operating system lets it go when this process ends, however it ends."""
+    with folder.lock.open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise StoreError(f"another process is working on {folder.root}; let it, or stop it first") from error
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+def _make(root: Path) -> None:
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot make the run folder {root}: {error.strerror}; --runs names another place") from error

@@ -1,0 +1,141 @@
+"""Faults: what the sandbox does wrong on purpose, and how often.
+
+A fault file is TOML (`[[faults]]` tables) or JSON (`{"faults": [...]}` or a bare list) of these keys:
+
+- `provider`: "openai" … "doubleword", or "*" (default) for all.
+- `on`: "upload", "create", "poll", "results", "list" or "cancel" (HTTP calls), "row" (one row as it is executed), or
+  "batch" (decided once, when a batch is created).
+- `match`: a regular expression searched in the custom_id, a newline and the model (rows); in batch id, model and the
+  echoed tags (batches); in the path, and for a create up to 64 KiB of its body (HTTP). Empty matches all.
+- `after`: skip the first n occasions. `times`: act that often (0, the default: always). An occasion is every matching
+  call, row or batch, also when an earlier fault of the file acts on it; the first fault that is due acts.
+- `action`, for HTTP calls: `status` (with `status`, and `retry_after` seconds), `drop` (close the connection before
+  anything is executed), `drop_after` (execute, then close without a reply), `not_json` (execute, reply 200 with HTML),
+  `delay` (`seconds`), `truncate` (execute, send a `share` of the body as if it were all of it), `cut` (the same, but
+  the full length is announced, so that the client sees a broken transfer).
+  For rows: `error` (with `status` and `kind`), `missing` (no line, not billed), `duplicate` (a second line with another
+  text, billed once), `unknown_id` (an extra line under a custom_id nobody sent), `malformed_line` (half a line;
+  billed), `malformed_text` (the reply's text is broken; billed), `truncated` (finish "length"), `refused`.
+  For batches: `fail` (`kind` is the error code, `name` the message), `expire` and `cancel` (after a `share` of the
+  rows), `unknown_status` (shows `name`; for `seconds`, or for good when 0), `stuck` (runs until it is cancelled).
+
+Example:
+
+    [[faults]]
+    provider = "openai"
+    on = "create"
+    action = "drop_after"
+    times = 1
+
+    [[faults]]
+    on = "row"
+    match = "0007"
+    action = "error"
+    status = 500
+
+    [[faults]]
+    provider = "mistral"
+    on = "batch"
+    action = "expire"
+    share = 0.4
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+PROVIDERS = ("openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword")
+_HTTP_ACTIONS = frozenset({"status", "drop", "drop_after", "not_json", "delay", "truncate", "cut"})
+ACTIONS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("upload", "create", "poll", "results", "list", "cancel"), _HTTP_ACTIONS),
+    "row": frozenset(
+        {"error", "missing", "duplicate", "unknown_id", "malformed_line", "malformed_text", "truncated", "refused"}
+    ),
+    "batch": frozenset({"fail", "expire", "cancel", "unknown_status", "stuck"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One entry of a fault file; see the module text. Raises ValueError when the fields make no sense together."""
+
+    on: str
+    action: str
+    provider: str = "*"
+    match: str = ""
+    after: int = 0
+    times: int = 0
+    status: int = 500
+    retry_after: float | None = None
+    seconds: float = 0.0
+    share: float = 0.5
+    name: str = ""
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        if self.on not in ACTIONS:
+            raise ValueError(f"fault: on = {self.on!r} is not one of {sorted(ACTIONS)}")
+        if self.action not in ACTIONS[self.on]:
+            raise ValueError(f"fault: action {self.action!r} does not exist on {self.on!r}: {sorted(ACTIONS[self.on])}")
+        if self.provider != "*" and self.provider not in PROVIDERS:
+            raise ValueError(f"fault: provider {self.provider!r} is neither '*' nor one of {list(PROVIDERS)}")
+        if not 0 <= self.share <= 1:
+            raise ValueError(f"fault: share {self.share} is not between 0 and 1")
+        if self.action == "unknown_status" and not self.name:
+            raise ValueError("fault: unknown_status needs the status word in `name`")
+        try:
+            re.compile(self.match)
+        except re.error as error:
+            raise ValueError(f"fault: match {self.match!r} is not a regular expression: {error}") from error
+
+    def covers(self, provider: str, on: str, subject: str) -> bool:
+        return self.on == on and self.provider in ("*", provider) and re.search(self.match, subject) is not None
+
+
+class FaultBook:
+    """Counts the occasions of every fault and says which is due. The counts start anew with each sandbox."""
+
+    def __init__(self, faults: tuple[Fault, ...]) -> None:
+        self._faults = faults
+        self._seen = [0] * len(faults)
+        self._lock = threading.Lock()
+
+    def due(self, provider: str, on: str, subject: str) -> Fault | None:
+        found: Fault | None = None
+        with self._lock:
+            for index, fault in enumerate(self._faults):
+                if not fault.covers(provider, on, subject):
+                    continue
+                self._seen[index] += 1
+                turn = self._seen[index] - fault.after
+                if found is None and turn > 0 and (fault.times == 0 or turn <= fault.times):
+                    found = fault
+        return found
+
+
+def load_faults(path: Path) -> tuple[Fault, ...]:
+    """Read a fault file (TOML or JSON). ValueError names the file and what is wrong with it."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        document: object = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        entries = document.get("faults", []) if isinstance(document, dict) else document
+        _refuse_unknown_keys(entries)
+        return TypeAdapter(tuple[Fault, ...]).validate_python(entries)
+    except (OSError, UnicodeDecodeError, ValidationError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _refuse_unknown_keys(entries: object) -> None:
+    known = set(Fault.__dataclass_fields__)
+    for entry in entries if isinstance(entries, list) else []:
+        unknown = set(entry) - known if isinstance(entry, dict) else set()
+        if unknown:
+            raise ValueError(f"unknown key {sorted(unknown)[0]!r}; known keys are {sorted(known)}")

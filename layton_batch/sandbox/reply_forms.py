@@ -1,0 +1,83 @@
+"""The ways a model's JSON reply goes wrong: fenced, wrapped in prose, with a slip, without JSON, cut off, refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from layton_batch.sandbox.seeded_draws import draw, pick, position
+
+
+class Form(StrEnum):
+    PLAIN = "plain"
+    FENCED = "fenced"
+    PROSE = "prose"
+    """JSON with a sentence before and after it."""
+    SLIP = "slip"
+    """JSON with one syntax error a tolerant reader mends."""
+    UNSTRUCTURED = "unstructured"
+    """The same content as running text: no JSON to read."""
+    TRUNCATED = "truncated"
+    REFUSED = "refused"
+
+
+READABLE = frozenset({Form.PLAIN, Form.FENCED, Form.PROSE, Form.SLIP})
+"""The forms of which a tolerant reader gets the whole content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    text: str
+    finish: str = "stop"
+
+
+_BEFORE = ("Here is my answer:", "Sure, this is the requested JSON:", "I thought it through and arrived at this.")
+_AFTER = ("Let me know if you would like more detail.", "I am fairly confident in this.", "Thanks for the nice puzzle!")
+_REFUSALS = (
+    "I'm sorry, but I can't help with this request.",
+    "I am not able to provide an answer to this.",
+)
+
+
+def form_for(rates: Mapping[Form, float], *key: object) -> Form:
+    """The form drawn; what the rates leave over is plain."""
+    chance = draw("form", *key)
+    for form, rate in rates.items():
+        if chance < rate:
+            return form
+        chance -= rate
+    return Form.PLAIN
+
+
+def say(form: Form, values: Mapping[str, object], *key: object) -> Utterance:
+    """The values as a JSON object in this form."""
+    body = json.dumps(values, ensure_ascii=False)
+    if form is Form.FENCED:
+        return Utterance(f"```json\n{json.dumps(values, ensure_ascii=False, indent=2)}\n```")
+    if form is Form.PROSE:
+        return Utterance(f"{pick(_BEFORE, 'before', *key)}\n\n{body}\n\n{pick(_AFTER, 'after', *key)}")
+    if form is Form.SLIP:
+        return Utterance(_with_slip(body, values, *key))
+    if form is Form.UNSTRUCTURED:
+        return Utterance(" ".join(value if isinstance(value, str) else str(value) for value in values.values()))
+    if form is Form.TRUNCATED:
+        return _cut(body, *key)
+    if form is Form.REFUSED:
+        return Utterance(pick(_REFUSALS, "refusal", *key), "refusal")
+    return Utterance(body)
+
+
+def _with_slip(body: str, values: Mapping[str, object], *key: object) -> str:
+    slips = (
+        body[:-1] + ",}",
+        body[:-1],
+        "{" + ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()) + "}",
+    )
+    return pick(slips, "slip", *key)
+
+
+def _cut(body: str, *key: object) -> Utterance:
+    """Cut within the first half: of {justification, answer} the answer is always lost."""
+    return Utterance(body[: max(1, len(body) // 6 + position(max(1, len(body) // 3), "cut", *key))], "length")

@@ -1,0 +1,209 @@
+"""The sandbox as one loopback server, with its own pages for health, bills, batches and call counts under /sandbox."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from decimal import Decimal
+from pathlib import Path
+from types import FrameType, TracebackType
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from layton_batch.sandbox.anthropic_api import AnthropicApi
+from layton_batch.sandbox.configuration import SandboxConfig
+from layton_batch.sandbox.execution import Executor
+from layton_batch.sandbox.faults import PROVIDERS, FaultBook
+from layton_batch.sandbox.gateway import Gateway, JsonReply, OpenProtocol
+from layton_batch.sandbox.gemini_api import GeminiApi
+from layton_batch.sandbox.ledger import Ledger, PriceBook, summarise
+from layton_batch.sandbox.lifecycle import Engine
+from layton_batch.sandbox.mistral_api import MistralApi
+from layton_batch.sandbox.openai_api import OpenAIApi
+from layton_batch.sandbox.openai_rows import DOUBLEWORD, GROQ, OPENAI
+from layton_batch.sandbox.questions import Answerer
+from layton_batch.sandbox.store import Store
+from layton_batch.sandbox.together_api import TogetherApi
+
+_BASE_URLS = {
+    "OPENAI_BASE_URL": "/openai/v1",
+    "ANTHROPIC_BASE_URL": "/anthropic",
+    "GOOGLE_GEMINI_BASE_URL": "/gemini",
+    "MISTRAL_BASE_URL": "/mistral",
+    "TOGETHER_BASE_URL": "/together",
+    "GROQ_BASE_URL": "/groq",
+    "DOUBLEWORD_BASE_URL": "/doubleword/v1",
+}
+_START_SECONDS = 20.0
+
+
+class Sandbox:
+    """Serves from construction to `stop()`; a context manager. Raises OSError when the port is taken."""
+
+    def __init__(self, config: SandboxConfig | None = None) -> None:
+        self.config = config or SandboxConfig()
+        self._scratch = None
+        folder = self.config.state_dir
+        if folder is None:
+            self._scratch = tempfile.TemporaryDirectory(prefix="layton-batch-sandbox-")
+            folder = Path(self._scratch.name)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._socket.bind(("127.0.0.1", self.config.port))
+            self._socket.listen(128)
+            self._store = Store(folder)
+        except BaseException:
+            self._socket.close()
+            raise
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        faults = FaultBook(self.config.faults)
+        executor = Executor(self.config.answerer or _default_answerer(), PriceBook.bundled(), faults, self.config.seed)
+        self._engine = Engine(self._store, executor, faults, self.config)
+        self._gateway = Gateway(faults, self._store.incoming)
+        self._last_ledger: Ledger | None = None
+        self._server = uvicorn.Server(self._uvicorn_config())
+        self._thread = threading.Thread(target=self._serve, name="layton-batch-sandbox", daemon=True)
+        self._thread.start()
+        self._wait()
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Stop serving; what is in `state_dir` stays for the next sandbox. Can be called twice."""
+        if not self._thread.is_alive() and self._socket.fileno() < 0:
+            return
+        self._server.should_exit = True
+        self._thread.join(_START_SECONDS)
+        self._socket.close()
+        self._last_ledger = self.ledger()
+        self._store.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    def environment(self) -> dict[str, str]:
+        """The SDKs' own variables: every provider's address here and a key that is none."""
+        found = {f"{provider.upper()}_API_KEY": f"sandbox-key-{provider}" for provider in PROVIDERS}
+        return found | {name: self.url + path for name, path in _BASE_URLS.items()}
+
+    def ledger(self) -> Ledger:
+        """Everything billed so far; after `stop()`, everything that was."""
+        return self._last_ledger or summarise(self._store.billed())
+
+    def request_counts(self) -> dict[str, dict[str, int]]:
+        """HTTP calls by provider and kind (upload, create, poll, results, list, cancel, ...), failed ones included."""
+        return self._gateway.counts()
+
+    def _serve(self) -> None:
+        self._server.run(sockets=[self._socket])
+
+    def _wait(self) -> None:
+        pause = threading.Event()
+        waited = 0.0
+        while not self._server.started and self._thread.is_alive() and waited < _START_SECONDS:
+            pause.wait(0.005)
+            waited += 0.005
+        if not self._server.started:
+            self.stop()
+            raise RuntimeError("the sandbox did not start serving")
+
+    def _uvicorn_config(self) -> uvicorn.Config:
+        return uvicorn.Config(
+            self._application(),
+            http=OpenProtocol,
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+
+    def _application(self) -> Starlette:
+        engine = self._engine
+        faces = [OpenAIApi(engine, flavour).wire() for flavour in (OPENAI, GROQ, DOUBLEWORD)]
+        faces += [
+            AnthropicApi(engine).wire(),
+            GeminiApi(engine).wire(),
+            MistralApi(engine).wire(),
+            TogetherApi(engine).wire(),
+        ]
+        pages = [
+            Route("/sandbox/health", self._health),
+            Route("/sandbox/ledger", self._ledger_page),
+            Route("/sandbox/batches", self._batches_page),
+            Route("/sandbox/requests", self._requests_page),
+        ]
+        return Starlette(routes=[*pages, *(self._gateway.mount(face) for face in faces)])
+
+    def _health(self, _request: Request) -> Response:
+        return JsonReply({"status": "ok", "providers": list(PROVIDERS)})
+
+    def _requests_page(self, _request: Request) -> Response:
+        return JsonReply(self.request_counts())
+
+    def _batches_page(self, _request: Request) -> Response:
+        found = [batch for provider in PROVIDERS for batch in self._engine.everything(provider)]
+        return JsonReply([{**dataclasses.asdict(batch), "phase": self._engine.phase(batch)} for batch in found])
+
+    def _ledger_page(self, request: Request) -> Response:
+        document = _plain(dataclasses.asdict(self.ledger()))
+        if isinstance(document, dict) and request.query_params.get("rows") != "1":
+            del document["rows"]
+        return JsonReply(document)
+
+
+def _plain(value: object) -> object:
+    """Decimals as plain strings, exact."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return format(value, "f") if isinstance(value, Decimal) else value
+
+
+def _default_answerer() -> Answerer:
+    from layton_batch.sandbox.answerers import default_answerer  # only here: its tables are not needed with another one
+
+    return default_answerer()
+
+
+def serve_forever(config: SandboxConfig, ready_file: Path | None = None) -> None:
+    """Serve until SIGINT or SIGTERM; main thread only. Says where on stderr; `ready_file` then gets the URL, whole."""
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    done = threading.Event()
+
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        done.set()
+
+    previous = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with Sandbox(config) as sandbox:
+            exports = " ".join(f"{name}={value}" for name, value in sandbox.environment().items())
+            sys.stderr.write(f"sandbox at {sandbox.url}: export {exports}\n")
+            sys.stderr.flush()
+            if ready_file is not None:
+                partial = ready_file.with_name(ready_file.name + ".partial")
+                partial.write_text(sandbox.url + "\n", encoding="utf-8")
+                partial.replace(ready_file)
+            done.wait()
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

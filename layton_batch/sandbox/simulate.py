@@ -1,0 +1,174 @@
+"""Made-up models with known strengths: participants that solve riddles and judges that make mistakes, all repeatable.
+
+A participant solves an item if its draw for that item is below logistic(k (skill - difficulty + hints + reasoning));
+the draw stays the same whatever the hints and the reasoning, so more of either never turns a right answer into a
+wrong one. An item's difficulty comes from its picarats and a draw of its own. What a participant writes carries the
+stock phrases of its truth (`stock_reasoning`); a judge reads the truth off them and then errs at its profile's rates.
+
+Items nobody gave are answered too, in the form asked for: the sandbox must work with anybody's benchmark.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from layton_batch.sandbox import question_kinds as kinds
+from layton_batch.sandbox import reply_forms
+from layton_batch.sandbox.comparison import compared
+from layton_batch.sandbox.generic_replies import generic_reply, guess
+from layton_batch.sandbox.profiles import (
+    JudgeProfile,
+    ParticipantProfile,
+    Profiles,
+    bundled_profiles,
+    effort_gain,
+    hint_gain,
+)
+from layton_batch.sandbox.question_kinds import Kind, kind_of
+from layton_batch.sandbox.questions import Question, Reply
+from layton_batch.sandbox.reply_forms import Form
+from layton_batch.sandbox.riddle_lookup import Passage, Riddle, RiddleIndex, hints_shown
+from layton_batch.sandbox.seeded_draws import draw, normal
+from layton_batch.sandbox.stock_reasoning import Mark, Truth, reason, recognise
+from layton_batch.sandbox.token_counts import BYTES_PER_TOKEN, counted, text_tokens
+from layton_batch.sandbox.wrong_answers import WrongAnswers, right_answer
+
+_USUAL_PICARATS = 35
+_PICARATS_A_LOGIT = 25
+_MOST_BY_PICARATS = 1.2
+_DIFFICULTY_SPREAD = 1.0
+_DISCRIMINATION = 1.6
+_HARD_TO_JUDGE = 0.1
+_HARD_FACTOR = 4.0
+"""A tenth of the answers is four times as error-prone for every judge: juries err together, as real ones do."""
+_EASY_FACTOR = (1 - _HARD_TO_JUDGE * _HARD_FACTOR) / (1 - _HARD_TO_JUDGE)
+_ONE_ERROR_BRINGS_ANOTHER = 0.75
+"""A judge taken in by a wrong answer mostly believes the reasoning too; one that fails a right answer fails both."""
+_WRONG_ANSWER_RIGHT_REASONS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Participation:
+    """What a participant says of a riddle: the truth of it, the content, and the form it is said in."""
+
+    mark: Mark
+    answer: str
+    justification: str
+    form: Form
+
+
+class SimulateAnswerer:
+    """Answers everything. `items` are the riddles it knows; the same question gets the same reply for the same seed,
+    in any order and any process."""
+
+    def __init__(self, items: Iterable[Riddle] = (), seed: int = 0, profiles: Profiles | None = None) -> None:
+        self._index = RiddleIndex(tuple(items))
+        self._wrong = WrongAnswers(self._index.riddles)
+        self._seed = seed
+        self._profiles = profiles or bundled_profiles()
+
+    def answer(self, question: Question) -> Reply:
+        kind = kind_of(question)
+        passage = Passage(question.text)
+        found = self._index.find(passage, question.images)
+        riddle = found[0] if found else None
+        if kind is Kind.JUDGE:
+            return self._judge_reply(question, passage, riddle)
+        if kind is Kind.PARTICIPANT:
+            return self._participant_reply(question, passage, riddle)
+        return counted(question, generic_reply(question, riddle, self._seed))
+
+    def participate(self, model: str, riddle: Riddle, hints: int, reasoning: str | int | None) -> Participation:
+        """What the model says of a known riddle, with this many hints shown."""
+        profile, key = self._profiles.participant(model), (self._seed, model, riddle.id)
+        truth = self._truth(profile, self.difficulty(riddle), hints, reasoning, *key)
+        answer = self._wrong.draw(riddle, *key) if truth is Truth.WRONG else right_answer(riddle)
+        return _said(profile, truth, answer, riddle, *key, hints, reasoning)
+
+    def difficulty(self, riddle: Riddle) -> float:
+        """In logits; 0 is a usual riddle, more is harder."""
+        picarats = _USUAL_PICARATS if riddle.picarats is None else riddle.picarats
+        by_picarats = (picarats - _USUAL_PICARATS) / _PICARATS_A_LOGIT
+        bounded = max(-_MOST_BY_PICARATS, min(_MOST_BY_PICARATS, by_picarats))
+        return bounded + _DIFFICULTY_SPREAD * normal("difficulty", self._seed, riddle.id)
+
+    def verdict(self, judge: str, item: str, mark: Mark, text: str = "") -> tuple[bool, bool]:
+        """(answer is right, justification is right) as the judge sees them: the truth, or its mistake.
+
+        It depends on the mark and not on the prompt's wording; `text` tells apart answers that have no mark of ours.
+        """
+        profile, key = self._profiles.judge(judge), (self._seed, item, mark, text)
+        factor = _HARD_FACTOR if draw("hard to judge", *key) < _HARD_TO_JUDGE else _EASY_FACTOR
+        on_answer, on_justification = mark.truth.value
+        errs = draw("answer", judge, *key) < factor * (profile.strict_answer if on_answer else profile.lenient_answer)
+        rate = _ONE_ERROR_BRINGS_ANOTHER if errs else factor * _justification_rate(profile, mark.truth)
+        errs_again = draw("justification", judge, *key) < rate
+        return on_answer is not errs, on_justification is not errs_again
+
+    def _truth(
+        self,
+        profile: ParticipantProfile,
+        difficulty: float,
+        hints: int,
+        reasoning: str | int | None,
+        *key: object,
+    ) -> Truth:
+        strength = profile.skill - difficulty + hint_gain(hints) + effort_gain(reasoning)
+        if draw("solves", *key) >= 1 / (1 + math.exp(-_DISCRIMINATION * strength)):
+            return Truth.WRONG
+        return Truth.FLAWED if draw("flawed", *key) < profile.flawed else Truth.RIGHT
+
+    def _participant_reply(self, question: Question, passage: Passage, riddle: Riddle | None) -> Reply:
+        if riddle is None:
+            said, item = self._guess(question, passage), passage.forms[-1]
+        else:
+            shown, item = hints_shown(riddle, passage), riddle.id
+            said = self.participate(question.model, riddle, shown, question.reasoning)
+        values = {kinds.JUSTIFICATION: said.justification, kinds.ANSWER: said.answer}
+        return _reply(question, said.form, values, self._seed, question.model, item)
+
+    def _guess(self, question: Question, passage: Passage) -> Participation:
+        """For an unknown item: a guess, and a truth by the usual chances, since nobody here can know it."""
+        profile, key = self._profiles.participant(question.model), (self._seed, question.model, passage.forms[-1])
+        difficulty = _DIFFICULTY_SPREAD * normal("difficulty", self._seed, passage.forms[-1])
+        truth = self._truth(profile, difficulty, 0, question.reasoning, *key)
+        return _said(profile, truth, guess(passage.plain, *key), None, *key, question.reasoning)
+
+    def _judge_reply(self, question: Question, passage: Passage, riddle: Riddle | None) -> Reply:
+        mark, item = recognise(passage), riddle.id if riddle else ""
+        text = "" if mark and riddle else passage.forms[-1]
+        if mark is None:
+            mark = Mark(compared(question.text, passage, riddle) if riddle else self._coin(passage), -1, -1)
+        on_answer, on_justification = self.verdict(question.model, item, mark, text)
+        values = {kinds.ANSWER_VERDICT: on_answer, kinds.JUSTIFICATION_VERDICT: on_justification}
+        key = (self._seed, question.model, item, mark, text)
+        form = reply_forms.form_for(self._profiles.judge(question.model).forms, *key)
+        return _reply(question, form, values, *key)
+
+    def _coin(self, passage: Passage) -> Truth:
+        return Truth.RIGHT if draw("unknown", self._seed, passage.forms[-1]) < 0.5 else Truth.WRONG
+
+
+def _said(profile: ParticipantProfile, truth: Truth, answer: str, riddle: Riddle | None, *key: object) -> Participation:
+    justification, mark = reason(truth, answer, riddle, *key)
+    return Participation(mark, answer, justification, reply_forms.form_for(profile.forms, *key))
+
+
+def _justification_rate(profile: JudgeProfile, truth: Truth) -> float:
+    """How often the judge errs about the justification where it is right about the answer."""
+    if truth is Truth.RIGHT:
+        return profile.strict_justification
+    return profile.lenient_justification * (1 if truth is Truth.FLAWED else _WRONG_ANSWER_RIGHT_REASONS)
+
+
+def _reply(question: Question, form: Form, values: Mapping[str, object], *key: object) -> Reply:
+    """The values in the order and with the names of the question's schema, within the output limit."""
+    named = {name: values[name] for name in kinds.properties(question.schema) if name in values}
+    said = reply_forms.say(form, named or values, *key)
+    limit = question.max_output_tokens
+    if limit is not None and text_tokens(said.text) > limit:
+        cut = said.text.encode("utf-8", "replace")[: limit * BYTES_PER_TOKEN].decode("utf-8", "ignore")
+        said = reply_forms.Utterance(cut, "length")
+    return counted(question, said.text, said.finish, of_judge=kind_of(question) is Kind.JUDGE)

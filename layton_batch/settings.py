@@ -1,0 +1,120 @@
+"""What the environment says: keys, addresses, where state lives. The only place that reads it.
+
+Names are the providers' SDKs' own. A ``.env`` in the working folder fills what the real environment does not set; it
+never overrides it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from layton_batch.errors import DataError, MissingKeyError
+
+HUB = "https://huggingface.co"
+
+
+class Credentials(NamedTuple):
+    """A provider's key and, where the environment sets one, its address. The key is not in the repr."""
+
+    api_key: str
+    base_url: str | None
+
+    def __repr__(self) -> str:
+        return f"Credentials(api_key='***', base_url={self.base_url!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Environment variables of one provider; the first one set wins."""
+
+    keys: tuple[str, ...]
+    urls: tuple[str, ...]
+
+
+_EXCEPTIONS: Mapping[str, _Names] = {
+    "gemini": _Names(("GEMINI_API_KEY", "GOOGLE_API_KEY"), ("GOOGLE_GEMINI_BASE_URL",)),
+    "vertex": _Names(("GOOGLE_VERTEX_ACCESS_TOKEN",), ("GOOGLE_VERTEX_BASE_URL",)),
+}
+"""Providers whose variables are not simply ``<NAME>_API_KEY`` and ``<NAME>_BASE_URL``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A snapshot of the environment. Values stay out of the repr because some of them are secrets."""
+
+    cwd: Path
+    _values: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str], cwd: Path) -> Settings:
+        """The given environment over ``cwd/.env``. Raises DataError for a ``.env`` that cannot be read."""
+        return cls(cwd, {**_dotenv(cwd / ".env"), **{name: value for name, value in environ.items() if value.strip()}})
+
+    @classmethod
+    def from_process(cls) -> Settings:
+        """This process's environment and working folder."""
+        return cls.from_environment(os.environ, Path.cwd())
+
+    def get(self, name: str) -> str | None:
+        """A variable without surrounding blanks; None where it is unset or blank."""
+        return self._values.get(name, "").strip() or None
+
+    def has_key(self, provider: str) -> bool:
+        """Whether a key for this provider is set."""
+        return self._first(_names(provider).keys) is not None
+
+    def access(self, provider: str) -> Credentials:
+        """The provider's key and address. Raises MissingKeyError naming the variable to set."""
+        names = _names(provider)
+        key = self._first(names.keys)
+        if key is None:
+            variables = " or ".join(names.keys)
+            raise MissingKeyError(
+                f"{provider} needs an API key: set {variables} in the environment or in {self.cwd / '.env'}"
+            )
+        if not key.isascii() or not key.isprintable():
+            raise MissingKeyError(f"{provider}: the value of {names.keys[0]} holds characters no API key has")
+        return Credentials(key, self._first(names.urls))
+
+    def key_names(self, provider: str) -> tuple[str, ...]:
+        """The variables a key for this provider may be in."""
+        return _names(provider).keys
+
+    @property
+    def state_url(self) -> str | None:
+        """Database URL of the state store; None = SQLite in the run folder."""
+        return self.get("LAYTON_BATCH_STATE")
+
+    @property
+    def hf_token(self) -> str | None:
+        return self.get("HF_TOKEN")
+
+    @property
+    def hf_endpoint(self) -> str:
+        """Where ``hf://`` sources are fetched from, without a trailing slash."""
+        return (self.get("HF_ENDPOINT") or HUB).rstrip("/")
+
+    def _first(self, names: tuple[str, ...]) -> str | None:
+        return next((value for name in names if (value := self.get(name)) is not None), None)
+
+
+def _names(provider: str) -> _Names:
+    prefix = provider.upper().replace("-", "_")
+    return _EXCEPTIONS.get(provider) or _Names((f"{prefix}_API_KEY",), (f"{prefix}_BASE_URL",))
+
+
+def _dotenv(path: Path) -> dict[str, str]:
+    if not path.is_file():
+        return {}
+    from dotenv import dotenv_values
+
+    try:
+        # No interpolation: it would read the process's environment behind our back, and change keys that hold a dollar.
+        found = dotenv_values(path, interpolate=False, encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from error
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,77 @@
+"""Row conservation: every request of a batch ends with exactly one outcome, whatever the provider sent back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from layton_batch.records import Batch, Response, RowCount
+from layton_batch.states import BatchOutcome, ErrorClass, RequestOutcome
+
+
+@dataclass(slots=True)
+class Tally:
+    """One response per request, in the order they were sent, and what was odd about what came back."""
+
+    responses: dict[str, Response] = field(default_factory=dict)
+    oddities: list[tuple[str, str]] = field(default_factory=list)
+
+
+def settle(decoded: Iterable[Response | str], sent: Mapping[str, str], batch: Batch) -> Tally:
+    """Give each sent custom_id one response.
+
+    An answer beats an error; of two answers the first counts and the second is noted. Lines naming unknown ids and
+    lines that cannot be read are noted (their raw bytes are kept). What no line names ends as the batch did.
+    """
+    tally = Tally()
+    seen: dict[str, Response] = {}
+    for entry in decoded:
+        if isinstance(entry, str):
+            tally.oddities.append(("unreadable_line", entry))
+        elif entry.custom_id not in sent:
+            tally.oddities.append(("unknown_custom_id", f"a result names {entry.custom_id[:80]!r}, which was not sent"))
+        else:
+            _take(seen, entry, tally)
+    for custom_id in sent:
+        tally.responses[custom_id] = seen.get(custom_id) or _silence(custom_id, batch)
+    return tally
+
+
+def _take(seen: dict[str, Response], entry: Response, tally: Tally) -> None:
+    earlier = seen.get(entry.custom_id)
+    if earlier is None:
+        seen[entry.custom_id] = entry
+        return
+    if earlier != entry:
+        tally.oddities.append(("duplicate_result", f"{entry.custom_id} came more than once, with different content"))
+    if earlier.outcome is not RequestOutcome.SUCCEEDED and entry.outcome is RequestOutcome.SUCCEEDED:
+        seen[entry.custom_id] = entry
+
+
+def _silence(custom_id: str, batch: Batch) -> Response:
+    """The response of a request that no line names."""
+    outcome = _OF_BATCH[batch.outcome or BatchOutcome.COMPLETED]
+    error_class = ErrorClass.NOT_EXECUTED
+    if outcome is RequestOutcome.ERRORED and batch.error_class is not ErrorClass.NONE:
+        error_class = batch.error_class
+    return Response(custom_id, outcome, error_class=error_class, error_message=batch.reason)
+
+
+_OF_BATCH = {
+    BatchOutcome.COMPLETED: RequestOutcome.MISSING,
+    BatchOutcome.EXPIRED: RequestOutcome.EXPIRED,
+    BatchOutcome.CANCELLED: RequestOutcome.CANCELLED,
+    BatchOutcome.FAILED: RequestOutcome.ERRORED,
+}
+
+
+def count_rows(batch: Batch, tally: Tally, resubmitted: Collection[str]) -> list[RowCount]:
+    """How many requests ended each way, and how many of them go into another attempt."""
+    ends: Counter[tuple[RequestOutcome, ErrorClass]] = Counter()
+    again: Counter[tuple[RequestOutcome, ErrorClass]] = Counter()
+    for response in tally.responses.values():
+        key = (response.outcome, response.error_class)
+        ends[key] += 1
+        again[key] += response.custom_id in resubmitted
+    return [RowCount(batch.id, *key, count=count, resubmitted=again[key]) for key, count in ends.items()]

@@ -1,0 +1,188 @@
+"""Plan: from a manifest to jobs, requests and batch files on disk. Sends nothing.
+
+The same manifest and items always plan the same jobs, the same shards and byte-identical files. Predict jobs are
+planned when the run begins; a judge's job when the predictions it depends on are in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from hashlib import sha256
+
+import polars as pl
+
+from layton_batch import item_table, tables
+from layton_batch.costs.estimate import estimate_request
+from layton_batch.jury import seat_jury
+from layton_batch.providers.protocol import Provider
+from layton_batch.records import Batch, Item, Job, Judge, ModelSpec, Prediction, Prompt, Request, RowCount, Shard
+from layton_batch.run import Run
+from layton_batch.run_folder import slug
+from layton_batch.stages.sharding import Line, Packed, pack
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, PredictionKind, RequestOutcome, Role
+from layton_batch.tasks.protocol import Candidate
+
+
+def plan(run: Run) -> bool:
+    """Enter the run's jobs if they are not, then write the files of every job whose dependencies are in."""
+    jobs = run.store.jobs()
+    if not jobs:
+        item_table.write(run.folder, run.load_items())
+        jobs = plan_jobs(run.manifest.model_specs(), run.manifest.panel(), run.manifest.seats, run.task.uses_jury)
+        run.store.add_jobs(jobs, run.clock.now())
+    graded = {job.id for job in jobs if job.graded}
+    ready = [job for job in jobs if not job.planned and (job.depends_on is None or job.depends_on in graded)]
+    specs = {job.id: job.spec for job in jobs}
+    for job in ready:
+        _plan_job(run, job, specs[job.depends_on] if job.depends_on else None)
+    return bool(ready)
+
+
+def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, uses_jury: bool) -> list[Job]:
+    """Every job of a run, judges' after participants'; ids are unique and fit for paths."""
+    jobs = [Job(f"predict-{slug(spec.name)}", Role.PREDICT, spec) for spec in specs]
+    if not uses_jury:
+        return jobs
+    verdicts = [
+        Job(f"judge-{slug(judge.model.name)}--{slug(spec.name)}", Role.JUDGE, judge.model, depends_on=job.id)
+        for job, spec in zip(jobs, specs, strict=True)
+        for judge in seat_jury(panel, spec, seats)
+    ]
+    return jobs + verdicts
+
+
+def custom_id(identity: str, job_id: str, number: int) -> str:
+    """A request's name: 7–64 characters of ``[a-z0-9-]``, unique in every run that this manifest ever makes."""
+    return f"r{identity[:8]}-{sha256(job_id.encode()).hexdigest()[:8]}-{number:06d}"
+
+
+def judge_candidates(items: Sequence[Item], predictions: Mapping[str, Prediction]) -> list[Candidate]:
+    """What a jury is asked about: the answered predictions, in item order."""
+    return [
+        Candidate(item, predictions[item.id])
+        for item in items
+        if item.id in predictions and predictions[item.id].kind == PredictionKind.ANSWERED
+    ]
+
+
+def _plan_job(run: Run, job: Job, judged: ModelSpec | None) -> None:
+    provider = run.providers.dialect(job.spec.provider)
+    prompts = _prompts(run, job, judged)
+    items_of: dict[str, str] = {}
+    packed = pack(
+        _lines(run, job, provider, prompts, items_of),
+        provider.limits,
+        run.folder.root,
+        run.folder.request_file(job.id, "s").parent,
+    )
+    _write_requests(run, job, judged, items_of, packed)
+    batches = [first_attempt(run, job, shard) for shard in packed.shards]
+    run.store.plan_job(job, [*batches, *_never_sent(run, job, packed)], run.clock.now(), _too_large(job, packed))
+
+
+def _prompts(run: Run, job: Job, judged: ModelSpec | None) -> Iterator[tuple[str, Prompt]]:
+    if judged is None:
+        return ((item.id, run.task.prompt(item)) for item in run.items)
+    candidates = judge_candidates(run.items, _predictions(run, job))
+    return ((candidate.item.id, run.task.judge_prompt(candidate)) for candidate in candidates)
+
+
+def _predictions(run: Run, job: Job) -> dict[str, Prediction]:
+    names = ("item_id", "model", "kind", "answer", "justification")
+    path = run.folder.part("predictions", str(job.depends_on))
+    rows = pl.read_parquet(path, columns=list(names)).iter_rows(named=True)
+    return {
+        row["item_id"]: Prediction(
+            row["item_id"], row["model"], PredictionKind(row["kind"]), row["answer"], row["justification"]
+        )
+        for row in rows
+    }
+
+
+def _lines(
+    run: Run, job: Job, provider: Provider, prompts: Iterator[tuple[str, Prompt]], items_of: dict[str, str]
+) -> Iterator[Line]:
+    identity = run.manifest.identity()
+    for number, (item_id, prompt) in enumerate(prompts, 1):
+        name = custom_id(identity, job.id, number)
+        items_of[name] = item_id
+        request = Request(name, item_id, job.spec, prompt)
+        yield Line(name, provider.encode(request), estimate_request(request, run.prices))
+
+
+def _write_requests(run: Run, job: Job, judged: ModelSpec | None, items_of: dict[str, str], packed: Packed) -> None:
+    rows = [
+        {
+            "custom_id": name,
+            "job_id": job.id,
+            "role": str(job.role),
+            "item_id": item_id,
+            "model": judged.name if judged else job.spec.name,
+            "judge": job.spec.name if judged else None,
+            "shard_id": packed.shard_of.get(name),
+            "max_cost": _text(packed.max_cost.get(name)),
+        }
+        for name, item_id in items_of.items()
+    ]
+    tables.write(run.folder.part("requests", job.id), tables.frame("requests", rows))
+
+
+def _text(usd: Decimal | None) -> str | None:
+    return None if usd is None else format(usd, "f")
+
+
+def first_attempt(run: Run, job: Job, shard: Shard) -> Batch:
+    """The first batch of a shard."""
+    return Batch(
+        id=f"{job.id}.{shard.id}.a1",
+        job_id=job.id,
+        shard_id=shard.id,
+        provider=job.spec.provider,
+        model=job.spec.model,
+        attempt=1,
+        state=Lifecycle.PLANNED,
+        tag=tag(run.tag_prefix, job.id, shard.id, 1),
+        requests=shard.requests,
+        path=shard.path,
+        sha256=shard.sha256,
+        size_bytes=shard.size_bytes,
+        max_cost=shard.max_cost,
+    )
+
+
+def tag(prefix: str, job_id: str, shard_id: str, attempt: int) -> str:
+    """What marks a batch as ours at the provider: at most 48 characters of ``[a-z0-9-]``."""
+    return f"{prefix}-{sha256(job_id.encode()).hexdigest()[:8]}-{shard_id}-a{attempt}"
+
+
+def _never_sent(run: Run, job: Job, packed: Packed) -> list[Batch]:
+    """Requests too large for the provider, as a batch that is over before it began: counted, shown, not sent."""
+    if not packed.too_large:
+        return []
+    return [
+        Batch(
+            id=f"{job.id}.too-large",
+            job_id=job.id,
+            shard_id="too-large",
+            provider=job.spec.provider,
+            model=job.spec.model,
+            attempt=1,
+            state=Lifecycle.COLLECTED,
+            outcome=BatchOutcome.FAILED,
+            error_class=ErrorClass.TOO_LARGE,
+            tag="",
+            requests=len(packed.too_large),
+            path="",
+            sha256="",
+            size_bytes=0,
+            reason=f"larger than {job.spec.provider} takes in one line; never sent: {', '.join(packed.too_large[:5])}",
+        )
+    ]
+
+
+def _too_large(job: Job, packed: Packed) -> list[RowCount]:
+    if not packed.too_large:
+        return []
+    count = len(packed.too_large)
+    return [RowCount(f"{job.id}.too-large", RequestOutcome.ERRORED, ErrorClass.TOO_LARGE, count)]

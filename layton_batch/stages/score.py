@@ -1,0 +1,65 @@
+"""Score: from verdicts to votes, one row per prediction and metric. Models whose jury is done are scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from layton_batch import tables
+from layton_batch.jury import METRIC_FIELDS
+from layton_batch.records import Job
+from layton_batch.run import Run
+from layton_batch.states import PredictionKind, Role
+
+
+def score(run: Run) -> bool:
+    """Count the votes of every model that is done and was not yet counted."""
+    jobs = run.store.jobs()
+    fresh = [job for job in finished(jobs) if not run.folder.part("scores", job.id).exists()]
+    for job in fresh:
+        seats = sum(other.depends_on == job.id for other in jobs) or 1
+        tables.write(
+            run.folder.part("scores", job.id), tables.frame("scores", list(_score_rows(run, job, jobs, seats)))
+        )
+    return bool(fresh)
+
+
+def score_again(run: Run) -> None:
+    """Count all votes anew from the stored verdicts."""
+    for job in finished(run.store.jobs()):
+        run.folder.part("scores", job.id).unlink(missing_ok=True)
+    score(run)
+
+
+def finished(jobs: Sequence[Job]) -> list[Job]:
+    """Predict jobs that are graded and whose judges' jobs, if any, are graded too."""
+    waiting = {job.depends_on for job in jobs if job.role is Role.JUDGE and not job.graded}
+    return [job for job in jobs if job.role is Role.PREDICT and job.graded and job.id not in waiting]
+
+
+def _score_rows(run: Run, job: Job, jobs: Sequence[Job], seats: int) -> Iterator[dict[str, object]]:
+    predictions = pl.read_parquet(run.folder.part("predictions", job.id), columns=["item_id", "kind"])
+    verdicts = _verdicts(run, job, jobs)
+    for metric in run.task.metrics:
+        field = METRIC_FIELDS.get(metric, metric)
+        votes = verdicts.group_by("item_id").agg(yes=pl.col(field).sum(), total=pl.col(field).count())
+        joined = predictions.join(votes, on="item_id", how="left", maintain_order="left")
+        for item_id, kind, yes, total in joined.iter_rows():
+            yield _score_row(job, metric, item_id, kind, int(yes or 0), int(total or 0), seats)
+
+
+def _verdicts(run: Run, job: Job, jobs: Sequence[Job]) -> pl.DataFrame:
+    names = [other.id for other in jobs if other.depends_on == job.id] or [f"rule--{job.id}"]
+    parts = [run.folder.part("verdicts", name) for name in names]
+    frames = [pl.read_parquet(part) for part in parts if part.exists()]
+    return pl.concat(frames) if frames else tables.frame("verdicts", [])
+
+
+def _score_row(job: Job, metric: str, item_id: str, kind: str, yes: int, total: int, seats: int) -> dict[str, object]:
+    row = {"item_id": item_id, "model": job.spec.name, "metric": metric}
+    if kind != PredictionKind.ANSWERED:
+        return {**row, "yes": 0, "total": 0, "vote": 0.0, "flag": kind}
+    if total == 0:
+        return {**row, "yes": 0, "total": 0, "vote": None, "flag": "unjudged"}
+    return {**row, "yes": yes, "total": total, "vote": yes / total, "flag": None if total >= seats else "short_jury"}

@@ -1,0 +1,279 @@
+"""Submit: from planned batches to batches the provider has, each paid for once.
+
+The order per batch: bring the file to the provider (free), commit the intent and the money set aside for it, send the
+one paid call, commit the provider's id. Whatever ends between intent and id leaves the batch `submitting`, and the
+next pass looks for it by its tag before anything is sent again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from layton_batch.errors import (
+    AmbiguousCallError,
+    ProviderError,
+    ProviderReplyError,
+    RequestRefusedError,
+    StaleStateError,
+    TransientProviderError,
+)
+from layton_batch.providers.protocol import Provider
+from layton_batch.records import Batch, Found, Submission
+from layton_batch.run import Run
+from layton_batch.stages.backoff import backoff
+from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle
+from layton_batch.store import Entry
+
+LOOK_SECONDS = 20.0
+"""Between two looks for a batch that may or may not exist."""
+LOOKS = 4
+"""How often an empty list is believed to be late before the batch is taken as never made (Limits of eventual lists)."""
+CLOCK_SLACK = 120.0
+"""Seconds by which the provider's clock may differ from ours."""
+
+
+def submit(run: Run) -> bool:
+    """Settle what was being sent when the program stopped, then send what is planned, due and within the budget."""
+    row = run.store.row()
+    if row is not None and row.cancelled:
+        return False
+    now = run.clock.now()
+    due = [batch for batch in run.store.batches({Lifecycle.SUBMITTING, Lifecycle.PLANNED}) if batch.due_at <= now]
+    unsettled = [batch for batch in due if batch.state is Lifecycle.SUBMITTING]
+    planned = _affordable(run, [batch for batch in due if batch.state is Lifecycle.PLANNED])
+    groups: dict[str, list[Batch]] = defaultdict(list)
+    for batch in [*unsettled, *_within_concurrency(run, planned)]:
+        groups[batch.provider].append(batch)
+    return any(list(run.executor.map(lambda name: _submit_group(run, name, groups[name]), groups)))
+
+
+def _affordable(run: Run, planned: Sequence[Batch]) -> list[Batch]:
+    """The batches that cannot break the budget even if every request costs its upper bound."""
+    limit = run.manifest.budget.max_usd
+    if limit is None:
+        run.store.set_stopped(None, run.clock.now())
+        return list(planned)
+    spent, reserved = run.store.money()
+    committed, allowed, reason = spent + reserved, [], None
+    for batch in planned:
+        if batch.max_cost is None:
+            reason = f"{batch.provider} {batch.model} has no known price: give one in [[prices]], or drop the budget"
+        elif committed + batch.max_cost > limit:
+            reason = (
+                f"batch {batch.id} could cost up to ${batch.max_cost:.2f}; ${committed:.2f} of the budget of "
+                f"${limit} is spent or set aside: raise max_usd to go on"
+            )
+        else:
+            committed += batch.max_cost
+            allowed.append(batch)
+    run.store.set_stopped(reason, run.clock.now())
+    return allowed
+
+
+def _within_concurrency(run: Run, planned: Sequence[Batch]) -> list[Batch]:
+    """Hold back what would exceed the number of batches a provider runs at once."""
+    running: dict[str, int] = defaultdict(int)
+    for batch in run.store.batches({*AT_PROVIDER, Lifecycle.SUBMITTING}):
+        running[batch.provider] += 1
+    allowed = []
+    for batch in planned:
+        limit = run.providers.dialect(batch.provider).limits.max_concurrent_batches
+        if limit is not None and running[batch.provider] >= limit:
+            reason = f"held back: {batch.provider} runs {limit} batches at once"
+            if batch.reason != reason:
+                run.store.note(batch, run.clock.now(), reason=reason)
+            continue
+        running[batch.provider] += 1
+        allowed.append(batch)
+    return allowed
+
+
+def _submit_group(run: Run, name: str, batches: Sequence[Batch]) -> bool:
+    """One provider's batches, one after another, in one thread."""
+    provider = run.providers.get(name)
+    moved = False
+    for batch in batches:
+        try:
+            if batch.state is Lifecycle.SUBMITTING:
+                moved |= _settle(run, provider, batch)
+            else:
+                moved |= _send(run, provider, batch)
+        except StaleStateError:
+            continue  # another process has this one in hand
+    return moved
+
+
+# ---- sending -------------------------------------------------------------------------------------------------------
+
+
+def _send(run: Run, provider: Provider, batch: Batch) -> bool:
+    try:
+        input_ref = batch.input_ref or provider.upload(submission(run, batch))
+    except RequestRefusedError as error:
+        return _refused(run, batch, f"the upload was refused: {error}")
+    except ProviderError as error:
+        _later(run, batch, error)
+        return False
+    now = run.clock.now()
+    money = [Entry(batch.id, "reserved", batch.max_cost or Decimal(0))]
+    run.store.move(
+        batch,
+        Lifecycle.SUBMITTING,
+        now,
+        event="submitting",
+        detail=f"tag {batch.tag}",
+        money=money,
+        input_ref=input_ref,
+        submitting_at=now,
+        due_at=now,
+        reason=None,
+    )
+    return _create(run, provider, run.store.batch(batch.id))
+
+
+def _create(run: Run, provider: Provider, batch: Batch) -> bool:
+    try:
+        provider_id = provider.create(submission(run, batch))
+    except TransientProviderError as error:
+        _back_to_planned(run, batch, f"not created: {error}", error.retry_after, failed=True)
+        return False
+    except (AmbiguousCallError, ProviderReplyError) as error:
+        due = run.clock.now() + LOOK_SECONDS
+        run.store.note(
+            batch, run.clock.now(), event="create_unclear", detail=str(error), due_at=due, reason=str(error), failures=0
+        )
+        return False
+    except RequestRefusedError as error:
+        return _refused(run, batch, f"the create was refused: {error}")
+    _in_flight(run, provider, batch, provider_id, "submitted")
+    return True
+
+
+def submission(run: Run, batch: Batch) -> Submission:
+    """What a dialect needs to know of a batch."""
+    return Submission(
+        batch_id=batch.id,
+        tag=batch.tag,
+        path=run.folder.root / batch.path,
+        file_name=f"{batch.tag}.jsonl",
+        sha256=batch.sha256,
+        requests=batch.requests,
+        model=batch.model,
+        input_ref=batch.input_ref,
+        not_before=batch.submitting_at,
+    )
+
+
+def _in_flight(run: Run, provider: Provider, batch: Batch, provider_id: str, event: str) -> None:
+    now = run.clock.now()
+    hours = run.manifest.policy.deadline_hours
+    window = hours * 3600 if hours is not None else provider.limits.window_seconds + 86_400
+    run.store.move(
+        batch,
+        Lifecycle.IN_FLIGHT,
+        now,
+        event=event,
+        detail=provider_id,
+        provider_id=provider_id,
+        submitted_at=now,
+        due_at=now + min(run.poll_seconds or provider.limits.poll_seconds, 5.0),
+        deadline_at=now + window,
+        failures=0,
+        reason=None,
+    )
+
+
+def _refused(run: Run, batch: Batch, reason: str) -> bool:
+    """The provider will never take this batch: it is over, and none of it was paid."""
+    now = run.clock.now()
+    money = [Entry(batch.id, "released", batch.max_cost or Decimal(0))] if batch.state is Lifecycle.SUBMITTING else []
+    run.store.move(batch, Lifecycle.ENDED, now, event="refused", detail=reason, money=money, **_failed(now, reason))
+    return True
+
+
+def _failed(now: float, reason: str) -> dict[str, Any]:
+    return {
+        "outcome": BatchOutcome.FAILED,
+        "error_class": ErrorClass.INVALID_REQUEST,
+        "ended_at": now,
+        "due_at": now,
+        "reason": reason,
+        "failures": 0,
+    }
+
+
+def _later(run: Run, batch: Batch, error: ProviderError) -> None:
+    """The upload failed in passing: try again after a pause that grows."""
+    now = run.clock.now()
+    pause = backoff(batch.failures, getattr(error, "retry_after", None))
+    run.store.note(
+        batch, now, event="upload_failed", detail=str(error), due_at=now + pause, failures=batch.failures + 1,
+        reason=str(error),
+    )  # fmt: skip
+
+
+def _back_to_planned(run: Run, batch: Batch, reason: str, retry_after: float | None, *, failed: bool) -> None:
+    now = run.clock.now()
+    failures = batch.failures + 1 if failed else 0
+    run.store.move(
+        batch,
+        Lifecycle.PLANNED,
+        now,
+        event="not_created",
+        detail=reason,
+        money=[Entry(batch.id, "released", batch.max_cost or Decimal(0))],
+        due_at=now + (backoff(batch.failures, retry_after) if failed else 0.0),
+        failures=failures,
+        reason=reason,
+    )
+
+
+# ---- settling what was being sent ----------------------------------------------------------------------------------
+
+
+def _settle(run: Run, provider: Provider, batch: Batch) -> bool:
+    """Find out whether the create of a batch left `submitting` was carried out."""
+    try:
+        found = provider.find(submission(run, batch))
+    except ProviderError as error:
+        _look_again(run, batch, f"cannot look for it yet: {error}", count=False)
+        return False
+    candidates = [one for one in found if _recent(one, batch)]
+    certain = [one for one in candidates if one.certain]
+    if len(certain) == 1:
+        _in_flight(run, provider, batch, certain[0].provider_id, "found")
+        return True
+    if certain:
+        names = ", ".join(one.provider_id for one in certain)
+        return _lost(run, batch, f"more than one batch carries its tag: {names}; `resolve` says which is ours")
+    if candidates:
+        names = ", ".join(one.provider_id for one in candidates)
+        _look_again(run, batch, f"may be {names}; certain only when that has ended", count=False)
+        return False
+    if not provider.capabilities.certain_find:
+        return _lost(run, batch, f"{batch.provider} cannot list batches: look in its console, then `resolve`")
+    if batch.failures + 1 < LOOKS:
+        _look_again(run, batch, "not in the provider's list; looking again", count=True)
+        return False
+    _back_to_planned(run, batch, f"not created: not in the provider's list after {LOOKS} looks", None, failed=False)
+    return True
+
+
+def _recent(found: Found, batch: Batch) -> bool:
+    return found.created_at is None or found.created_at >= (batch.submitting_at or 0.0) - CLOCK_SLACK
+
+
+def _look_again(run: Run, batch: Batch, reason: str, *, count: bool) -> None:
+    now = run.clock.now()
+    failures = batch.failures + int(count)
+    run.store.note(
+        batch, now, event="looking", detail=reason, due_at=now + LOOK_SECONDS, failures=failures, reason=reason
+    )
+
+
+def _lost(run: Run, batch: Batch, reason: str) -> bool:
+    run.store.move(batch, Lifecycle.LOST, run.clock.now(), event="lost", detail=reason, reason=reason)
+    return True

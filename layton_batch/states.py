@@ -1,0 +1,108 @@
+"""READ THIRD. The life of a batch, how it and its requests can end, and the one table of legal moves.
+
+Three columns describe a batch: its lifecycle (ours, below), its outcome (how the provider's work ended) and the
+provider's raw status word. Only the lifecycle decides what the program does next.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Lifecycle(StrEnum):
+    """Where a batch is, from our side."""
+
+    PLANNED = "planned"  # its file is on disk; nothing was paid
+    SUBMITTING = "submitting"  # the intent to pay is committed; the reply is not
+    LOST = "lost"  # whether it exists could not be told; a person decides
+    IN_FLIGHT = "in_flight"  # the provider has it and we have its id
+    CANCELLING = "cancelling"  # we asked the provider to stop; partial answers may still come
+    ENDED = "ended"  # the provider is done with it; results wait to be downloaded
+    COLLECTED = "collected"  # every line is on our disk and every request has its outcome
+
+
+class BatchOutcome(StrEnum):
+    """How the provider's work on a batch ended; any of these may come with results."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+
+class RequestOutcome(StrEnum):
+    """How one request of one attempt ended; exactly one each."""
+
+    SUCCEEDED = "succeeded"  # a reply was paid for (also a refused, truncated or malformed one)
+    ERRORED = "errored"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    MISSING = "missing"  # the batch ended and no line names it
+
+
+class ErrorClass(StrEnum):
+    """What an errored row means for the next attempt."""
+
+    NONE = "none"
+    INVALID_REQUEST = "invalid_request"  # the same request can never succeed: not sent again
+    RATE_LIMITED = "rate_limited"
+    PROVIDER_FAULT = "provider_fault"  # 5xx, overloaded, internal
+    NOT_EXECUTED = "not_executed"  # expired, cancelled, batch failed before its turn
+    TOO_LARGE = "too_large"
+    UNREADABLE = "unreadable"  # a line that is not what the documents promise
+
+
+class PredictionKind(StrEnum):
+    """What became of a participant's reply."""
+
+    ANSWERED = "answered"
+    ABSTAINED = "abstained"
+    UNPARSED = "unparsed"
+    MISSING = "missing"
+
+
+class FinishReason(StrEnum):
+    """Why the model stopped, in one vocabulary for all providers."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    REFUSAL = "refusal"
+    OTHER = "other"
+
+
+class Role(StrEnum):
+    """What a job's requests are for."""
+
+    PREDICT = "predict"
+    JUDGE = "judge"
+
+
+_L = Lifecycle
+
+MOVES: dict[Lifecycle, frozenset[Lifecycle]] = {
+    # planned → ended: the run was cancelled before the batch was sent (outcome cancelled, nothing to download)
+    _L.PLANNED: frozenset({_L.SUBMITTING, _L.ENDED}),
+    # submitting → planned: the create certainly did nothing; → ended: the provider refused it for good
+    _L.SUBMITTING: frozenset({_L.IN_FLIGHT, _L.LOST, _L.PLANNED, _L.ENDED}),
+    _L.LOST: frozenset({_L.IN_FLIGHT, _L.PLANNED, _L.ENDED}),
+    _L.IN_FLIGHT: frozenset({_L.CANCELLING, _L.ENDED}),
+    _L.CANCELLING: frozenset({_L.ENDED}),
+    _L.ENDED: frozenset({_L.COLLECTED}),
+    _L.COLLECTED: frozenset(),
+}
+
+OPEN = frozenset({_L.PLANNED, _L.SUBMITTING, _L.LOST, _L.IN_FLIGHT, _L.CANCELLING, _L.ENDED})
+"""States in which a batch still has something to happen to it."""
+
+AT_PROVIDER = frozenset({_L.IN_FLIGHT, _L.CANCELLING})
+"""States in which the provider is to be asked how it is going."""
+
+PASSING = frozenset(
+    {ErrorClass.RATE_LIMITED, ErrorClass.PROVIDER_FAULT, ErrorClass.NOT_EXECUTED, ErrorClass.UNREADABLE}
+)
+"""Error classes whose rows go into another attempt, while attempts are left."""
+
+
+def is_legal(old: Lifecycle, new: Lifecycle) -> bool:
+    """Whether the table of moves allows ``old → new``."""
+    return new in MOVES[old]

@@ -1,0 +1,86 @@
+"""Model against model: how likely one is better, by how much, and what difference this benchmark can tell at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from layton_batch.stats.joint import JointDraws
+from layton_batch.stats.strata import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`first` minus `second` (indices of the models, difference in fractions): mean, central interval, P(first better).
+
+    A tie counts half. With nearly equal models a flat prior is over-confident about new items: near-certainty there
+    is none.
+    """
+
+    first: int
+    second: int
+    mean: float
+    lower: float
+    upper: float
+    better: float
+
+
+def better_matrix(draws: JointDraws) -> FloatArray:
+    """[K', K'] probability that the row's model is better than the column's, ties counted half; the diagonal is 0.5."""
+    theta = draws.theta
+    models = theta.shape[1]
+    out = np.full((models, models), 0.5)
+    for i in range(models - 1):
+        rest = theta[:, i + 1 :]
+        this = theta[:, i : i + 1]
+        chance = (this > rest).mean(axis=0) + 0.5 * (this == rest).mean(axis=0)
+        out[i, i + 1 :], out[i + 1 :, i] = chance, 1 - chance
+    return out
+
+
+def differences(draws: JointDraws, pairs: Sequence[tuple[int, int]], *, level: float = 0.95) -> tuple[Difference, ...]:
+    """Compare `pairs` of model indices. Raises KeyError for a model without items."""
+    column = {int(m): i for i, m in enumerate(draws.models)}
+    rows = []
+    for first, second in pairs:
+        delta = draws.theta[:, column[first]] - draws.theta[:, column[second]]
+        lower, upper = np.quantile(delta, [(1 - level) / 2, (1 + level) / 2])
+        better = float((delta > 0).mean() + 0.5 * (delta == 0).mean())
+        rows.append(Difference(first, second, float(delta.mean()), float(lower), float(upper), better))
+    return tuple(rows)
+
+
+def resolvable_difference(draws: JointDraws, *, level: float = 0.95, power: float = 0.8) -> float | None:
+    """The smallest true difference (fraction) that separates a typical pair of neighbours at `level` with chance
+    `power`.
+
+    (z_level + z_power) times the median, over neighbours by mean score, of the standard deviation of their
+    difference; with power 0.5 it is the half width of their difference's interval. None for fewer than two models.
+    """
+    theta = draws.theta[:, np.argsort(-draws.theta.mean(axis=0), kind="stable")]
+    if theta.shape[1] < 2:
+        return None
+    sd = float(np.median(np.diff(theta, axis=1).std(axis=0)))
+    return _z(level, power) * sd
+
+
+def items_to_resolve(
+    draws: JointDraws, items: int, difference: float, *, level: float = 0.95, power: float = 0.8
+) -> int:
+    """How many items of this kind would resolve `difference` (fraction), from draws for *new* items out of `items`.
+
+    The variance of a paired difference falls with the number of items. Raises ValueError for a difference not above 0.
+    """
+    if not difference > 0:
+        raise ValueError(f"the difference to resolve must be above 0, not {difference!r}")
+    now = resolvable_difference(draws, level=level, power=power)
+    return items if now is None else math.ceil(items * (now / difference) ** 2 - 1e-9)
+
+
+def _z(level: float, power: float) -> float:
+    normal = NormalDist()
+    return normal.inv_cdf((1 + level) / 2) + normal.inv_cdf(power)

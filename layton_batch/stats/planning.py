@@ -1,0 +1,192 @@
+"""Which items of which model to label next.
+
+After x more own labels in a bin with u unlabelled items and a rate Beta(a, b), S = a + b, the expected posterior
+variance of the count is exactly E[p(1-p)] (u - x) (S + u) / (S + x). It is convex in x, so taking the label of
+greatest gain again and again is optimal (Neyman's allocation with the labels at hand as a sunk sample). In practice:
+contested items first. Within a bin the rows are drawn at random: labels are taken to be missing at random inside a
+bin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from layton_batch.stats.calibrated import PROVIDER_SHIFT, Posterior, posterior, posterior_mean
+from layton_batch.stats.strata import FloatArray, IntArray, Strata, TargetPredictions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelPlan:
+    """Own labels to add to one model, `labels` [B] by bin, and the half width (fraction) now and as expected
+    afterwards.
+
+    `proportional`: labels that sampling without regard to the vote would need for the same.
+    """
+
+    model: int
+    labels: IntArray
+    half_width_now: float
+    half_width_then: float
+    proportional: int
+
+    @property
+    def count(self) -> int:
+        return int(self.labels.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Separation:
+    """Labels for `first` and `second` that are expected to separate them, if their scores stay where they are."""
+
+    first: int
+    second: int
+    first_labels: int
+    second_labels: int
+
+    @property
+    def count(self) -> int:
+        return self.first_labels + self.second_labels
+
+
+def expected_variance(strata: Strata, post: Posterior, extra: IntArray | None = None) -> FloatArray:
+    """[K] expected posterior variance of the score on these items after `extra` [K, B] more own labels."""
+    a, b, u = post.alpha, post.beta, post.unlabelled
+    x = np.zeros_like(u) if extra is None else extra
+    size = a + b
+    variance = a * b / (size * (size + 1)) * (u - x) * (size + u) / (size + x)
+    return np.asarray(variance.sum(axis=1) / np.maximum(strata.items, 1) ** 2)
+
+
+def plan_labels(
+    strata: Strata, model: int, half_width: float, *, level: float = 0.95, provider_shift: float = PROVIDER_SHIFT
+) -> LabelPlan:
+    """The fewest labels of `model` whose expected half width at `level` (normal approximation) is at most `half_width`.
+
+    Labelling every item gives half width 0, so a plan always exists. Raises ValueError for a negative half width.
+    """
+    if not half_width >= 0:
+        raise ValueError(f"the target half width must be 0 or more, not {half_width!r}")
+    post = posterior(strata, provider_shift=provider_shift)
+    z, items = _z(level), max(int(strata.items[model]), 1)
+    goal = (half_width / z * items) ** 2
+    now = float(expected_variance(strata, post)[model]) * items**2
+    bins, gains = _gains(post, model)
+    left = now - np.concatenate([np.zeros(1), np.cumsum(gains)])
+    count = _first_within(left, goal)
+    labels = np.bincount(bins[:count], minlength=len(strata.bin_yes))
+    return LabelPlan(
+        model=model,
+        labels=labels,
+        half_width_now=z * now**0.5 / items,
+        half_width_then=z * max(float(left[count]), 0.0) ** 0.5 / items,
+        proportional=_proportional(post, model, goal),
+    )
+
+
+def plan_board(strata: Strata, half_width: float, *, level: float = 0.95) -> tuple[LabelPlan, ...]:
+    """A plan for every model that has items, the model in most need of labels first."""
+    plans = [plan_labels(strata, m, half_width, level=level) for m in np.flatnonzero(strata.items > 0).tolist()]
+    return tuple(sorted(plans, key=lambda p: (-p.count, p.model)))
+
+
+def labels_to_separate(
+    strata: Strata, first: int, second: int, *, level: float = 0.95, provider_shift: float = PROVIDER_SHIFT
+) -> Separation | None:
+    """The fewest labels, over both models, after which their difference is expected to exceed its error at `level`.
+
+    Scores are kept where they are and the shared part of the errors is ignored (so the count is cautious). None where
+    the scores are equal: no number of labels is expected to separate those.
+    """
+    post = posterior(strata, provider_shift=provider_shift)
+    score = posterior_mean(strata, post)
+    lead = abs(float(score[first] - score[second]))
+    if lead <= 0:
+        return None
+    goal = (lead / _z(level)) ** 2
+    variance = expected_variance(strata, post)
+    gains, owner = [], []
+    for place, model in enumerate((first, second)):
+        per_item = _gains(post, model)[1] / max(int(strata.items[model]), 1) ** 2
+        gains.append(per_item)
+        owner.append(np.full(len(per_item), place))
+    order = np.argsort(-np.concatenate(gains), kind="stable")
+    spent = np.concatenate([np.zeros(1), np.cumsum(np.concatenate(gains)[order])])
+    count = _first_within(float(variance[first] + variance[second]) - spent, goal)
+    second_labels = int(np.concatenate(owner)[order[:count]].sum())
+    return Separation(first, second, count - second_labels, second_labels)
+
+
+def rows_to_label(strata: Strata, target: TargetPredictions, plan: LabelPlan, *, seed: int = 0) -> IntArray:
+    """Target rows to label for `plan`: at random within each bin, the bins of the least certain outcomes first."""
+    rng = np.random.default_rng(seed)
+    post = posterior(strata)
+    size = post.alpha[plan.model] + post.beta[plan.model]
+    worth = post.alpha[plan.model] * post.beta[plan.model] / (size * (size + 1))
+    picked = [np.zeros(0, dtype=np.int64)]
+    for b in np.argsort(-worth, kind="stable"):
+        rows = np.flatnonzero((target.model == plan.model) & (strata.row_bin == b) & (strata.row_label < 0))
+        picked.append(np.sort(rng.permutation(rows)[: plan.labels[b]]))
+    return np.concatenate(picked)
+
+
+def balanced_rows(strata: Strata, target: TargetPredictions, size: int, *, seed: int = 0) -> IntArray:
+    """The alternative without regard to votes: `size` unlabelled rows spread evenly over providers, models and items.
+
+    Each next row is of the provider least drawn so far, of its model least drawn, on the item least drawn; ties at
+    random. Fewer rows come back where fewer are unlabelled. Known zeros need no label and are never drawn.
+    """
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(np.flatnonzero((strata.row_bin >= 0) & (strata.row_label < 0)))
+    provider = target.provider[target.model[rows]]
+    names, item = np.unique(target.item[rows], return_inverse=True)
+    drawn = [np.zeros(int(provider.max(initial=0)) + 1), np.zeros(len(target.provider)), np.zeros(len(names))]
+    keys = [provider, target.model[rows], item]
+    free = np.ones(len(rows), dtype=np.bool_)
+    picked = []
+    for _ in range(min(size, len(rows))):
+        best = np.flatnonzero(free)
+        for counts, key in zip(drawn, keys, strict=True):
+            load = counts[key[best]]
+            best = best[load == load.min()]
+        chosen = best[0]
+        free[chosen] = False
+        picked.append(rows[chosen])
+        for counts, key in zip(drawn, keys, strict=True):
+            counts[key[chosen]] += 1
+    return np.array(picked, dtype=np.int64)
+
+
+def _gains(post: Posterior, model: int) -> tuple[IntArray, FloatArray]:
+    """Bin and gain (variance of the count) of every possible label of a model, best first."""
+    bins, gains = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+    for b in np.flatnonzero(post.unlabelled[model]).tolist():
+        a, c, u = float(post.alpha[model, b]), float(post.beta[model, b]), int(post.unlabelled[model, b])
+        size, x = a + c, np.arange(u + 1)
+        gains.append(-np.diff(a * c / (size * (size + 1)) * (u - x) * (size + u) / (size + x)))
+        bins.append(np.full(u, b))
+    order = np.argsort(-np.concatenate(gains), kind="stable")
+    return np.concatenate(bins)[order], np.concatenate(gains)[order]
+
+
+def _first_within(left: FloatArray, goal: float) -> int:
+    """Index of the first entry of a falling sequence that is within the goal; the last one is, up to rounding."""
+    within = left <= goal + 1e-12
+    within[-1] = True
+    return int(np.argmax(within))
+
+
+def _proportional(post: Posterior, model: int, goal: float) -> int:
+    u = post.unlabelled[model]
+    size = post.alpha[model] + post.beta[model]
+    rate = post.alpha[model] * post.beta[model] / (size * (size + 1))
+    x = np.arange(int(u.sum()) + 1)[:, None] * u / max(int(u.sum()), 1)
+    return _first_within((rate * (u - x) * (size + u) / (size + x)).sum(axis=1), goal)
+
+
+def _z(level: float) -> float:
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, not {level!r}")
+    return NormalDist().inv_cdf((1 + level) / 2)

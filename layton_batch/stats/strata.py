@@ -1,0 +1,294 @@
+"""Bins of equal jury vote, per model: the counts every score in this package is computed from.
+
+A bin is a vote kept as two integers in lowest terms, (yes, total): 2 of 3 is (2, 3), 3 of 3 and 2 of 2 are both (1,
+1), so a bin is never a matter of float equality or of rounding. Items without a single verdict are a bin of their
+own, (0, 0). Predictions whose outcome needs no jury (unparsed or missing: wrong) are counted apart as known zeros.
+
+The labels are any person's yes or no, the votes any count of yes among graders, the providers any grouping inside which
+graders may not be trusted to err alike: nothing here knows about riddles. Binary outcomes only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.integer[Any]]  # rows may come in narrow types: 100,000 models x 186 items are 19 million rows
+
+_ROWS = 1_000_000  # rows worked on at once
+
+
+class Flag(StrEnum):
+    """What a reader of one model's row has to know before trusting it."""
+
+    EMPTY_GOLD_BIN = "empty_gold_bin"  # a vote bin of this model holds no usable label
+    NO_GOLD = "no_gold"  # no bin of this model holds one
+    UNJUDGED = "unjudged"  # items no judge gave a verdict on
+    KNOWN_ZEROS = "known_zeros"  # unparsed or missing predictions, counted as wrong
+    MONTE_CARLO = "monte_carlo"  # the law was too large to enumerate and was drawn
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TargetPredictions:
+    """The predictions to score: R rows over K models, every (model, item) once; integers of any width.
+
+    `model` [R] in 0..K-1, `item` [R] any numbering shared by all models, `yes` and `total` [R] verdicts (total 0:
+    unjudged), `known_zero` [R] bool: unparsed or missing, wrong without a jury (its votes are ignored), `provider`
+    [K] of each *model*.
+    """
+
+    model: Ints
+    item: Ints
+    yes: Ints
+    total: Ints
+    known_zero: BoolArray
+    provider: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GoldPredictions:
+    """Human-labelled predictions: L rows, providers numbered as in `TargetPredictions.provider`.
+
+    `model` [L] in the target's numbering, -1 for a model that is not scored; `yes`, `total` [L] verdicts; `label` [L]
+    0 or 1; `own_target_row` [L]: the target row this very prediction is, or -1 when it is not among them.
+    """
+
+    model: Ints
+    provider: Ints
+    yes: Ints
+    total: Ints
+    label: Ints
+    own_target_row: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strata:
+    """Counts of K models over B bins, ordered by vote share with the unjudged bin, (0, 0), last.
+
+    Bins: `bin_yes`, `bin_total` [B], lowest terms. Counts [K, B]: `n` items; `pool_labels`, `pool_positives` of other
+    providers (m, h: what the layton-eval paper uses); `borrowed_labels`, `borrowed_positives` of everything but the
+    model's own predictions (M, H); `own_labels`, `own_positives` (l, k). Per bin [B]: `all_labels`, `all_positives`.
+    Per model [K]: `gold_providers` (G, labelled providers other than the model's), `known_zeros`, `items` (all of
+    them). Per target row [R]: `row_bin` (-1: known zero), `row_label` (-1: none).
+    """
+
+    bin_yes: IntArray
+    bin_total: IntArray
+    n: IntArray
+    pool_labels: IntArray
+    pool_positives: IntArray
+    borrowed_labels: IntArray
+    borrowed_positives: IntArray
+    own_labels: IntArray
+    own_positives: IntArray
+    all_labels: IntArray
+    all_positives: IntArray
+    gold_providers: IntArray
+    known_zeros: IntArray
+    items: IntArray
+    row_bin: Ints
+    row_label: Ints
+
+    @property
+    def unjudged(self) -> IntArray:
+        """[K] items without any verdict."""
+        return np.asarray(self.n[:, self.bin_total == 0].sum(axis=1), dtype=np.int64)
+
+    def flags(self, labels: IntArray) -> list[tuple[Flag, ...]]:
+        """Per model, what to warn of when `labels` [K, B] are the usable ones."""
+        occupied = self.n > 0
+        tests: list[tuple[Flag, BoolArray]] = [
+            (Flag.NO_GOLD, np.asarray(occupied.any(axis=1) & ~(occupied & (labels > 0)).any(axis=1))),
+            (Flag.EMPTY_GOLD_BIN, np.asarray((occupied & (labels == 0)).any(axis=1))),
+            (Flag.UNJUDGED, self.unjudged > 0),
+            (Flag.KNOWN_ZEROS, self.known_zeros > 0),
+        ]
+        return _flag_rows(tests, len(self.items))
+
+    def smallest_gold_bin(self, labels: IntArray) -> list[int | None]:
+        """Per model, the fewest of `labels` [K, B] behind an occupied bin; None where no bin is occupied."""
+        top = np.iinfo(np.int64).max
+        least = np.where(self.n > 0, labels, top).min(axis=1, initial=top)
+        return [None if v == top else int(v) for v in least]
+
+
+def _flag_rows(tests: list[tuple[Flag, BoolArray]], models: int) -> list[tuple[Flag, ...]]:
+    code = np.zeros(models, dtype=np.int64)
+    for position, (_, holds) in enumerate(tests):
+        code |= holds.astype(np.int64) << position
+    known = [tuple(f for i, (f, _) in enumerate(tests) if c >> i & 1) for c in range(1 << len(tests))]
+    return [known[c] for c in code.tolist()]
+
+
+def build_strata(target: TargetPredictions, gold: GoldPredictions) -> Strata:
+    """Count items and labels by model and vote bin.
+
+    An own label is filed under its *target* row's vote, so own labels never outnumber the items of a bin. A label of
+    the same model on some other prediction counts as borrowed. A label on a known zero adds nothing: its outcome is
+    settled. Raises ValueError naming the first row at fault: unequal lengths, more yes than verdicts, a label other
+    than 0 or 1, an index out of range, an item scored twice for one model, two labels on one target row.
+    """
+    _check_target(target)
+    _check_gold(gold, target)
+    keys, row_bin = _bins(target)
+    models, width = len(target.provider), len(keys)
+    providers = int(max(target.provider.max(initial=-1), gold.provider.max(initial=-1))) + 1
+    own = np.flatnonzero(gold.own_target_row >= 0)
+    own_row = gold.own_target_row[own]
+    row_label = np.full(len(target.model), -1, dtype=np.int8)
+    row_label[own_row] = gold.label[own]
+
+    gold_bin = _lookup(keys, gold.yes, gold.total)
+    pool = _label_counts(gold.provider, gold_bin, gold.label, (providers, width))
+    mine = _label_counts(gold.model[own], gold_bin[own], gold.label[own], (models, width))
+    known = _label_counts(target.model[own_row], row_bin[own_row], gold.label[own], (models, width))
+    n, zeros = _item_counts(target, row_bin, (models, width))
+    own_provider = np.asarray(target.provider, dtype=np.int64)
+    everyone = pool.sum(axis=1)[:, None, :]
+    labelled_providers = np.unique(gold.provider)
+    return Strata(
+        bin_yes=keys[:, 0],
+        bin_total=keys[:, 1],
+        n=n,
+        pool_labels=everyone[0] - pool[0, own_provider],
+        pool_positives=everyone[1] - pool[1, own_provider],
+        borrowed_labels=everyone[0] - mine[0],
+        borrowed_positives=everyone[1] - mine[1],
+        own_labels=known[0],
+        own_positives=known[1],
+        all_labels=pool[0].sum(axis=0),
+        all_positives=pool[1].sum(axis=0),
+        gold_providers=len(labelled_providers) - np.isin(own_provider, labelled_providers).astype(np.int64),
+        known_zeros=zeros,
+        items=n.sum(axis=1) + zeros,
+        row_bin=row_bin,
+        row_label=row_label,
+    )
+
+
+def _label_counts(group: Ints, bins: Ints, label: Ints, shape: tuple[int, int]) -> IntArray:
+    """[2, groups, B] labels and positives; rows of bin -1 belong to no bin of the target and are left out."""
+    keep = bins >= 0
+    index = group[keep].astype(np.int64) * shape[1] + bins[keep]
+    counts = [np.bincount(index, w, shape[0] * shape[1]) for w in (None, label[keep])]
+    return np.stack(counts).astype(np.int64).reshape(2, *shape)
+
+
+def _item_counts(target: TargetPredictions, row_bin: Ints, shape: tuple[int, int]) -> tuple[IntArray, IntArray]:
+    """Items [K, B] and known zeros [K]."""
+    spread: IntArray = np.zeros(
+        (shape[0], shape[1] + 1), dtype=np.int64
+    )  # column 0 takes the rows of bin -1, the known zeros
+    for rows in _slices(len(row_bin)):
+        index = target.model[rows].astype(np.int64) * (shape[1] + 1) + row_bin[rows] + 1
+        spread += np.bincount(index, minlength=spread.size).reshape(spread.shape)
+    return spread[:, 1:], spread[:, 0]
+
+
+def _slices(rows: int) -> list[slice]:
+    return [slice(at, at + _ROWS) for at in range(0, rows, _ROWS)]
+
+
+def _lowest_terms(yes: Ints, total: Ints) -> tuple[IntArray, IntArray]:
+    yes, total = yes.astype(np.int64), total.astype(np.int64)
+    divisor = np.maximum(np.gcd(yes, total), 1)
+    return np.where(total > 0, yes // divisor, 0), np.asarray(total // divisor, dtype=np.int64)
+
+
+def _bins(target: TargetPredictions) -> tuple[IntArray, Ints]:
+    """The bins that occur, [B, 2], and the bin of every row, -1 for a known zero."""
+    base = int(target.total.max(initial=0)) + 1
+    seen = [np.unique(_codes(target, rows, base)) for rows in _slices(len(target.model))]
+    cast = np.unique(np.concatenate([np.array([-1]), *seen]))
+    votes = cast[1:]  # as they were cast, before reduction; -1 stood for the known zeros
+    yes, total = _lowest_terms(votes // base, votes % base)
+    reduced, of_vote = np.unique(yes * base + total, return_inverse=True)
+    keys = np.stack([reduced // base, reduced % base], axis=1)
+    share = np.where(keys[:, 1] > 0, keys[:, 0] / np.maximum(keys[:, 1], 1), 2.0)  # 2: the unjudged bin comes last
+    order = np.argsort(share, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    table = np.concatenate([np.array([-1]), place[of_vote]])
+    narrow = np.int16 if len(keys) < 32_000 else np.int64
+    row_bin: Ints = np.empty(len(target.model), dtype=narrow)
+    for rows in _slices(len(row_bin)):
+        row_bin[rows] = table[np.searchsorted(votes, _codes(target, rows, base), side="right")]
+    return keys[order], row_bin
+
+
+def _codes(target: TargetPredictions, rows: slice, base: int) -> IntArray:
+    cast = target.yes[rows].astype(np.int64) * base + target.total[rows]
+    return np.where(target.known_zero[rows], -1, cast)
+
+
+def _lookup(keys: IntArray, yes: Ints, total: Ints) -> IntArray:
+    """Bin of every (yes, total), -1 for a vote no scored model has."""
+    yes, total = _lowest_terms(yes, total)
+    base = int(max(total.max(initial=0), keys[:, 1].max(initial=0))) + 1
+    codes = np.append(keys[:, 0] * base + keys[:, 1], -1)
+    order = np.argsort(codes)
+    wanted = yes * base + total
+    place = np.minimum(np.searchsorted(codes[order], wanted), len(keys))
+    bins = order[place]
+    return np.where(codes[bins] == wanted, bins, -1)
+
+
+def _first(bad: BoolArray, what: str) -> None:
+    if bad.any():
+        raise ValueError(f"row {int(np.argmax(bad))}: {what}")
+
+
+def _check_votes(kind: str, yes: Ints, total: Ints) -> None:
+    _first((yes < 0) | (yes > total), f"{kind}: yes votes must lie between 0 and the number of verdicts")
+
+
+def _check_target(target: TargetPredictions) -> None:
+    rows = len(target.model)
+    if any(len(a) != rows for a in (target.item, target.yes, target.total, target.known_zero)):
+        raise ValueError("target: model, item, yes, total and known_zero must be of one length")
+    _check_votes("target", target.yes, target.total)
+    _first((target.model < 0) | (target.model >= len(target.provider)), "target: model index without a provider")
+    _first(target.provider < 0, "target: provider index must not be negative")
+    _check_unique(target)
+
+
+def _check_unique(target: TargetPredictions) -> None:
+    rows, width = len(target.model), int(target.item.max(initial=0)) + 1
+    _first(target.item < 0, "target: item index must not be negative")
+    cells = len(target.provider) * width
+    if cells <= 8 * rows + 1000:  # a nearly full board: a mark per cell is far cheaper than a sort
+        seen = np.zeros(cells, dtype=np.bool_)
+        for part in _slices(rows):
+            seen[target.model[part].astype(np.int64) * width + target.item[part]] = True
+        if np.count_nonzero(seen) == rows:
+            return
+    order = np.lexsort((target.item, target.model))
+    same = (np.diff(target.model[order]) == 0) & (np.diff(target.item[order]) == 0)
+    if same.any():
+        row = int(order[1:][same].min())
+        raise ValueError(f"row {row}: target: item {target.item[row]} occurs twice for model {target.model[row]}")
+
+
+def _check_gold(gold: GoldPredictions, target: TargetPredictions) -> None:
+    rows = len(gold.model)
+    if any(len(a) != rows for a in (gold.provider, gold.yes, gold.total, gold.label, gold.own_target_row)):
+        raise ValueError("gold: model, provider, yes, total, label and own_target_row must be of one length")
+    _check_votes("gold", gold.yes, gold.total)
+    _first((gold.label < 0) | (gold.label > 1), "gold: label must be 0 or 1")
+    _first((gold.model < -1) | (gold.model >= len(target.provider)), "gold: model index out of range")
+    _first(gold.provider < 0, "gold: provider index must not be negative")
+    _first((gold.own_target_row < -1) | (gold.own_target_row >= len(target.model)), "gold: own_target_row out of range")
+    own = gold.own_target_row[gold.own_target_row >= 0]
+    claimed = np.full(rows, -2, dtype=np.int64)
+    claimed[gold.own_target_row >= 0] = target.model[own]
+    _first((claimed >= 0) & (claimed != gold.model), "gold: own_target_row belongs to another model")
+    if len(np.unique(own)) != len(own):
+        values, counts = np.unique(own, return_counts=True)
+        raise ValueError(f"gold: target row {int(values[counts > 1][0])} has more than one label; settle it first")

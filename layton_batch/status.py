@@ -1,0 +1,122 @@
+"""Where a run stands: the form of ``status --json``."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+
+from layton_batch.records import Batch, Job, RowCount
+from layton_batch.states import OPEN, Lifecycle, RequestOutcome
+from layton_batch.store import RunStore
+
+
+class RunState(StrEnum):
+    """A run as a whole."""
+
+    RUNNING = "running"
+    DONE = "done"
+    NEEDS_PERSON = "needs_person"
+    OVER_BUDGET = "over_budget"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """How a job's requests stand; ``waiting`` have no outcome yet. The seven numbers after ``model`` add up."""
+
+    id: str
+    role: str
+    provider: str
+    model: str
+    requests: int
+    succeeded: int
+    errored: int
+    expired: int
+    cancelled: int
+    missing: int
+    waiting: int
+    planned: bool
+    graded: bool
+
+    @property
+    def unanswered(self) -> int:
+        return self.errored + self.expired + self.cancelled + self.missing
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One reading of a run."""
+
+    run: str
+    state: RunState
+    reason: str | None
+    spent_usd: Decimal
+    reserved_usd: Decimal
+    jobs: tuple[JobStatus, ...]
+    batches: tuple[Batch, ...]
+
+    @property
+    def unanswered(self) -> int:
+        """Requests that ended without an answer and will not be sent again."""
+        return sum(job.unanswered for job in self.jobs)
+
+
+def read_status(store: RunStore) -> Status:
+    """The run's state from the store alone; no provider is asked."""
+    row = store.row()
+    jobs, batches = store.jobs(), store.batches()
+    spent, reserved = store.money()
+    by_job = _by_job(batches, store.row_counts())
+    reason = row.stopped_reason if row else None
+    state = _state(bool(row and row.cancelled), reason, jobs, batches)
+    return Status(
+        run=store.run_id,
+        state=state,
+        reason=reason,
+        spent_usd=spent,
+        reserved_usd=reserved,
+        jobs=tuple(_job_status(job, by_job[job.id]) for job in jobs),
+        batches=tuple(batches),
+    )
+
+
+def _state(cancelled: bool, reason: str | None, jobs: Sequence[Job], batches: Sequence[Batch]) -> RunState:
+    open_states = {batch.state for batch in batches if batch.state in OPEN}
+    if jobs and all(job.graded for job in jobs):
+        return RunState.CANCELLED if cancelled else RunState.DONE
+    if cancelled and not open_states:
+        return RunState.CANCELLED
+    if open_states == {Lifecycle.LOST} or (Lifecycle.LOST in open_states and open_states <= _IDLE and reason):
+        return RunState.NEEDS_PERSON
+    if reason and open_states <= _IDLE:
+        return RunState.OVER_BUDGET
+    return RunState.RUNNING
+
+
+_IDLE = frozenset({Lifecycle.PLANNED, Lifecycle.LOST})
+
+
+def _by_job(batches: Sequence[Batch], counts: Sequence[RowCount]) -> dict[str, Counter[RequestOutcome]]:
+    """Final outcomes by job: what went into another attempt is not final."""
+    job_of = {batch.id: batch.job_id for batch in batches}
+    found: dict[str, Counter[RequestOutcome]] = defaultdict(Counter)
+    for row in counts:
+        found[job_of[row.batch_id]][row.outcome] += row.count - row.resubmitted
+    return found
+
+
+def _job_status(job: Job, ends: Counter[RequestOutcome]) -> JobStatus:
+    return JobStatus(
+        id=job.id,
+        role=str(job.role),
+        provider=job.spec.provider,
+        model=job.spec.name,
+        requests=job.requests,
+        waiting=job.requests - sum(ends.values()),
+        planned=job.planned,
+        graded=job.graded,
+        **{str(outcome): ends[outcome] for outcome in RequestOutcome},
+    )

@@ -1,0 +1,119 @@
+"""The first schema."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Frozen here column by column: later edits of ``schema.py`` must not change what this revision made."""
+    _runs()
+    _jobs()
+    _batches()
+    _row_counts()
+    _ledger()
+    _events()
+
+
+def _runs() -> None:
+    op.create_table(
+        "runs",
+        sa.Column("run_id", sa.String(128), primary_key=True),
+        sa.Column("identity", sa.String(64), nullable=False),
+        sa.Column("manifest", sa.Text, nullable=False),
+        sa.Column("version", sa.String(32), nullable=False),
+        sa.Column("created_at", sa.Float, nullable=False),
+        sa.Column("cancelled", sa.Boolean, nullable=False),
+        sa.Column("stopped_reason", sa.Text),
+    )
+
+
+def _jobs() -> None:
+    op.create_table(
+        "jobs",
+        sa.Column("run_id", sa.String(128), primary_key=True),
+        sa.Column("job_id", sa.String(256), primary_key=True),
+        sa.Column("seq", sa.Integer, nullable=False),
+        sa.Column("role", sa.String(16), nullable=False),
+        sa.Column("provider", sa.String(64), nullable=False),
+        sa.Column("spec", sa.Text, nullable=False),
+        sa.Column("depends_on", sa.String(256)),
+        sa.Column("requests", sa.Integer, nullable=False),
+        sa.Column("planned", sa.Boolean, nullable=False),
+        sa.Column("graded", sa.Boolean, nullable=False),
+    )
+
+
+def _batches() -> None:
+    op.create_table(
+        "batches",
+        sa.Column("run_id", sa.String(128), primary_key=True),
+        sa.Column("batch_id", sa.String(256), primary_key=True),
+        sa.Column("seq", sa.Integer, nullable=False),
+        sa.Column("job_id", sa.String(256), nullable=False),
+        sa.Column("shard_id", sa.String(64), nullable=False),
+        sa.Column("attempt", sa.Integer, nullable=False),
+        sa.Column("provider", sa.String(64), nullable=False),
+        sa.Column("model", sa.String(256), nullable=False),
+        sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("outcome", sa.String(16)),
+        sa.Column("tag", sa.String(128), nullable=False),
+        sa.Column("requests", sa.Integer, nullable=False),
+        sa.Column("path", sa.Text, nullable=False),
+        sa.Column("sha256", sa.String(64), nullable=False),
+        sa.Column("size_bytes", sa.BigInteger, nullable=False),
+        sa.Column("max_cost", sa.String(40)),
+        *(sa.Column(name, sa.Text) for name in ("input_ref", "provider_id", "provider_status")),
+        *(sa.Column(name, sa.Text) for name in ("results_ref", "errors_ref")),
+        sa.Column("error_class", sa.String(32)),
+        sa.Column("reason", sa.Text),
+        sa.Column("parent_id", sa.String(256)),
+        sa.Column("due_at", sa.Float, nullable=False),
+        *(sa.Column(name, sa.Float) for name in ("submitting_at", "submitted_at", "ended_at", "deadline_at")),
+        sa.Column("failures", sa.Integer, nullable=False),
+    )
+    op.create_index("batches_by_state", "batches", ["run_id", "state"])
+
+
+def _row_counts() -> None:
+    op.create_table(
+        "row_counts",
+        sa.Column("run_id", sa.String(128), primary_key=True),
+        sa.Column("batch_id", sa.String(256), primary_key=True),
+        sa.Column("outcome", sa.String(16), primary_key=True),
+        sa.Column("error_class", sa.String(32), primary_key=True),
+        sa.Column("count", sa.Integer, nullable=False),
+        sa.Column("resubmitted", sa.Integer, nullable=False),
+    )
+
+
+def _ledger() -> None:
+    op.create_table(
+        "ledger",
+        sa.Column("seq", sa.Integer, primary_key=True, autoincrement=True),
+        sa.Column("run_id", sa.String(128), nullable=False),
+        sa.Column("batch_id", sa.String(256), nullable=False),
+        sa.Column("kind", sa.String(16), nullable=False),
+        sa.Column("usd", sa.String(40), nullable=False),
+        sa.Column("at", sa.Float, nullable=False),
+    )
+    op.create_index("ix_ledger_run_id", "ledger", ["run_id"])
+
+
+def _events() -> None:
+    op.create_table(
+        "events",
+        sa.Column("seq", sa.Integer, primary_key=True, autoincrement=True),
+        sa.Column("run_id", sa.String(128), nullable=False),
+        sa.Column("at", sa.Float, nullable=False),
+        sa.Column("batch_id", sa.String(256)),
+        sa.Column("kind", sa.String(64), nullable=False),
+        sa.Column("detail", sa.Text, nullable=False),
+    )
+    op.create_index("ix_events_run_id", "events", ["run_id"])

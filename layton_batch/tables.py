@@ -1,0 +1,177 @@
+"""The Parquet tables of a run: their columns, and how they are written and read.
+
+Each stage writes one part file per job or batch under ``tables/<name>/``; readers take all parts together. A table
+nobody wrote yet reads as an empty frame with the right columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from layton_batch import atomic
+
+_IMAGE = pl.Struct({"media_type": pl.String, "base64": pl.String})
+
+SCHEMAS: Mapping[str, Mapping[str, pl.DataType | type[pl.DataType]]] = {
+    "items": {
+        "item_id": pl.String,
+        "split": pl.String,
+        "category": pl.String,
+        "question": pl.String,
+        "images": pl.List(_IMAGE),
+        "hints": pl.List(pl.String),
+        "answer": pl.String,
+        "justification": pl.String,
+        "solution": pl.String,
+        "payload": pl.String,
+    },
+    "requests": {
+        "custom_id": pl.String,
+        "job_id": pl.String,
+        "role": pl.String,
+        "item_id": pl.String,
+        "model": pl.String,
+        "judge": pl.String,
+        "shard_id": pl.String,
+        "max_cost": pl.String,
+    },
+    "attempts": {"custom_id": pl.String},
+    "responses": {
+        "custom_id": pl.String,
+        "job_id": pl.String,
+        "batch_id": pl.String,
+        "attempt": pl.Int64,
+        "outcome": pl.String,
+        "error_class": pl.String,
+        "error_code": pl.String,
+        "error_message": pl.String,
+        "text": pl.String,
+        "finish_reason": pl.String,
+        "raw_finish_reason": pl.String,
+        "refusal": pl.String,
+        "served_model": pl.String,
+    },
+    "usage": {
+        "custom_id": pl.String,
+        "role": pl.String,
+        "provider": pl.String,
+        "model": pl.String,
+        "batch_id": pl.String,
+        "attempt": pl.Int64,
+        "input_tokens": pl.Int64,
+        "cached_input_tokens": pl.Int64,
+        "output_tokens": pl.Int64,
+        "reasoning_tokens": pl.Int64,
+        "cache_write_tokens": pl.Int64,
+        "cost_usd": pl.String,
+        "unbatched_usd": pl.String,
+        "price_source": pl.String,
+        "price_date": pl.String,
+    },
+    "predictions": {
+        "item_id": pl.String,
+        "model": pl.String,
+        "provider": pl.String,
+        "family": pl.String,
+        "split": pl.String,
+        "n_hints": pl.Int64,
+        "kind": pl.String,
+        "answer": pl.String,
+        "justification": pl.String,
+        "raw_text": pl.String,
+        "note": pl.String,
+        "finish_reason": pl.String,
+        "custom_id": pl.String,
+        "batch_id": pl.String,
+        "attempt": pl.Int64,
+    },
+    "verdicts": {
+        "item_id": pl.String,
+        "model": pl.String,
+        "judge": pl.String,
+        "judge_provider": pl.String,
+        "is_answer_correct": pl.Boolean,
+        "is_justification_correct": pl.Boolean,
+        "both_correct": pl.Boolean,
+        "note": pl.String,
+        "raw_text": pl.String,
+        "custom_id": pl.String,
+        "batch_id": pl.String,
+        "attempt": pl.Int64,
+    },
+    "scores": {
+        "item_id": pl.String,
+        "model": pl.String,
+        "metric": pl.String,
+        "yes": pl.Int64,
+        "total": pl.Int64,
+        "vote": pl.Float64,
+        "flag": pl.String,
+    },
+    "leaderboard": {
+        "rank": pl.Int64,
+        "rank_best": pl.Int64,
+        "rank_worst": pl.Int64,
+        "model": pl.String,
+        "provider": pl.String,
+        "n_hints": pl.Int64,
+        "score": pl.Float64,
+        "lower": pl.Float64,
+        "upper": pl.Float64,
+        "half_width": pl.Float64,
+        "method": pl.String,
+        "metric": pl.String,
+        "n_items": pl.Int64,
+        "n_unparsed": pl.Int64,
+        "n_missing": pl.Int64,
+        "n_unjudged": pl.Int64,
+        "flags": pl.String,
+    },
+    "cost": {
+        "provider": pl.String,
+        "model": pl.String,
+        "stage": pl.String,
+        "requests": pl.Int64,
+        "input_tokens": pl.Int64,
+        "cached_input_tokens": pl.Int64,
+        "output_tokens": pl.Int64,
+        "reasoning_tokens": pl.Int64,
+        "cost_usd": pl.String,
+        "unbatched_usd": pl.String,
+        "saved_usd": pl.String,
+        "price_source": pl.String,
+        "price_date": pl.String,
+    },
+}
+"""Column types by table. Money is exact decimal text; scores in ``leaderboard`` are percent, as printed."""
+
+
+def frame(name: str, rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
+    """Rows as a frame with exactly the table's columns, in order."""
+    schema = SCHEMAS[name]
+    columns = {column: [row.get(column) for row in rows] for column in schema}
+    return pl.DataFrame(columns, schema=dict(schema), strict=True)
+
+
+def write(path: Path, table: pl.DataFrame) -> None:
+    """One part file, whole or not at all."""
+    with atomic.writing(path) as handle:
+        table.write_parquet(handle, compression="zstd", compression_level=3)
+
+
+def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """All parts of a table together, in the order of their names."""
+    schema = SCHEMAS[name]
+    wanted = list(columns or schema)
+    parts = sorted(part for part in (folder / name).rglob("*.parquet") if not part.name.startswith("."))
+    if not parts:
+        return pl.DataFrame(schema={column: schema[column] for column in wanted})
+    return pl.concat([pl.read_parquet(part, columns=wanted) for part in parts])
+
+
+def storable(text: str | None) -> str | None:
+    """Text as Parquet can hold it: lone surrogates, which no UTF-8 has, become U+FFFD."""
+    return None if text is None else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

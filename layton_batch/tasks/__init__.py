@@ -1,0 +1,102 @@
+"""The registry of benchmarks: a name to a factory, without importing any of them.
+
+A factory takes :class:`~layton_batch.tasks.protocol.TaskOptions` and returns a Task; it raises ManifestError for
+options the task cannot work with.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from layton_batch.clock import Clock
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.records import Item
+from layton_batch.settings import Settings
+from layton_batch.tasks.protocol import Task, TaskOptions
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from layton_batch.manifest import Manifest
+
+GROUP = "layton_batch.tasks"
+"""Entry points of this group add tasks; a name of the table below cannot be taken over."""
+
+BUILT_IN: dict[str, str] = {
+    "layton": "layton_batch.tasks.layton:LaytonTask",
+}
+
+BUNDLED = "bundled"
+"""The source that means the original items shipped with the package."""
+
+
+def task_names() -> tuple[str, ...]:
+    """Every name a manifest may use: built-in ones first, then those of installed entry points."""
+    return (*BUILT_IN, *sorted(set(_entry_points()) - set(BUILT_IN)))
+
+
+def load_task(name: str, options: TaskOptions) -> Task:
+    """The task, ready for use. Raises ManifestError for an unknown name (with the nearest one) or unfit options."""
+    return _factory(name)(options)
+
+
+def manifest_task(manifest: Manifest, prompts_folder: Path | None = None) -> Task:
+    """The task a manifest names. With a folder, the prompt texts the manifest carries are written there and used."""
+    prompts = manifest.prompt_paths(prompts_folder)
+    return load_task(manifest.task, TaskOptions(manifest.items.split, manifest.items.hints, prompts or None))
+
+
+def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock | None = None) -> Sequence[Item]:
+    """The items a manifest asks about. Raises DataError: unreadable, empty, an id twice, a row that is no item."""
+    from layton_batch.download import shown
+    from layton_batch.sources import read_rows
+
+    asked = manifest.items
+    source = str(task.bundled(asked.split)) if asked.source == BUNDLED else asked.source
+    rows = read_rows(source, manifest.folder, settings, clock)
+    try:
+        items = task.items(rows)
+        validate_items(items)
+    except DataError as error:
+        raise DataError(f"{shown(source)}: {error}") from error
+    return items[: asked.limit]
+
+
+def validate_items(items: Sequence[Item]) -> None:
+    """Raises DataError where there is no item, or two have one id."""
+    if not items:
+        raise DataError("no items of the split asked for")
+    twice = [item_id for item_id, count in Counter(item.id for item in items).items() if count > 1]
+    if twice:
+        raise DataError(f"item ids must be unique; more than once: {', '.join(map(repr, twice[:5]))}")
+
+
+def _factory(name: str) -> Callable[[TaskOptions], Task]:
+    if name in BUILT_IN:
+        module, _, attribute = BUILT_IN[name].partition(":")
+        return cast("Callable[[TaskOptions], Task]", getattr(importlib.import_module(module), attribute))
+    point = _entry_points().get(name)
+    if point is None:
+        raise ManifestError(unknown_task(name))
+    try:
+        return cast("Callable[[TaskOptions], Task]", point.load())
+    except (ImportError, AttributeError) as error:
+        raise ManifestError(f"task {name!r} ({point.value}) cannot be loaded: {error}") from error
+
+
+def unknown_task(name: str) -> str:
+    """What to tell someone who named a task there is none of."""
+    names = task_names()
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"unknown task {name!r}{f'; did you mean {near[0]!r}?' if near else ''} (known: {', '.join(names)})"
+
+
+def _entry_points() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # 10 ms that built-in tasks need not pay
+
+    return {point.name: point for point in entry_points(group=GROUP)}

@@ -1,0 +1,1 @@
+"""Original riddles in the published columns, and the scripts that draw the visual ones."""

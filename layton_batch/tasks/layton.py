@@ -1,0 +1,269 @@
+"""layton: riddles in words (split ``llm``) or with a picture (split ``vlm``), graded by a jury.
+
+Rows have the published columns of layton-eval: ``id, split, category, description, first_hint, second_hint, third_hint,
+special_hint, solution, answer, justification`` and, for ``vlm``, ``img`` (a base64 image).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from layton_batch.errors import DataError, LaytonBatchError, ManifestError
+from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
+from layton_batch.states import PredictionKind
+from layton_batch.tasks.fencing import block, fence, without_surrogates
+from layton_batch.tasks.protocol import Candidate, TaskOptions
+from layton_batch.tasks.reply_json import as_bool, as_text, failure, read_reply
+from layton_batch.tasks.templates import Slots, Templates
+
+HERE = Path(__file__).parent
+SPLITS = ("llm", "vlm")
+HINT_COLUMNS = ("first_hint", "second_hint", "third_hint", "special_hint")
+HINT_LABELS = ("First hint", "Second hint", "Third hint", "Special hint")
+
+_SLOTS: Mapping[str, Slots] = {
+    "participant_system": Slots(frozenset({"has_image"})),
+    "participant_question": Slots(frozenset({"question", "has_image"}), must=frozenset({"question"})),
+    "participant_hints": Slots(frozenset({"hints"}), must=frozenset({"hints"})),
+    "judge_system": Slots(frozenset({"has_image"})),
+    "judge_question": Slots(frozenset({"question", "has_image"}), must=frozenset({"question"})),
+    "judge_submission": Slots(
+        frozenset({"hints", "answer", "solution", "justification", "submission"}), must=frozenset({"submission"})
+    ),
+}
+
+ANSWER_SCHEMA = ResponseSchema(
+    "riddle_answer",
+    {
+        "type": "object",
+        # The reasoning comes first, so that a model writes it before it commits to an answer.
+        "properties": {"justification": {"type": "string"}, "answer": {"type": "string"}},
+        "required": ["justification", "answer"],
+        "additionalProperties": False,
+    },
+)
+_VERDICT_FIELDS = ("is_answer_correct", "is_justification_correct")
+VERDICT_SCHEMA = ResponseSchema(
+    "riddle_verdict",
+    {
+        "type": "object",
+        "properties": {name: {"type": "boolean"} for name in _VERDICT_FIELDS},
+        "required": list(_VERDICT_FIELDS),
+        "additionalProperties": False,
+    },
+)
+
+
+class LaytonTask:
+    """The layton task for one split and hint level. Template names: see ``prompts/layton/``."""
+
+    name: str = "layton"
+    metrics: Sequence[str] = ("both_correct", "answer_correct", "justification_correct")
+    uses_jury: bool = True
+
+    def __init__(self, options: TaskOptions) -> None:
+        if options.split not in SPLITS:
+            raise ManifestError(f"split {options.split!r}: the layton task has {' and '.join(SPLITS)}")
+        if not 0 <= options.hints <= len(HINT_COLUMNS):
+            raise ManifestError(f"hints {options.hints}: the layton task has levels 0 to {len(HINT_COLUMNS)}")
+        self._options = options
+        self._templates = Templates(HERE / "prompts" / "layton", _SLOTS, options.prompts)
+
+    def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
+        """Rows of this task's split as items; rows that say they belong to the other split are passed over."""
+        split = self._options.split
+        return [_item(row, number, split) for number, row in enumerate(rows, 1) if row.get("split") in (split, None)]
+
+    def bundled(self, split: str) -> Path:
+        if split not in SPLITS:
+            raise DataError(f"no bundled items for split {split!r}; there are {' and '.join(SPLITS)}")
+        return HERE / "data" / "layton" / f"riddles_{split}.jsonl"
+
+    def prompt(self, item: Item) -> Prompt:
+        render, has_image = self._templates.render, bool(item.images)
+        hints = _labelled(item.hints[: self._options.hints])
+        return Prompt(
+            system=render("participant_system", has_image=has_image),
+            parts=_parts(
+                render("participant_question", question=block(item.question), has_image=has_image),
+                item.images,
+                render("participant_hints", hints=hints) if hints else "",
+            ),
+            response_schema=ANSWER_SCHEMA,
+        )
+
+    def parse(self, item_id: str, model: str, response: Response) -> Prediction:
+        """``answered`` with a text answer; ``unparsed`` with the reason in the note; ``missing`` without a reply."""
+        raw = without_surrogates(response.text) if response.text is not None else None
+        kind, answer, justification = PredictionKind.MISSING, None, None
+        note = failure(response)
+        if note is None:
+            kind = PredictionKind.UNPARSED
+            reply = read_reply(response)
+            note = reply.note
+            if reply.value is not None:
+                answer, justification, note = _submission(reply.value, note)
+                kind = PredictionKind.UNPARSED if answer is None else PredictionKind.ANSWERED
+        return Prediction(item_id, model, kind, answer, justification, raw, note)
+
+    def judge_prompt(self, candidate: Candidate) -> Prompt:
+        item, render, has_image = candidate.item, self._templates.render, bool(candidate.item.images)
+        material = render(
+            "judge_submission",
+            hints=_labelled(item.hints),
+            # A reference that fell back on the solution is not shown twice.
+            answer=_shown(item.answer, unless=item.solution),
+            solution=_shown(item.solution),
+            justification=_shown(item.justification, unless=item.solution),
+            submission=_framed(candidate.prediction),
+        )
+        return Prompt(
+            system=render("judge_system", has_image=has_image),
+            parts=_parts(
+                render("judge_question", question=block(item.question), has_image=has_image), item.images, material
+            ),
+            response_schema=VERDICT_SCHEMA,
+        )
+
+    def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
+        note = failure(response)
+        if note is not None:
+            return Verdict(item_id, model, judge, None, None, note)
+        reply = read_reply(response)
+        if reply.value is None:
+            return Verdict(item_id, model, judge, None, None, reply.note)
+        answer, justification = (as_bool(reply.value.get(name)) for name in _VERDICT_FIELDS)
+        unread = [name for name, mark in zip(_VERDICT_FIELDS, (answer, justification), strict=True) if mark is None]
+        note = _joined(reply.note, *(f"{name} is not true or false" for name in unread))
+        return Verdict(item_id, model, judge, answer, justification, note)
+
+    def grade(self, item: Item, prediction: Prediction) -> NoReturn:
+        raise LaytonBatchError(f"item {item.id}: the layton task has no rule to grade by; a jury grades it")
+
+
+# ---- rows to items -------------------------------------------------------------------------------------------------
+
+
+def _item(row: Mapping[str, JsonValue], number: int, split: str) -> Item:
+    name = row.get("id")
+    where = f"row {number}" + (f" (item {name!r})" if isinstance(name, str) else "")
+    solution = _column(row, "solution", where)
+    answer, justification = _column(row, "answer", where), _column(row, "justification", where)
+    return Item(
+        id=_id(row, where),
+        split=split,
+        category=_column(row, "category", where) or "",
+        question=_needed(row, "description", where),
+        images=_images(row, split, where),
+        hints=tuple(_column(row, column, where) for column in HINT_COLUMNS),
+        answer=answer or solution,
+        justification=justification or solution,
+        solution=solution or justification or answer,
+    )
+
+
+def _column(row: Mapping[str, JsonValue], column: str, where: str) -> str | None:
+    """A text column; null, absent and blank are None."""
+    value = row.get(column)
+    if value is not None and not isinstance(value, str):
+        raise DataError(f"{where}: column {column!r} must be text or null, not {type(value).__name__}")
+    return without_surrogates(value) if value and value.strip() else None
+
+
+def _needed(row: Mapping[str, JsonValue], column: str, where: str) -> str:
+    value = _column(row, column, where)
+    if value is None:
+        raise DataError(f"{where}: column {column!r} is {'empty' if column in row else 'missing'}")
+    return value
+
+
+def _id(row: Mapping[str, JsonValue], where: str) -> str:
+    value = _needed(row, "id", where)
+    if not value.isprintable() or len(value) > 200:
+        raise DataError(f"{where}: column 'id' must be at most 200 printable characters")
+    return value
+
+
+def _images(row: Mapping[str, JsonValue], split: str, where: str) -> tuple[Image, ...]:
+    value = row.get("img")
+    if isinstance(value, Mapping):  # the form Parquet files of image data sets have
+        value = value.get("bytes")
+    if value is None:
+        if split == "vlm":
+            state = "null" if "img" in row else "missing"
+            raise DataError(f"{where}: column 'img' is {state}; split vlm needs an image")
+        return ()
+    if not isinstance(value, str):
+        raise DataError(f"{where}: column 'img' must be base64 text, not {type(value).__name__}")
+    text = "".join((value.partition(";base64,")[2] if value.startswith("data:") else value).split())
+    try:
+        content = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise DataError(f"{where}: column 'img' is not base64 ({error})") from error
+    media_type = _media_type(content)
+    if media_type is None:
+        raise DataError(f"{where}: column 'img' is not a JPEG, PNG, WebP or GIF image")
+    return (Image(media_type, text),)
+
+
+def _media_type(content: bytes) -> str | None:
+    if content.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if content.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if content[:6] in {b"GIF87a", b"GIF89a"}:
+        return "image/gif"
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "image/webp"
+    return None
+
+
+# ---- items to prompts ----------------------------------------------------------------------------------------------
+
+
+def _parts(question: str, images: tuple[Image, ...], rest: str) -> tuple[str | Image, ...]:
+    if images:
+        return (question, *images, rest) if rest else (question, *images)
+    return (f"{question}\n\n{rest}",) if rest else (question,)
+
+
+def _labelled(hints: Sequence[str | None]) -> list[dict[str, str]]:
+    return [{"label": label, "text": block(hint)} for label, hint in zip(HINT_LABELS, hints, strict=False) if hint]
+
+
+def _shown(text: str | None, unless: str | None = None) -> str | None:
+    return block(text) if text and text != unless else None
+
+
+def _framed(prediction: Prediction) -> str:
+    """The participant's words as the strings of a JSON object, a line each; nothing in them can end a string."""
+    answer, justification = fence(prediction.answer or ""), fence(prediction.justification or "")
+    return f'{{\n"answer": {answer},\n"justification": {justification}\n}}'
+
+
+# ---- replies to predictions ----------------------------------------------------------------------------------------
+
+
+def _submission(value: Mapping[str, JsonValue], note: str | None) -> tuple[str | None, str | None, str | None]:
+    """Answer, justification and note of a reply's object; no answer means it cannot be judged."""
+    answer, answer_note = _field(value, "answer")
+    justification, justification_note = _field(value, "justification")
+    if answer is not None and not answer.strip():
+        # Some models leave the answer to the end of the justification; juries have always been shown those, and passed some.
+        answer, answer_note = ("" if (justification or "").strip() else None), "blank answer"
+    return answer, justification or "", _joined(note, answer_note, justification_note)
+
+
+def _field(value: Mapping[str, JsonValue], name: str) -> tuple[str | None, str | None]:
+    text = as_text(value.get(name))
+    if text is not None:
+        return text, None
+    return None, f"{name} is not text" if value.get(name) is not None else f"no {name}"
+
+
+def _joined(*notes: str | None) -> str | None:
+    return "; ".join(note for note in notes if note) or None

@@ -1,0 +1,102 @@
+"""Prompt templates: files in Jinja's language, the packaged ones or those a manifest puts in their place.
+
+Replacements are checked when a task is made, before anything is sent: they must be UTF-8, parse, use only variables the
+task gives and use those without which the prompt would be pointless. They run in Jinja's sandbox, and the text they are
+given is fenced already, so no template can show it raw.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layton_batch.errors import ManifestError
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
+
+NO_OVERRIDES: Mapping[str, Path] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The variables a template may use, and those of them it must use."""
+
+    may: frozenset[str]
+    must: frozenset[str] = frozenset()
+
+
+class Templates:
+    """The templates of one task: ``<folder>/<name>.txt`` or the override of that name. Compiled when first rendered."""
+
+    def __init__(self, folder: Path, slots: Mapping[str, Slots], overrides: Mapping[str, Path] | None = None) -> None:
+        self._folder = folder
+        self._slots = slots
+        self._overrides = overrides or NO_OVERRIDES
+        self._compiled: dict[str, Template] = {}
+        for name in self._overrides:
+            if name not in slots:
+                raise ManifestError(_unknown(name, slots))
+            self._template(name)
+
+    def render(self, name: str, **values: object) -> str:
+        """The text without blank ends. Raises ManifestError where an overriding template fails on these values."""
+        from jinja2 import TemplateError
+
+        try:
+            return self._template(name).render(**values).strip()
+        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise ManifestError(f"prompt template {name} ({self._path(name)}) fails: {error}") from error
+
+    @cached_property
+    def _environment(self) -> Environment:
+        from jinja2 import StrictUndefined
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+        # No autoescape: the reader is a model, not a browser. What must be escaped is fenced before it gets here.
+        return ImmutableSandboxedEnvironment(
+            undefined=StrictUndefined,
+            autoescape=False,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+
+    def _path(self, name: str) -> Path:
+        return self._overrides.get(name) or self._folder / f"{name}.txt"
+
+    def _template(self, name: str) -> Template:
+        if name not in self._compiled:
+            self._compiled[name] = self._compile(name, self._path(name))
+        return self._compiled[name]
+
+    def _compile(self, name: str, path: Path) -> Template:
+        from jinja2 import TemplateSyntaxError, meta
+
+        try:
+            source = path.read_text(encoding="utf-8")
+            used = meta.find_undeclared_variables(self._environment.parse(source))
+            template = self._environment.from_string(source)
+        except OSError as error:
+            raise ManifestError(f"prompt template {name}: cannot read {path} ({error.strerror or error})") from error
+        except UnicodeDecodeError as error:
+            raise ManifestError(f"prompt template {name}: {path} is not UTF-8 (byte {error.start})") from error
+        except TemplateSyntaxError as error:
+            raise ManifestError(f"prompt template {name}: {path}, line {error.lineno}: {error.message}") from error
+        slots = self._slots[name]
+        if unknown := sorted(used - slots.may):
+            raise ManifestError(
+                f"prompt template {name}: {path} uses {', '.join(unknown)}; it may use {', '.join(sorted(slots.may))}"
+            )
+        if missing := sorted(slots.must - used):
+            raise ManifestError(f"prompt template {name}: {path} must use {{{{ {' }}, {{ '.join(missing)} }}}}")
+        return template
+
+
+def _unknown(name: str, slots: Mapping[str, Slots]) -> str:
+    near = difflib.get_close_matches(name, slots, n=1, cutoff=0.5)
+    meant = f"; did you mean {near[0]!r}?" if near else ""
+    return f"unknown prompt template {name!r}{meant} (templates: {', '.join(slots)})"

@@ -1,0 +1,309 @@
+"""Contract tests for plug-ins: subclass in a test module, fill in the hooks, and pytest collects the claims.
+
+Nothing here imports pytest; ``tmp_path`` is its fixture of that name. Servers bind 127.0.0.1 only.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+
+from layton_batch.clock import Clock, SystemClock
+from layton_batch.errors import (
+    AmbiguousCallError,
+    LaytonBatchError,
+    MissingKeyError,
+    ProviderReplyError,
+    TransientProviderError,
+    UnknownStatusError,
+)
+from layton_batch.providers import closing
+from layton_batch.providers.protocol import Access, Provider
+from layton_batch.records import Image, ModelSpec, Prompt, Request, Response, ResponseSchema, Snapshot, Submission
+from layton_batch.states import Lifecycle
+
+# ---- a server that answers as told ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One call as it arrived."""
+
+    method: str
+    path: str  # with its query
+    headers: dict[str, str]  # names in lower case
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the server does with a call. ``drop``: read it, then close the connection. ``hold``: never answer."""
+
+    status: int = 200
+    body: bytes = b"{}"
+    headers: dict[str, str] = field(default_factory=dict)
+    drop: bool = False
+    hold: bool = False
+
+
+class Loopback:
+    """A context manager: an HTTP server on 127.0.0.1 that answers every call with what ``answer`` says and keeps
+    ``calls``. ``url`` has no trailing slash."""
+
+    def __init__(self, answer: Answer | Callable[[Received], Answer]) -> None:
+        self.calls: list[Received] = []
+        self._answer = answer
+        self._closing = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    def posts(self) -> int:
+        """How many POSTs came in."""
+        return sum(call.method == "POST" for call in self.calls)
+
+    def __enter__(self) -> Loopback:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _decide(self, call: Received) -> Answer:
+        self.calls.append(call)
+        answer = self._answer if isinstance(self._answer, Answer) else self._answer(call)
+        if answer.hold:
+            self._closing.wait(30)
+        return answer
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        decide = self._decide
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length") or 0))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                answer = decide(Received(self.command, self.path, headers, body))
+                self.close_connection = True
+                if answer.drop or answer.hold:
+                    return
+                self.send_response(answer.status)
+                given = {"content-type": "application/json", "content-length": str(len(answer.body))}
+                for name, value in (given | answer.headers).items():
+                    self.send_header(name, value)
+                self.send_header("connection", "close")
+                self.end_headers()
+                self.wfile.write(answer.body)
+
+            do_GET = do_POST = do_PUT = do_DELETE = answer  # the names http.server looks for
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+                pass
+
+        return Handler
+
+
+# ---- the provider contract -----------------------------------------------------------------------------------------
+
+
+def _claim(holds: object, otherwise: str) -> None:
+    if not holds:
+        raise AssertionError(otherwise)
+
+
+def _raised(call: Callable[[], object], expected: type[LaytonBatchError]) -> LaytonBatchError:
+    try:
+        call()
+    except expected as error:
+        return error
+    raise AssertionError(f"{expected.__name__} was not raised")
+
+
+SCHEMA = ResponseSchema(
+    "reply",
+    {
+        "type": "object",
+        "properties": {"justification": {"type": "string"}, "answer": {"type": "string"}},
+        "required": ["justification", "answer"],
+        "additionalProperties": False,
+    },
+)
+HOSTILE = 'Ein "Zeilen\nende",\r\u2028 ein halbes Zeichen \ud800, NUL \x00, 🦉 und </data>'
+KEY = "contract-test-key"
+
+
+class ProviderContract:
+    """What every dialect must hold. Subclass as ``TestMine(ProviderContract)`` and give it:
+
+    - ``make(access)``: the provider; ``base_path``: what follows ``http://host:port`` in its base URL;
+    - ``sandbox_url``: ``http://host:port`` of a loopback server that carries batches out within seconds;
+    - ``unknown_status``: a poll reply of this API whose status word contains "pondering".
+    """
+
+    base_path: str = ""
+    sandbox_url: str = ""
+    model: str = "a-model"
+    unknown_status: bytes = b'{"id": "b-1", "status": "pondering"}'
+    clock: Clock = SystemClock()
+    patience: int = 1000  # polls of 10 ms
+
+    def make(self, access: Access | None) -> Provider:
+        raise NotImplementedError
+
+    def setup_method(self) -> None:
+        self._connected: list[Provider] = []
+
+    def teardown_method(self) -> None:
+        for provider in self._connected:
+            with closing(provider):
+                pass
+
+    def connect(self, url: str, timeout_seconds: float = 20.0) -> Provider:
+        provider = self.make(Access(KEY, url + self.base_path, timeout_seconds))
+        self._connected.append(provider)
+        return provider
+
+    def request(self, custom_id: str, *parts: str | Image) -> Request:
+        spec = ModelSpec("shown name", self.make(None).name, self.model, "family", max_output_tokens=2000)
+        return Request(custom_id, f"item of {custom_id}", spec, Prompt("Be brief.", parts or ("2+2?",), SCHEMA))
+
+    def submission(self, folder: Path, mark: str, input_ref: str | None = None) -> Submission:
+        """Three requests on disk, named by ``mark``."""
+        provider = self.make(None)
+        lines = [provider.encode(self.request(f"{mark}-{number}")) for number in range(3)]
+        path = folder / f"{mark}.jsonl"
+        path.write_bytes(b"\n".join(lines) + b"\n")
+        before = self.clock.now() - 5.0
+        return Submission(
+            f"batch-{mark}", f"tag-{mark}", path, path.name, "0" * 64, 3, self.model, input_ref, not_before=before
+        )
+
+    def submitted(self, provider: Provider, folder: Path, mark: str) -> tuple[Submission, str]:
+        """The submission as it is after its upload, and the id of its batch."""
+        unsent = self.submission(folder, mark)
+        sent = self.submission(folder, mark, input_ref=provider.upload(unsent))
+        return sent, provider.create(sent)
+
+    def ended(self, provider: Provider, provider_id: str) -> Snapshot:
+        for _ in range(self.patience):
+            snapshot = provider.snapshot(provider_id)
+            if snapshot.state is Lifecycle.ENDED:
+                return snapshot
+            self.clock.sleep(0.01)
+        raise AssertionError(f"batch {provider_id} did not end")
+
+    def responses(self, provider: Provider, snapshot: Snapshot) -> Sequence[Response]:
+        lines = [line for part in provider.results(snapshot) for line in b"".join(part.chunks).split(b"\n")]
+        return [provider.decode(line) for line in lines if line]
+
+    # ---- claims that need no network
+
+    def test_encode_gives_the_same_single_line_every_time(self) -> None:
+        request = self.request("c-1", "first", "second")
+        line = self.make(None).encode(request)
+        _claim(line == self.make(None).encode(request), "two instances encode one request differently")
+        _claim(b"\n" not in line and b"\r" not in line, "a line holds a raw line break")
+        _claim(isinstance(json.loads(line), dict), "a line is not a JSON object")
+
+    def test_encode_keeps_custom_id_and_hostile_text(self) -> None:
+        line = self.make(None).encode(self.request("A_z-09" * 10, HOSTILE))
+        _claim("A_z-09" * 10 in line.decode(), "the custom_id does not survive encode")
+        _claim("🦉 und </data>" in json.dumps(json.loads(line), ensure_ascii=False), "the text does not survive encode")
+
+    def test_images_are_encoded_where_they_are_declared(self) -> None:
+        provider = self.make(None)
+        if provider.capabilities.images:
+            line = provider.encode(self.request("c-1", "What is this?", Image("image/png", "aW1hZ2U=")))
+            _claim(b"aW1hZ2U=" in line and b"image/png" in line, "the image is not in the line")
+
+    def test_limits_are_sane(self) -> None:
+        limits = self.make(None).limits
+        _claim(
+            limits.max_requests > 0 and 0 < limits.max_line_bytes <= limits.max_bytes, "limits contradict each other"
+        )
+        _claim(
+            limits.window_seconds > 0 and limits.poll_seconds > 0 < limits.retention_seconds, "a time is not positive"
+        )
+
+    def test_every_status_means_something_legal(self) -> None:
+        meanings = self.make(None).status_map.values()
+        legal = (Lifecycle.IN_FLIGHT, Lifecycle.CANCELLING, Lifecycle.ENDED)
+        _claim({m.state for m in meanings} >= {Lifecycle.IN_FLIGHT, Lifecycle.ENDED}, "no status runs, or none ends")
+        for means in meanings:
+            _claim(means.state in legal, f"{means.state} is not for a provider to say")
+            _claim((means.state is Lifecycle.ENDED) == (means.outcome is not None), "an outcome belongs to an end")
+
+    def test_lines_of_another_form_are_refused(self) -> None:
+        for line in (b"", b"{", b"\xff", b"[]", b"null", b"7", b'"x"', b"{}", b'{"custom_id": 5}', b"[" * 100_000):
+            _raised(lambda line=line: self.make(None).decode(line), ProviderReplyError)  # type: ignore[misc]
+
+    def test_a_missing_key_is_named(self) -> None:
+        error = _raised(lambda: self.make(None).snapshot("b-1"), MissingKeyError)
+        _claim("KEY" in str(error), "the error does not name the environment variable")
+
+    # ---- claims over a server that carries batches out
+
+    def test_every_request_gets_exactly_one_response(self, tmp_path: Path) -> None:
+        provider = self.connect(self.sandbox_url)
+        _, provider_id = self.submitted(provider, tmp_path, "life")
+        responses = self.responses(provider, self.ended(provider, provider_id))
+        counts = Counter(response.custom_id for response in responses)
+        _claim(counts == {f"life-{number}": 1 for number in range(3)}, f"responses: {dict(counts)}")
+
+    def test_find_tells_our_batch_from_others(self, tmp_path: Path) -> None:
+        provider = self.connect(self.sandbox_url)
+        sent, provider_id = self.submitted(provider, tmp_path, "ours")
+        other, other_id = self.submitted(provider, tmp_path, "theirs")
+        self.ended(provider, provider_id)
+        self.ended(provider, other_id)
+        for submission, ours, theirs in ((sent, provider_id, other_id), (other, other_id, provider_id)):
+            found = provider.find(submission)
+            _claim(ours in {one.provider_id for one in found}, "our batch is not found")
+            _claim(theirs not in {one.provider_id for one in found if one.certain}, "another's batch is taken for ours")
+
+    def test_cancel_after_the_end_is_no_error(self, tmp_path: Path) -> None:
+        provider = self.connect(self.sandbox_url)
+        if provider.capabilities.cancel:
+            _, provider_id = self.submitted(provider, tmp_path, "over")
+            self.ended(provider, provider_id)
+            provider.cancel(provider_id)
+
+    # ---- claims over a server that misbehaves
+
+    def test_an_unknown_status_is_named(self) -> None:
+        with Loopback(Answer(body=self.unknown_status)) as server:
+            error = _raised(lambda: self.connect(server.url).snapshot("b-1"), UnknownStatusError)
+        _claim("pondering" in str(error).lower(), "the error does not name the status")
+
+    def test_create_is_one_post_whatever_the_server_does(self, tmp_path: Path) -> None:
+        answers: tuple[tuple[Answer, type[LaytonBatchError]], ...] = (
+            (Answer(500), AmbiguousCallError),
+            (Answer(drop=True), AmbiguousCallError),
+            (Answer(200, b"<html>"), AmbiguousCallError),
+            (Answer(429, headers={"retry-after": "7"}), TransientProviderError),
+        )
+        for number, (answer, expected) in enumerate(answers):
+            submission = self.submission(tmp_path, f"once-{number}", input_ref="file-1")
+            with Loopback(answer) as server:
+                provider = self.connect(server.url)
+                error = _raised(lambda p=provider, s=submission: p.create(s), expected)  # type: ignore[misc]
+                _claim(server.posts() == 1, f"{server.posts()} POSTs after {answer}")
+            _claim(KEY not in str(error), "the error shows the key")
+
+    def test_reads_that_fail_can_be_repeated(self) -> None:
+        for answer in (Answer(500), Answer(503), Answer(429), Answer(drop=True)):
+            with Loopback(answer) as server:
+                _raised(lambda url=server.url: self.connect(url).snapshot("b-1"), TransientProviderError)  # type: ignore[misc]

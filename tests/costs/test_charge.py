@@ -1,0 +1,145 @@
+"""Charging: exact, additive within one step, monotone, and never zero for what is unknown."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import layton_batch
+from layton_batch.costs.charge import charge
+from layton_batch.costs.prices import Price, PriceBook, Rates, Step
+from layton_batch.records import Usage
+
+D = Decimal
+PRICE = Price(
+    "p",
+    "m",
+    batch=Rates(D("0.625"), D(5), D("0.0625"), D("0.78125")),
+    standard=Rates(D("1.25"), D(10), D("0.125"), D("1.5625")),
+    source="test",
+    as_of=date(2026, 11, 1),
+    matched="m",
+)
+
+counts = st.integers(0, 10**7)
+
+
+@st.composite
+def usages(draw: st.DrawFn) -> Usage:
+    fresh, cached, written = draw(counts), draw(counts), draw(counts)
+    output = draw(counts)
+    return Usage(fresh + cached + written, cached, output, draw(st.integers(0, output)), written)
+
+
+def added(a: Usage, b: Usage) -> Usage:
+    return Usage(
+        a.input_tokens + b.input_tokens,
+        a.cached_input_tokens + b.cached_input_tokens,
+        a.output_tokens + b.output_tokens,
+        a.reasoning_tokens + b.reasoning_tokens,
+        a.cache_write_tokens + b.cache_write_tokens,
+    )
+
+
+@given(usages(), usages(), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_cost_is_additive(a: Usage, b: Usage, batched: bool) -> None:
+    parts = charge(a, PRICE, batched=batched) + charge(b, PRICE, batched=batched)
+    assert charge(added(a, b), PRICE, batched=batched) == parts
+
+
+@given(usages(), usages(), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_more_tokens_never_cost_less(a: Usage, b: Usage, batched: bool) -> None:
+    assert charge(added(a, b), PRICE, batched=batched) >= charge(a, PRICE, batched=batched)
+
+
+@given(usages(), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_cost_is_exact(usage: Usage, batched: bool) -> None:
+    rates = PRICE.batch if batched else PRICE.standard
+    fresh = usage.input_tokens - usage.cached_input_tokens - usage.cache_write_tokens
+    assert rates.cached_input is not None
+    assert rates.cache_write is not None
+    expected = (
+        fresh * Fraction(rates.input)
+        + usage.cached_input_tokens * Fraction(rates.cached_input)
+        + usage.cache_write_tokens * Fraction(rates.cache_write)
+        + usage.output_tokens * Fraction(rates.output)
+    ) / 1_000_000
+    assert Fraction(charge(usage, PRICE, batched=batched)) == expected
+
+
+def test_a_known_bill_by_hand() -> None:
+    usage = Usage(input_tokens=1_000, cached_input_tokens=400, output_tokens=2_000, reasoning_tokens=1_500)
+    assert charge(usage, PRICE, batched=True) == D("0.0104")  # 600 × 0.625 + 400 × 0.0625 + 2000 × 5, per million
+    assert charge(usage, PRICE, batched=False) == D("0.0208")
+
+
+def test_without_a_rate_of_their_own_cached_and_written_tokens_cost_what_input_costs() -> None:
+    plain = Price("p", "m", Rates(D(1), D(2)), Rates(D(2), D(4)), "test", date(2026, 11, 1), "m")
+    assert charge(Usage(100, 60, 0, 0, 40), plain, batched=True) == charge(Usage(100), plain, batched=True)
+
+
+def test_counts_that_contradict_each_other_are_charged_without_going_below_zero() -> None:
+    assert charge(Usage(10, 100, 0), PRICE, batched=True) == charge(Usage(100, 100, 0), PRICE, batched=True)
+    assert charge(Usage(-5, -5, -5, -5, -5), PRICE, batched=True) == 0
+
+
+def test_a_step_applies_to_the_whole_request() -> None:
+    rates = Rates(D(1), D(6), D("0.2"))
+    high = Rates(D(2), D(9), D("0.4"))
+    price = Price("p", "m", rates, rates, "test", date(2026, 11, 1), "m", (Step(200_000, high, high),))
+    assert charge(Usage(200_000, 0, 100), price, batched=True) == D("0.2006")
+    assert charge(Usage(200_001, 0, 100), price, batched=True) == D("0.400902")
+
+
+def test_our_prices_are_those_the_sandbox_bills() -> None:
+    """Two tables written apart: a run's cost can equal the sandbox's ledger only if they agree."""
+    folder = Path(layton_batch.__file__).parent / "sandbox"  # read as a file: the two share no code
+    tables = tomllib.loads((folder / "prices.toml").read_text(encoding="utf-8"))
+    book = PriceBook(at=datetime(2026, 11, 21, tzinfo=UTC))
+    for provider, models in tables.items():
+        for model, entry in models.items():
+            price = book.price(provider, model)
+            assert price is not None, model
+            for rates, billed in ((price.batch, entry["batch"]), (price.standard, entry["standard"])):
+                cached = rates.input if rates.cached_input is None else rates.cached_input
+                expected = [D(text) for text in billed]
+                assert [rates.input, rates.output, cached][: len(expected)] == expected, (provider, model)
+
+
+def test_our_charge_equals_the_price_datas_own_calculator() -> None:
+    """Independent check of the rates read out of genai-prices: its own arithmetic on the same usage."""
+    from genai_prices import Usage as TheirUsage
+    from genai_prices import calc_price
+
+    at = datetime(2026, 11, 21, tzinfo=UTC)
+    book = PriceBook(at=at)
+    models = [
+        ("openai", "openai", "gpt-5.1-2025-11-13"),
+        ("openai", "openai", "gpt-5.4"),
+        ("anthropic", "anthropic", "claude-sonnet-4-5"),
+        ("gemini", "google", "gemini-3.1-pro-preview"),
+        ("mistral", "mistral", "mistral-large-2512"),
+        ("groq", "groq", "openai/gpt-oss-120b"),
+        ("xai", "x-ai", "grok-4.3"),
+    ]
+    for provider, data_id, model in models:
+        price = book.price(provider, model)
+        assert price is not None
+        for size in (1_000, 199_999, 200_000, 200_001, 272_000, 272_001, 400_000):
+            usage = Usage(size, size // 4, 3_210, 3_000)
+            theirs = TheirUsage(input_tokens=size, cache_read_tokens=size // 4, output_tokens=3_210)
+            for batched in (True, False):
+                context = {"processing": "batch"} if batched else None
+                expected = calc_price(
+                    theirs, model, provider_id=data_id, genai_request_timestamp=at, price_context=context
+                ).total_price
+                assert charge(usage, price, batched=batched) == expected, (model, size, batched)

@@ -1,0 +1,216 @@
+"""Bounds before sending: no reply within the limits can cost more."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import time
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layton_batch.costs.charge import charge
+from layton_batch.costs.estimate import (
+    OUTPUT_BY_EFFORT,
+    bound_cost,
+    estimate_request,
+    estimate_requests,
+    estimate_tokens,
+    output_bound,
+)
+from layton_batch.costs.images import image_size, image_tokens
+from layton_batch.costs.prices import Price, PriceBook, Rates, Step
+from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Usage
+
+D = Decimal
+BOOK = PriceBook(at=datetime(2026, 11, 21, tzinfo=UTC))
+RIDDLES = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "layton" / "riddles_vlm.jsonl"
+
+
+def spec(limit: int | None = 32_000, reasoning: Reasoning | None = None, **params: JsonValue) -> ModelSpec:
+    return ModelSpec("n", "openai", "gpt-5.1", "openai", limit, reasoning or Reasoning(), params)
+
+
+def request(model: ModelSpec, *parts: str | Image) -> Request:
+    return Request("c", "i", model, Prompt("Answer.", parts))
+
+
+def encoded(kind: str, width: int, height: int) -> Image:
+    from PIL import Image as Pillow
+
+    out = io.BytesIO()
+    Pillow.new("RGB", (width, height)).save(out, kind)
+    return Image(f"image/{kind.lower()}", base64.b64encode(out.getvalue()).decode())
+
+
+rates = st.builds(
+    Rates,
+    st.decimals(0, 50, places=4),
+    st.decimals(0, 200, places=4),
+    st.none() | st.decimals(0, 80, places=4),
+    st.none() | st.decimals(0, 80, places=4),
+)
+steps = st.lists(st.builds(Step, st.integers(1, 4_000), rates, rates), max_size=2).map(
+    lambda found: tuple(sorted(found, key=lambda step: step.above))
+)
+prices = st.builds(
+    Price,
+    st.just("p"),
+    st.just("m"),
+    rates,
+    rates,
+    st.just("test"),
+    st.just(date(2026, 11, 1)),
+    st.just("m"),
+    steps,
+    st.booleans(),
+)
+
+
+@given(st.data(), prices, st.text(max_size=300), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_no_reply_within_the_limits_costs_more_than_the_estimate(
+    data: st.DataObject, price: Price, text: str, batched: bool
+) -> None:
+    bound = estimate_tokens(Prompt("s", (text,)), spec(1_000))
+    read = data.draw(st.integers(0, bound.input))
+    cached = data.draw(st.integers(0, read))
+    written = data.draw(st.integers(0, read - cached))
+    output = data.draw(st.integers(0, bound.output))
+    usage = Usage(read, cached, output, output, written)
+    assert charge(usage, price, batched=batched) <= bound_cost(bound, price, batched=batched)
+
+
+@given(st.text(max_size=400), st.text(max_size=400))
+@settings(max_examples=200, deadline=None)
+def test_text_is_bounded_by_its_bytes(system: str, question: str) -> None:
+    """A byte-level tokenizer cannot make more tokens than bytes, whatever the script."""
+    size = len(system.encode()) + len(question.encode())
+    assert estimate_tokens(Prompt(system, (question,)), spec()).input >= size
+
+
+@pytest.mark.parametrize(
+    "text", ["1 2 3 4 5", "3.14159265358979", "猫が九匹います", "\ud800 lone", "🧩" * 50, "a" * 5_000_000]
+)
+def test_awkward_text_is_bounded_too(text: str) -> None:
+    assert estimate_tokens(Prompt("", (text,)), spec()).input >= len(text)
+
+
+def test_longer_prompts_parts_and_schemas_never_lower_the_bound() -> None:
+    schema: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": {"answer": {"type": "string"}},
+        "required": ["answer"],
+    }
+    plain = estimate_tokens(Prompt("s", ("q",)), spec()).input
+    with_schema = estimate_tokens(Prompt("s", ("q",), ResponseSchema("r", schema)), spec()).input
+    assert with_schema >= plain + 2 * len(json.dumps(schema, indent=2))
+    assert estimate_tokens(Prompt("s", ("q", "more")), spec()).input > plain
+
+
+@pytest.mark.parametrize(
+    ("model", "bound"),
+    [
+        (spec(32_000), 32_000),
+        (spec(None), OUTPUT_BY_EFFORT[None]),
+        (spec(None, Reasoning(effort="high")), 131_072),
+        (spec(None, Reasoning(effort="none")), 16_384),
+        (spec(None, Reasoning(effort="a word we do not know")), 131_072),
+        (spec(None, Reasoning(budget_tokens=32_000)), 48_384),
+        (spec(64_000, Reasoning(budget_tokens=32_000)), 64_000),  # the limit counts the budget
+        (spec(8_000, Reasoning(budget_tokens=32_000)), 40_000),  # it cannot: sent as the sum
+        (spec(None, max_tokens=500), 500),
+        (spec(100, max_completion_tokens=500), 500),
+        (spec(None, generationConfig={"maxOutputTokens": 700}), 700),
+        (spec(100, n=3), 300),
+        (spec(100, n=True), 100),
+        (spec(100, n="3", max_tokens=-1), 100),
+    ],
+)
+def test_output_is_bounded_by_every_limit_that_may_be_sent(model: ModelSpec, bound: int) -> None:
+    assert output_bound(model) == bound
+
+
+def test_a_request_is_estimated_at_its_models_price() -> None:
+    cost = estimate_request(request(spec(32_000), "What walks on four legs in the morning?"), BOOK)
+    assert cost is not None
+    assert D("0.16") < cost < D("0.161")  # 32,000 × 5 per million, and a few hundred tokens of input
+
+
+def test_unknown_prices_make_unknown_estimates() -> None:
+    nobody = ModelSpec("n", "openai", "gpt-5.1-mini", "openai", 100)
+    assert estimate_request(request(nobody, "q"), BOOK) is None
+    assert estimate_requests([request(spec(), "q"), request(nobody, "q")], BOOK) is None
+    assert estimate_requests([], BOOK) == 0
+
+
+def test_an_inferred_batch_price_is_bounded_by_the_standard_one() -> None:
+    model = ModelSpec("n", "openai", "gpt-5.1-codex-mini", "openai", 1_000_000)
+    cost = estimate_request(request(model, "q"), BOOK)
+    assert cost is not None
+    assert cost >= D(2)  # a million output tokens at the standard 2, not at the inferred 1
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF"])
+@pytest.mark.parametrize("size", [(1, 1), (256, 192), (1024, 768), (2000, 31)])
+def test_image_sizes_are_read_from_the_header(kind: str, size: tuple[int, int]) -> None:
+    assert image_size(encoded(kind, *size)) == size
+
+
+def test_a_jpeg_whose_size_comes_after_a_long_comment_is_read_too() -> None:
+    raw = base64.b64decode(encoded("JPEG", 320, 240).base64)
+    comment = b"\xff\xfe" + (60_000).to_bytes(2, "big") + b"x" * 59_998
+    image = Image("image/jpeg", base64.b64encode(raw[:2] + comment + raw[2:]).decode())
+    assert image_size(image) == (320, 240)
+
+
+@given(
+    st.binary(max_size=200), st.sampled_from([b"", b"\xff\xd8", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"\xff\xd8\xff\xff"])
+)
+@settings(max_examples=300, deadline=None)
+def test_no_image_however_broken_raises_or_hangs(body: bytes, start: bytes) -> None:
+    image = Image("image/jpeg", base64.b64encode(start + body).decode())
+    for provider in ("openai", "anthropic", "gemini", "mistral", "together", "nobody"):
+        assert 0 < image_tokens(image, provider, "m") <= 50_000
+
+
+@pytest.mark.parametrize("text", ["", "=", "no base64 ä", "A" * 3, "A" * 5001, "\n"])
+def test_what_is_not_base64_counts_as_the_largest_image(text: str) -> None:
+    assert image_size(Image("image/png", text)) is None
+    assert image_tokens(Image("image/png", text), "anthropic", "m") == 4784
+
+
+def test_image_bounds_cover_the_providers_own_examples() -> None:
+    """OpenAI: 1024×1024 is 765 tokens, 2048×4096 is 1,105. Anthropic: 1092×1092 about 1,590. Gemini: 258 a tile."""
+    assert image_tokens(encoded("JPEG", 1024, 1024), "openai", "gpt-5.1") >= 765
+    assert image_tokens(encoded("JPEG", 2048, 4096), "openai", "gpt-4o") >= 1105
+    assert image_tokens(encoded("JPEG", 1092, 1092), "anthropic", "claude-opus-4-5") >= 1590
+    assert image_tokens(encoded("JPEG", 1024, 1024), "openai", "gpt-4o-mini") >= 25_501
+    assert image_tokens(encoded("JPEG", 100, 100), "gemini", "gemini-3-pro-preview") >= 1120
+
+
+@pytest.mark.shared_data
+def test_every_real_riddle_image_has_a_size_that_pillow_agrees_with() -> None:
+    if not RIDDLES.exists():
+        pytest.skip("the optional folder of real data is absent")
+    from PIL import Image as Pillow
+
+    images = [Image("image/jpeg", json.loads(line)["img"]) for line in RIDDLES.read_text(encoding="utf-8").splitlines()]
+    assert len(images) == 317
+    for image in images:
+        with Pillow.open(io.BytesIO(base64.b64decode(image.base64))) as opened:
+            assert image_size(image) == opened.size
+
+
+def test_estimating_is_fast() -> None:
+    """A hundred thousand requests take seconds: here a tenth of that many with text and an image, in process time."""
+    image = encoded("JPEG", 256, 192)
+    many = [request(spec(), "Why? " * 200, image) for _ in range(10_000)]
+    start = time.process_time()
+    assert estimate_requests(many, BOOK)
+    assert time.process_time() - start < 3

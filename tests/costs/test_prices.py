@@ -1,0 +1,257 @@
+"""Prices: every way in which a price source can mislead leads to the right price, or to *unknown*."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+
+from layton_batch.costs import own_table
+from layton_batch.costs.genai_source import is_same_model
+from layton_batch.costs.prices import Price, PriceBook, Rates, manifest_price
+from layton_batch.errors import ManifestError
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+D = Decimal
+
+
+def book(at: datetime = NOW, *overrides: Price) -> PriceBook:
+    return PriceBook(overrides, at=at)
+
+
+def known(provider: str, model: str, at: datetime = NOW) -> Price:
+    price = book(at).price(provider, model)
+    assert price is not None
+    return price
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "batch", "standard"),
+    [
+        ("openai", "gpt-5.1", ("0.625", "5"), ("1.25", "10")),
+        ("openai", "gpt-5.1-2025-11-13", ("0.625", "5"), ("1.25", "10")),
+        ("openai", "gpt-5.2-2025-12-11", ("0.875", "7"), ("1.75", "14")),
+        ("anthropic", "claude-opus-4-5-20251101", ("2.5", "12.5"), ("5", "25")),
+        ("gemini", "gemini-3-pro-preview", ("1", "6"), ("2", "12")),
+        ("gemini", "gemini-3.1-pro-preview", ("1", "6"), ("2", "12")),
+        ("gemini", "models/gemini-3-flash-preview", ("0.25", "1.5"), ("0.5", "3")),
+        ("vertex", "publishers/google/models/gemini-3-flash-preview", ("0.25", "1.5"), ("0.5", "3")),
+        ("mistral", "mistral-large-2512", ("0.25", "0.75"), ("0.5", "1.5")),
+        ("mistral", "mistral-medium-2508", ("0.2", "1"), ("0.4", "2")),
+        ("together", "moonshotai/Kimi-K2-Thinking", ("1.2", "4"), ("1.2", "4")),
+        ("together", "moonshotai/Kimi-K2.5", ("0.5", "2.8"), ("0.5", "2.8")),
+        ("together", "meta-llama/Llama-3.3-70B-Instruct-Turbo", ("0.44", "0.44"), ("0.88", "0.88")),
+        ("together", "openai/gpt-oss-120b", ("0.15", "0.6"), ("0.15", "0.6")),
+        ("groq", "openai/gpt-oss-120b", ("0.075", "0.3"), ("0.15", "0.6")),
+        ("groq", "llama-3.3-70b-versatile", ("0.295", "0.395"), ("0.59", "0.79")),
+        ("doubleword", "Qwen/Qwen3-VL-235B-A22B-Instruct-FP8", ("0.21", "1.9"), ("0.21", "1.9")),
+        ("xai", "grok-4.3", ("1", "2"), ("1.25", "2.5")),
+    ],
+)
+def test_models_in_use_have_their_batch_and_standard_price(
+    provider: str, model: str, batch: tuple[str, str], standard: tuple[str, str]
+) -> None:
+    price = known(provider, model)
+    assert (price.batch.input, price.batch.output) == tuple(map(D, batch))
+    assert (price.standard.input, price.standard.output) == tuple(map(D, standard))
+    assert price.batch_discount == (batch != standard)
+    assert (price.provider, price.model) == (provider, model)
+    assert price.source
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        ("openai", "gpt-5.1-mini"),  # the data would answer gpt-5.1-codex-mini
+        ("openai", "gpt-5-chat-latest"),  # … gpt-5
+        ("gemini", "gemini-pro-latest"),  # … whatever is newest
+        ("gemini", "claude-mythos-5-2"),  # Google's list falls back on Anthropic's
+        ("gemini", "gemini-embedding-001"),  # no output price
+        ("gemini", "gemma-3"),  # listed without any price
+        ("sference", "anything"),
+        ("no-such-provider", "gpt-5.1"),
+        ("openai", ""),
+        ("openai", "\x00'; drop table"),
+    ],
+)
+def test_what_is_not_known_for_certain_is_unknown_and_says_why(provider: str, model: str) -> None:
+    prices = book()
+    assert prices.price(provider, model) is None
+    reason = prices.why_unknown(provider, model)
+    assert reason is not None
+    assert "manifest" in reason
+
+
+def test_a_priced_model_has_no_reason_to_be_unknown() -> None:
+    assert book().why_unknown("openai", "gpt-5.1") is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "listed", "same"),
+    [
+        ("gpt-5.1", "gpt-5.1", True),
+        ("GPT-5.1", "gpt-5.1", True),
+        ("gpt-5.1-2025-11-13", "gpt-5.1", True),
+        ("gpt-5.2-20251211", "gpt-5.2", True),
+        ("claude-sonnet-4-20250514", "claude-sonnet-4-0", True),
+        ("claude-3-5-haiku-20241022", "claude-3-5-haiku-latest", True),
+        ("claude-sonnet-5@20260101", "claude-sonnet-5", True),
+        ("gemini-2.5-pro-preview-05-06", "gemini-2.5-pro", True),
+        ("gemini-2.0-flash-001", "gemini-2.0-flash", True),
+        ("gpt-5.1-mini", "gpt-5.1", False),
+        ("gpt-5.1-mini", "gpt-5.1-codex-mini", False),
+        ("gpt-5.1-codex", "gpt-5.1", False),
+        ("gpt-5.1", "gpt-5.1-codex-mini", False),
+        ("gpt-5.10", "gpt-5.1", False),
+        ("gpt-5.1-2025-13-99", "gpt-5.1", False),
+        ("gemini-3.1-pro-preview-customtools", "gemini-3.1-pro-preview", False),
+    ],
+)
+def test_only_a_dated_form_of_a_listed_id_counts_as_that_model(asked: str, listed: str, same: bool) -> None:
+    assert is_same_model(asked, listed) is same
+
+
+def test_the_standard_price_never_passes_for_a_batch_price_unsaid() -> None:
+    price = known("openai", "gpt-5.1-codex-mini")  # listed, but without a batch price
+    assert price.inferred
+    assert price.batch.input == price.standard.input / 2
+    assert "0.5" in price.source
+    assert "Batch API guide" in price.source
+    plain = known("together", "openai/gpt-oss-120b")
+    assert not plain.batch_discount
+    assert "standard price" in plain.source
+
+
+def test_our_own_price_beats_an_inferred_one() -> None:
+    price = known("gemini", "gemini-3-pro-preview")
+    assert price.source.startswith(own_table.NAME)
+    assert not price.inferred
+
+
+def test_batch_prices_before_the_data_lists_them_say_what_was_done() -> None:
+    before, since = datetime(2026, 10, 13, tzinfo=UTC), datetime(2026, 10, 14, tzinfo=UTC)
+    early, listed = known("openai", "gpt-5.1", before), known("openai", "gpt-5.1", since)
+    assert (early.batch, early.standard) == (listed.batch, listed.standard)
+    assert (early.inferred, listed.inferred) == (True, False)
+    assert "first listed on 2026-10-14" in early.source
+    assert early.as_of == date(2026, 10, 13)
+
+
+def test_where_the_standard_price_changed_since_an_early_batch_price_is_the_documented_share() -> None:
+    """mistral-large-4 had other prices before 2026-10-20; the variants are dated, so each day has its own."""
+    by_day = [known("mistral", "mistral-large-4", datetime(2026, 10, day, tzinfo=UTC)) for day in (15, 21, 30)]
+    assert [price.batch.input for price in by_day] == [D("0.34"), D("0.68"), D("0.35")]
+    assert all(not price.inferred for price in by_day)
+
+
+def test_the_day_is_counted_in_utc() -> None:
+    tokyo = timezone(timedelta(hours=9))
+    assert known("openai", "gpt-5.1", datetime(2026, 10, 14, 8, tzinfo=tokyo)).inferred
+    assert not known("openai", "gpt-5.1", datetime(2026, 10, 14, 8)).inferred  # noqa: DTZ001 - naive means UTC
+
+
+def test_the_discount_does_not_touch_what_the_documents_exclude() -> None:
+    gemini, groq, claude = (
+        known("gemini", "gemini-3-pro-preview"),
+        known("groq", "moonshotai/kimi-k2-instruct"),
+        known("anthropic", "claude-opus-4-5"),
+    )
+    assert gemini.batch.cached_input == gemini.standard.cached_input == D("0.2")
+    assert groq.batch.cached_input == groq.standard.cached_input == D("0.5")
+    assert (claude.batch.cached_input, claude.standard.cached_input) == (D("0.25"), D("0.5"))
+    assert (claude.batch.cache_write, claude.standard.cache_write) == (D("3.125"), D("6.25"))
+
+
+def test_a_request_past_a_threshold_is_billed_at_the_step() -> None:
+    price = known("gemini", "gemini-3.1-pro-preview")
+    assert price.rates(200_000, batched=True).input == D(1)
+    assert price.rates(200_001, batched=True) == Rates(D(2), D(9), D("0.4"))
+    assert price.rates(200_001, batched=False) == Rates(D(4), D(18), D("0.4"))
+    ours = known("gemini", "gemini-3-pro-preview")
+    assert ours.rates(200_001, batched=True) == Rates(D(2), D(9), D("0.4"))
+
+
+def test_steps_of_batch_and_standard_line_up() -> None:
+    price = known("anthropic", "claude-haiku-5-5")
+    (step,) = price.steps
+    assert (step.above, step.batch.input, step.standard.input) == (100_000, D("0.25"), D("0.5"))
+
+
+def test_the_floating_mistral_alias_is_priced_only_while_its_target_is_known() -> None:
+    spring = known("mistral", "mistral-large-latest", datetime(2026, 3, 1, tzinfo=UTC))
+    assert (spring.batch.input, spring.matched) == (D("0.25"), "mistral-large-2512")
+    assert book().price("mistral", "mistral-large-latest") is None
+    assert "mistral-large-2512" in (book().why_unknown("mistral", "mistral-large-latest") or "")
+
+
+def test_a_manifest_price_comes_first_and_names_itself() -> None:
+    mine = manifest_price("openai", "gpt-5.1", Rates(D("0.1"), D("0.2")), date(2026, 11, 1))
+    mended = manifest_price("mistral", "mistral-large-latest", Rates(D(1), D(2)), date(2026, 11, 1), Rates(D(2), D(4)))
+    prices = book(NOW, mine, mended)
+    assert prices.price("openai", "gpt-5.1") is mine
+    assert mine.source == "manifest"
+    assert not mine.batch_discount
+    assert prices.price("mistral", "mistral-large-latest") is mended
+    assert mended.batch_discount
+    assert prices.price("openai", "gpt-5.2") is not None
+
+
+def test_two_manifest_prices_for_one_model_are_refused() -> None:
+    mine = manifest_price("openai", "x", Rates(D(1), D(1)), date(2026, 11, 1))
+    with pytest.raises(ManifestError, match="two prices"):
+        book(NOW, mine, mine)
+
+
+@pytest.mark.parametrize("wrong", [D("-1"), D("nan"), D("inf"), 0.5, 1, "1", None])
+def test_a_rate_that_is_not_an_exact_amount_is_refused(wrong: object) -> None:
+    with pytest.raises(ManifestError, match="input"):
+        Rates(wrong, D(1))  # type: ignore[arg-type]
+
+
+def test_own_table_entries_are_dated_and_may_supersede() -> None:
+    text = """
+    [[price]]
+    provider = "openai"
+    model = "gpt-5.1"
+    batch = [0.5, 4]
+    standard = [1, 8]
+    as_of = 2026-11-01
+    start = 2026-11-01
+    end = 2026-12-01
+    supersedes = true
+    source = "a notice"
+    """
+    table = own_table.parse(text)
+    price = table.superseding("openai", "GPT-5.1", date(2026, 11, 30))
+    assert price is not None
+    assert (price.batch.input, price.as_of, price.source) == (
+        D("0.5"),
+        date(2026, 11, 1),
+        "layton-batch table: a notice",
+    )
+    assert table.superseding("openai", "gpt-5.1", date(2026, 10, 31)) is None
+    assert table.superseding("openai", "gpt-5.1", date(2026, 12, 1)) is None
+
+
+def test_every_entry_of_the_own_table_holds_together() -> None:
+    table = own_table.load()
+    for entries in table.entries.values():
+        for entry in entries:
+            price = entry.price
+            assert price.batch.input <= price.standard.input
+            assert price.batch.output <= price.standard.output
+            assert price.as_of <= date(2026, 11, 21)
+            assert len(price.source) > 40
+
+
+def test_a_book_remembers_and_importing_it_does_not_load_the_price_data() -> None:
+    prices = book()
+    assert prices.price("openai", "gpt-5.1") is prices.price("openai", "gpt-5.1")
+    code = (
+        "import sys, layton_batch.costs.report, layton_batch.costs.estimate, layton_batch.costs.cost_layout\n"
+        "sys.exit('genai_prices' in sys.modules or 'pydantic' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

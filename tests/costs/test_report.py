@@ -1,0 +1,152 @@
+"""The bill: sums are exact, unknown stays unknown in every form, hostile names stay text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+from rich.table import Table
+
+from layton_batch.costs.cost_layout import (
+    HEADERS,
+    amount_text,
+    line_json,
+    money,
+    report_csv,
+    report_json,
+    report_markdown,
+    table_rows,
+)
+from layton_batch.costs.prices import PriceBook
+from layton_batch.costs.report import Amount, UsageRow, build_report, priced_row
+from layton_batch.records import Usage
+from layton_batch.states import Role
+
+D = Decimal
+BOOK = PriceBook(at=datetime(2026, 11, 21, tzinfo=UTC))
+USAGE = Usage(1_000, 100, 2_000, 1_500)
+
+
+def row(
+    model: str = "gpt-5.1", cost: str | None = "0.5", provider: str = "openai", role: Role = Role.PREDICT
+) -> UsageRow:
+    known = None if cost is None else D(cost)
+    double = None if known is None else known * 2
+    return UsageRow(provider, model, role, 2, USAGE, known, double, cost and "a source", cost and "2026-11-01")
+
+
+def test_rows_are_added_up_by_provider_model_and_stage() -> None:
+    report = build_report([row(), row(role=Role.JUDGE), row(), row("claude", provider="anthropic")])
+    assert [(line.provider, line.model, line.stage, line.requests) for line in report.lines] == [
+        ("anthropic", "claude", "predict", 2),
+        ("openai", "gpt-5.1", "judge", 2),
+        ("openai", "gpt-5.1", "predict", 4),
+    ]
+    assert report.lines[2].batched == Amount(D("1.0"), complete=True)
+    assert report.lines[2].input_tokens == 2_000
+    assert [(line.provider, line.batched.usd) for line in report.by_provider] == [
+        ("anthropic", D("0.5")),
+        ("openai", D("1.5")),
+    ]
+    assert [(line.stage, line.batched.usd) for line in report.by_stage] == [("judge", D("0.5")), ("predict", D("1.5"))]
+    assert (report.total.requests, report.total.batched.usd, report.total.saved.usd) == (8, D("2.0"), D("2.0"))
+
+
+def test_a_priced_row_carries_the_source_and_the_date() -> None:
+    priced = priced_row("openai", "gpt-5.1", Role.JUDGE, USAGE, BOOK.price("openai", "gpt-5.1"))
+    assert (priced.cost_batched, priced.cost_unbatched) == (D("0.01056875"), D("0.0211375"))
+    assert (priced.price_source, priced.price_date) == ("genai-prices 0.2.3", "2026-11-21")
+
+
+def test_unknown_is_never_zero_in_any_form() -> None:
+    unknown = priced_row("together", "nobody/knows", Role.PREDICT, USAGE, BOOK.price("together", "nobody/knows"))
+    report = build_report([unknown])
+    assert report.total.batched.usd is None
+    line = line_json(report.lines[0])
+    assert {line[key] for key in ("cost_usd", "unbatched_usd", "saved_usd", "price_source")} == {"unknown"}
+    assert report_markdown(report).count("| unknown | unknown | unknown |") == 2
+    assert ",unknown,unknown,unknown,unknown,unknown," in report_csv(report)
+    assert table_rows(report)[0][8:11] == ("unknown", "unknown", "unknown")
+
+
+def test_a_total_that_lacks_something_says_at_least() -> None:
+    report = build_report([row(cost="1.50"), row("mystery", None)])
+    assert amount_text(report.total.batched) == "at least $1.50"
+    assert report.total.unpriced_requests == 2
+    total = line_json(report.total)
+    assert (total["cost_usd"], total["complete"]) == ("1.50", False)
+    assert table_rows(report)[-1][8] == "at least $1.50"
+
+
+def test_a_run_without_requests_costs_nothing_and_knows_it() -> None:
+    report = build_report([])
+    assert report.lines == ()
+    assert report.total.batched == Amount(D(0), complete=True)
+
+
+costs = st.none() | st.decimals(0, 1000, places=8)
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(list(Role)), costs), max_size=12))
+@settings(max_examples=200, deadline=None)
+def test_every_split_of_the_rows_adds_up_to_the_total(found: list[tuple[str, Role, Decimal | None]]) -> None:
+    report = build_report(UsageRow("p", model, role, 1, USAGE, cost, cost) for model, role, cost in found)
+    known = [cost for _, _, cost in found if cost is not None]
+    for lines in (report.lines, report.by_provider, report.by_stage):
+        assert sum(line.requests for line in lines) == len(found)
+        assert sum((line.batched.usd or D(0) for line in lines), D(0)) == sum(known, D(0))
+        assert all(line.batched.complete for line in lines) == (len(known) == len(found))
+    assert (report.total.batched.usd is None) == (not known and bool(found))
+
+
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [
+        ("0", "$0.00"),
+        ("0.00001", "<$0.0001"),
+        ("0.00005", "$0.0001"),
+        ("0.1234567", "$0.1235"),
+        ("1", "$1.00"),
+        ("1.005", "$1.01"),
+        ("1234567.891", "$1,234,567.89"),
+        ("-0.25", "-$0.2500"),
+    ],
+)
+def test_money_is_printed_to_the_cent_and_small_amounts_to_four_decimals(usd: str, text: str) -> None:
+    assert money(D(usd)) == text
+
+
+HOSTILE = ["=HYPERLINK(1)", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "  =1", "＝1", "a|b", "a\nb|c", "[red]x[/red]", "[/]",
+           '"quoted", name', "<script>", "\x1b[2J", "\u202egnp", "x\\", "`code`"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_stay_text(name: str) -> None:
+    report = build_report([row(name)])
+    cells = list(csv.reader(io.StringIO(report_csv(report))))
+    assert len(cells) == 3
+    assert not cells[1][1].strip().startswith(("=", "+", "-", "@", "＝"))
+    lines = report_markdown(report).splitlines()
+    assert len(lines) == 4
+    assert all(line.replace(r"\\", "").replace(r"\|", "").count("|") == len(HEADERS) + 1 for line in lines)
+    assert "<script>" not in report_markdown(report)
+    assert json.loads(json.dumps(report_json(report)))["rows"][0]["model"] == name
+    assert not any(char in report_csv(report) + report_markdown(report) for char in "\x1b\u202e")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_rich_shows_a_hostile_name_as_it_is(name: str) -> None:
+    table = Table(*HEADERS)
+    for cells in table_rows(build_report([row(name)])):
+        table.add_row(*cells)
+    out = io.StringIO()
+    Console(file=out, width=400, color_system=None).print(table)
+    shown = "".join(char if char.isprintable() else "\ufffd" for char in name)
+    assert shown in out.getvalue()

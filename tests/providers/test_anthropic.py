@@ -1,0 +1,497 @@
+"""Anthropic's dialect: lines and rows as its documents write them, and the create call that nothing may repeat."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from layton_batch.errors import (
+    AmbiguousCallError,
+    FileError,
+    MissingKeyError,
+    NotFoundError,
+    ProviderReplyError,
+    RequestRefusedError,
+)
+from layton_batch.providers import closing
+from layton_batch.providers.anthropic import Anthropic
+from layton_batch.providers.protocol import Access
+from layton_batch.records import (
+    Image,
+    JsonValue,
+    ModelSpec,
+    Prompt,
+    Reasoning,
+    Request,
+    Response,
+    ResponseSchema,
+    Submission,
+    Usage,
+)
+from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, RequestOutcome
+from layton_batch.testing import Answer, Loopback, Received
+from providers.result_rows import almost, claim_decode_is_total
+
+OFFLINE = Anthropic(None)
+SCHEMA = ResponseSchema("grade", {"type": "object", "properties": {"score": {"type": "integer"}}})
+BATCH = "/v1/messages/batches"
+
+
+def request(*parts: str | Image, system: str = "Grade strictly.", schema: bool = True, **spec: Any) -> Request:
+    model = ModelSpec("shown", "anthropic", "claude-opus-4-5", "anthropic", **spec)
+    return Request("run7-0001", "item", model, Prompt(system, parts or ("2+2?",), SCHEMA if schema else None))
+
+
+def params(asked: Request) -> dict[str, Any]:
+    line = json.loads(OFFLINE.encode(asked))
+    assert list(line) == ["custom_id", "params"]
+    found: dict[str, Any] = line["params"]
+    return found
+
+
+def submission(path: Path, requests: int = 2, not_before: float | None = 1_000_000.0) -> Submission:
+    return Submission("b", "tag", path, path.name, "0" * 64, requests, "claude", not_before=not_before)
+
+
+def batch_file(folder: Path, ids: tuple[str, ...] = ("ours-1", "ours-2")) -> Path:
+    path = folder / "shard.jsonl"
+    lines = [OFFLINE.encode(dataclasses.replace(request("a\nb, c"), custom_id=custom_id)) for custom_id in ids]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return path
+
+
+def batch(status: str = "in_progress", made: str = "1970-01-12T13:46:50Z", **fields: JsonValue) -> dict[str, JsonValue]:
+    counts = {"processing": 2, "succeeded": 0, "errored": 0, "canceled": 0, "expired": 0}
+    return {
+        "id": "msgbatch_1", "type": "message_batch", "processing_status": status, "request_counts": counts,
+        "created_at": made, "expires_at": "1970-01-13T13:46:40Z", "results_url": None, **fields,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def made() -> Iterator[list[Anthropic]]:
+    opened: list[Anthropic] = []
+    yield opened
+    for provider in opened:
+        provider.close()
+
+
+def connected(server: Loopback, made: list[Anthropic]) -> Anthropic:
+    provider = Anthropic(Access("secret-key", server.url, 5.0))
+    made.append(provider)
+    return provider
+
+
+# ---- lines
+
+
+def test_a_line_is_what_the_documents_show() -> None:
+    asked = request(
+        "What is shown?",
+        Image("image/jpeg", "/9j/4AAQ"),
+        max_output_tokens=4096,
+        reasoning=Reasoning(budget_tokens=2048),
+    )
+    assert json.loads(OFFLINE.encode(asked)) == {
+        "custom_id": "run7-0001",
+        "params": {
+            "model": "claude-opus-4-5",
+            "max_tokens": 4096,
+            "system": "Grade strictly.",
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "text", "text": "What is shown?"},
+                        {
+                            "type": "image",
+                            "source": {"type": "base64", "media_type": "image/jpeg", "data": "/9j/4AAQ"},
+                        },
+                    ],
+                }
+            ],
+            "thinking": {"type": "enabled", "budget_tokens": 2048},
+            "output_config": {
+                "format": {
+                    "type": "json_schema",
+                    "schema": {
+                        "type": "object",
+                        "properties": {"score": {"type": "integer"}},
+                        "required": ["score"],
+                        "additionalProperties": False,
+                    },
+                }
+            },
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("reasoning", "thinking", "effort", "max_tokens"),
+    [
+        (Reasoning(), None, None, 16_000),
+        (Reasoning(effort="none"), {"type": "disabled"}, None, 16_000),
+        (Reasoning(effort="high"), None, "high", 16_000),
+        (Reasoning(budget_tokens=32_000), {"type": "enabled", "budget_tokens": 32_000}, None, 40_000),
+    ],
+)
+def test_reasoning_and_the_default_limit(
+    reasoning: Reasoning, thinking: object, effort: object, max_tokens: int
+) -> None:
+    found = params(request(reasoning=reasoning, schema=False))
+    assert found.get("thinking") == thinking
+    assert found.get("output_config", {}).get("effort") == effort
+    assert found["max_tokens"] == max_tokens
+
+
+def test_passthrough_params_win_and_merge_into_objects() -> None:
+    found = params(request(params={"temperature": 0, "max_tokens": 7, "output_config": {"effort": "max"}}))
+    assert (found["temperature"], found["max_tokens"]) == (0, 7)
+    assert found["output_config"]["effort"] == "max"
+    assert found["output_config"]["format"]["type"] == "json_schema"
+
+
+def test_an_empty_system_text_and_empty_parts_are_left_out() -> None:
+    found = params(request("", "x", system=""))
+    assert "system" not in found
+    assert found["messages"][0]["content"] == [{"type": "text", "text": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "word"),
+    [
+        ({"reasoning": Reasoning(effort="minimal")}, "minimal"),
+        ({"reasoning": Reasoning(budget_tokens=1023)}, "1024"),
+        ({"reasoning": Reasoning(budget_tokens=4096), "max_output_tokens": 4096}, "below max_output_tokens"),
+        ({"params": {"stream": True}}, "stream"),
+    ],
+)
+def test_what_the_api_cannot_do_is_said(spec: dict[str, Any], word: str) -> None:
+    problems = OFFLINE.check(request(**spec).model)
+    assert len(problems) == 1
+    assert word in problems[0]
+
+
+def test_a_sound_spec_has_no_problems() -> None:
+    assert OFFLINE.check(request(reasoning=Reasoning(budget_tokens=1024), max_output_tokens=1025).model) == []
+
+
+# ---- rows
+
+
+def row(result: JsonValue) -> bytes:
+    return json.dumps({"custom_id": "run7-0001", "result": result}).encode()
+
+
+def succeeded(**fields: JsonValue) -> bytes:
+    message: dict[str, JsonValue] = {
+        "model": "claude-opus-4-5-20251101",
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "x"},
+            {"type": "text", "text": '{"score"'},
+            {"type": "text", "text": ": 3}"},
+        ],
+        "stop_reason": "end_turn",
+        "usage": {
+            "input_tokens": 10,
+            "cache_creation_input_tokens": 200,
+            "cache_read_input_tokens": 3000,
+            "output_tokens": 50,
+            "output_tokens_details": {"thinking_tokens": 40},
+            "service_tier": "batch",
+        },
+    }
+    return row({"type": "succeeded", "message": message | fields})
+
+
+def test_a_succeeded_row_gives_text_and_whole_usage() -> None:
+    assert OFFLINE.decode(succeeded()) == Response(
+        "run7-0001",
+        RequestOutcome.SUCCEEDED,
+        text='{"score": 3}',
+        finish_reason=FinishReason.STOP,
+        raw_finish_reason="end_turn",
+        usage=Usage(3210, 3000, 50, 40, 200),
+        served_model="claude-opus-4-5-20251101",
+    )
+
+
+@pytest.mark.parametrize(
+    ("stop", "finish"),
+    [
+        ("max_tokens", FinishReason.LENGTH),
+        ("model_context_window_exceeded", FinishReason.LENGTH),
+        ("stop_sequence", FinishReason.STOP),
+        ("pause_turn", FinishReason.OTHER),
+        ("a new word", FinishReason.OTHER),
+        (None, FinishReason.OTHER),
+    ],
+)
+def test_stop_reasons(stop: str | None, finish: FinishReason) -> None:
+    assert OFFLINE.decode(succeeded(stop_reason=stop)).finish_reason is finish
+
+
+def test_a_refusal_says_why() -> None:
+    found = OFFLINE.decode(succeeded(stop_reason="refusal", content=[], stop_details={"explanation": "not this"}))
+    assert (found.outcome, found.finish_reason) == (RequestOutcome.SUCCEEDED, FinishReason.REFUSAL)
+    assert (found.text, found.refusal) == (None, "not this")
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("invalid_request_error", ErrorClass.INVALID_REQUEST),
+        ("not_found_error", ErrorClass.INVALID_REQUEST),
+        ("request_too_large", ErrorClass.TOO_LARGE),
+        ("rate_limit_error", ErrorClass.RATE_LIMITED),
+        ("overloaded_error", ErrorClass.PROVIDER_FAULT),
+        ("api_error", ErrorClass.PROVIDER_FAULT),
+        ("a_new_error", ErrorClass.PROVIDER_FAULT),
+    ],
+)
+def test_errored_rows_are_classed(kind: str, expected: ErrorClass) -> None:
+    error = {"type": "error", "error": {"type": kind, "message": "why"}, "request_id": "r"}
+    found = OFFLINE.decode(row({"type": "errored", "error": error}))
+    assert (found.outcome, found.error_class) == (RequestOutcome.ERRORED, expected)
+    assert (found.error_code, found.error_message) == (kind, "why")
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"), [("canceled", RequestOutcome.CANCELLED), ("expired", RequestOutcome.EXPIRED)]
+)
+def test_rows_that_never_ran(kind: str, outcome: RequestOutcome) -> None:
+    found = OFFLINE.decode(row({"type": kind}))
+    assert (found.outcome, found.error_class) == (outcome, ErrorClass.NOT_EXECUTED)
+
+
+@pytest.mark.parametrize("result", [None, {"type": "succeeded"}, {"type": "new"}, {}])
+def test_rows_of_another_form_are_refused(result: JsonValue) -> None:
+    with pytest.raises(ProviderReplyError, match="run7-0001"):
+        OFFLINE.decode(row(result))
+
+
+@given(
+    almost(
+        "custom_id result type message content text stop_reason stop_details usage input_tokens error",
+        "succeeded errored canceled expired text refusal x",
+    )
+)
+def test_decode_never_raises_anything_else(line: bytes) -> None:
+    claim_decode_is_total(OFFLINE, line)
+
+
+# ---- the create call
+
+
+def test_create_sends_the_lines_of_the_file_as_they_are_in_one_post(tmp_path: Path, made: list[Anthropic]) -> None:
+    path = batch_file(tmp_path)
+    with Loopback(Answer(body=json.dumps(batch()).encode())) as server:
+        assert connected(server, made).create(submission(path)) == "msgbatch_1"
+    (call,) = server.calls
+    assert (call.method, call.path) == ("POST", BATCH)
+    assert call.headers["authorization"] == "Bearer secret-key"
+    assert int(call.headers["content-length"]) == len(call.body)
+    assert json.loads(call.body) == {"requests": [json.loads(line) for line in path.read_bytes().split(b"\n") if line]}
+
+
+@pytest.mark.parametrize("ending", [b"", b"\n"])
+def test_the_body_is_whole_across_chunk_borders(tmp_path: Path, made: list[Anthropic], ending: bytes) -> None:
+    path = tmp_path / "big.jsonl"
+    lines = [json.dumps({"custom_id": f"c-{n}", "params": {"x": "y" * 99_000}}).encode() for n in range(40)]
+    lines.insert(0, b'{"custom_id":"' + b"z" * ((1 << 20) - 17) + b'"}')  # its newline ends the first chunk
+    path.write_bytes(b"\n".join(lines) + ending)
+    with Loopback(Answer(body=json.dumps(batch()).encode())) as server:
+        connected(server, made).create(submission(path, 41))
+    assert json.loads(server.calls[0].body)["requests"] == [json.loads(line) for line in lines]
+
+
+def test_create_holds_a_few_chunks_in_memory_not_the_file(tmp_path: Path, made: list[Anthropic]) -> None:
+    path = tmp_path / "big.jsonl"
+    line = json.dumps({"custom_id": "c", "params": {"x": "y" * 999_900}}).encode()
+    path.write_bytes(b"\n".join([line] * 24) + b"\n")
+    with Loopback(Answer(413, b'{"type":"error","error":{"type":"request_too_large","message":"big"}}')) as server:
+        provider = connected(server, made)
+        with pytest.raises(RequestRefusedError):  # everything is imported and connected before memory is watched
+            provider.create(submission(batch_file(tmp_path)))
+        server._answer = lambda call: (calls.append(len(call.body)), Answer(body=b'{"id":"m"}'))[1]
+        calls: list[int] = []
+        tracemalloc.start()
+        try:
+            provider.create(submission(path))
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert calls == [path.stat().st_size + len('{"requests":[]}') - 1]
+    server_side = calls[0]  # the loopback server, in this process, keeps what it received
+    assert peak - server_side < 16 * 2**20
+
+
+def test_a_missing_batch_file_is_no_call(tmp_path: Path, made: list[Anthropic]) -> None:
+    with Loopback(Answer()) as server, pytest.raises(FileError, match="gone"):
+        connected(server, made).create(submission(tmp_path / "gone.jsonl"))
+    assert server.calls == []
+
+
+@pytest.mark.parametrize("reply", [b"{}", b'{"id": 5}', b"[]", b"<html>"])
+def test_a_reply_without_an_id_may_hide_a_batch(tmp_path: Path, made: list[Anthropic], reply: bytes) -> None:
+    with Loopback(Answer(body=reply)) as server, pytest.raises(AmbiguousCallError):
+        connected(server, made).create(submission(batch_file(tmp_path)))
+
+
+def test_nothing_is_uploaded(tmp_path: Path) -> None:
+    assert OFFLINE.upload(submission(tmp_path / "any")) is None
+
+
+def test_without_a_key_the_variable_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingKeyError, match="ANTHROPIC_API_KEY"):
+        OFFLINE.create(submission(batch_file(tmp_path)))
+
+
+# ---- looking for a lost batch
+
+
+def listing(*batches: dict[str, JsonValue], results: bytes = b"", results_status: int = 200) -> Any:
+    """A server that lists ``batches`` one a page and gives ``results`` for every one of them."""
+    by_id = {str(one["id"]): one for one in batches}
+
+    def answer(call: Received) -> Answer:
+        path, _, query = call.path.partition("?")
+        if path.endswith("/results"):
+            return Answer(results_status, results if results_status == 200 else b'{"type":"error"}')
+        if path != BATCH:
+            url = f"http://{call.headers['host']}{path}/results"
+            return Answer(body=json.dumps(by_id[path.rpartition("/")[2]] | {"results_url": url}).encode())
+        ids = list(by_id)
+        after = next((part[9:] for part in query.split("&") if part.startswith("after_id=")), None)
+        at = ids.index(after) + 1 if after else 0
+        page = [by_id[ids[at]]] if ids else []
+        last = ids[at] if ids else None
+        return Answer(body=json.dumps({"data": page, "has_more": at + 1 < len(ids), "last_id": last}).encode())
+
+    return answer
+
+
+def ended(name: str, made_at: str = "1970-01-12T13:46:50Z") -> dict[str, JsonValue]:
+    counts = {"processing": 0, "succeeded": 2, "errored": 0, "canceled": 0, "expired": 0}
+    return batch("ended", made_at, id=name, request_counts=counts)
+
+
+def found(tmp_path: Path, made: list[Anthropic], answer: Any) -> list[tuple[str, bool]]:
+    with Loopback(answer) as server:
+        hits = connected(server, made).find(submission(batch_file(tmp_path)))
+    return [(hit.provider_id, hit.certain) for hit in hits]
+
+
+def test_an_unfinished_batch_of_our_size_and_time_may_be_ours(tmp_path: Path, made: list[Anthropic]) -> None:
+    assert found(tmp_path, made, listing(batch())) == [("msgbatch_1", False)]
+
+
+def test_size_and_time_rule_batches_out(tmp_path: Path, made: list[Anthropic]) -> None:
+    three = {"processing": 3}
+    answer = listing(
+        batch(made="1970-01-12T20:00:00Z", id="later"),
+        batch(id="three", request_counts=three),
+        batch(made="1970-01-12T13:45:41Z", id="clock-behind"),
+        batch(made="1970-01-12T13:45:39Z", id="earlier"),
+        batch(id="never read"),
+    )
+    assert found(tmp_path, made, answer) == [("clock-behind", False)]
+
+
+def test_an_ended_batch_with_one_of_our_ids_is_ours(tmp_path: Path, made: list[Anthropic]) -> None:
+    results = b'{"custom_id": "ours-2", "result": {"type": "expired"}}\n'
+    assert found(tmp_path, made, listing(ended("a"), results=results)) == [("a", True)]
+
+
+def test_an_ended_batch_with_another_id_is_not_ours(tmp_path: Path, made: list[Anthropic]) -> None:
+    hostile = json.dumps({"result": {"text": '{"custom_id": "ours-1"}'}, "custom_id": "theirs"}).encode()
+    assert found(tmp_path, made, listing(ended("a"), results=hostile)) == []
+
+
+def test_an_ended_batch_whose_results_are_not_there_yet_stays_uncertain(tmp_path: Path, made: list[Anthropic]) -> None:
+    assert found(tmp_path, made, listing(ended("a"), results_status=404)) == [("a", False)]
+
+
+def test_no_batches_at_all(tmp_path: Path, made: list[Anthropic]) -> None:
+    assert found(tmp_path, made, listing()) == []
+
+
+# ---- reading
+
+
+def snapshot_of(made: list[Anthropic], reading: dict[str, JsonValue]) -> Any:
+    with Loopback(Answer(body=json.dumps(reading).encode())) as server:
+        return connected(server, made).snapshot("msgbatch_1")
+
+
+@pytest.mark.parametrize(
+    ("counts", "outcome"),
+    [
+        ({"succeeded": 2}, BatchOutcome.COMPLETED),
+        ({"errored": 2}, BatchOutcome.COMPLETED),
+        ({"succeeded": 1, "expired": 1}, BatchOutcome.COMPLETED),
+        ({"expired": 2}, BatchOutcome.EXPIRED),
+        ({"succeeded": 1, "canceled": 1}, BatchOutcome.CANCELLED),
+    ],
+)
+def test_how_a_batch_ended_is_told_by_its_counts(
+    made: list[Anthropic], counts: dict[str, JsonValue], outcome: BatchOutcome
+) -> None:
+    reading = snapshot_of(made, batch("ended", request_counts=counts, results_url="http://x"))
+    assert (reading.state, reading.outcome, reading.results_ref) == (Lifecycle.ENDED, outcome, "msgbatch_1")
+
+
+def test_running_batches_have_no_results(made: list[Anthropic]) -> None:
+    reading = snapshot_of(made, batch("canceling"))
+    assert (reading.state, reading.outcome, reading.results_ref) == (Lifecycle.CANCELLING, None, None)
+
+
+def test_archived_results_are_said_to_be_gone(made: list[Anthropic]) -> None:
+    reading = snapshot_of(made, batch("ended", archived_at="1970-02-12T13:46:40Z"))
+    assert reading.results_ref is None
+    assert "archived" in reading.message
+
+
+def test_results_come_as_bytes_in_order(made: list[Anthropic]) -> None:
+    results = b"".join(b'{"custom_id": "c-%d"}\n' % number for number in range(5000))
+    with Loopback(listing(ended("a"), results=results)) as server:
+        provider = connected(server, made)
+        (part,) = provider.results(provider.snapshot("a"))
+        assert (part.kind, b"".join(part.chunks)) == ("output", results)
+
+
+def test_an_unknown_batch_is_not_found(made: list[Anthropic]) -> None:
+    answer = Answer(404, b'{"type":"error","error":{"type":"not_found_error","message":"no"}}')
+    with Loopback(answer) as server, pytest.raises(NotFoundError):
+        connected(server, made).snapshot("msgbatch_1")
+
+
+def test_cancelling_what_has_ended_is_no_error_but_a_refusal_is(made: list[Anthropic]) -> None:
+    for status, refused in (("ended", False), ("in_progress", True)):
+
+        def answer(call: Received, status: str = status) -> Answer:
+            if call.method == "POST":
+                return Answer(400, b'{"type":"error","error":{"type":"invalid_request_error","message":"no"}}')
+            return Answer(body=json.dumps(batch(status)).encode())
+
+        with Loopback(answer) as server:
+            provider = connected(server, made)
+            if refused:
+                with pytest.raises(RequestRefusedError):
+                    provider.cancel("msgbatch_1")
+            else:
+                provider.cancel("msgbatch_1")
+
+
+def test_a_closed_provider_can_be_used_again(made: list[Anthropic]) -> None:
+    with Loopback(Answer(body=json.dumps(batch()).encode())) as server:
+        with closing(connected(server, made)) as provider:
+            provider.snapshot("msgbatch_1")
+        assert provider.snapshot("msgbatch_1").total == 2

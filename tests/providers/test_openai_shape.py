@@ -1,0 +1,269 @@
+"""Lines in, lines out: what all OpenAI-shaped dialects share, without a network."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layton_batch.errors import (
+    ManifestError,
+    ProviderError,
+    ProviderReplyError,
+)
+from layton_batch.providers import connect, problems
+from layton_batch.providers.openai_shape import class_of_status, closed, snapshot_of
+from layton_batch.records import Reasoning, Response, Usage
+from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
+
+from .conftest import IMAGE, effort, make_request
+
+OPENAI = connect("openai", None)
+
+# ---- encode --------------------------------------------------------------------------------------------------------
+
+GOLDEN = (
+    b'{"custom_id":"run7-0001","method":"POST","url":"/v1/chat/completions","body":{"model":"the-model","messages":['
+    b'{"role":"system","content":"Grade strictly."},{"role":"user","content":[{"type":"text","text":"What is shown?"},'
+    b'{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,/9j/4AAQ"}}]}],"response_format":{"type":'
+    b'"json_schema","json_schema":{"name":"grade","strict":true,"schema":{"type":"object","properties":{"score":{"type":'
+    b'"integer"}},"required":["score"],"additionalProperties":false}}},"reasoning_effort":"low",'
+    b'"max_completion_tokens":2000,"seed":7}}'
+)
+
+
+def test_the_line_is_the_documented_one() -> None:
+    request = make_request(
+        "openai", "What is shown?", IMAGE, reasoning=effort("low"), max_output_tokens=2000, params={"seed": 7}
+    )
+    assert OPENAI.encode(request) == GOLDEN
+
+
+def test_text_alone_is_one_string_and_an_empty_system_text_no_message() -> None:
+    request = make_request("openai", "one", "two", schema=False)
+    body = json.loads(OPENAI.encode(replace(request, prompt=replace(request.prompt, system=""))))["body"]
+    assert body == {"model": "the-model", "messages": [{"role": "user", "content": "one\n\ntwo"}]}
+
+
+def test_params_win_over_what_we_set() -> None:
+    line = OPENAI.encode(make_request("openai", max_output_tokens=5, params={"max_completion_tokens": 9}))
+    assert json.loads(line)["body"]["max_completion_tokens"] == 9
+
+
+def test_half_a_character_does_not_stop_a_line() -> None:
+    assert "x\ufffdy" in OPENAI.encode(make_request("openai", "x\ud800y")).decode()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**70, [{"deep": float("-inf")}]])
+def test_params_that_json_lacks_are_an_error_naming_the_model(value: object) -> None:
+    with pytest.raises(ManifestError, match=r"'shown'.*params"):
+        OPENAI.encode(make_request("openai", params={"x": value}))
+
+
+def test_strict_mode_gets_what_it_demands_of_every_object_and_nothing_is_overruled() -> None:
+    inner = {"type": "object", "properties": {"a": {}}, "required": [], "additionalProperties": True}
+    outer = closed({"type": "object", "properties": {"list": {"type": "array", "items": inner}, "b": {"enum": [1]}}})
+    assert outer == {
+        "type": "object",
+        "properties": {"list": {"type": "array", "items": inner}, "b": {"enum": [1]}},
+        "required": ["list", "b"],
+        "additionalProperties": False,
+    }
+
+
+def test_what_the_api_cannot_do_is_said_before_anything_is_sent() -> None:
+    assert problems(OPENAI, make_request("openai", reasoning=effort("xhigh")).model) == []
+    bad = make_request("openai", reasoning=Reasoning(budget_tokens=9), params={"stream": True, "model": "x"}).model
+    said = " ".join(problems(OPENAI, bad))
+    assert "budgets" in said
+    assert "params.stream" in said
+    assert "params.model" in said
+    assert (
+        "does not know reasoning effort 'huge'"
+        in problems(OPENAI, make_request("o", reasoning=effort("huge")).model)[0]
+    )
+
+
+# ---- decode --------------------------------------------------------------------------------------------------------
+
+
+def chat(content: object, finish: object = "stop", **message: object) -> dict[str, object]:
+    return {
+        "model": "the-model-2026",
+        "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": content, **message}, "finish_reason": finish}
+        ],
+        "usage": {
+            "prompt_tokens": 100,
+            "completion_tokens": 50,
+            "prompt_tokens_details": {"cached_tokens": 40},
+            "completion_tokens_details": {"reasoning_tokens": 30},
+        },
+    }
+
+
+def row(response: object, error: object = None) -> bytes:
+    return json.dumps({"id": "batch_req_1", "custom_id": "c-1", "response": response, "error": error}).encode()
+
+
+def answered(body: object) -> Response:
+    return OPENAI.decode(row({"status_code": 200, "request_id": "r", "body": body}))
+
+
+def test_an_answer_comes_with_its_usage_and_served_model() -> None:
+    assert answered(chat("four")) == Response(
+        "c-1",
+        RequestOutcome.SUCCEEDED,
+        text="four",
+        finish_reason=FinishReason.STOP,
+        raw_finish_reason="stop",
+        usage=Usage(100, 40, 50, 30),
+        served_model="the-model-2026",
+    )
+
+
+PARTS = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "finish", "refusal"),
+    [
+        (chat("", "length"), "", FinishReason.LENGTH, None),
+        (chat(None, "stop", refusal="I cannot."), None, FinishReason.REFUSAL, "I cannot."),
+        (chat("", "content_filter"), "", FinishReason.REFUSAL, None),
+        (chat("x", "tool_calls"), "x", FinishReason.OTHER, None),
+        (chat("x", None), "x", FinishReason.OTHER, None),
+        (chat("x", {"odd": 1}), "x", FinishReason.OTHER, None),
+        (chat(PARTS), "ab", FinishReason.STOP, None),
+        (json.dumps(chat("in a string")), "in a string", FinishReason.STOP, None),
+    ],
+)  # fmt: skip
+def test_every_form_of_an_answer_is_read(
+    body: object, text: str | None, finish: FinishReason, refusal: str | None
+) -> None:
+    response = answered(body)
+    assert (response.outcome, response.text, response.finish_reason) == (RequestOutcome.SUCCEEDED, text, finish)
+    assert response.refusal == refusal
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        (None, Usage()),
+        ({"prompt_tokens": 10, "completion_tokens": 5, "reasoning_tokens": 4, "cached_tokens": 3}, Usage(10, 3, 5, 4)),
+        ({"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 99}}, Usage(10, 10, 0, 0)),
+        ({"prompt_tokens": -1, "completion_tokens": "7", "completion_tokens_details": []}, Usage()),
+        ({"prompt_tokens": True, "completion_tokens": 10**30}, Usage()),
+        ({"prompt_tokens": 10, "prompt_tokens_details": None, "completion_tokens_details": {"reasoning_tokens": None}},
+         Usage(10)),
+    ],
+)  # fmt: skip
+def test_usage_is_counts_or_nothing_and_a_part_never_exceeds_its_whole(usage: object, expected: Usage) -> None:
+    assert answered({**chat("x"), "usage": usage}).usage == expected
+
+
+ERROR = {"error": {"message": "No such field.", "type": "invalid_request_error", "code": "field"}}
+LATE = {"code": "batch_expired", "message": "too late"}
+
+
+@pytest.mark.parametrize(
+    ("line", "outcome", "error_class", "code", "message"),
+    [
+        (row({"status_code": 400, "body": ERROR}), "errored", "invalid_request", "field", "No such field."),
+        (row({"status_code": 400, "body": json.dumps(ERROR)}), "errored", "invalid_request", "field",
+         "No such field."),
+        (row({"status_code": 404, "body": "gone"}), "errored", "invalid_request", "404", "gone"),
+        (row({"status_code": 413, "body": None}), "errored", "too_large", "413", None),
+        (row({"status_code": 422, "body": {"detail": "no"}}), "errored", "invalid_request", "422", "no"),
+        (row({"status_code": 429, "body": {"error": "slow down"}}), "errored", "rate_limited", "429", "slow down"),
+        (row({"status_code": 500, "body": {}}), "errored", "provider_fault", "500", None),
+        (row({"status_code": 0, "body": None}), "errored", "provider_fault", "0", None),
+        (row({"status_code": 200, "body": ERROR}), "errored", "provider_fault", "field", "No such field."),
+        (row(None, LATE), "expired", "not_executed", "batch_expired", "too late"),
+        (row(None, {"code": "batch_cancelled"}), "cancelled", "not_executed", "batch_cancelled", None),
+        (row(None, "a plain string"), "errored", "provider_fault", None, "a plain string"),
+        (row(None, {"code": "rate_limit_exceeded"}), "errored", "rate_limited", "rate_limit_exceeded", None),
+        (row(None, {"code": 429, "message": "m"}), "errored", "rate_limited", "429", "m"),
+        (row(None, {"code": "invalid_image"}), "errored", "invalid_request", "invalid_image", None),
+    ],
+)  # fmt: skip
+def test_every_form_of_a_failed_row_is_an_outcome(
+    line: bytes, outcome: str, error_class: str, code: str | None, message: str | None
+) -> None:
+    response = OPENAI.decode(line)
+    assert (response.outcome, response.error_class) == (outcome, error_class)
+    assert (response.error_code, response.error_message) == (code, message)
+    assert response.text is None
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (row(None), "neither a response nor an error"),
+        (row("text"), "neither a response nor an error"),
+        (row({"status_code": "200", "body": chat("x")}), "status_code"),
+        (row({"status_code": True, "body": chat("x")}), "status_code"),
+        (row({"status_code": 200, "body": None}), "no choices"),
+        (row({"status_code": 200, "body": {"choices": []}}), "no choices"),
+        (row({"status_code": 200, "body": {"choices": [{"message": None}]}}), "no choices"),
+        (row({"status_code": 200, "body": chat(7)}), "content"),
+        (b'{"custom_id": "", "response": null}', "custom_id"),
+        (b'{"custom_id": "c", "response": {"status_co', "not JSON"),
+    ],
+)
+def test_a_line_that_breaks_the_documents_says_how(line: bytes, said: str) -> None:
+    with pytest.raises(ProviderReplyError, match=said):
+        OPENAI.decode(line)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from([200, 400, "stop"]),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(
+            ["custom_id", "response", "error", "status_code", "body", "choices", "message", "content", "usage", "code",
+             "text", "type", "prompt_tokens", "prompt_tokens_details", "finish_reason", "refusal", "model", "detail"]
+        )
+        | st.text(max_size=3),
+        inner,
+        max_size=5,
+    ),
+    max_leaves=20,
+)  # fmt: skip
+ROWS = st.fixed_dictionaries({"custom_id": JSON | st.just("c-1")}, optional={"response": JSON, "error": JSON})
+CHOICES = JSON | st.lists(st.fixed_dictionaries({"message": JSON}), max_size=2)
+BODIES = JSON | st.fixed_dictionaries({"choices": CHOICES}, optional={"usage": JSON})
+RESPONSES = st.fixed_dictionaries({"status_code": st.sampled_from([200, 200, 400, None])}, optional={"body": BODIES})
+REPLIES = st.fixed_dictionaries({"custom_id": st.just("c-1"), "response": RESPONSES})
+
+
+@settings(derandomize=True, deadline=None, database=None, max_examples=300)
+@given(value=JSON | ROWS | REPLIES)
+def test_any_json_is_a_response_or_a_reply_error(value: object) -> None:
+    for name in ("openai", "together"):
+        try:
+            response = connect(name, None).decode(json.dumps(value).encode())
+        except ProviderReplyError:
+            continue
+        assert response.custom_id
+        assert (response.error_class is ErrorClass.NONE) == (response.outcome is RequestOutcome.SUCCEEDED)
+
+
+@settings(derandomize=True, deadline=None, database=None, max_examples=200)
+@given(value=st.dictionaries(st.sampled_from(["errors", "request_counts", "output_file_id", "status"]), JSON))
+def test_any_batch_object_is_a_snapshot_or_a_provider_error(value: dict[str, object]) -> None:
+    for given_status in (value, {**value, "status": "failed"}):
+        try:
+            snapshot = snapshot_of(given_status, "b-1", "openai")  # type: ignore[arg-type]
+        except ProviderError:
+            continue
+        assert snapshot.provider_id == "b-1"
+
+
+def test_a_status_that_is_none_of_an_error_says_nothing() -> None:
+    assert class_of_status(302) is None
+    assert class_of_status(401) is ErrorClass.INVALID_REQUEST
+    assert class_of_status(408) is ErrorClass.PROVIDER_FAULT

@@ -1,0 +1,261 @@
+"""What SDKs and HTTP libraries raise becomes what the pipeline can act on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass, field
+
+import httpx
+import httpx2
+import pytest
+
+from layton_batch.errors import (
+    AmbiguousCallError,
+    ManifestError,
+    MissingKeyError,
+    NotFoundError,
+    ProviderError,
+    ProviderReplyError,
+    RequestRefusedError,
+    TransientProviderError,
+)
+from layton_batch.providers import provider_class, provider_names
+from layton_batch.providers.protocol import Access
+from layton_batch.providers.wire_errors import (
+    api_key,
+    clean,
+    parse_json,
+    parse_object,
+    retry_after,
+    translate,
+    well_formed,
+    wire,
+)
+
+SECRET = "sk-a-secret"
+
+
+@dataclass
+class FakeResponse:
+    status_code: int
+    headers: dict[str, str] = field(default_factory=dict)
+    text: str = ""
+
+
+class APIError(Exception):
+    """Of the shape that the OpenAI, Anthropic, Groq and Together SDKs raise."""
+
+    def __init__(self, message: str, response: FakeResponse | None = None, body: object = None) -> None:
+        super().__init__(message)
+        self.response, self.body = response, body
+        if response is not None:
+            self.status_code = response.status_code
+
+
+class APIConnectionError(APIError):
+    pass
+
+
+class GoogleError(Exception):
+    """Of the shape that google-genai raises: ``code``, ``details``, and a response that may be None."""
+
+    def __init__(self, code: int, details: object) -> None:
+        super().__init__(f"{code} {details}")
+        self.code, self.details, self.response = code, details, None
+
+
+class MistralError(Exception):
+    """Of the shape that mistralai raises: ``raw_response`` and a body that is text."""
+
+    def __init__(self, status: int, body: str) -> None:
+        super().__init__(body)
+        self.status_code, self.body, self.raw_response = status, body, FakeResponse(status, {"Retry-After": "3"})
+
+
+def status(code: int, body: object = None, **headers: str) -> APIError:
+    return APIError(f"Error code: {code}", FakeResponse(code, headers), body)
+
+
+def of(error: BaseException, *, paid: bool = False) -> ProviderError:
+    return translate(error, "openai", "poll batch b-1", secret=SECRET, paid=paid)
+
+
+@pytest.mark.parametrize(
+    ("code", "read", "paid"),
+    [
+        (400, RequestRefusedError, RequestRefusedError),
+        (401, RequestRefusedError, RequestRefusedError),
+        (403, RequestRefusedError, RequestRefusedError),
+        (404, NotFoundError, NotFoundError),
+        (408, TransientProviderError, AmbiguousCallError),
+        (409, TransientProviderError, AmbiguousCallError),
+        (413, RequestRefusedError, RequestRefusedError),
+        (422, RequestRefusedError, RequestRefusedError),
+        (429, TransientProviderError, TransientProviderError),
+        (500, TransientProviderError, AmbiguousCallError),
+        (502, TransientProviderError, AmbiguousCallError),
+        (529, TransientProviderError, AmbiguousCallError),
+        (200, ProviderReplyError, AmbiguousCallError),
+    ],
+)
+def test_a_status_means_one_thing_to_a_read_and_another_to_a_create(
+    code: int, read: type[ProviderError], paid: type[ProviderError]
+) -> None:
+    for error, expected in ((of(status(code)), read), (of(status(code), paid=True), paid)):
+        assert type(error) is expected
+        assert error.status == code
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2])
+def test_a_connection_that_was_never_made_did_nothing(library: type[httpx]) -> None:  # type: ignore[valid-type]
+    for raw in (library.ConnectError("refused"), library.ConnectTimeout("slow"), library.PoolTimeout("full")):
+        wrapped = APIConnectionError("Connection error.")
+        wrapped.__cause__ = raw
+        for error in (raw, wrapped):
+            assert type(of(error, paid=True)) is TransientProviderError
+            assert "nothing was sent" in str(of(error))
+
+
+@pytest.mark.parametrize("library", [httpx, httpx2])
+def test_a_connection_lost_underway_is_ambiguous_for_a_create_only(library: type[httpx]) -> None:  # type: ignore[valid-type]
+    for raw in (library.ReadTimeout("slow"), library.RemoteProtocolError("closed"), library.WriteError("reset")):
+        assert type(of(raw, paid=True)) is AmbiguousCallError
+        assert type(of(raw)) is TransientProviderError
+
+
+def test_an_earlier_unrelated_error_does_not_make_a_create_look_unsent() -> None:
+    error = httpx.ReadTimeout("slow")
+    error.__context__ = httpx.ConnectError("an earlier call's")
+    assert type(of(error, paid=True)) is AmbiguousCallError
+
+
+def test_an_address_that_is_no_url_is_refused_for_good() -> None:
+    assert type(of(httpx.UnsupportedProtocol("no scheme"), paid=True)) is RequestRefusedError
+
+
+def test_what_nobody_foresaw_is_ambiguous_for_a_create_and_unreadable_for_a_read() -> None:
+    assert type(of(KeyError("file_id"), paid=True)) is AmbiguousCallError
+    assert type(of(KeyError("file_id"))) is ProviderReplyError
+
+
+def test_google_and_mistral_shapes_are_read() -> None:
+    google = of(GoogleError(429, {"error": {"message": "RESOURCE_EXHAUSTED: wait", "status": "RESOURCE_EXHAUSTED"}}))
+    assert isinstance(google, TransientProviderError)
+    assert "RESOURCE_EXHAUSTED: wait" in str(google)
+    assert google.code == "RESOURCE_EXHAUSTED"
+    mistral = of(MistralError(503, '{"detail": [{"msg": "busy"}]}'))
+    assert isinstance(mistral, TransientProviderError)
+    assert "busy" in str(mistral)
+    assert mistral.retry_after == 3.0
+
+
+def test_a_raw_http_status_error_is_read() -> None:
+    response = httpx.Response(404, json={"message": "no such batch"}, request=httpx.Request("GET", "http://x/"))
+    error = of(httpx.HTTPStatusError("404", request=response.request, response=response))
+    assert type(error) is NotFoundError
+    assert "no such batch" in str(error)
+
+
+def test_the_message_says_provider_call_status_and_reason() -> None:
+    error = of(status(400, {"error": {"message": "bad\x1b[31m field\u202e\n\nhere", "code": "invalid_request"}}))
+    assert str(error) == "openai: poll batch b-1: HTTP 400: bad [31m field here"
+    assert error.code == "invalid_request"
+
+
+def test_a_long_message_is_cut() -> None:
+    assert len(str(of(status(400, {"message": "x" * 100_000})))) < 400
+
+
+def test_the_key_is_never_in_the_message() -> None:
+    for error in (status(401, {"error": {"message": f"Incorrect API key {SECRET}"}}), httpx.ReadError(SECRET)):
+        for paid in (True, False):
+            assert SECRET not in str(of(error, paid=paid))
+
+
+def test_wire_hides_the_original_and_leaves_our_own_errors_alone() -> None:
+    with pytest.raises(RequestRefusedError) as caught, wire("openai", "list", secret=SECRET):
+        raise status(400)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    with pytest.raises(ProviderReplyError), wire("openai", "list"):
+        parse_object(b"<html>", "openai", "the list")
+    with pytest.raises(AmbiguousCallError), wire("openai", "create", paid=True):
+        parse_object(b"<html>", "openai", "the reply")
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "7"}, 7.0),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "Sat, 21 Nov 2026 10:00:30 GMT", "date": "Sat, 21 Nov 2026 10:00:00 GMT"}, 30.0),
+        ({"retry-after": "Sat, 21 Nov 2026 10:00:30 GMT"}, None),
+        ({"retry-after": "86400"}, 3600.0),
+        ({"retry-after": "-5"}, 0.0),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "soon", "date": "never"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_is_read_in_each_form_and_bounded(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers) == seconds
+
+
+def test_a_key_that_cannot_be_sent_is_reported_by_its_variable_and_not_shown() -> None:
+    for access in (None, Access(""), Access("  "), Access("sk-\nsplit"), Access("sk-…")):
+        with pytest.raises(MissingKeyError, match="OPENAI_API_KEY") as caught:
+            api_key(access, "OPENAI_API_KEY", "openai")
+        assert "sk-" not in str(caught.value)
+    assert api_key(Access(" sk-good\n"), "OPENAI_API_KEY", "openai") == "sk-good"
+
+
+def test_text_from_outside_becomes_one_printable_line() -> None:
+    assert clean("a\x00b\x1b]0;t\x07\u2028c\ud800 d\u200fe") == "a b ]0;t c d e"
+    assert clean("x" * 500, 10) == "x" * 9 + "…"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("plain", "plain"),
+        ("é🦉\ufeff", "é🦉\ufeff"),
+        ("\ud83e\udd89", "🦉"),
+        ("a\ud800", "a\ufffd"),
+        ("\ud800b", "\ufffdb"),
+        ("\udc00\ud800", "\ufffd\ufffd"),
+    ],
+)
+def test_half_a_surrogate_pair_is_replaced_and_a_whole_one_joined(given: str, kept: str) -> None:
+    assert well_formed({given: [given]}) == {kept: [kept]}
+
+
+def test_one_bad_character_does_not_cost_a_reply() -> None:
+    assert parse_json(rb'{"a": "x\ud800y"}', "p", "a line") == {"a": "x\ufffdy"}
+    assert parse_json(b'{"a": "x\xffy"}', "p", "a line") == {"a": "x\ufffdy"}
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"<html>", b"NaN", b'{"a": Infinity}', b"[" * 200_000])
+def test_what_is_not_json_is_a_reply_error_that_shows_its_beginning(raw: bytes) -> None:
+    with pytest.raises(ProviderReplyError, match="a line is not JSON"):
+        parse_json(raw, "p", "a line")
+
+
+def test_an_unknown_provider_names_the_nearest() -> None:
+    with pytest.raises(ManifestError, match=r"did you mean 'gemini'\?"):
+        provider_class("gemeni")
+    assert provider_names()[:7] == ("openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword")
+
+
+def test_the_registry_and_the_dialects_import_no_sdk() -> None:
+    code = """
+import sys
+from layton_batch.providers import provider_class, problems
+for name in ("openai", "groq", "doubleword", "together"):
+    provider = provider_class(name)(None)
+    provider.limits, provider.capabilities, provider.status_map
+loaded = {"openai", "groq", "together", "httpx", "httpx2", "pydantic"} & set(sys.modules)
+sys.exit(f"imported: {loaded}" if loaded else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

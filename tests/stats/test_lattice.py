@@ -1,0 +1,87 @@
+"""Exact laws of counts against scipy and against definitions, and the sets read off them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from layton_batch.stats import lattice
+
+
+def test_pmfs_equal_scipy() -> None:
+    trials = np.array([0, 1, 7, 186, 3])
+    positives, negatives = np.array([3.0, 1.0, 5.0, 300.0, 2.0]), np.array([2.0, 40.0, 5.0, 4.0, 9.0])
+    alpha, beta = np.array([0.5, 1.5, 0.5, 423.6, 2.0]), np.array([0.5, 0.5, 154.8, 0.5, 0.7])
+    y = np.arange(187)
+    binomial = lattice.binomial_pmf(trials, positives, negatives)
+    mixed = lattice.beta_binomial_pmf(trials, alpha, beta)
+    for i, n in enumerate(trials):
+        assert binomial[i] == pytest.approx(
+            stats.binom.pmf(y, n, positives[i] / (positives[i] + negatives[i])), abs=1e-13
+        )
+        assert mixed[i] == pytest.approx(stats.betabinom.pmf(y, n, alpha[i], beta[i]), abs=1e-11)
+
+
+def test_rates_of_zero_and_one_are_exact() -> None:
+    pmf = lattice.binomial_pmf(np.array([4, 4, 0]), np.array([0.0, 9.0, 9.0]), np.array([9.0, 0.0, 0.0]))
+    assert pmf.tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 0, 1], [1, 0, 0, 0, 0]]
+
+
+def test_a_large_beta_binomial_keeps_its_digits() -> None:
+    pmf = lattice.beta_binomial_pmf(np.array([100_000]), np.array([420.5]), np.array([3.5]))[0]
+    assert pmf.sum() == pytest.approx(1, abs=1e-12)
+    at = np.array([90_000, 99_000, 99_900, 100_000])
+    assert pmf[at] == pytest.approx(stats.betabinom.pmf(at, 100_000, 420.5, 3.5), rel=1e-6)
+
+
+def test_the_sum_of_counts_is_their_convolution() -> None:
+    rng = np.random.default_rng(1)
+    terms = [rng.dirichlet(np.ones(w), 6) for w in (3, 8, 5)]
+    ours = lattice.sum_pmf(terms, 2 + 7 + 4)
+    for i in range(6):
+        direct = np.convolve(np.convolve(terms[0][i], terms[1][i]), terms[2][i])
+        assert ours[i] == pytest.approx(direct, abs=1e-15)
+    assert lattice.sum_pmf([], 0).tolist() == [[1.0]]
+
+
+def shortest_by_definition(p: np.ndarray, level: float) -> tuple[int, int]:
+    best: tuple[int, float, int] | None = None
+    for start in range(len(p)):
+        for end in range(start, len(p)):
+            mass = float(p[start : end + 1].sum())
+            if mass >= level - 1e-12:
+                key = (end - start, -round(mass, 11), start)
+                best = min(best, key) if best else key
+    assert best is not None
+    return best[2], best[2] + best[0]
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95, 0.9999])
+def test_the_shortest_set_is_the_shortest(level: float) -> None:
+    rng = np.random.default_rng(2)
+    pmf = np.concatenate([rng.dirichlet(np.full(12, c), 60) for c in (0.2, 1.0, 8.0)] + [np.full((1, 12), 1 / 12)])
+    first, last = lattice.shortest_set(pmf, level)
+    assert [(int(a), int(b)) for a, b in zip(first, last, strict=True)] == [
+        shortest_by_definition(p, level) for p in pmf
+    ]
+
+
+def test_quantile_is_the_first_count_that_reaches_the_level() -> None:
+    pmf = np.array([[0.025, 0.475, 0.475, 0.025], [0.0, 0.0, 0.0, 1.0]])
+    assert lattice.quantile(pmf, 0.025).tolist() == [0, 3]
+    assert lattice.quantile(pmf, 0.975).tolist() == [2, 3]
+
+
+def test_levels_that_cannot_be_honoured_are_refused() -> None:
+    for level in (0.0, 1.0, -0.1, 1.1, float("nan"), 1 - 1e-12):
+        with pytest.raises(ValueError, match="level must lie"):
+            lattice.check_level(level)
+    lattice.check_level(1 - 1e-9)
+
+
+def test_chunks_hold_every_model_once() -> None:
+    sizes = np.array([3, 2_000_000, 5, 0, 9, 600_000, 600_000])
+    parts = lattice.chunks(sizes)
+    assert sorted(np.concatenate(parts).tolist()) == list(range(7))
+    assert all(len(p) == 1 or int(sizes[p].max() + 1) * len(p) <= 1_000_000 for p in parts)

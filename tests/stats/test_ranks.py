@@ -1,0 +1,56 @@
+"""Ranks follow the reference to the last float, and a model without a score is last, not first."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from layton_batch.stats.ranks import paper_ranks
+
+
+def by_definition(scores: list[float], widths: list[float]) -> list[tuple[int, int, int]]:
+    out = []
+    for s, w in zip(scores, widths, strict=True):
+        above, equal = sum(t > s for t in scores), sum(t == s for t in scores)
+        average = above + Fraction(equal + 1, 2)
+        best = 1 + sum(t - v > s + w for t, v in zip(scores, widths, strict=True))
+        worst = sum(t + v >= s - w for t, v in zip(scores, widths, strict=True))
+        out.append((int(average), best, worst))
+    return out
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_equal_to_the_definition_on_boards_with_ties(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = (rng.integers(400, 460, 25) / 10).tolist()
+    widths = (rng.integers(1, 20, 25) / 10).tolist()
+    ranks = paper_ranks(scores, widths)
+    assert [ranks.of(i) for i in range(25)] == by_definition(scores, widths)
+
+
+def test_two_at_the_top_are_both_first_and_three_are_all_second() -> None:
+    assert paper_ranks([5.0, 5.0, 1.0], [0.1] * 3).rank.tolist() == [1, 1, 3]
+    assert paper_ranks([5.0, 5.0, 5.0], [0.1] * 3).rank.tolist() == [2, 2, 2]
+    assert paper_ranks([9.0, 5.0, 5.0, 5.0], [0.1] * 4).rank.tolist() == [1, 3, 3, 3]
+
+
+def test_touching_intervals_are_decided_in_binary_as_the_reference_does() -> None:
+    assert 80.4 + 0.3 < 81.0 - 0.3 + 1e-9
+    for upper, lower, width in ((81.0, 80.4, 0.3), (10.3, 10.1, 0.1), (0.3, 0.1, 0.1)):
+        separated = upper - width > lower + width
+        assert (paper_ranks([upper, lower], [width, width]).best[1] == 2) == separated
+
+
+def test_a_model_without_a_score_has_no_rank_sorts_last_and_moves_nobody() -> None:
+    with_gap = paper_ranks([70.0, None, 80.0, None], [1.0, None, 1.0, None])
+    assert [with_gap.of(i) for i in range(4)] == [(2, 2, 2), None, (1, 1, 1), None]
+    assert with_gap.order.tolist() == [2, 0, 1, 3]
+
+
+def test_nothing_to_rank() -> None:
+    assert paper_ranks([], []).order.tolist() == []
+    assert paper_ranks([None], [None]).of(0) is None
+    with pytest.raises(ValueError, match="one length"):
+        paper_ranks([1.0], [])

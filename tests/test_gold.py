@@ -1,0 +1,124 @@
+"""Gold sets: read as published, refused with place and column where they are not."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import orjson
+import pytest
+
+from layton_batch.errors import DataError
+from layton_batch.gold import Gold, Marks, bundled_gold, read_gold
+from layton_batch.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[1]
+REAL = ROOT / ".." / "shared" / "data" / "layton" / "ppi_llm.jsonl"
+
+Cell = str | int | bool | None | list[int]
+
+
+def row(**changes: Cell) -> dict[str, Cell]:
+    base: dict[str, Cell] = {
+        "riddle_id": "r1", "provider": "openai", "model": "m", "n_hints": 0, "answer": "7", "justification": "because",
+        "is_answer_correct_b": True, "is_answer_correct_a": None,
+        "is_justification_correct_b": False, "is_justification_correct_a": None,
+        "both_correct_b": False, "both_correct_a": None,
+        "human_answer_correct": True, "human_justification_correct": True, "human_both_correct": True,
+    }  # fmt: skip
+    return {**base, **changes}
+
+
+def without(*columns: str) -> dict[str, Cell]:
+    return {column: value for column, value in row().items() if column not in columns}
+
+
+def gold(tmp_path: Path, *rows: dict[str, Cell]) -> Gold:
+    path = tmp_path / "gold.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in rows))
+    return read_gold("gold.jsonl", tmp_path, Settings(tmp_path))
+
+
+def test_a_row_is_read_with_its_judges_in_column_order(tmp_path: Path) -> None:
+    found = gold(tmp_path, row())
+    assert found.judges == ("b", "a")
+    (only,) = found.rows
+    assert (only.item_id, only.provider, only.model, only.n_hints) == ("r1", "openai", "m", 0)
+    assert (only.answer, only.justification) == ("7", "because")
+    assert only.judges == (Marks(True, False, False), None)
+    assert only.human == Marks(True, True, True)
+
+
+def test_both_is_derived_where_the_file_leaves_it_out(tmp_path: Path) -> None:
+    found = gold(tmp_path, without("both_correct_a", "both_correct_b", "human_both_correct"))
+    assert found.rows[0].judges == (Marks(True, False, False), None)
+    assert found.rows[0].human == Marks(True, True, True)
+
+
+def test_a_half_verdict_keeps_its_half(tmp_path: Path) -> None:
+    changes: dict[str, Cell] = {"is_justification_correct_b": None, "both_correct_b": None}
+    assert gold(tmp_path, row(**changes)).rows[0].judges[0] == Marks(True, None, None)
+
+
+def test_columns_may_be_left_out_of_rows_where_they_are_null(tmp_path: Path) -> None:
+    found = gold(tmp_path, without("human_answer_correct", "human_justification_correct", "human_both_correct"),
+                 row(riddle_id="r2"))  # fmt: skip
+    assert [one.human is None for one in found.rows] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["riddle_id", "provider", "model", "n_hints", "human_answer_correct", "human_justification_correct"],
+)
+def test_a_missing_column_is_named(tmp_path: Path, column: str) -> None:
+    with pytest.raises(DataError, match=rf"gold\.jsonl: not a gold set, it has no column {column}"):
+        gold(tmp_path, without(column))
+
+
+def test_a_file_without_judges_or_with_half_a_judge_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no column is_answer_correct_<judge>"):
+        gold(tmp_path, {key: value for key, value in row().items() if not key.endswith(("_a", "_b"))})
+    with pytest.raises(DataError, match="judge 'a' has only one of the columns"):
+        gold(tmp_path, without("is_justification_correct_a"))
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("riddle_id", 5), ("riddle_id", ""), ("provider", None), ("model", [1]), ("n_hints", "0"), ("n_hints", True),
+        ("n_hints", -1), ("n_hints", None), ("answer", 7), ("is_answer_correct_b", 1), ("both_correct_b", "true"),
+        ("is_justification_correct_b", "no"), ("human_answer_correct", 0),
+    ],
+)  # fmt: skip
+def test_a_wrong_type_names_line_and_column(tmp_path: Path, column: str, value: Cell) -> None:
+    with pytest.raises(DataError, match=rf"gold\.jsonl, line 2: column '{column}' must be"):
+        gold(tmp_path, row(), row(**{"riddle_id": "r2", column: value}))
+
+
+def test_the_same_prediction_twice_is_refused_and_another_hint_level_is_not(tmp_path: Path) -> None:
+    assert len(gold(tmp_path, row(), row(n_hints=1)).rows) == 2
+    with pytest.raises(DataError, match=r"line 2: item 'r1' of model 'm' stands already in .*line 1"):
+        gold(tmp_path, row(), row())
+
+
+def test_the_bundled_gold_set_stands_beside_the_bundled_items(tmp_path: Path) -> None:
+    assert bundled_gold(tmp_path / "riddles_vlm.jsonl") == tmp_path / "gold_vlm.jsonl"
+    (tmp_path / "gold_llm.jsonl").write_bytes(orjson.dumps(row()))
+    assert read_gold("bundled", tmp_path, Settings(tmp_path), bundled_items=tmp_path / "riddles_llm.jsonl").rows
+    with pytest.raises(DataError, match="no bundled gold set"):
+        read_gold("bundled", tmp_path, Settings(tmp_path))
+
+
+@pytest.mark.shared_data
+def test_the_published_gold_set_is_read_whole_and_at_once() -> None:
+    if not REAL.is_file():
+        pytest.skip("the real gold set is not beside the project")
+    before, start = "polars" in sys.modules, time.process_time()
+    found = read_gold(str(REAL), ROOT, Settings(ROOT))
+    assert time.process_time() - start < 0.2
+    assert ("polars" in sys.modules) == before
+    assert len(found.rows) == 1674
+    assert sum(one.human is not None for one in found.rows) == 614
+    assert sum(marks is not None for one in found.rows for marks in one.judges) == 5022
+    assert found.judges[0] == "mistral-large-2512"

@@ -1,0 +1,94 @@
+"""Juries: who sits, and how votes are counted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layton_batch.gold import read_gold
+from layton_batch.jury import seat_jury, vote
+from layton_batch.manifest import load_manifest
+from layton_batch.records import Judge, ModelSpec, Verdict
+from layton_batch.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[1]
+REAL = ROOT / ".." / "shared" / "data" / "layton" / "ppi_llm.jsonl"
+
+
+def spec(name: str, family: str) -> ModelSpec:
+    return ModelSpec(name, "some", name, family)
+
+
+def panel(*families: str) -> list[Judge]:
+    """A judge for each family; a trailing ``?`` marks a substitute."""
+    return [Judge(spec(f"j{n}", family.rstrip("?")), family.endswith("?")) for n, family in enumerate(families)]
+
+
+def names(jury: tuple[Judge, ...]) -> list[str]:
+    return [judge.model.name for judge in jury]
+
+
+def test_judges_sit_in_panel_order_without_the_models_family() -> None:
+    assert names(seat_jury(panel("a", "b", "c", "d"), spec("m", "b"), 3)) == ["j0", "j2", "j3"]
+
+
+def test_family_is_compared_without_case() -> None:
+    assert names(seat_jury(panel("OpenAI", "b"), spec("m", "openai"), 3)) == ["j1"]
+
+
+def test_substitutes_sit_only_in_empty_seats_and_in_order() -> None:
+    judges = panel("s?", "a", "b", "c", "t?")
+    assert names(seat_jury(judges, spec("m", "x"), 3)) == ["j1", "j2", "j3"]
+    assert names(seat_jury(judges, spec("m", "a"), 3)) == ["j2", "j3", "j0"]
+    assert names(seat_jury(judges, spec("m", "s"), 4)) == ["j1", "j2", "j3", "j4"]
+
+
+def test_a_small_panel_leaves_seats_empty() -> None:
+    assert seat_jury(panel("a"), spec("m", "a"), 3) == ()
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", "a?", "b?", "c?"])), st.sampled_from("abcd"), st.integers(0, 5))
+def test_no_seating_breaks_the_rules(families: list[str], family: str, seats: int) -> None:
+    judges = panel(*families)
+    jury = seat_jury(judges, spec("m", family), seats)
+    fit = [judge for judge in judges if judge.model.family != family]
+    assert len(jury) == min(seats, len(fit))
+    assert all(judge.model.family != family for judge in jury)
+    idle_regulars = [judge for judge in fit if not judge.substitute and judge not in jury]
+    assert not (idle_regulars and any(judge.substitute for judge in jury))
+
+
+@pytest.mark.shared_data
+def test_the_published_panel_seats_who_sat_in_the_published_gold_set() -> None:
+    if not REAL.is_file():
+        pytest.skip("the real gold set is not beside the project")
+    gold = read_gold(str(REAL), ROOT, Settings(ROOT))
+    sat: dict[str, set[str]] = defaultdict(set)
+    for row in gold.rows:
+        sat[row.model] |= {judge for judge, marks in zip(gold.judges, row.judges, strict=True) if marks}
+    manifest = load_manifest(ROOT / "manifests" / "layton-llm.toml")
+    seated = {model.name: set(names(seat_jury(manifest.panel(), model, 3))) for model in manifest.model_specs()}
+    assert seated == dict(sat)
+
+
+def verdict(answer: bool | None, justification: bool | None) -> Verdict:
+    return Verdict("i", "m", "j", answer, justification)
+
+
+@pytest.mark.parametrize(
+    ("metric", "counted"),
+    [("both_correct", (1, 2, 1)), ("answer_correct", (2, 3, 0)), ("justification_correct", (1, 2, 1))],
+)
+def test_a_vote_counts_the_readable_verdicts_of_its_metric(metric: str, counted: tuple[int, int, int]) -> None:
+    verdicts = [verdict(True, True), verdict(True, None), verdict(False, False)]
+    assert vote(verdicts, metric) == counted
+
+
+def test_seats_without_a_verdict_are_flagged() -> None:
+    assert vote([verdict(True, True)], "both_correct", seats=3) == (1, 1, 2)
+    assert vote([], "both_correct", seats=3) == (0, 0, 3)
+    assert vote([], "both_correct") == (0, 0, 0)

@@ -1,0 +1,88 @@
+"""Settings: what the environment says, and that secrets stay out of sight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from layton_batch.errors import DataError, MissingKeyError
+from layton_batch.settings import HUB, Settings
+
+
+def settings(tmp_path: Path, **environ: str) -> Settings:
+    return Settings.from_environment(environ, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("provider", "key", "url"),
+    [
+        ("openai", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+        ("anthropic", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
+        ("gemini", "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL"),
+        ("gemini", "GOOGLE_API_KEY", "GOOGLE_GEMINI_BASE_URL"),
+        ("mistral", "MISTRAL_API_KEY", "MISTRAL_BASE_URL"),
+        ("together", "TOGETHER_API_KEY", "TOGETHER_BASE_URL"),
+        ("groq", "GROQ_API_KEY", "GROQ_BASE_URL"),
+        ("doubleword", "DOUBLEWORD_API_KEY", "DOUBLEWORD_BASE_URL"),
+        ("xai", "XAI_API_KEY", "XAI_BASE_URL"),
+        ("vertex", "GOOGLE_VERTEX_ACCESS_TOKEN", "GOOGLE_VERTEX_BASE_URL"),
+        ("sference", "SFERENCE_API_KEY", "SFERENCE_BASE_URL"),
+        ("some-other", "SOME_OTHER_API_KEY", "SOME_OTHER_BASE_URL"),
+    ],
+)
+def test_each_provider_has_its_own_variables(tmp_path: Path, provider: str, key: str, url: str) -> None:
+    found = settings(tmp_path, **{key: " secret ", url: "http://127.0.0.1:1/v1"})
+    assert found.has_key(provider)
+    assert found.access(provider) == ("secret", "http://127.0.0.1:1/v1")
+
+
+def test_the_documented_gemini_variable_wins(tmp_path: Path) -> None:
+    assert settings(tmp_path, GOOGLE_API_KEY="other", GEMINI_API_KEY="own").access("gemini").api_key == "own"
+
+
+def test_without_an_address_the_sdk_chooses(tmp_path: Path) -> None:
+    assert settings(tmp_path, GROQ_API_KEY="k").access("groq").base_url is None
+
+
+@pytest.mark.parametrize("value", ["", "   "])
+def test_a_missing_or_blank_key_is_an_error_that_names_the_variables(tmp_path: Path, value: str) -> None:
+    found = settings(tmp_path, GEMINI_API_KEY=value)
+    assert not found.has_key("gemini")
+    with pytest.raises(MissingKeyError, match=r"gemini .*GEMINI_API_KEY or GOOGLE_API_KEY"):
+        found.access("gemini")
+
+
+def test_a_key_that_cannot_be_a_header_is_refused_without_being_shown(tmp_path: Path) -> None:
+    with pytest.raises(MissingKeyError, match="OPENAI_API_KEY") as caught:
+        settings(tmp_path, OPENAI_API_KEY="sk-1\nX-Other: 2").access("openai")
+    assert "sk-1" not in str(caught.value)
+
+
+def test_keys_are_in_no_repr(tmp_path: Path) -> None:
+    found = settings(tmp_path, OPENAI_API_KEY="sk-secret")
+    for shown in (repr(found), str(found), repr(found.access("openai")), str(found.access("openai"))):
+        assert "sk-secret" not in shown
+
+
+def test_dotenv_fills_gaps_and_never_overrides(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("OPENAI_API_KEY=file\nGROQ_API_KEY='fi$le${HOME}'\nMISTRAL_API_KEY=\n# GEMINI_API_KEY=x\n")
+    found = settings(tmp_path, OPENAI_API_KEY="real", GROQ_API_KEY=" ")
+    assert found.access("openai").api_key == "real"
+    assert found.access("groq").api_key == "fi$le${HOME}"
+    assert not found.has_key("mistral")
+    assert not found.has_key("gemini")
+
+
+def test_a_dotenv_that_is_not_text_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_bytes(b"OPENAI_API_KEY=\xff\xfe\n")
+    with pytest.raises(DataError, match=r"\.env"):
+        settings(tmp_path)
+
+
+def test_state_and_hub_have_defaults(tmp_path: Path) -> None:
+    assert settings(tmp_path).state_url is None
+    assert settings(tmp_path).hf_token is None
+    assert settings(tmp_path).hf_endpoint == HUB
+    found = settings(tmp_path, LAYTON_BATCH_STATE="sqlite:///x", HF_TOKEN="t", HF_ENDPOINT="http://127.0.0.1:9/")
+    assert (found.state_url, found.hf_token, found.hf_endpoint) == ("sqlite:///x", "t", "http://127.0.0.1:9")
