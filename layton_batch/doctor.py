@@ -12,7 +12,8 @@ from pathlib import Path
 
 from layton_batch.clock import SystemClock
 from layton_batch.errors import LaytonBatchError, MissingKeyError
-from layton_batch.manifest import Manifest, load_manifest
+from layton_batch.manifest import Manifest
+from layton_batch.manifest_checks import load_manifest
 from layton_batch.providers import BUILT_IN
 from layton_batch.records import ModelSpec
 from layton_batch.runs import price_book

@@ -17,7 +17,7 @@ from layton_batch.stats.calibrated import PROVIDER_SHIFT, CalibratedScore, calib
 from layton_batch.stats.paper import PaperScore, paper_scores
 from layton_batch.stats.printing import ceil_tenth, floor_tenth, round_tenth
 from layton_batch.stats.ranks import Ranks, paper_ranks
-from layton_batch.stats.strata import GoldPredictions, Strata, TargetPredictions, build_strata
+from layton_batch.stats.strata import Flag, GoldPredictions, Strata, TargetPredictions, build_strata
 
 METHODS = ("calibrated", "paper")
 
@@ -139,7 +139,8 @@ def _calibrated_print(one: CalibratedScore) -> _Printed:
 
 
 def _flags(flags: Sequence[object], reason: str | None) -> str:
-    return ", ".join([str(flag) for flag in flags] + ([reason] if reason else []))
+    told = [str(flag) for flag in flags if flag is not Flag.KNOWN_ZEROS]  # unparsed and missing have their own columns
+    return ", ".join(told + ([reason] if reason else []))
 
 
 def _ranks(scored: Sequence[_Printed], method: str) -> Ranks:

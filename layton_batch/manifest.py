@@ -90,25 +90,16 @@ class Manifest(Form):
                 raise ManifestError(f"{file}: written by another version of layton-batch (format {frozen['format']})")
             manifest = cls.model_validate(frozen["manifest"])
             panel = tuple(JudgeTable.model_validate(judge) for judge in frozen["panel"])
-            manifest._attach(Path(frozen["folder"]), panel, dict(frozen["prompts"]))
+            manifest.attach(Path(frozen["folder"]), panel, dict(frozen["prompts"]))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ManifestError(f"{file}: not a frozen manifest ({type(error).__name__}: {error})") from error
         if manifest.identity() != frozen["identity"]:
             raise ManifestError(f"{file}: was changed by hand; its identity no longer fits its content")
         return manifest
 
-    def _attach(self, folder: Path, panel: tuple[JudgeTable, ...], prompt_texts: dict[str, str]) -> None:
+    def attach(self, folder: Path, panel: tuple[JudgeTable, ...], prompt_texts: dict[str, str]) -> None:
+        """Give the manifest what its file refers to; for those who load it, before anyone else has it."""
         self._folder, self._panel, self._prompt_texts = folder, panel, prompt_texts
-
-
-def load_manifest(path: Path) -> Manifest:
-    """The manifest in a TOML file. Raises ManifestError with every problem found, one a line: file, key, reason."""
-    from layton_batch.manifest_checks import check
-
-    checked = check(path)
-    manifest = Manifest.model_validate(dict(checked.form))
-    manifest._attach(path.resolve().parent, checked.panel, checked.prompt_texts)
-    return manifest
 
 
 def _dumped(judges: tuple[JudgeTable, ...]) -> list[dict[str, JsonValue]]:

@@ -10,25 +10,24 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
 from layton_batch.errors import LaytonBatchError
+from layton_batch.manifest import Manifest
 from layton_batch.manifest_errors import Key, Problem, complain, form_problems, nearest
 from layton_batch.manifest_form import MOST_HINTS, Form, JudgeTable, PanelFile
 
+_PACKAGE = Path(__file__).parent
+_SHIPPED = (_PACKAGE / "manifests", _PACKAGE.parent / "manifests")
+"""Where the manifests that come with the package are: in a wheel, in a checkout."""
 DEFAULT_PANEL = "panel.toml"
-"""The paper's panel, shipped with the package."""
+"""The paper's panel, one of them."""
 
 Toml = Mapping[str, object]
 _Form = TypeVar("_Form", bound=BaseModel)
-
-
-class _Readable(Protocol):
-    def read_bytes(self) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +54,20 @@ class _PanelSource:
     file: str
     key: Key
     judges: object
+
+
+def shipped(name: str) -> Path:
+    """A manifest or panel file that comes with the package."""
+    folder = next((folder for folder in _SHIPPED if folder.is_dir()), _SHIPPED[0])
+    return folder / name
+
+
+def load_manifest(path: Path) -> Manifest:
+    """The manifest in a TOML file. Raises ManifestError with every problem found, one a line: file, key, reason."""
+    checked = check(path)
+    manifest = Manifest.model_validate(checked.form.model_dump(exclude_unset=True))
+    manifest.attach(path.resolve().parent, checked.panel, checked.prompt_texts)
+    return manifest
 
 
 def check(path: Path) -> Checked:
@@ -91,7 +104,7 @@ class _Check:
 
     # ---- reading ---------------------------------------------------------------------------------------------------
 
-    def _toml(self, path: _Readable, file: str) -> Toml | None:
+    def _toml(self, path: Path, file: str) -> Toml | None:
         try:
             return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
         except OSError as error:
@@ -120,12 +133,13 @@ class _Check:
         if isinstance(named, str):
             path = self.folder / named
             if path.is_file():
-                return self._panel_file(path, str(path))
+                return self._panel_file(path)
             self._add(self.file, ("jury", "panel"), f"no panel file {path}")
             return _PanelSource(self.file, (), None)
-        return self._panel_file(resources.files("layton_batch") / DEFAULT_PANEL, DEFAULT_PANEL)
+        return self._panel_file(shipped(DEFAULT_PANEL))
 
-    def _panel_file(self, path: _Readable, file: str) -> _PanelSource:
+    def _panel_file(self, path: Path) -> _PanelSource:
+        file = str(path)
         tables = self._toml(path, file)
         if tables is None:
             return _PanelSource(file, (), None)
@@ -201,7 +215,7 @@ class _Check:
         try:
             task = load_task(name, options)
         except LaytonBatchError as error:
-            self._add(self.file, ("items",) if "split" in str(error) else ("task",), str(error))
+            self._add(self.file, (), str(error))  # the message says which of the options it is about
             return None
         return _TaskFacts(tuple(task.metrics), task.uses_jury)
 

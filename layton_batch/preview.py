@@ -16,7 +16,8 @@ from layton_batch.providers import connect, problems
 from layton_batch.records import Item, Job, ModelSpec, Prediction, Prompt, Request
 from layton_batch.runs import price_book
 from layton_batch.settings import Settings
-from layton_batch.stages.plan import custom_id, plan_jobs
+from layton_batch.stages.names import custom_id
+from layton_batch.stages.plan import plan_jobs
 from layton_batch.stages.sharding import Line, Packed, pack
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks import load_items, manifest_task

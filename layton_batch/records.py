@@ -280,6 +280,20 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Grade:
+    """A rule's marks on one prediction, one per metric of its task (fractions; a metric may go below zero).
+
+    ``tag`` is the kind of failure in the task's own words, None where nothing failed.
+    """
+
+    item_id: str
+    model: str
+    marks: Mapping[str, float]
+    tag: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RowCount:
     """How many requests of a batch ended one way, and how many of those went into another attempt."""
 

@@ -102,6 +102,14 @@ SCHEMAS: Mapping[str, Mapping[str, pl.DataType | type[pl.DataType]]] = {
         "batch_id": pl.String,
         "attempt": pl.Int64,
     },
+    "grades": {
+        "item_id": pl.String,
+        "model": pl.String,
+        "metric": pl.String,
+        "mark": pl.Float64,
+        "tag": pl.String,
+        "note": pl.String,
+    },
     "scores": {
         "item_id": pl.String,
         "model": pl.String,

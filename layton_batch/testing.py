@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
 
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import (
@@ -26,9 +25,9 @@ from layton_batch.errors import (
 from layton_batch.providers import closing
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.records import Image, ModelSpec, Prompt, Request, Response, ResponseSchema, Snapshot, Submission
-from layton_batch.states import Lifecycle
+from layton_batch.states import Lifecycle, RequestOutcome
 
-# ---- a server that answers as told ---------------------------------------------------------------------------------
+# ---- a server that answers as told
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +72,7 @@ class Loopback:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._closing.set()
         self._server.shutdown()
         self._server.server_close()
@@ -110,13 +107,13 @@ class Loopback:
 
             do_GET = do_POST = do_PUT = do_DELETE = answer  # the names http.server looks for
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-                pass
+            def log_message(self, *_: object) -> None:
+                """Keep quiet."""
 
         return Handler
 
 
-# ---- the provider contract -----------------------------------------------------------------------------------------
+# ---- the provider contract
 
 
 def _claim(holds: object, otherwise: str) -> None:
@@ -132,15 +129,8 @@ def _raised(call: Callable[[], object], expected: type[LaytonBatchError]) -> Lay
     raise AssertionError(f"{expected.__name__} was not raised")
 
 
-SCHEMA = ResponseSchema(
-    "reply",
-    {
-        "type": "object",
-        "properties": {"justification": {"type": "string"}, "answer": {"type": "string"}},
-        "required": ["justification", "answer"],
-        "additionalProperties": False,
-    },
-)
+_FORM = '{"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"], %s}'
+SCHEMA = ResponseSchema("reply", json.loads(_FORM % '"additionalProperties": false'))
 HOSTILE = 'Ein "Zeilen\nende",\r\u2028 ein halbes Zeichen \ud800, NUL \x00, 🦉 und </data>'
 KEY = "contract-test-key"
 
@@ -187,9 +177,7 @@ class ProviderContract:
         path = folder / f"{mark}.jsonl"
         path.write_bytes(b"\n".join(lines) + b"\n")
         before = self.clock.now() - 5.0
-        return Submission(
-            f"batch-{mark}", f"tag-{mark}", path, path.name, "0" * 64, 3, self.model, input_ref, not_before=before
-        )
+        return Submission(f"batch-{mark}", f"tag-{mark}", path, path.name, "0" * 64, 3, self.model, input_ref, before)
 
     def submitted(self, provider: Provider, folder: Path, mark: str) -> tuple[Submission, str]:
         """The submission as it is after its upload, and the id of its batch."""
@@ -256,12 +244,13 @@ class ProviderContract:
 
     # ---- claims over a server that carries batches out
 
-    def test_every_request_gets_exactly_one_response(self, tmp_path: Path) -> None:
+    def test_every_request_gets_exactly_one_answer(self, tmp_path: Path) -> None:
         provider = self.connect(self.sandbox_url)
         _, provider_id = self.submitted(provider, tmp_path, "life")
         responses = self.responses(provider, self.ended(provider, provider_id))
         counts = Counter(response.custom_id for response in responses)
         _claim(counts == {f"life-{number}": 1 for number in range(3)}, f"responses: {dict(counts)}")
+        _claim({one.outcome for one in responses} == {RequestOutcome.SUCCEEDED}, f"not all were answered: {responses}")
 
     def test_find_tells_our_batch_from_others(self, tmp_path: Path) -> None:
         provider = self.connect(self.sandbox_url)

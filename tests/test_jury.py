@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from layton_batch.gold import read_gold
 from layton_batch.jury import seat_jury, vote
-from layton_batch.manifest import load_manifest
+from layton_batch.manifest_checks import load_manifest
 from layton_batch.records import Judge, ModelSpec, Verdict
 from layton_batch.settings import Settings
 

@@ -66,7 +66,9 @@ def test_keys_are_in_no_repr(tmp_path: Path) -> None:
 
 
 def test_dotenv_fills_gaps_and_never_overrides(tmp_path: Path) -> None:
-    (tmp_path / ".env").write_text("OPENAI_API_KEY=file\nGROQ_API_KEY='fi$le${HOME}'\nMISTRAL_API_KEY=\n# GEMINI_API_KEY=x\n")
+    (tmp_path / ".env").write_text(
+        "OPENAI_API_KEY=file\nGROQ_API_KEY='fi$le${HOME}'\nMISTRAL_API_KEY=\n# GEMINI_API_KEY=x\n"
+    )
     found = settings(tmp_path, OPENAI_API_KEY="real", GROQ_API_KEY=" ")
     assert found.access("openai").api_key == "real"
     assert found.access("groq").api_key == "fi$le${HOME}"

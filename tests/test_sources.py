@@ -251,9 +251,7 @@ def test_nobody_listening_is_an_error_and_no_hang(tmp_path: Path, site: Site) ->
         (410, r"download refused \(HTTP 410\)"),
     ],
 )
-def test_a_refusal_says_what_to_do_and_is_not_tried_again(
-    site: Site, tmp_path: Path, status: int, reason: str
-) -> None:
+def test_a_refusal_says_what_to_do_and_is_not_tried_again(site: Site, tmp_path: Path, status: int, reason: str) -> None:
     site.serve("/datasets/o/n/resolve/main/x.jsonl", (status, {}, b"secret page"))
     with pytest.raises(DataError, match=reason) as caught:
         fetch("hf://datasets/o/n/x.jsonl", site, tmp_path)

@@ -7,7 +7,8 @@ from pathlib import Path
 from layton_batch.cli.loop import drive
 from layton_batch.cli.status_report import exit_code, print_outcome
 from layton_batch.cli.terminal import say
-from layton_batch.manifest import Manifest, load_manifest
+from layton_batch.manifest import Manifest
+from layton_batch.manifest_checks import load_manifest, shipped
 from layton_batch.runs import open_run
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers import answerer_from_files
@@ -24,8 +25,7 @@ def bundled_items() -> list[Path]:
 
 def demo_manifest() -> Manifest:
     """The manifest shipped with the package."""
-    places = (HERE / "manifests", HERE.parent / "manifests")  # in a wheel, in a checkout
-    return load_manifest(next(place for place in places if place.is_dir()) / "demo.toml")
+    return load_manifest(shipped("demo.toml"))
 
 
 def run_demo(out: Path, batch_seconds: float) -> int:

@@ -36,7 +36,7 @@ def plan(
     from layton_batch.cli.plan_report import plan_json, print_plan
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
-    from layton_batch.manifest import load_manifest
+    from layton_batch.manifest_checks import load_manifest
     from layton_batch.preview import preview
     from layton_batch.settings import Settings
 
@@ -61,7 +61,7 @@ def run(
     """Start a manifest's run, or go on with it: submit, poll, collect, judge, score, publish."""
     from layton_batch.cli.loop import deadline, drive
     from layton_batch.clock import SystemClock
-    from layton_batch.manifest import load_manifest
+    from layton_batch.manifest_checks import load_manifest
     from layton_batch.runs import open_run, with_budget
     from layton_batch.settings import Settings
 

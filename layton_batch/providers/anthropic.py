@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING
 
-from layton_batch.errors import NotFoundError, ProviderReplyError, RequestRefusedError, UnknownStatusError
+from layton_batch.errors import NotFoundError, ProviderError, ProviderReplyError, UnknownStatusError
 from layton_batch.providers import anthropic_forms as forms
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
@@ -38,7 +38,7 @@ class Anthropic:
     )
     capabilities = Capabilities(
         tag=False,
-        certain_find=False,
+        certain_find=True,  # an empty list proves that there is none; which of several is ours shows in the results
         caveats=(
             "a batch carries no tag: lost in a crash, it can be recognised for certain only once it has ended",
             "requests are checked after the batch was accepted: a wrong parameter fails row by row",
@@ -106,7 +106,8 @@ class Anthropic:
         if status is None:
             raise ProviderReplyError(f"anthropic: batch {provider_id} has no processing_status")
         if status not in self.status_map:
-            raise UnknownStatusError(f"anthropic: batch {provider_id} has the unknown status {clean(status)!r}")
+            shown = clean(status)
+            raise UnknownStatusError(f"anthropic: batch {provider_id} has the unknown status {shown!r}", code=shown)
         state, counts = self.status_map[status].state, at(batch, "request_counts")
         ended = state is Lifecycle.ENDED
         archived = text(batch, "results_url") is None and batch.get("archived_at") is not None
@@ -133,10 +134,9 @@ class Anthropic:
         try:
             with self._wire(f"cancelling batch {provider_id}"):
                 self._connected().messages.batches.with_raw_response.cancel(provider_id)
-        except NotFoundError:
-            raise
-        except RequestRefusedError:
-            if self.snapshot(provider_id).state is not Lifecycle.ENDED:
+        except ProviderError as error:
+            # what has ended cannot be cancelled; whether that is why is seen only by looking
+            if error.status not in (400, 409) or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
                 raise
 
     def close(self) -> None:
@@ -151,7 +151,8 @@ class Anthropic:
             import anthropic
 
             key, address = self._key(), self._access.base_url if self._access else None
-            self._client = anthropic.Anthropic(api_key=key, base_url=address, timeout=self._timeout(), max_retries=0)
+            base = address.rstrip("/").removesuffix("/v1") if address else None  # the SDK adds it
+            self._client = anthropic.Anthropic(api_key=key, base_url=base, timeout=self._timeout(), max_retries=0)
         return self._client
 
     def _key(self) -> str:

@@ -173,12 +173,13 @@ def _refusal(message: JsonObject) -> str:
 
 
 def _usage(usage: JsonObject) -> Usage:
+    made = count(usage, "output_tokens")
     read, written = count(usage, "cache_read_input_tokens"), count(usage, "cache_creation_input_tokens")
     return Usage(
         input_tokens=count(usage, "input_tokens") + read + written,
         cached_input_tokens=read,
-        output_tokens=count(usage, "output_tokens"),
-        reasoning_tokens=count(at(usage, "output_tokens_details"), "thinking_tokens"),
+        output_tokens=made,
+        reasoning_tokens=min(count(at(usage, "output_tokens_details"), "thinking_tokens"), made),
         cache_write_tokens=written,
     )
 

@@ -33,15 +33,18 @@ class Doubleword(FileBatches):
     def _connect(self, key: str, access: Access) -> Any:
         import openai
 
-        return openai.OpenAI(
-            api_key=key,
-            # always given: without it the SDK would take OpenAI's address from the environment and send this key there
-            base_url=access.base_url or ADDRESS,
-            timeout=access.timeout_seconds,
-            max_retries=0,
-            # OpenAI's organization and project, which the SDK reads from the environment, are none of its business
-            default_headers={"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()},  # type: ignore[dict-item]
-        )
+        class Client(openai.OpenAI):
+            """OpenAI's client without what it takes from the environment for OpenAI: organization, project and extra
+            headers, among them perhaps another Authorization. None of that is this provider's business."""
+
+            @property
+            def default_headers(self) -> dict[str, str | openai.Omit]:
+                own = {name: value for name, value in super().default_headers.items() if _harmless(name)}
+                return {**own, "Authorization": f"Bearer {key}"}
+
+        # the address is always given: else the SDK would take OpenAI's from the environment and send this key there
+        address = access.base_url or ADDRESS
+        return Client(api_key=key, base_url=address, timeout=access.timeout_seconds, max_retries=0)
 
     def _file_page(self) -> Any:
         return self._open().files.with_raw_response.list(purpose="batch", limit=100)
@@ -49,3 +52,8 @@ class Doubleword(FileBatches):
     def _check_download(self, reply: Any) -> None:
         if str(reply.headers.get("x-incomplete", "false")).lower() == "true":
             raise incomplete(self.name)
+
+
+def _harmless(header: str) -> bool:
+    name = header.lower()
+    return name in ("accept", "content-type", "user-agent") or name.startswith("x-stainless-")

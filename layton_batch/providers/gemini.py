@@ -169,8 +169,9 @@ class Gemini:
         try:
             with self._wire(f"cancel batch {provider_id}"):
                 client.batches.cancel(name=provider_id)
-        except RequestRefusedError as error:
-            if error.status == 404 or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
+        except ProviderError as error:
+            # what has ended cannot be cancelled; whether that is why is seen only by looking
+            if error.status not in (400, 409) or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
                 raise
 
     def close(self) -> None:

@@ -144,6 +144,7 @@ class Vertex(Adapted):
         return self._place().base
 
     def _place(self) -> _Place:
+        self._key()  # without a key there is no address either: the key is what to ask for first
         address = (self._access.base_url if self._access else None) or ""
         parts = urlsplit(address)
         version, _, parent = parts.path.strip("/").partition("/")

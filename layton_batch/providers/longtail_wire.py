@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from layton_batch.errors import FileError, NotFoundError, ProviderError, RequestRefusedError
+from layton_batch.errors import FileError, ProviderError, RequestRefusedError
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.protocol import Access, Capabilities, Limits, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, parse_object, wire
@@ -186,10 +186,8 @@ class Adapted:
         """POST to ``path``; a refusal is no error where the batch turns out to have ended."""
         try:
             self._call("POST", path, f"cancel batch {provider_id}")
-        except NotFoundError:
-            raise
-        except RequestRefusedError:
-            if self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
+        except ProviderError as error:
+            if error.status not in (400, 409, 412, 422) or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
                 raise
 
     def _input_ref(self, submission: Submission) -> str:

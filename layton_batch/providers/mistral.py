@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from layton_batch.errors import FileError, ProviderError, ProviderReplyError, RequestRefusedError
+from layton_batch.errors import FileError, ProviderError, ProviderReplyError
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, wire
@@ -164,8 +164,9 @@ class Mistral:
         try:
             with self._wire(f"cancel batch {provider_id}"):
                 client.batch.jobs.cancel(job_id=provider_id)
-        except (RequestRefusedError, ProviderReplyError) as error:
-            if error.status == 404 or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
+        except ProviderError as error:
+            # what has ended cannot be cancelled; whether that is why is seen only by looking
+            if error.status not in (400, 409, 422) or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
                 raise
 
     def close(self) -> None:

@@ -173,7 +173,8 @@ def meaning(
         raise ProviderReplyError(f"{provider}: batch {provider_id} shows no status")
     if word not in status_map:
         raise UnknownStatusError(
-            f"{provider}: batch {provider_id} has status {clean(word, 80)!r}, which its documents do not name"
+            f"{provider}: batch {provider_id} has status {clean(word, 80)!r}, which its documents do not name",
+            code=clean(word, 80),
         )
     return word, status_map[word]
 

@@ -5,8 +5,9 @@ A fault file is TOML (`[[faults]]` tables) or JSON (`{"faults": [...]}` or a bar
 - `provider`: "openai" … "doubleword", or "*" (default) for all.
 - `on`: "upload", "create", "poll", "results", "list" or "cancel" (HTTP calls), "row" (one row as it is executed), or
   "batch" (decided once, when a batch is created).
-- `match`: a regular expression searched in the custom_id, a newline and the model (rows); in batch id, model and the
-  echoed tags (batches); in the path, and for a create up to 64 KiB of its body (HTTP). Empty matches all.
+- `match`: a regular expression searched in the custom_id, a newline and the model (rows); in batch id, model, echoed
+  tags and the first 64 KiB of the input (batches); in the path, an upload's form fields and file name, and for a
+  create up to 64 KiB of its body (HTTP). Empty matches all.
 - `after`: skip the first n occasions. `times`: act that often (0, the default: always). An occasion is every matching
   call, row or batch, also when an earlier fault of the file acts on it; the first fault that is due acts.
 - `action`, for HTTP calls: `status` (with `status`, and `retry_after` seconds), `drop` (close the connection before

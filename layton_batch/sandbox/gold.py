@@ -66,9 +66,10 @@ class Lineup:
 
 def lineup_from_profiles(profiles: Profiles) -> Lineup:
     """Everyone in the profiles, each named by its model id, in the profiles' order."""
+    models, judges = profiles.participants.values(), profiles.judges.values()
     return Lineup(
-        [Contender(p.model, p.provider, p.model, p.provider, p.reasoning) for p in profiles.participants.values()],
-        [Contender(p.model, p.provider, p.model, p.provider, None, p.substitute) for p in profiles.judges.values()],
+        [Contender(p.model, p.provider, p.model, p.family or p.provider, p.reasoning) for p in models],
+        [Contender(p.model, p.provider, p.model, p.family or p.provider, None, p.substitute) for p in judges],
     )
 
 

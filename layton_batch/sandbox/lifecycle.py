@@ -18,6 +18,7 @@ Phase = Literal[
     "validating", "running", "finalizing", "cancelling", "odd", "completed", "failed", "expired", "cancelled"
 ]
 _FINALIZING = 0.1
+_HEAD = 1 << 16
 
 
 class Engine:
@@ -39,13 +40,21 @@ class Engine:
         return self.config.clock()
 
     def create(self, batch: Batch) -> Batch:
-        subject = f"{batch.id}\n{batch.model}\n{dict(batch.echo)}"
+        subject = f"{batch.id}\n{batch.model}\n{dict(batch.echo)}\n{self._head(batch)}"
         fault = self._faults.due(batch.provider, "batch", subject)
         if fault is not None and fault.action in ("fail", "expire", "cancel", "unknown_status", "stuck"):
             fate = Fate(fault.action, fault.share, fault.name, fault.kind, fault.seconds)  # type: ignore[arg-type]
             batch = replace(batch, fate=fate)
         self.store.put_batch(batch)
         return batch
+
+    def _head(self, batch: Batch) -> str:
+        """The start of the input: only there do most providers name the model and the first custom_id."""
+        path = self.store.blob(batch.provider, batch.input_id)
+        if not path.is_file():
+            return ""
+        with path.open("rb") as source:
+            return source.read(_HEAD).decode("utf-8", "replace")
 
     def current(self, provider: str, batch_id: str) -> Batch | None:
         with self._lock(provider, batch_id):

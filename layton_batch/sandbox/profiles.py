@@ -38,13 +38,14 @@ class ParticipantProfile:
     flawed: Rate
     forms: Mapping[Form, Rate] = field(default_factory=dict)
     reasoning: str | int | None = None
+    family: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeProfile:
     """`lenient_answer`: how often it passes a wrong answer; `lenient_justification`: how often it passes reasoning that
     misses the point of a right answer; `strict_…`: how often it fails what is right. `substitute`: it sits on the
-    demonstration's panel only for a seat that would stay empty."""
+    demonstration's panel only for a seat that would stay empty. `family`: who made it, if not its provider."""
 
     provider: str
     model: str
@@ -54,6 +55,7 @@ class JudgeProfile:
     strict_justification: Rate
     forms: Mapping[Form, Rate] = field(default_factory=dict)
     substitute: bool = False
+    family: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

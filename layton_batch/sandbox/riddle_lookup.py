@@ -56,11 +56,11 @@ def _row(path: Path, number: int, line: bytes) -> Row:
 
 
 def text_of(row: Row, column: str) -> str:
-    """A column as text: null and absent are empty, a number is written as JSON writes it."""
+    """A column as text that can be encoded: null and absent are empty, a number is written as JSON writes it."""
     value = row.get(column)
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return _LONE_SURROGATE.sub("\ufffd", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def squash(text: str) -> str:

@@ -56,7 +56,8 @@ class Sandbox:
         if folder is None:
             self._scratch = tempfile.TemporaryDirectory(prefix="layton-batch-sandbox-")
             folder = Path(self._scratch.name)
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # asyncio turns Nagle's delay (40 ms a reply) off only on sockets that name the protocol.
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             self._socket.bind(("127.0.0.1", self.config.port))
@@ -64,6 +65,8 @@ class Sandbox:
             self._store = Store(folder)
         except BaseException:
             self._socket.close()
+            if self._scratch is not None:
+                self._scratch.cleanup()
             raise
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         faults = FaultBook(self.config.faults)

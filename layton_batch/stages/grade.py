@@ -7,12 +7,9 @@ from collections.abc import Mapping
 import polars as pl
 
 from layton_batch import tables
-from layton_batch.records import Item, Job, ModelSpec, Prediction, Response, Verdict
+from layton_batch.records import Grade, Item, Job, ModelSpec, Prediction, Response, Verdict
 from layton_batch.run import Run
 from layton_batch.states import OPEN, ErrorClass, FinishReason, PredictionKind, RequestOutcome, Role
-
-RULE = "rule"
-"""The judge's name in the verdicts of a task that grades by rule."""
 
 
 def grade(run: Run) -> bool:
@@ -70,15 +67,21 @@ def _text(value: object) -> str | None:
 
 
 def _grade_predictions(run: Run, job: Job, items: Mapping[str, Item]) -> None:
-    rows, verdicts = [], []
+    rows, marks = [], []
     for row in final_responses(run, job.id).iter_rows(named=True):
         prediction = run.task.parse(row["item_id"], job.spec.name, response_from(row))
         rows.append(_prediction_row(run, job.spec, items[row["item_id"]], prediction, row))
         if not run.task.uses_jury:
-            verdicts.append(_verdict_row(run.task.grade(items[row["item_id"]], prediction), None, row))
+            marks += _mark_rows(run.task.grade(items[row["item_id"]], prediction))
     tables.write(run.folder.part("predictions", job.id), tables.frame("predictions", rows))
-    if verdicts:
-        tables.write(run.folder.part("verdicts", f"{RULE}--{job.id}"), tables.frame("verdicts", verdicts))
+    if marks:
+        tables.write(run.folder.part("grades", job.id), tables.frame("grades", marks))
+
+
+def _mark_rows(grade: Grade) -> list[dict[str, object]]:
+    """A rule's marks, one row a metric."""
+    same = {"item_id": grade.item_id, "model": grade.model, "tag": grade.tag, "note": grade.note}
+    return [{**same, "metric": metric, "mark": float(mark)} for metric, mark in grade.marks.items()]
 
 
 def _prediction_row(
@@ -108,7 +111,7 @@ def _grade_verdicts(run: Run, job: Job) -> None:
     tables.write(run.folder.part("verdicts", job.id), tables.frame("verdicts", rows))
 
 
-def _verdict_row(verdict: Verdict, judge_provider: str | None, row: Mapping[str, object]) -> dict[str, object]:
+def _verdict_row(verdict: Verdict, judge_provider: str, row: Mapping[str, object]) -> dict[str, object]:
     return {
         "item_id": verdict.item_id,
         "model": verdict.model,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from hashlib import sha256
 
 import polars as pl
 
@@ -19,6 +18,7 @@ from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Item, Job, Judge, ModelSpec, Prediction, Prompt, Request, RowCount, Shard
 from layton_batch.run import Run
 from layton_batch.run_folder import slug
+from layton_batch.stages.names import custom_id, tag
 from layton_batch.stages.sharding import Line, Packed, pack
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, PredictionKind, RequestOutcome, Role
 from layton_batch.tasks.protocol import Candidate
@@ -50,11 +50,6 @@ def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, us
         for judge in seat_jury(panel, spec, seats)
     ]
     return jobs + verdicts
-
-
-def custom_id(identity: str, job_id: str, number: int) -> str:
-    """A request's name: 7–64 characters of ``[a-z0-9-]``, unique in every run that this manifest ever makes."""
-    return f"r{identity[:8]}-{sha256(job_id.encode()).hexdigest()[:8]}-{number:06d}"
 
 
 def judge_candidates(items: Sequence[Item], predictions: Mapping[str, Prediction]) -> list[Candidate]:
@@ -149,11 +144,6 @@ def first_attempt(run: Run, job: Job, shard: Shard) -> Batch:
         size_bytes=shard.size_bytes,
         max_cost=shard.max_cost,
     )
-
-
-def tag(prefix: str, job_id: str, shard_id: str, attempt: int) -> str:
-    """What marks a batch as ours at the provider: at most 48 characters of ``[a-z0-9-]``."""
-    return f"{prefix}-{sha256(job_id.encode()).hexdigest()[:8]}-{shard_id}-a{attempt}"
 
 
 def _never_sent(run: Run, job: Job, packed: Packed) -> list[Batch]:

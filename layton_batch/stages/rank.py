@@ -13,7 +13,7 @@ from layton_batch.gold_votes import labels_of
 from layton_batch.leaderboard import Ballot, Entrant, Label, Row, Rules, content_key, rank_board
 from layton_batch.records import Job
 from layton_batch.run import Run
-from layton_batch.stages.score import finished
+from layton_batch.stages.readiness import finished
 from layton_batch.states import PredictionKind
 
 

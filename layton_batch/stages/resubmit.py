@@ -10,8 +10,8 @@ import polars as pl
 from layton_batch import atomic, tables
 from layton_batch.records import Batch, Job, Response
 from layton_batch.run import Run
+from layton_batch.stages.names import tag
 from layton_batch.stages.outcomes import Tally
-from layton_batch.stages.plan import tag
 from layton_batch.states import PASSING, Lifecycle, RequestOutcome
 
 

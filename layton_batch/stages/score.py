@@ -10,7 +10,8 @@ from layton_batch import tables
 from layton_batch.jury import METRIC_FIELDS
 from layton_batch.records import Job
 from layton_batch.run import Run
-from layton_batch.states import PredictionKind, Role
+from layton_batch.stages.readiness import finished
+from layton_batch.states import PredictionKind
 
 
 def score(run: Run) -> bool:
@@ -32,31 +33,37 @@ def score_again(run: Run) -> None:
     score(run)
 
 
-def finished(jobs: Sequence[Job]) -> list[Job]:
-    """Predict jobs that are graded and whose judges' jobs, if any, are graded too."""
-    waiting = {job.depends_on for job in jobs if job.role is Role.JUDGE and not job.graded}
-    return [job for job in jobs if job.role is Role.PREDICT and job.graded and job.id not in waiting]
+def _score_rows(run: Run, job: Job, jobs: Sequence[Job]) -> Iterator[dict[str, object]]:
+    if not run.task.uses_jury:
+        return _mark_rows(run, job)
+    return _vote_rows(run, job, [other.id for other in jobs if other.depends_on == job.id])
 
 
-def _score_rows(run: Run, job: Job, jobs: Sequence[Job], seats: int) -> Iterator[dict[str, object]]:
+def _mark_rows(run: Run, job: Job) -> Iterator[dict[str, object]]:
+    """A rule's marks as they are."""
+    for row in pl.read_parquet(run.folder.part("grades", job.id)).iter_rows(named=True):
+        yield {
+            "item_id": row["item_id"],
+            "model": job.spec.name,
+            "metric": row["metric"],
+            "vote": row["mark"],
+            "flag": row["tag"],
+        }
+
+
+def _vote_rows(run: Run, job: Job, judge_jobs: Sequence[str]) -> Iterator[dict[str, object]]:
+    """A jury's votes, metric by metric; what a judge left out shortens the jury of that item only."""
     predictions = pl.read_parquet(run.folder.part("predictions", job.id), columns=["item_id", "kind"])
-    verdicts = _verdicts(run, job, jobs)
+    verdicts = pl.concat([pl.read_parquet(run.folder.part("verdicts", name)) for name in judge_jobs])
     for metric in run.task.metrics:
         field = METRIC_FIELDS.get(metric, metric)
         votes = verdicts.group_by("item_id").agg(yes=pl.col(field).sum(), total=pl.col(field).count())
         joined = predictions.join(votes, on="item_id", how="left", maintain_order="left")
         for item_id, kind, yes, total in joined.iter_rows():
-            yield _score_row(job, metric, item_id, kind, int(yes or 0), int(total or 0), seats)
+            yield _vote_row(job, metric, item_id, kind, int(yes or 0), int(total or 0), len(judge_jobs))
 
 
-def _verdicts(run: Run, job: Job, jobs: Sequence[Job]) -> pl.DataFrame:
-    names = [other.id for other in jobs if other.depends_on == job.id] or [f"rule--{job.id}"]
-    parts = [run.folder.part("verdicts", name) for name in names]
-    frames = [pl.read_parquet(part) for part in parts if part.exists()]
-    return pl.concat(frames) if frames else tables.frame("verdicts", [])
-
-
-def _score_row(job: Job, metric: str, item_id: str, kind: str, yes: int, total: int, seats: int) -> dict[str, object]:
+def _vote_row(job: Job, metric: str, item_id: str, kind: str, yes: int, total: int, seats: int) -> dict[str, object]:
     row = {"item_id": item_id, "model": job.spec.name, "metric": metric}
     if kind != PredictionKind.ANSWERED:
         return {**row, "yes": 0, "total": 0, "vote": 0.0, "flag": kind}

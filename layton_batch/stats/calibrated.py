@@ -46,6 +46,11 @@ class CalibratedScore:
     flags: tuple[Flag, ...]
     reason: str | None
 
+    @property
+    def empty_gold_bin(self) -> bool:
+        """Whether some vote of this model's items has no usable label."""
+        return Flag.EMPTY_GOLD_BIN in self.flags
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Posterior:

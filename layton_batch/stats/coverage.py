@@ -8,12 +8,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from layton_batch.stats.calibrated import calibrated_scores
+from layton_batch.stats.joint import joint_draws
 from layton_batch.stats.paper import paper_scores
-from layton_batch.stats.strata import BoolArray, FloatArray, Strata
+from layton_batch.stats.rank_sets import rank_box
+from layton_batch.stats.ranks import paper_ranks
+from layton_batch.stats.strata import BoolArray, FloatArray, IntArray, Strata
 from layton_batch.stats.worlds import LABELLED, World, draw_worlds
 
 RATES = {
@@ -84,6 +89,41 @@ def measure(world: World, worlds: int, *, seed: int) -> tuple[Coverage, ...]:
     return tuple(r for r in rows if r.share > 0)
 
 
+@dataclass(frozen=True, slots=True)
+class RankCoverage:
+    """Rank sets on these items: `marginal` share of models, `joint` share of worlds all of whose ranks they hold.
+
+    `size`: mean number of ranks in a set.
+    """
+
+    method: str
+    marginal: float
+    joint: float
+    size: float
+
+
+def measure_ranks(world: World, worlds: int, *, seed: int, draws: int = 1000) -> tuple[RankCoverage, ...]:
+    """The joint rank box and the paper's overlap of printed intervals against the true ranks."""
+    truths = draw_worlds(world, worlds, seed=seed)
+    rank = 1 + (truths.here[:, None, :] > truths.here[:, :, None]).sum(axis=2)
+    sets: dict[str, list[tuple[IntArray, IntArray]]] = {"rank box": [], "paper's overlap": []}
+    for w in range(worlds):
+        board = truths.board(w)
+        box = rank_box(joint_draws(board, seed=seed + w, draws=draws))
+        sets["rank box"].append((box.best, box.worst))
+        rows = paper_scores(board)
+        printed = paper_ranks([r.score for r in rows], [r.half_width for r in rows])
+        sets["paper's overlap"].append((printed.best, printed.worst))
+    return tuple(_rank_row(name, np.array(ends), rank) for name, ends in sets.items())
+
+
+def _rank_row(method: str, ends: IntArray, rank: IntArray) -> RankCoverage:
+    best, worst = ends[:, 0], ends[:, 1]
+    held = (best <= rank) & (rank <= worst)
+    size = float((worst - best + 1).mean())
+    return RankCoverage(method, float(held.mean()), float(held.all(axis=1).mean()), size)
+
+
 def _row(method: str, target: str, group: str, low: FloatArray, high: FloatArray, truth: FloatArray) -> Coverage:
     answered: BoolArray = np.isfinite(low) & np.isfinite(high)
     low, high = np.where(answered, low, 0.0), np.where(answered, high, 0.0)
@@ -132,7 +172,7 @@ def _double_bootstrap(strata: Strata, rng: np.random.Generator) -> Ends:
     return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
 
 
-def _normal(mean: FloatArray, variance: FloatArray, usable: BoolArray) -> Ends:
+def _normal(mean: FloatArray, variance: FloatArray, usable: BoolArray | np.bool_) -> Ends:
     reach = _Z * np.sqrt(np.maximum(variance, 0.0))
     return np.where(usable, mean - reach, np.nan), np.where(usable, mean + reach, np.nan)
 
@@ -145,8 +185,8 @@ def _ppi_plus_plus(strata: Strata) -> Ends:
     usable = (size > 1) & (others > 1)
     size, others = np.maximum(size, 2), np.maximum(others, 2)
 
-    def mean(weights: FloatArray, count: FloatArray) -> FloatArray:
-        return np.asarray(weights.sum(axis=1) / count)
+    def mean(weights: npt.NDArray[Any], count: IntArray) -> FloatArray:
+        return np.asarray(weights.sum(axis=1) / count, dtype=np.float64)
 
     y, f, g = mean(strata.own_positives * 1.0, size), mean(labelled * vote, size), mean(rest * vote, others)
     covariance = mean(strata.own_positives * vote, size) - y * f
@@ -159,7 +199,7 @@ def _ppi_plus_plus(strata: Strata) -> Ends:
 
 
 def _stratified(strata: Strata) -> Ends:
-    """Stratified PPI on the vote bins with all labels but the own ones' weight beyond a count: sum of share times rate."""
+    """Stratified PPI on the vote bins, from all labels alike: the sum of share times rate."""
     labels = strata.borrowed_labels + strata.own_labels
     positives = strata.borrowed_positives + strata.own_positives
     share = strata.n / strata.items[:, None]
@@ -168,5 +208,3 @@ def _stratified(strata: Strata) -> Ends:
     variance = (share**2 * rate * (1 - rate) / np.maximum(labels - 1, 1)).sum(axis=1)
     variance = variance + (share * (rate - mean[:, None]) ** 2).sum(axis=1) / strata.items
     return _normal(mean, variance, ~((strata.n > 0) & (labels < 2)).any(axis=1))
-
-

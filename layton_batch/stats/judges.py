@@ -82,7 +82,7 @@ class JuryError:
 
 
 def jeffreys_interval(positives: Ints, labels: Ints, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-    """Jeffreys' interval [.] for rates; an end is 0 or 1 where nothing or everything is positive, so no labels: [0, 1]."""
+    """Jeffreys' interval for rates; its end is 0 or 1 where nothing or everything is positive; no labels: [0, 1]."""
     a: FloatArray = positives.astype(np.float64) + 0.5
     b: FloatArray = (labels - positives).astype(np.float64) + 0.5
     lower, upper = (betaincinv(a, b, np.array(p)) for p in ((1 - level) / 2, (1 + level) / 2))

@@ -4,7 +4,8 @@ Names and order of arguments are those of ppi-python, whose results these equal 
 PPI, Angelopoulos, Bates, Fannjiang, Jordan & Zrnic, Science 382 (2023); PPI++, Angelopoulos, Duchi & Zrnic,
 arXiv:2311.01453; stratified PPI, Fisch et al., arXiv:2406.04291. All are for new items of the same kind and lean on
 the central limit theorem: with few labels, or labels that all agree with the judge, their intervals are too short
-(see `generalisation` instead). Any bounded or unbounded outcome will do here, not only 0 and 1.
+(see `generalisation` instead). Any outcome will do here, not only 0 and 1. One-sided tuned intervals are one-sided
+(ppi-python 0.2.3 forgets the side then).
 """
 
 from __future__ import annotations

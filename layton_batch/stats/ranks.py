@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -41,17 +42,36 @@ def paper_ranks(scores: Sequence[float | None] | FloatArray, half_widths: Sequen
         raise ValueError("scores and half_widths must be two lists of one length")
     there = np.isfinite(score) & np.isfinite(width)
     s, w = score[there], width[there]
-    low, high = s - w, s + w
-    sorted_scores = np.sort(s)
-    not_above = np.searchsorted(sorted_scores, s, side="right")
-    ties = not_above - np.searchsorted(sorted_scores, s, side="left")
+    at_score, at_low, at_high = _Sorted.of(s), _Sorted.of(s - w), _Sorted.of(s + w)
+    not_above, below = at_score.count(at_score, "right"), at_score.count(at_score, "left")
     out = [np.zeros(len(score), dtype=np.int64) for _ in range(3)]
-    out[0][there] = len(s) - not_above + (ties + 1) // 2  # above + (ties + 1) / 2, floored
-    out[1][there] = 1 + len(s) - np.searchsorted(np.sort(low), high, side="right")
-    out[2][there] = len(s) - np.searchsorted(np.sort(high), low, side="left")
-    last = np.where(there, out[0], np.iinfo(np.int64).max)
-    order = np.lexsort((np.where(there, -np.nan_to_num(score), 0.0), last))
+    out[0][there] = len(s) - not_above + (not_above - below + 1) // 2  # above + (ties + 1) / 2, floored
+    out[1][there] = 1 + len(s) - at_low.count(at_high, "right")
+    out[2][there] = len(s) - at_high.count(at_low, "left")
+    order = np.argsort(np.where(there, -score, np.inf), kind="stable")
     return Ranks(out[0], out[1], out[2], order)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sorted:
+    """Numbers in rising order and where each came from."""
+
+    values: FloatArray
+    order: IntArray
+
+    @classmethod
+    def of(cls, values: FloatArray) -> _Sorted:
+        order = np.argsort(values)
+        return cls(values[order], order)
+
+    def count(self, asked: _Sorted, side: Literal["left", "right"]) -> IntArray:
+        """For each asked number, in its own order, how many of these are below it ("left") or at most it ("right").
+
+        Asked in rising order, since neighbouring questions hit the same cache lines.
+        """
+        out = np.empty(len(asked.order), dtype=np.int64)
+        out[asked.order] = np.searchsorted(self.values, asked.values, side=side)
+        return out
 
 
 def score_ranks(scores: Sequence[float | None] | FloatArray) -> IntArray:

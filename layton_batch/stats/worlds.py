@@ -9,14 +9,13 @@ benchmark's data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from statistics import NormalDist
 
 import numpy as np
 
 from layton_batch.stats.strata import BoolArray, FloatArray, IntArray, Strata
 
-VOTES = np.array([0, 1, 2, 3])
 STRENGTHS = (0.96, 0.84, 0.83, 0.80, 0.70, 0.48, 0.22, 0.73, 0.66, 0.12, 0.97)  # share of unanimous and near-yes items
 PROVIDERS = (0, 0, 1, 1, 2, 2, 3, 4, 4, 5, 6)
 LABELLED = 7
@@ -27,7 +26,7 @@ _DIFFICULTY = 0.7  # share of the latent spread that is the item's
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a cell of the grid holds fixed. `rates`: chance of a human yes at 0, 1, 2, 3 of 3 votes; `gold`: size factor."""
+    """What a cell of the grid holds fixed. `rates`: chance of a human yes at 0..3 of 3 votes; `gold`: size factor."""
 
     rates: tuple[float, float, float, float]
     gold: float = 1.0
@@ -44,9 +43,21 @@ class Truths:
     here: FloatArray
     new: FloatArray
 
+    def board(self, world: int) -> Strata:
+        """The K models of one world by themselves, as `joint_draws` needs them."""
+        models = self.here.shape[1]
+        rows = slice(world * models, (world + 1) * models)
+        parts: dict[str, IntArray] = {
+            f.name: getattr(self.strata, f.name)[rows]
+            for f in fields(Strata)
+            if f.name not in ("bin_yes", "bin_total", "all_labels", "all_positives", "row_bin", "row_label")
+        }
+        own, positives = parts["own_labels"].sum(axis=0), parts["own_positives"].sum(axis=0)
+        return replace(self.strata, all_labels=own, all_positives=positives, **parts)
+
 
 def draw_worlds(world: World, worlds: int, *, seed: int) -> Truths:
-    """W independent boards of `world`, as one `Strata` of W * K rows (its pooled `all_labels` are not meaningful: zeros)."""
+    """W boards of `world` as one `Strata` of W * K rows; see `Truths.board` for one of them alone."""
     rng = np.random.default_rng(seed)
     strengths = _strengths()
     bins = _bins(rng, strengths, worlds, world.items)
@@ -72,7 +83,7 @@ def _bins(rng: np.random.Generator, strengths: FloatArray, worlds: int, items: i
     """[W, K, n] vote bin 0..3."""
     difficulty = rng.standard_normal((worlds, 1, items)) * _DIFFICULTY**0.5
     noise = rng.standard_normal((worlds, len(strengths), items)) * (1 - _DIFFICULTY) ** 0.5
-    return np.searchsorted(_thresholds(), strengths[:, None] + difficulty + noise)
+    return np.asarray(np.searchsorted(_thresholds(), strengths[:, None] + difficulty + noise), dtype=np.int64)
 
 
 def _bin_shares(strengths: FloatArray) -> FloatArray:

@@ -253,7 +253,7 @@ def _submission(value: Mapping[str, JsonValue], note: str | None) -> tuple[str |
     answer, answer_note = _field(value, "answer")
     justification, justification_note = _field(value, "justification")
     if answer is not None and not answer.strip():
-        # Some models leave the answer to the end of the justification; juries have always been shown those, and passed some.
+        # Some models leave their answer to the end of the justification; the paper's juries saw those and passed some.
         answer, answer_note = ("" if (justification or "").strip() else None), "blank answer"
     return answer, justification or "", _joined(note, answer_note, justification_note)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from layton_batch.records import Item, JsonValue, Prediction, Prompt, Response, Verdict
+from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,7 @@ class Task(Protocol):
         """A judge's reply as a verdict; fields are None where it cannot be read. Never raises on model text."""
         ...
 
-    def grade(self, item: Item, prediction: Prediction) -> Verdict:
-        """The rule's verdict. Only for tasks with ``uses_jury`` False."""
+    def grade(self, item: Item, prediction: Prediction) -> Grade:
+        """The rule's marks, one for every one of ``metrics``. Only for tasks with ``uses_jury`` False. Never raises on
+        model text; an item the rule cannot grade gets zeros and a note."""
         ...

@@ -29,8 +29,7 @@ def claim_decode_is_total(provider: Provider, line: bytes) -> None:
     """Either a response that names its request and has sane counts, or the one error that a bad line may give."""
     try:
         response = provider.decode(line)
-    except ProviderReplyError as error:
-        assert len(str(error)) < 2_000
+    except ProviderReplyError:
         return
     assert response.custom_id
     assert_sane(response.usage)
@@ -38,5 +37,4 @@ def claim_decode_is_total(provider: Provider, line: bytes) -> None:
 
 def assert_sane(usage: Usage) -> None:
     assert 0 <= usage.cached_input_tokens <= usage.input_tokens
-    assert 0 <= usage.reasoning_tokens
-    assert 0 <= usage.output_tokens
+    assert usage.output_tokens >= usage.reasoning_tokens >= 0

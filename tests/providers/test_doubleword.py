@@ -30,15 +30,21 @@ def test_the_line_is_the_documented_one() -> None:
     )
 
 
-def test_openais_address_organization_and_project_are_not_taken_over(
+def test_what_the_environment_says_for_openai_is_not_taken_over(
     serve: Serve, submission: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     monkeypatch.setenv("OPENAI_ORG_ID", "org-secret")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-secret")
-    provider, server = serve("doubleword", reply({"id": "batch_1"}))
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: gate-secret\nauthorization: Bearer other-secret")
+    monkeypatch.setenv("OPENAI_ADMIN_KEY", "admin-secret")
+    provider, server = serve("doubleword", routes({"POST /batches": {"id": "batch_1"}, "GET /files": {"data": []},
+                                                   "POST /files": {"id": "file-1"}}))  # fmt: skip
     assert provider.create(submission) == "batch_1"
-    assert "secret" not in " ".join(server.calls[0].headers.values()).replace(KEY, "")
+    assert provider.upload(submission) == "file-1"
+    for call in server.calls:
+        assert call.headers["authorization"] == f"Bearer {KEY}"
+        assert "secret" not in " ".join(call.headers.values()).replace(KEY, "")
     unset = connect("doubleword", Access(KEY))
     assert str(unset._open().base_url).rstrip("/") == ADDRESS  # type: ignore[attr-defined]
     unset.close()  # type: ignore[attr-defined]

@@ -225,6 +225,14 @@ def test_find_goes_by_tag_then_by_input_file_over_all_pages(serve: Serve, submis
     assert len(server.calls) == 2
 
 
+def test_batches_without_an_input_file_are_not_taken_for_one_that_was_never_uploaded(
+    serve: Serve, submission: Submission
+) -> None:
+    nameless: dict[str, object] = {"id": "x", "created_at": NOW, "input_file_id": None}
+    provider, _ = serve("openai", reply({"data": [nameless], "has_more": False}))
+    assert provider.find(replace(submission, input_ref=None)) == []
+
+
 @pytest.mark.parametrize("page", [{"last_id": "x"}, {"last_id": None}, {}])
 def test_a_listing_that_goes_nowhere_is_an_error_not_an_absence(
     serve: Serve, submission: Submission, page: dict[str, object]

@@ -1,4 +1,4 @@
-"""A trivial answerer, a settable clock, and each provider's real SDK driven through upload, create, poll and results."""
+"""A trivial answerer, a settable clock, and each real SDK driven through upload, create, poll and results."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ class Bench:
 
 
 @contextmanager
-def bench(*faults: Fault, limits: Limits | None = None, state: Path | None = None, answerer: Any = None) -> Iterator[Bench]:
+def bench(
+    *faults: Fault, limits: Limits | None = None, state: Path | None = None, answerer: Any = None
+) -> Iterator[Bench]:
     clock, echo = Clock(), Echo()
     config = SandboxConfig(
         batch_seconds=10.0,
@@ -195,9 +197,7 @@ class GroqDriver(OpenAIDriver):
         Driver.__init__(self, sandbox)
         import groq
 
-        self.client = groq.Groq(
-            api_key=self.env["GROQ_API_KEY"], base_url=self.env["GROQ_BASE_URL"], max_retries=0
-        )
+        self.client = groq.Groq(api_key=self.env["GROQ_API_KEY"], base_url=self.env["GROQ_BASE_URL"], max_retries=0)
 
     def listed(self):
         found, cursor = [], None

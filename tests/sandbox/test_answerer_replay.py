@@ -189,6 +189,16 @@ def test_what_is_not_recorded_is_refused_with_what_was_looked_for(
     assert message in str(refusal.value)
 
 
+def test_half_a_surrogate_pair_costs_no_reply(tmp_path: Path) -> None:
+    """A recorded text that cannot be encoded comes back with a replacement character, and is judged as that."""
+    known = replay(tmp_path, [prediction("fir-1", "Ann \ud83d", "Because \ude00 it is so.")])
+    text = known.answer(ask(str(RIDDLE["description"]))).text
+    said = json.loads(text.encode("utf-8"))
+    assert said == {"justification": "Because \ufffd it is so.", "answer": "Ann \ufffd"}
+    question = judge(judge_text(RIDDLE, said["answer"], said["justification"], json.dumps))
+    assert json.loads(known.answer(question).text)["is_answer_correct"] is True
+
+
 def test_two_models_with_the_same_answer_and_verdict_are_no_conflict(tmp_path: Path) -> None:
     known = replay(tmp_path, [prediction("a", "Ann", "Same."), prediction("b", "Ann", "Same.")])
     assert json.loads(known.answer(judge(judge_text(RIDDLE, "Ann", "Same.", str))).text)["is_answer_correct"] is True

@@ -114,11 +114,8 @@ print(ascii(SimulateAnswerer().answer(question).text))
 
 
 def test_another_seed_gives_other_replies() -> None:
-    said = [
-        [SimulateAnswerer(ITEMS, seed).participate("larch-2-mini", riddle, 0, None) for riddle in ITEMS]
-        for seed in (0, 1)
-    ]
-    assert said[0] != said[1]
+    one, other = SimulateAnswerer(ITEMS, 0), SimulateAnswerer(ITEMS, 1)
+    assert any(one.participate("m", riddle, 0, None) != other.participate("m", riddle, 0, None) for riddle in ITEMS)
 
 
 def test_the_prompts_wording_changes_nothing_the_participant_says() -> None:

@@ -274,9 +274,7 @@ def test_mistral_takes_inline_requests_several_files_and_gives_results_inline(tm
         files = [sdk.upload([row("mistral", key)]) for key in ("a", "b")]
         jobs = sdk.client.batch.jobs
         both = jobs.create(endpoint="/v1/chat/completions", input_files=files, model=MODELS["mistral"])
-        inline = jobs.create(
-            endpoint="/v1/chat/completions", requests=[row("mistral", "c")], model=MODELS["mistral"]
-        )
+        inline = jobs.create(endpoint="/v1/chat/completions", requests=[row("mistral", "c")], model=MODELS["mistral"])
         b.end()
         assert sorted(line["custom_id"] for line in jobs.get(job_id=both.id, inline=True).outputs) == ["a", "b"]
         assert [line["custom_id"] for line in jobs.get(job_id=inline.id, inline=True).outputs] == ["c"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -54,3 +55,23 @@ def test_nothing_to_rank() -> None:
     assert paper_ranks([None], [None]).of(0) is None
     with pytest.raises(ValueError, match="one length"):
         paper_ranks([1.0], [])
+
+
+def test_a_hundred_thousand_models_are_ranked_in_a_tenth_of_a_second() -> None:
+    rng = np.random.default_rng(0)
+    scores = np.round(rng.uniform(10, 95, 100_000), 1)
+    widths = np.round(rng.uniform(0.1, 4, 100_000), 1)
+    spent = []
+    for _ in range(5):
+        before = time.process_time()
+        ranks = paper_ranks(scores, widths)
+        spent.append(time.process_time() - before)
+    assert min(spent) < 0.1
+    sample = rng.integers(0, 100_000, 50)
+    assert [ranks.of(int(i)) for i in sample] == [by_definition_of(int(i), scores, widths) for i in sample]
+
+
+def by_definition_of(i: int, scores: np.ndarray, widths: np.ndarray) -> tuple[int, int, int]:
+    above, equal = int((scores > scores[i]).sum()), int((scores == scores[i]).sum())
+    low, high = scores - widths, scores + widths
+    return above + (equal + 1) // 2, 1 + int((low > high[i]).sum()), int((high >= low[i]).sum())

@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 WIDTH, HEIGHT = 640, 480
 SCALE = 3
-MAX_JPEG_BYTES = 32_000
+MAX_JPEG_BYTES = 28_500
 
 PAPER = "#faf6ec"
 INK = "#2f3640"
@@ -117,7 +117,7 @@ class Canvas:
     def jpeg(self) -> bytes:
         """The finished picture as a JPEG of at most ``MAX_JPEG_BYTES``, in the best quality that fits."""
         picture = self.image()
-        for quality in (90, 85, 80, 75, 70, 65, 60):
+        for quality in (85, 80, 75, 70, 65, 60):
             buffer = io.BytesIO()
             picture.save(buffer, "JPEG", quality=quality, optimize=True, progressive=True)
             if buffer.tell() <= MAX_JPEG_BYTES:

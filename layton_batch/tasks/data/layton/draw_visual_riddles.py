@@ -16,7 +16,7 @@ from pathlib import Path
 
 from layton_batch import atomic
 from layton_batch.tasks.data.layton import scenes_blocks, scenes_paths, scenes_shapes, scenes_signs, scenes_things
-from layton_batch.tasks.data.layton.visual_riddle import VisualRiddle
+from layton_batch.tasks.data.layton.visual_riddle import VisualRiddle, read_texts, tell
 
 RIDDLES_FILE = Path(__file__).with_name("riddles_vlm.jsonl")
 
@@ -25,8 +25,9 @@ _HINT_COLUMNS = ("first_hint", "second_hint", "third_hint", "special_hint")
 
 def riddles() -> tuple[VisualRiddle, ...]:
     """All picture riddles in the order of the file; the order fixes the ids."""
-    scenes = (scenes_shapes, scenes_signs, scenes_paths, scenes_things, scenes_blocks)
-    return tuple(riddle for scene in scenes for riddle in scene.riddles())
+    texts = read_texts()
+    sources = (scenes_shapes, scenes_signs, scenes_paths, scenes_things, scenes_blocks)
+    return tuple(tell(scene, texts[scene.name]) for source in sources for scene in source.scenes())
 
 
 def riddle_id(number: int) -> str:
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=RIDDLES_FILE, help="the JSONL file to write")
     parser.add_argument("--pictures", type=Path, help="a folder for the pictures as separate JPEG files")
     options = parser.parse_args(arguments)
-    drawn = [(number, riddle, riddle.draw().jpeg()) for number, riddle in enumerate(riddles(), 1)]
+    drawn = [(number, riddle, riddle.scene.draw().jpeg()) for number, riddle in enumerate(riddles(), 1)]
     if options.pictures is not None:
         for number, _, jpeg in drawn:
             atomic.write_bytes(options.pictures / f"{riddle_id(number)}.jpg", jpeg)

@@ -22,7 +22,7 @@ from layton_batch.tasks.data.layton.canvas import (
     star_points,
 )
 from layton_batch.tasks.data.layton.isometric import Pile, View
-from layton_batch.tasks.data.layton.visual_riddle import VisualRiddle
+from layton_batch.tasks.data.layton.visual_riddle import Scene
 
 # ---- crates in the corner of a cellar
 
@@ -42,32 +42,6 @@ def _draw_crates() -> Canvas:
     canvas.polygon([corners[name] for name in ("far", "left", "near", "right")], "#efe9dc", SOFT, 1.5)
     isometric.draw_pile(canvas, _CRATES, view)
     return canvas
-
-
-def _crate_riddle() -> VisualRiddle:
-    total = sum(map(sum, _CRATES))
-    hidden = isometric.hidden_cubes(_CRATES)
-    columns = sum(map(len, _CRATES))
-    return VisualRiddle(
-        "Counting",
-        50,
-        "In the corner of a cellar somebody has piled up crates, all of the same size. Every crate stands on the floor "
-        "or exactly on top of another, and there are no gaps against the walls or between the crates.\n\nYou are "
-        "standing where the picture was drawn. Of how many crates can you see nothing at all, not even a part of one "
-        "face?",
-        (
-            "Count all the crates first, stack by stack. The top of every stack can be seen in the picture.",
-            "Then count the crates that you can see. A crate that shows just one face, or part of one, is seen.",
-            f"There are {columns} stacks and {total} crates altogether.",
-        ),
-        f"Of {hidden} crates. There are {total} crates in the pile. {total - hidden} of them show at least part of a "
-        f"face, and the other {hidden} are completely hidden by those in front of and above them.",
-        str(hidden),
-        "The top of every stack is visible and there are no gaps, so the height of every stack is known. Adding up the "
-        f"{columns} stacks gives {total} crates. Going over the picture, {total - hidden} different crates show at "
-        f"least part of one face. So {total} − {total - hidden} = {hidden} crates cannot be seen at all.",
-        _draw_crates,
-    )
 
 
 # ---- four towers, two lamps
@@ -122,33 +96,6 @@ def _draw_towers() -> Canvas:
         isometric.draw_pile(canvas, pile, View((x, 308), 34, _TOWER_ELEVATION))
         canvas.text((x, 455), letter, 24)
     return canvas
-
-
-def _tower_riddle() -> VisualRiddle:
-    letter = shadow_castle()
-    return VisualRiddle(
-        "Shadows",
-        50,
-        "Four toy castles A to D are built of wooden cubes. Lamp 1 shines on a castle from the front left and lamp 2 "
-        "from the front right, as the small plan in the upper middle of the picture shows. Each lamp is far away and "
-        "at the height of the castle, so that the castle throws a sharp shadow straight behind it.\n\nThe two frames "
-        "show the outlines of the two shadows of one and the same castle, each as seen from its lamp. Which castle is "
-        "it?",
-        (
-            "From far away, a lamp sees in each direction only the tallest of the stacks that stand one behind another.",
-            "For lamp 1, take the castle's three rows of stacks that run from the lower left to the upper right, and note "
-            "the tallest stack in each.",
-            "Lamp 1 rules out one castle. Watch left and right carefully with lamp 2: one castle would throw its shadow "
-            "the wrong way round.",
-        ),
-        f"Castle {letter}. From lamp 1 its outline is 3, 1 and 2 cubes high, and from lamp 2 it is 2, 3 and 1. The "
-        "others fail: A and D fit only lamp 1, and B fits only lamp 2.",
-        letter,
-        "An outline shows the tallest stack of each row that runs away from the lamp. Lamp 1 needs the heights 3, 1, 2 "
-        "from left to right, which A, C and D have, while B gives 3, 2, 1. Lamp 2 needs 2, 3, 1: A gives 3, 2, 1 and D "
-        f"gives the mirror image 1, 3, 2. Only castle {letter} fits both.",
-        _draw_towers,
-    )
 
 
 # ---- three views of one toy cube
@@ -234,33 +181,12 @@ def _draw_toy_cube() -> Canvas:
     return canvas
 
 
-def _cube_riddle() -> VisualRiddle:
-    symbol = opposite_of_star()
-    return VisualRiddle(
-        "Dice",
-        60,
-        "The picture shows one and the same toy cube three times; in between it has been turned. Each of its six faces "
-        "bears a different symbol: a star, a cross, a disc, a ring, a square and a group of four dots.\n\nWhich symbol "
-        "is on the face opposite the star?",
-        (
-            "Compare the two upper pictures. They have two symbols in common. How was the cube turned between them?",
-            "The upper pictures show four neighbouring faces, so you can say what lies opposite the disc. Two symbols, "
-            "the star and the square, are left for the two faces that neither upper picture shows.",
-            "So the star is opposite either the cross or the four dots. The third picture tells which, if you mind left "
-            "and right.",
-        ),
-        f"The {symbol}. The upper pictures show the disc, the dots and the ring following one another around the sides, "
-        "with the cross on top. The star and the square fill the bottom and the last side, and only with the star at "
-        "the bottom do square, ring and star meet at a corner in the same order as in the third picture.",
-        f"The {symbol}",
-        "In both upper pictures the cross is on top, and the dots move from the right face to the left, so the cube was "
-        "turned a quarter about its upright axis. Around the sides come disc, dots, ring, so the disc is opposite the "
-        "ring. The star and the square are on the bottom and on the side opposite the dots. In the third picture, square "
-        "on top, ring on the left and star on the right meet at a corner, and this order fits only if the star is at "
-        f"the bottom, so it is opposite the {symbol}.",
-        _draw_toy_cube,
+def scenes() -> tuple[Scene, ...]:
+    """The pile of crates, the castles between two lamps and the toy cube."""
+    total, hidden = sum(map(sum, _CRATES)), isometric.hidden_cubes(_CRATES)
+    crates = {"total": total, "hidden": hidden, "seen": total - hidden, "stacks": sum(map(len, _CRATES))}
+    return (
+        Scene("crates", crates, _draw_crates),
+        Scene("towers", {"castle": shadow_castle()}, _draw_towers),
+        Scene("cube", {"symbol": opposite_of_star()}, _draw_toy_cube),
     )
-
-
-def riddles() -> tuple[VisualRiddle, ...]:
-    return (_crate_riddle(), _tower_riddle(), _cube_riddle())

@@ -25,7 +25,7 @@ from layton_batch.tasks.data.layton.canvas import (
     Point,
     star_points,
 )
-from layton_batch.tasks.data.layton.visual_riddle import VisualRiddle
+from layton_batch.tasks.data.layton.visual_riddle import Scene
 
 # ---- the beetle in the maze
 
@@ -135,41 +135,19 @@ def _draw_maze() -> Canvas:
     return canvas
 
 
-def _maze_riddle() -> VisualRiddle:
-    (letter,) = reachable_exits()
-    return VisualRiddle(
-        "Maze",
-        30,
-        "A ladybird is sitting in a garden maze with six gates, marked A to F. She can neither fly nor climb over the "
-        "hedges.\n\nThe gardener has let the hedges grow carelessly, and only one of the gates can still be reached. "
-        "Which one?",
-        (
-            "It need not be the nearest gate, nor the one towards which the ladybird is looking.",
-            "You can also begin at the gates and walk inwards. From five of the six you will sooner or later be stuck.",
-        ),
-        f"Gate {letter}. The paths that lead in from the other five gates all end in dead ends before they reach the "
-        "ladybird.",
-        f"Gate {letter}",
-        "I follow every corridor that starts at the ladybird and go back whenever it ends in a dead end. Only one of them "
-        f"leads to an opening in the outer hedge, and that is gate {letter}. As a check, walking inwards from each of the "
-        "other gates leads only to dead ends.",
-        _draw_maze,
-    )
-
-
 # ---- the lamplighter's island
 
 _HOUSES: dict[str, Point] = {
     "A": (105, 145), "B": (300, 80), "C": (530, 135), "D": (185, 265),
     "E": (425, 235), "F": (145, 385), "G": (345, 400), "H": (540, 345),
 }  # fmt: skip
-_PATHS = ("AB", "BC", "AD", "BD", "BE", "CE", "DF", "DE", "EG", "FG", "GH", "CH")
+_PATHS = tuple((pair[0], pair[1]) for pair in ["AB", "BC", "AD", "BD", "BE", "CE", "DF", "DE", "EG", "FG", "GH", "CH"])
 _START = "C"
 
 
 def last_house() -> str:
-    """Where a walk along every path once, from the start, must end: the only other house with an odd number of paths."""
-    ends = Counter("".join(_PATHS))
+    """Where a walk along every path once must end: the only other house with an odd number of paths."""
+    ends = Counter(house for path in _PATHS for house in path)
     odd = {house for house, count in ends.items() if count % 2}
     (other,) = odd - {_START}
     return other
@@ -202,35 +180,10 @@ def _bezier(a: Point, b: Point, c: Point, t: float) -> Point:
     return (u * u * a[0] + 2 * u * t * b[0] + t * t * c[0], u * u * a[1] + 2 * u * t * b[1] + t * t * c[1])
 
 
-def _island_riddle() -> VisualRiddle:
-    last = last_house()
-    return VisualRiddle(
-        "Routes",
-        45,
-        "On a small island eight houses are joined by footpaths, as the picture shows. Every evening the lamplighter sets "
-        f"out from house {_START} and walks along every path exactly once, never twice. She may come past a house as "
-        "often as she likes, and she chooses a new way every day.\n\nYet she always finishes her round at the same "
-        "house. At which one?",
-        (
-            "You need not find her way, though you may try.",
-            "Whenever she merely passes a house she uses up two of its paths: one to come and one to go.",
-            "Count the paths at each house. Which numbers are odd?",
-        ),
-        f"At house {last}. At any house where she neither starts nor ends, paths are used up in pairs, one in and one "
-        f"out. Only {_START} and {last} have an odd number of paths, so a round that begins at {_START} has to end at "
-        f"{last}.",
-        last,
-        "Each time the lamplighter passes through a house she uses two of its paths, so only the first and the last house "
-        f"of her round can have an odd number of paths. Counting in the picture, {_START} and {last} have three paths "
-        f"each and every other house has two or four. She starts at {_START}, so she must finish at {last}.",
-        _draw_island,
-    )
-
-
 # ---- kites whose strings are tangled
 
 _KITES = 5
-# layer by layer, the left one of two neighbouring places whose strings cross; True if the string from the left is on top
+# layer by layer: the left one of two neighbouring places whose strings cross, and whether the string from it is on top
 _LAYERS: tuple[tuple[tuple[int, bool], ...], ...] = (
     ((1, True), (3, False)),
     ((0, True), (2, True)),
@@ -295,26 +248,6 @@ def _draw_kites() -> Canvas:
     return canvas
 
 
-def _kite_riddle() -> VisualRiddle:
-    child = child_with_star()
-    return VisualRiddle(
-        "Tangle",
-        20,
-        "Five children are flying kites, and the wind has tangled the strings. No string turns back upwards, and where "
-        "two strings cross, each goes on in its own direction.\n\nWhich child, 1 to 5, holds the string of the kite with "
-        "the star?",
-        (
-            "Begin at the star and let a finger follow its string downwards.",
-            "At every crossing go straight across to the other side. Never bounce back.",
-        ),
-        f"Child {child}. Follow the string from the star, always going straight on at the crossings.",
-        f"Child {child}",
-        "I start at the tip of the kite with the star and follow its string down through the tangle. At each crossing the "
-        f"string continues in its own direction to the neighbouring place. It ends in the hands of child {child}.",
-        _draw_kites,
-    )
-
-
 # ---- belts in the mill
 
 _WHEELS: dict[str, tuple[Point, float]] = {
@@ -367,28 +300,12 @@ def _draw_mill() -> Canvas:
     return canvas
 
 
-def _mill_riddle() -> VisualRiddle:
-    wheels = ", ".join(backward_wheels())
-    return VisualRiddle(
-        "Mechanism",
-        35,
-        "In an old mill seven wheels, A to G, are joined by tight leather belts, as the picture shows. Some of the belts "
-        "cross over between the wheels and some do not. The miller turns the green wheel A clockwise, as the arrow "
-        "shows, and no belt slips.\n\nWhich of the wheels turn anticlockwise?",
-        (
-            "Start at the green wheel and go from belt to belt.",
-            "With a belt that does not cross itself, both its wheels turn the same way. And with one that does?",
-            "Wheel B turns clockwise like A, and passes the movement on in two directions.",
-        ),
-        f"The wheels {wheels}. Each crossed belt reverses the direction of turning, and each open belt keeps it.",
-        wheels,
-        "An open belt makes both of its wheels turn the same way, and a crossed belt makes them turn opposite ways. The open "
-        "belt from A makes B turn clockwise too. The crossed belts from B make C and F turn anticlockwise, and the open "
-        "belts from C and F make D and G turn like them. The crossed belt from D turns E clockwise again. "
-        f"So {wheels} turn anticlockwise.",
-        _draw_mill,
+def scenes() -> tuple[Scene, ...]:
+    """The maze, the island, the tangled kites and the mill."""
+    (gate,) = reachable_exits()
+    return (
+        Scene("maze", {"gate": gate}, _draw_maze),
+        Scene("island", {"start": _START, "last": last_house()}, _draw_island),
+        Scene("kites", {"child": child_with_star()}, _draw_kites),
+        Scene("mill", {"wheels": ", ".join(backward_wheels())}, _draw_mill),
     )
-
-
-def riddles() -> tuple[VisualRiddle, ...]:
-    return (_maze_riddle(), _island_riddle(), _kite_riddle(), _mill_riddle())

@@ -21,7 +21,7 @@ from layton_batch.tasks.data.layton.canvas import (
     star_points,
     turned,
 )
-from layton_batch.tasks.data.layton.visual_riddle import VisualRiddle
+from layton_batch.tasks.data.layton.visual_riddle import Scene
 
 Segment = tuple[Point, Point]
 
@@ -55,9 +55,7 @@ def _crossing(s: Segment, t: Segment) -> Point | None:
     if abs(from_a - from_b) < 1e-9:
         return None
     point = _between(a, b, from_a / (from_a - from_b))
-    inside = all(
-        min(u[k], v[k]) - 1e-6 <= point[k] <= max(u[k], v[k]) + 1e-6 for u, v in (s, t) for k in (0, 1)
-    )
+    inside = all(min(u[k], v[k]) - 1e-6 <= point[k] <= max(u[k], v[k]) + 1e-6 for u, v in (s, t) for k in (0, 1))
     return point if inside else None
 
 
@@ -107,34 +105,6 @@ def _draw_window() -> Canvas:
     return canvas
 
 
-def _window_riddle() -> VisualRiddle:
-    count = triangles_around_star()
-    return VisualRiddle(
-        "Counting",
-        40,
-        "The picture shows an old church window made of coloured glass and straight lead bars. One pane holds a small "
-        "star. Triangles of any size count, whether they are a single pane or are put together from several panes.\n\n"
-        "In how many triangles does the star lie?",
-        (
-            "Every side of a triangle must lie along a lead bar or along the frame. Most of the triangles in the window "
-            "do not hold the star at all.",
-            "The whole window is one of them. Go on by choosing one line to the left of the star, one to its right, and "
-            "one above or below it.",
-            "The long bar that rises from the left corner passes above the star. Count the triangles that have it as a "
-            "side separately from those that do not.",
-        ),
-        f"The star lies in {count} triangles. The smallest ones are easily seen; the ones made of several panes, up to "
-        "the whole window, are the ones that most people forget.",
-        str(count),
-        "A triangle around the star has the bottom of the frame as one side. Its left side is the left frame or the "
-        "left upright bar, and its right side is the right upright bar or the right frame; with the top of the window "
-        "as third corner that makes four triangles. The slanting bar passes above the star and can be a side too: "
-        "together with the bottom it makes two more, closed by the right upright bar or by the right frame. Altogether "
-        f"the star lies in {count} triangles.",
-        _draw_window,
-    )
-
-
 # ---- twelve stamped tiles, one of them stamped with a mirror image
 
 _FALSE_STAMP = 6
@@ -163,29 +133,6 @@ def _draw_stamps() -> Canvas:
     return canvas
 
 
-def _stamp_riddle() -> VisualRiddle:
-    letter = chr(ord("A") + _FALSE_STAMP)
-    return VisualRiddle(
-        "Odd one out",
-        30,
-        "A potter presses his sign into every plate he makes, now this way up and now that. Eleven of the twelve round "
-        "plates in the picture were stamped with his own stamp. One is a forgery: the forger copied the sign from an "
-        "impression and so carved his stamp the wrong way round.\n\nWhich plate is the forgery?",
-        (
-            "Turning a plate does not change the sign. Turning it into its mirror image does.",
-            "Hold each plate in your mind so that the red flag is at the top of the pole. To which side does the flag "
-            "point?",
-        ),
-        f"Plate {letter}. If every plate is turned until the flag is at the top, the flag points to the right and the "
-        f"blue hook to the left on all of them but {letter}, where it is the other way round.",
-        letter,
-        "A rotation keeps the order of the parts, while a mirror image swaps left and right. With each pole upright and "
-        "the flag at the top, the genuine sign has its flag and gold dot to the right and its hook to the left. Only on "
-        f"plate {letter} do the flag and dot lie to the left of the pole, so it is the forgery.",
-        _draw_stamps,
-    )
-
-
 # ---- a pile of sheets: in which order were they laid down?
 
 _SHEETS: tuple[tuple[str, str, Point, float, float, float], ...] = (
@@ -211,30 +158,6 @@ def _draw_sheets() -> Canvas:
         canvas.polygon([turned(corner, centre, degrees) for corner in corners], colour, INK, 2.5)
         canvas.text(_SHEET_MARKS[letter], letter, 30, INK)
     return canvas
-
-
-def _sheet_riddle() -> VisualRiddle:
-    order = [sheet[0] for sheet in reversed(_SHEETS)]
-    fourth, listed = order[3], ", ".join(order)
-    return VisualRiddle(
-        "Overlap",
-        30,
-        "Six sheets of coloured paper, marked A to F, lie on a table in a pile. You pick them up one at a time, and you "
-        "may take a sheet only if no other sheet lies on any part of it.\n\nThe order in which you must take them is "
-        "completely fixed. Which sheet is the fourth that you pick up?",
-        (
-            "Begin with the only sheet whose outline can be seen all the way round.",
-            "Wherever two sheets overlap, one edge runs on and the other stops. The one that runs on lies on top.",
-            f"The first two that you take are {order[0]} and {order[1]}.",
-        ),
-        f"Sheet {fourth}. The sheets have to be taken in the order {listed}: each of them is held down by the one "
-        "before it.",
-        fourth,
-        f"Only {order[0]} has an outline that is visible all the way round, so it is on top. With it gone, "
-        f"{order[1]} is free, and it in turn lies on {order[2]}, which lies on {order[3]}. "
-        f"Continuing like this gives the order {listed}, so the fourth sheet is {fourth}.",
-        _draw_sheets,
-    )
 
 
 # ---- a row of dials
@@ -284,28 +207,13 @@ def _draw_dials() -> Canvas:
     return canvas
 
 
-def _dial_riddle() -> VisualRiddle:
-    letter = next_dial()
-    return VisualRiddle(
-        "Sequence",
-        45,
-        "The upper row of the picture shows five dials that follow one another by a strict rule. The red hand, the blue "
-        "dots and the rim each have a rule of their own.\n\nWhich of the dials A to E belongs in the empty place?",
-        (
-            "Look at one thing at a time. The rim is the easiest.",
-            "The hand always moves clockwise, but not always by the same amount. Compare each step with the one before.",
-            "The number of dots goes up, then down, then up again. By how much each time?",
-            "The hand has moved by one, two, three and four eighths of a turn. Five eighths are next.",
-        ),
-        f"Dial {letter}. The hand goes on by one eighth of a turn more each time, so now by five eighths, to point up "
-        "and to the left. The dots go two up and one down in turn, so there are five, and the rim is light again.",
-        letter,
-        "The rim alternates between dark and light, so the sixth is light. The dots number 1, 3, 2, 4, 3, that is plus "
-        "two and minus one by turns, so the next number is 5. The hand moves clockwise by 1, 2, 3 and 4 eighths of a "
-        f"turn, so it must now move by 5, from a quarter past to the upper left. Only dial {letter} has all three.",
-        _draw_dials,
+def scenes() -> tuple[Scene, ...]:
+    """The window, the stamped plates, the pile of sheets and the dials."""
+    order = [sheet[0] for sheet in reversed(_SHEETS)]
+    places = dict(zip(("first", "second", "third", "fourth"), order, strict=False))
+    return (
+        Scene("window", {"count": triangles_around_star()}, _draw_window),
+        Scene("stamps", {"plate": chr(ord("A") + _FALSE_STAMP)}, _draw_stamps),
+        Scene("sheets", {"order": ", ".join(order), **places}, _draw_sheets),
+        Scene("dials", {"dial": next_dial()}, _draw_dials),
     )
-
-
-def riddles() -> tuple[VisualRiddle, ...]:
-    return (_window_riddle(), _stamp_riddle(), _sheet_riddle(), _dial_riddle())

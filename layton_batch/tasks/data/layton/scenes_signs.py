@@ -16,7 +16,7 @@ from layton_batch.tasks.data.layton.canvas import (
     Point,
     on_circle,
 )
-from layton_batch.tasks.data.layton.visual_riddle import VisualRiddle
+from layton_batch.tasks.data.layton.visual_riddle import Scene
 
 # ---- the barber's clock, seen in the mirror
 
@@ -45,31 +45,6 @@ def _draw_clock() -> Canvas:
     canvas.line([centre, on_circle(centre, 116, -6 * _CLOCK_SHOWS)], INK, 5)
     canvas.circle(centre, 9, RED, INK, 2)
     return canvas
-
-
-def _clock_riddle() -> VisualRiddle:
-    right_time, shown, mirrored = (
-        _hours(_CLOCK_SHOWS - _FAST_BY), _hours(_CLOCK_SHOWS), _hours(12 * 60 - _CLOCK_SHOWS),
-    )  # fmt: skip
-    return VisualRiddle(
-        "Mirror",
-        30,
-        "You are sitting in the barber's chair with your back to the clock on the wall. In the big mirror before you, you "
-        "see what the picture shows. The dial has no numerals. The barber tells you that, so as never to be late, he keeps "
-        f"the clock exactly {_FAST_BY} minutes fast.\n\nWhat is the right time?",
-        (
-            "A mirror swaps left and right. Twelve and six stay where they are, but what happens to three and nine?",
-            "Imagine that you turn round and look at the clock itself. The short hand is then left of the middle.",
-            f"The clock itself shows {shown}. Do not forget what the barber said.",
-        ),
-        f"It is {right_time}. In the mirror the clock seems to show {mirrored}; swap left and right and it really shows "
-        f"{shown}. As it is {_FAST_BY} minutes fast, the right time is {right_time}.",
-        right_time,
-        f"What I see in the mirror looks like {mirrored}. A mirror swaps left and right, so on the real dial each hand is at "
-        f"the mirrored place, and the clock shows {shown}. It runs {_FAST_BY} minutes fast, so the right time is "
-        f"{right_time}.",
-        _draw_clock,
-    )
 
 
 # ---- a sum laid out of matches
@@ -145,29 +120,6 @@ def _draw_matches() -> Canvas:
     return canvas
 
 
-def _match_riddle() -> VisualRiddle:
-    mended = mended_sum()
-    return VisualRiddle(
-        "Matchsticks",
-        30,
-        "The sum in the picture is laid out of matches, with digits like those of a pocket calculator. It is wrong.\n\n"
-        "Move exactly one match to another place so that the sum becomes right. No match may be taken away or broken, and "
-        "the equals sign must stay as it is. What does the sum say then?",
-        (
-            "Not all of the matches belong to digits.",
-            "A plus can easily be turned into a minus. What can be done with the match that is left over?",
-            "The first digit lacks just one match to become a different digit.",
-        ),
-        f"It says {mended}. The upright match of the plus sign goes to the upper left of the 3 and makes it a 9, while the "
-        "plus becomes a minus.",
-        mended,
-        "As it stands, the sum says 3 + 7 = 2, which is far too large on the left, so a subtraction is needed. Taking away "
-        "the upright match of the plus leaves a minus. Put at the upper left of the 3, this match makes a 9, and "
-        f"{mended} is true.",
-        _draw_matches,
-    )
-
-
 # ---- the card with four holes
 
 _MESSAGE = "LOOKINTOBLUEVASE"
@@ -212,30 +164,18 @@ def _draw_grille() -> Canvas:
     return canvas
 
 
-def _grille_riddle() -> VisualRiddle:
-    words = [_MESSAGE[k : k + 4] for k in range(0, 16, 4)]
-    return VisualRiddle(
-        "Code",
-        40,
-        "With a letter that is nothing but a square of sixteen letters came a square card of the same size with four holes. "
-        "Both are shown in the picture.\n\nLay the card on the letter just as it is shown and read what appears in the "
-        "holes, row by row from the top and from left to right. Then turn the card clockwise by a quarter turn and read "
-        "again, and so on, until you have used all four positions. What is the message?",
-        (
-            "Draw the card on a piece of paper, cut out the holes and try it, or do so in your mind.",
-            f"In the first position the holes show the word {words[0]}.",
-            "Every letter is used exactly once. After a quarter turn clockwise, a hole in the top row has moved to the "
-            "column on the right.",
-        ),
-        f"The message is {' '.join(words)}. Each of the four positions shows one word of four letters, and together they "
-        "use up the whole square.",
-        " ".join(words),
-        f"As the card is shown, the holes uncover {words[0]}. A quarter turn clockwise brings each hole from row r and "
-        f"column c to row c and, counted from the right, column r; the letters there are {words[1]}. Two more quarter "
-        f"turns give {words[2]} and {words[3]}. Every letter has been used once, so the message is {' '.join(words)}.",
-        _draw_grille,
+def scenes() -> tuple[Scene, ...]:
+    """The mirrored clock, the sum of matches and the card with holes."""
+    times: dict[str, str | int] = {
+        "fast": _FAST_BY,
+        "right_time": _hours(_CLOCK_SHOWS - _FAST_BY),
+        "shown": _hours(_CLOCK_SHOWS),
+        "mirrored": _hours(12 * 60 - _CLOCK_SHOWS),
+    }
+    words = [_MESSAGE[start : start + 4] for start in range(0, 16, 4)]
+    message = dict(zip(("first", "second", "third", "fourth"), words, strict=True))
+    return (
+        Scene("clock", times, _draw_clock),
+        Scene("matches", {"sum": mended_sum()}, _draw_matches),
+        Scene("grille", {"message": " ".join(words), **message}, _draw_grille),
     )
-
-
-def riddles() -> tuple[VisualRiddle, ...]:
-    return (_clock_riddle(), _match_riddle(), _grille_riddle())

@@ -22,7 +22,7 @@ from layton_batch.tasks.data.layton.canvas import (
     Point,
     star_points,
 )
-from layton_batch.tasks.data.layton.visual_riddle import VisualRiddle
+from layton_batch.tasks.data.layton.visual_riddle import Scene
 
 # ---- three pairs of scales
 
@@ -79,27 +79,6 @@ def _draw_scales() -> Canvas:
     canvas.box((140, 262, 500, 462), WHITE, PALE, 3, radius=20)
     _scales(canvas, (320, 325), [_bottle, _bottle], [_question])
     return canvas
-
-
-def _scales_riddle() -> VisualRiddle:
-    count = balls_for_two_bottles()
-    return VisualRiddle(
-        "Balance",
-        25,
-        "The two pairs of scales in the upper half of the picture are exactly in balance. Things that look alike weigh the "
-        "same.\n\nThe pair of scales below is to be brought into balance as well, using red balls only. How many red balls "
-        "must go on the pan with the question mark?",
-        (
-            "Put together what two bottles weigh, using the scales at the upper left twice.",
-            "Two bottles weigh as much as two balls and two blocks. The scales at the upper right get rid of the blocks.",
-        ),
-        f"{count} balls. Two bottles weigh as much as two balls and two blocks, and two blocks weigh as much as three balls.",
-        str(count),
-        "The scales at the upper left show that one bottle weighs as much as a ball and a block, so two bottles weigh as "
-        "much as two balls and two blocks. The scales at the upper right show that two blocks weigh as much as three balls. "
-        f"So two bottles weigh as much as 2 + 3 = {count} balls.",
-        _draw_scales,
-    )
 
 
 # ---- six little pictures, one letter of each
@@ -172,27 +151,11 @@ def _draw_pictures() -> Canvas:
     return canvas
 
 
-def _picture_riddle() -> VisualRiddle:
+def scenes() -> tuple[Scene, ...]:
+    """The scales and the picture puzzle."""
     word = picture_word()
-    listed = ", ".join(f"{name} ({number}: {name[number - 1].upper()})" for name, number, _ in _PICTURES)
-    return VisualRiddle(
-        "Rebus",
-        20,
-        "A detective receives this sheet with six little pictures in two rows, and a number under each. \"Name the things "
-        "in English,\" says the note that came with it, \"and the numbers will tell you how to spell the place where we "
-        "shall meet.\"\n\nWhere is the meeting?",
-        (
-            "Each picture gives a single letter of the answer. Read the upper row first.",
-            "A number never exceeds the number of letters in the name of its picture.",
-            f"The first picture, a {_PICTURES[0][0]}, gives the letter {word[0]}, because its number is {_PICTURES[0][1]}.",
-        ),
-        f"At the {word.lower()}. The number says which letter of the name is to be taken: {listed}.",
-        f"At the {word.lower()}",
-        "The numbers are never larger than the length of a name, so each should pick out one letter of the thing shown. "
-        f"That gives {listed}. Read in order, the letters spell {word}, so the meeting is at the {word.lower()}.",
-        _draw_pictures,
+    letters = ", ".join(f"{name} ({number}: {name[number - 1].upper()})" for name, number, _ in _PICTURES)
+    return (
+        Scene("scales", {"count": balls_for_two_bottles()}, _draw_scales),
+        Scene("pictures", {"word": word, "place": word.lower(), "letters": letters}, _draw_pictures),
     )
-
-
-def riddles() -> tuple[VisualRiddle, ...]:
-    return (_scales_riddle(), _picture_riddle())

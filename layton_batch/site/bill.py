@@ -1,0 +1,143 @@
+"""The cost table as a page shows it. What has no known price is *unknown*, never 0; a sum that lacks it says
+*at least*."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+import polars as pl
+
+from layton_batch.site.shown import money, one_line
+
+UNKNOWN = "unknown"
+COST_COLUMNS = (
+    "provider", "model", "stage", "requests", "input_tokens", "cached_input_tokens", "output_tokens",
+    "reasoning_tokens", "cost_usd", "unbatched_usd", "saved_usd", "price_source", "price_date",
+)  # fmt: skip
+USAGE_COLUMNS = ("provider", "model", "role", "cost_usd", "unbatched_usd")
+_TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens")
+_AMOUNTS = ("cost_usd", "unbatched_usd", "saved_usd")
+STAGES = {"predict": "answers", "judge": "jury"}
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Dollars; ``usd`` None: unknown; not ``complete``: a lower bound."""
+
+    usd: Decimal | None
+    complete: bool
+
+    @property
+    def text(self) -> str:
+        if self.usd is None:
+            return UNKNOWN
+        return money(self.usd) if self.complete else f"at least {money(self.usd)}"
+
+    @property
+    def sort(self) -> str:
+        return "" if self.usd is None else format(self.usd, "f")
+
+
+@dataclass(frozen=True, slots=True)
+class BillLine:
+    """``tokens``: input, of these cached, output, of these reasoning. ``amounts``: batched, unbatched, saved."""
+
+    provider: str
+    model: str
+    stage: str
+    requests: int
+    tokens: tuple[int, ...]
+    amounts: tuple[Amount, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    lines: tuple[BillLine, ...]
+    by_provider: tuple[BillLine, ...]
+    by_stage: tuple[BillLine, ...]
+    total: BillLine
+    prices: tuple[str, ...]
+
+
+Row = Mapping[str, object]
+Gaps = Mapping[tuple[str, str, str], int]
+
+
+def show_bill(rows: Sequence[Row], gaps: Gaps) -> Bill | None:
+    """The cost table's rows; ``gaps`` counts the requests without a known price (see ``unpriced``)."""
+    if not rows:
+        return None
+    lines = tuple(_line(row, gaps) for row in rows)
+    return Bill(
+        lines=lines,
+        by_provider=_sums(lines, "provider"),
+        by_stage=_sums(lines, "stage"),
+        total=_sum("Total", "", lines),
+        prices=_prices(rows),
+    )
+
+
+def unpriced(usage: pl.DataFrame) -> dict[tuple[str, str, str], int]:
+    """Requests without a known price by provider, model and stage. The cost table sums what is known and cannot tell
+    a whole sum from one that lacks some requests; the usage table can."""
+    missing = usage.filter(pl.col("cost_usd").is_null() | pl.col("unbatched_usd").is_null())
+    counted = missing.group_by("provider", "model", "role").len()
+    return {(provider, model, role): count for provider, model, role, count in counted.iter_rows()}
+
+
+def _line(row: Row, gaps: Gaps) -> BillLine:
+    key = (str(row["provider"]), str(row["model"]), str(row["stage"]))
+    complete = not gaps.get(key)
+    return BillLine(
+        provider=one_line(row["provider"]),
+        model=one_line(row["model"]),
+        stage=one_line(STAGES.get(key[2], key[2])),
+        requests=_count(row["requests"]),
+        tokens=tuple(_count(row[name]) for name in _TOKENS),
+        amounts=tuple(_amount(row[name], complete) for name in _AMOUNTS),
+    )
+
+
+def _amount(value: object, complete: bool) -> Amount:
+    try:
+        usd = Decimal(str(value))
+    except InvalidOperation:
+        return Amount(None, complete=False)
+    return Amount(usd, complete) if usd.is_finite() else Amount(None, complete=False)
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _sums(lines: Iterable[BillLine], field: str) -> tuple[BillLine, ...]:
+    groups: dict[str, list[BillLine]] = {}
+    for line in lines:
+        groups.setdefault(getattr(line, field), []).append(line)
+    return tuple(
+        _sum(name if field == "provider" else "", name if field == "stage" else "", groups[name])
+        for name in sorted(groups)
+    )
+
+
+def _sum(provider: str, stage: str, lines: Sequence[BillLine]) -> BillLine:
+    return BillLine(
+        provider=provider,
+        model="",
+        stage=stage,
+        requests=sum(line.requests for line in lines),
+        tokens=tuple(sum(counts) for counts in zip(*(line.tokens for line in lines), strict=True)),
+        amounts=tuple(_added(amounts) for amounts in zip(*(line.amounts for line in lines), strict=True)),
+    )
+
+
+def _added(amounts: Sequence[Amount]) -> Amount:
+    known = [amount.usd for amount in amounts if amount.usd is not None]
+    return Amount(sum(known, Decimal(0)) if known else None, all(amount.complete for amount in amounts))
+
+
+def _prices(rows: Sequence[Row]) -> tuple[str, ...]:
+    named = {(str(row["price_source"]), str(row["price_date"] or "no date")) for row in rows if row["price_source"]}
+    return tuple(one_line(f"{source} ({date})") for source, date in sorted(named))

@@ -1,0 +1,226 @@
+"""The leaderboard table as a page shows it: cells as text, and where the marks of the plot stand.
+
+Nothing here is statistics: scores, intervals and ranks come from the table; only axis positions are worked out.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from layton_batch.site.reading import Asked
+from layton_batch.site.shown import one_line
+
+NONE = "–"
+_STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
+_MOST_TICKS = 6
+_ROOM = 0.04  # of the axis, kept free at both ends, so that dots and labels fit
+_COUNTS = ("n_unparsed", "n_missing", "n_unjudged")
+
+FLAGS: Mapping[str, str] = {
+    "empty_gold_bin": "For some number of yes votes no human label says what it means.",
+    "no_gold": "No human label stands behind this row: its interval says almost nothing.",
+    "unjudged": "Some answers have no readable verdict; nobody knows whether they are right.",
+    "known_zeros": "Abstained, unreadable and missing answers count as wrong.",
+    "monte_carlo": "The distribution was too large to enumerate and was drawn with the run's seed.",
+    "short_jury": "Some answers were judged by fewer judges than were to sit.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Positions in percent of the plot's width."""
+
+    at: str
+    low: str
+    high: str
+    width: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    at: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRow:
+    """One line. ``notes``: letters of the footnotes that apply; sort values stand beside the text they sort."""
+
+    model: str
+    provider: str
+    hints: int
+    rank: str
+    spread: str
+    score: str
+    interval: str
+    said: str
+    items: int
+    counts: tuple[int, ...]
+    notes: tuple[str, ...]
+    sort_rank: str
+    sort_spread: str
+    sort_score: str
+    sort_interval: str
+    plot: Mark | None
+    spread_plot: Mark | None
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """``count_names`` are the heads of ``BoardRow.counts``; ``footnotes`` are (letter, name, explanation)."""
+
+    rows: tuple[BoardRow, ...]
+    ticks: tuple[Tick, ...]
+    count_names: tuple[str, ...]
+    footnotes: tuple[tuple[str, str, str], ...]
+    has_hints: bool
+    method: str
+    metric: str
+    level: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A linear scale from ``start`` to ``end``, with a tick at every multiple of ``step``."""
+
+    start: float
+    end: float
+    step: float
+
+    def at(self, value: float) -> float:
+        return 100 * (value - self.start) / (self.end - self.start)
+
+
+Row = Mapping[str, object]
+
+
+def show_board(rows: Sequence[Row], asked: Asked) -> Board:
+    """Rows of the leaderboard table, in their order."""
+    method = str(rows[0]["method"]) if rows else asked.method
+    metric = str(rows[0]["metric"]) if rows else asked.metric
+    counts = tuple(name for name in _COUNTS if any(row[name] for row in rows))
+    letters = _letters(rows)
+    ranked = sum(row["rank"] is not None for row in rows)
+    ends = [_number(row[name]) for row in rows for name in ("lower", "score", "upper")]
+    axis = _axis([value for value in ends if value is not None])
+    return Board(
+        rows=tuple(_row(row, counts, letters, axis, ranked) for row in rows),
+        ticks=_ticks(axis) if rows else (),
+        count_names=tuple(name.removeprefix("n_") for name in counts),
+        footnotes=tuple((letter, _words(flag), FLAGS.get(flag, "")) for flag, letter in letters.items()),
+        has_hints=len({row["n_hints"] for row in rows}) > 1,
+        method=one_line(method),
+        metric=_words(metric),
+        level=f"{asked.level * 100:g} %",
+        meaning=_meaning(method, asked.level),
+    )
+
+
+def _meaning(method: str, level: float) -> str:
+    if method == "paper":
+        return (
+            "The interval is the range between the 2.5th and 97.5th percentile of the layton-eval paper's bootstrap: "
+            "it holds for exactly these items and takes the rates found in the human labels as certain, so it is "
+            "narrower than a 95 % interval should be."
+        )
+    return (
+        f"With {level * 100:g} % probability the interval holds the share of exactly these items that a person would "
+        "judge correct; it does not speak of other items."
+    )
+
+
+def _row(row: Row, counts: Sequence[str], letters: Mapping[str, str], axis: Axis, ranked: int) -> BoardRow:
+    score, lower, upper = (_number(row[name]) for name in ("score", "lower", "upper"))
+    rank, best, worst = (_number(row[name]) for name in ("rank", "rank_best", "rank_worst"))
+    interval = _interval(row, lower, upper)
+    return BoardRow(
+        model=one_line(row["model"]),
+        provider=one_line(row["provider"]),
+        hints=int(_number(row["n_hints"]) or 0),
+        rank=NONE if rank is None else f"{rank:.0f}",
+        spread=NONE if best is None or worst is None else f"{best:.0f}–{worst:.0f}",
+        score=NONE if score is None else f"{score:.1f}",
+        interval=interval,
+        said=NONE if score is None else f"{score:.1f}, interval {interval}, rank {best or 0:.0f} to {worst or 0:.0f}",
+        items=int(_number(row["n_items"]) or 0),
+        counts=tuple(int(_number(row[name]) or 0) for name in counts),
+        notes=tuple(letters[flag] for flag in _flags(row)),
+        sort_rank=_sortable(rank),
+        sort_spread="" if best is None or worst is None else f"{best * 1_000_000 + worst:.0f}",
+        sort_score=_sortable(score),
+        sort_interval="" if lower is None or upper is None else f"{upper - lower:.6g}",
+        plot=_mark(axis, score, lower, upper),
+        spread_plot=_spread_mark(rank, best, worst, ranked),
+    )
+
+
+def _interval(row: Row, lower: float | None, upper: float | None) -> str:
+    half = _number(row["half_width"])
+    if row["method"] == "paper" and half is not None:
+        return f"±{half:.1f}"
+    return NONE if lower is None or upper is None else f"{lower:.1f}–{upper:.1f}"
+
+
+def _sortable(value: float | None) -> str:
+    return "" if value is None else f"{value:.10g}"
+
+
+def _mark(axis: Axis, score: float | None, lower: float | None, upper: float | None) -> Mark | None:
+    if score is None:
+        return None
+    low, high = axis.at(score if lower is None else lower), axis.at(score if upper is None else upper)
+    return Mark(_percent(axis.at(score)), _percent(low), _percent(high), _percent(high - low))
+
+
+def _spread_mark(rank: float | None, best: float | None, worst: float | None, ranked: int) -> Mark | None:
+    """Each rank has a slot of its own width; the bar covers the slots from best to worst."""
+    if rank is None or best is None or worst is None or ranked < 2:
+        return None
+    low, high = (best - 1) * 100 / ranked, worst * 100 / ranked
+    return Mark(_percent((rank - 0.5) * 100 / ranked), _percent(low), _percent(high), _percent(high - low))
+
+
+def _percent(value: float) -> str:
+    return f"{min(max(value, 0.0), 100.0):.2f}%"
+
+
+def _axis(values: Sequence[float]) -> Axis:
+    low, high = (min(values), max(values)) if values else (0.0, 100.0)
+    room = max((high - low) * _ROOM, 0.5)
+    step = next((step for step in _STEPS if (high - low) / step <= _MOST_TICKS), math.ceil((high - low) / _MOST_TICKS))
+    return Axis(low - room, high + room, step)
+
+
+def _ticks(axis: Axis) -> tuple[Tick, ...]:
+    first, last = math.ceil(axis.start / axis.step), math.floor(axis.end / axis.step)
+    values = [axis.step * index for index in range(first, last + 1)]
+    return tuple(Tick(_percent(axis.at(value)), f"{value:g}") for value in values)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, int | float) and math.isfinite(value):
+        return float(value)
+    return None
+
+
+def _flags(row: Row) -> list[str]:
+    return [flag.strip() for flag in str(row["flags"] or "").split(",") if flag.strip()]
+
+
+def _letters(rows: Sequence[Row]) -> dict[str, str]:
+    """A footnote mark for each flag, in the order in which a reader meets them."""
+    flags = list(dict.fromkeys(flag for row in rows for flag in _flags(row)))
+    return {flag: _letter(index) for index, flag in enumerate(flags)}
+
+
+def _letter(index: int) -> str:
+    letters = string.ascii_lowercase
+    return letters[index] if index < len(letters) else f"{letters[index % 26]}{index // 26}"
+
+
+def _words(name: str) -> str:
+    return one_line(name.replace("_", " "))

@@ -1,0 +1,111 @@
+"""A run's site: the leaderboard, the bill and how it went on one page, and every item on its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from layton_batch import atomic
+from layton_batch.errors import FileError
+from layton_batch.run_folder import RunFolder
+from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
+from layton_batch.site.board import show_board
+from layton_batch.site.course import show_course
+from layton_batch.site.explorer import STANDINGS, ItemPage, Tally, item_pages
+from layton_batch.site.pages import render
+from layton_batch.site.reading import asked, date_of_tables, table
+from layton_batch.status import Status
+from layton_batch.tables import SCHEMAS
+
+MARKER = "site.json"
+"""Tells a folder that this module wrote, and may write anew, from any other."""
+
+
+def build_site(folder: RunFolder, status: Status, out: Path | None = None) -> Path:
+    """Write the pages of a run as far as it is, and return the path of ``index.html``.
+
+    The folder ``out`` (default: the run's own) is replaced whole. Raises FileError where it holds anything but an
+    earlier site, DataError where a table cannot be read.
+    """
+    target = (out or folder.site).resolve()
+    _check_target(target)
+    with atomic.writing_folder(target) as building:
+        count = _write_pages(folder, status, building)
+        mark = {"generator": "layton-batch", "run": status.run, "items": count}
+        (building / MARKER).write_bytes(orjson.dumps(mark, option=orjson.OPT_APPEND_NEWLINE))
+    return target / "index.html"
+
+
+def _check_target(target: Path) -> None:
+    try:
+        if not target.exists() or (target / MARKER).is_file():
+            return
+        if target.is_dir() and not any(target.iterdir()):
+            return
+    except OSError as error:
+        raise FileError(f"cannot look at {target}: {error.strerror or error}") from error
+    raise FileError(f"{target} exists and holds no site of ours, so it is left alone; name a new or an empty folder")
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """What the index of items and the neighbours of a page need to know of an item."""
+
+    number: int
+    name: str
+    item_id: str
+    category: str
+    excerpt: str
+    has_image: bool
+    tally: Tally
+
+
+def _write_pages(folder: RunFolder, status: Status, building: Path) -> int:
+    ask = asked(folder)
+    rows = list(table(folder, "leaderboard", list(SCHEMAS["leaderboard"])).iter_rows(named=True))
+    board, course = show_board(rows, ask), show_course(status)
+    about = {"run": course.run, "title": ask.name or course.run, "date": date_of_tables(folder), "ask": ask,
+             "board": board, "course": course}  # fmt: skip
+    listed = _write_items(folder, str(rows[0]["metric"]) if rows else ask.metric, [str(r["model"]) for r in rows],
+                          building, about)  # fmt: skip
+    bill = show_bill(
+        list(table(folder, "cost", COST_COLUMNS).iter_rows(named=True)), unpriced(table(folder, "usage", USAGE_COLUMNS))
+    )
+    _write(building / "index.html", "index.html", **about, bill=bill, item_count=len(listed))
+    return len(listed)
+
+
+def _write_items(
+    folder: RunFolder, metric: str, models: list[str], building: Path, about: dict[str, object]
+) -> list[_Listed]:
+    """Pages one at a time, each written when its successor is known, so that a large run needs little memory."""
+    (building / "items").mkdir()
+    listed: list[_Listed] = []
+    waiting: ItemPage | None = None
+    for page in item_pages(folder, metric, models):
+        if waiting is not None:
+            _write_item(building, about, listed, waiting, page.name)
+        waiting = page
+    if waiting is not None:
+        _write_item(building, about, listed, waiting, "")
+    categories = sorted({one.category for one in listed if one.category})
+    _write(building / "items" / "index.html", "items.html", **about, items=listed, categories=categories,
+           standings=STANDINGS)  # fmt: skip
+    return listed
+
+
+def _write_item(
+    building: Path, about: dict[str, object], listed: list[_Listed], page: ItemPage, following: str
+) -> None:
+    previous = listed[-1].name if listed else ""
+    _write(building / "items" / page.name, "item.html", **about, page=page, previous=previous, following=following)
+    listed.append(
+        _Listed(page.number, page.name, page.item_id, page.category, page.excerpt, bool(page.pictures), page.tally)
+    )
+
+
+def _write(path: Path, template: str, **values: object) -> None:
+    with path.open("wb") as handle:
+        handle.writelines(render(template, **values))

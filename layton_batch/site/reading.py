@@ -1,0 +1,68 @@
+"""The run's tables and frozen manifest, read for display."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+import polars as pl
+
+from layton_batch import tables
+from layton_batch.clock import utc
+from layton_batch.errors import DataError
+from layton_batch.run_folder import RunFolder
+from layton_batch.site.shown import one_line
+
+DEFAULT_LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the manifest says that a reader has to know; fields it does not say are empty or None."""
+
+    name: str = ""
+    task: str = ""
+    split: str = ""
+    hints: int | None = None
+    metric: str = ""
+    method: str = ""
+    level: float = DEFAULT_LEVEL
+
+
+def table(folder: RunFolder, name: str, columns: Sequence[str]) -> pl.DataFrame:
+    """Some columns of a table; no rows where nobody wrote it yet. Raises DataError naming the table."""
+    try:
+        return tables.read(folder.tables, name, columns)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(
+            f"{folder.tables / name} cannot be read ({reason}); move it away and write it again "
+            "(`layton-batch score RUN` for scores and leaderboard, `layton-batch run MANIFEST` for the rest)"
+        ) from error
+
+
+def asked(folder: RunFolder) -> Asked:
+    """The frozen manifest's words; nothing but defaults where there is none that can be read."""
+    try:
+        frozen = orjson.loads(folder.manifest.read_bytes())
+        manifest = frozen["manifest"]
+        items, scoring = manifest.get("items", {}), manifest.get("scoring", {})
+        return Asked(
+            name=one_line(manifest["name"]),
+            task=one_line(manifest["task"]),
+            split=one_line(items.get("split")),
+            hints=int(items.get("hints", 0)),
+            metric=str(scoring.get("metric", "")),
+            method=str(scoring.get("method", "")),
+            level=float(scoring.get("level", DEFAULT_LEVEL)),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Asked()
+
+
+def date_of_tables(folder: RunFolder) -> str:
+    """When the leaderboard was written, or the newest table where there is none yet: ``2026-11-21 04:10 UTC``."""
+    names = ("leaderboard",) if list((folder.tables / "leaderboard").rglob("*.parquet")) else ("*",)
+    written = [path.stat().st_mtime for name in names for path in folder.tables.glob(f"{name}/**/*.parquet")]
+    return utc(max(written)).strftime("%Y-%m-%d %H:%M UTC") if written else ""

@@ -1,0 +1,64 @@
+(() => {
+  "use strict";
+  const words = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
+
+  const valueOf = (row, column) => {
+    const cell = row.cells[column];
+    return cell.dataset.value === undefined ? cell.textContent.trim().replace(/(\d),(?=\d{3})/g, "$1") : cell.dataset.value;
+  };
+  const compare = (a, b) => {
+    const x = Number(a), y = Number(b);
+    return Number.isNaN(x) || Number.isNaN(y) ? words.compare(a, b) : x - y;
+  };
+  const sort = (table, head, direction) => {
+    const column = head.cellIndex, sign = direction === "ascending" ? 1 : -1;
+    for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", direction);
+    const keyed = Array.from(table.tBodies[0].rows, (row) => [valueOf(row, column), row]);
+    // What has no value stays at the end, whichever way the rest is sorted.
+    keyed.sort(([a], [b]) => (a === "") - (b === "") || (a === "" ? 0 : sign * compare(a, b)));
+    table.tBodies[0].append(...keyed.map(([, row]) => row));
+  };
+  for (const table of document.querySelectorAll("table[data-sortable]")) {
+    for (const button of table.tHead.querySelectorAll("button[data-sort]")) {
+      button.addEventListener("click", () => {
+        const head = button.closest("th"), now = head.getAttribute("aria-sort");
+        const turned = now === "ascending" ? "descending" : "ascending";
+        sort(table, head, now ? turned : button.dataset.first);
+      });
+    }
+  }
+
+  for (const tools of document.querySelectorAll("[data-filter-for]")) {
+    const list = document.getElementById(tools.dataset.filterFor);
+    const search = tools.querySelector("[data-search]"), count = tools.querySelector("[data-count]");
+    const selects = [...tools.querySelectorAll("select[data-key]")];
+    const texts = new Map();
+    const textOf = (entry) => {
+      if (!texts.has(entry)) texts.set(entry, entry.textContent.toLowerCase());
+      return texts.get(entry);
+    };
+    const apply = () => {
+      const wanted = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const entries = [...list.children];
+      let shown = 0;
+      for (const entry of entries) {
+        const fits = selects.every((one) => !one.value || entry.dataset[one.dataset.key] === one.value);
+        entry.hidden = !(fits && wanted.every((word) => textOf(entry).includes(word)));
+        shown += !entry.hidden;
+      }
+      count.textContent = shown === entries.length ? "" : `${shown} of ${entries.length}`;
+    };
+    search.addEventListener("input", apply);
+    selects.forEach((one) => one.addEventListener("change", apply));
+    // Browsers put back what was typed when a reader returns to the page.
+    window.addEventListener("pageshow", apply);
+    tools.hidden = false;
+  }
+
+  const folds = [];
+  window.addEventListener("beforeprint", () => {
+    for (const fold of document.querySelectorAll("details:not([open])")) folds.push(fold), (fold.open = true);
+  });
+  window.addEventListener("afterprint", () => folds.splice(0).forEach((fold) => (fold.open = false)));
+})();

@@ -1,0 +1,19 @@
+"""The names under which requests and batches are known at providers."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+
+def custom_id(identity: str, job_id: str, number: int) -> str:
+    """A request's name, 25 characters of ``[a-z0-9-]``: the same manifest gives the same, another manifest another."""
+    return f"r{identity[:8]}-{_digest(job_id)}-{number:06d}"
+
+
+def tag(prefix: str, job_id: str, shard_id: str, attempt: int) -> str:
+    """What marks a batch as ours at the provider: at most 48 characters of ``[a-z0-9-]``, another for every attempt."""
+    return f"{prefix}-{_digest(job_id)}-{shard_id}-a{attempt}"
+
+
+def _digest(job_id: str) -> str:
+    return sha256(job_id.encode()).hexdigest()[:8]

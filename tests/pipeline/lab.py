@@ -1,0 +1,129 @@
+"""A run against a sandbox in this process, both on one clock that moves only when told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+
+from layton_batch import tables
+from layton_batch.cli.loop import drive
+from layton_batch.clock import ManualClock
+from layton_batch.manifest import Manifest
+from layton_batch.manifest_checks import load_manifest
+from layton_batch.run import Run
+from layton_batch.run_folder import RunFolder
+from layton_batch.runs import open_run
+from layton_batch.sandbox import Fault, Sandbox, SandboxConfig
+from layton_batch.sandbox.answerers import answerer_from_files
+from layton_batch.settings import Settings
+from layton_batch.status import Status
+
+ROOT = Path(__file__).resolve().parents[2]
+BUNDLED = ROOT / "layton_batch" / "tasks" / "data" / "layton"
+START = 1_795_000_000.0  # 2026-11-18, after batch prices are known
+
+MODELS = {
+    "openai": "larch-2-mini",
+    "anthropic": "wagtail-5",
+    "gemini": "tern-3-swift",
+    "mistral": "sirocco-large",
+    "together": "alderworks/Juniper-K1",
+    "groq": "alderworks/pebble-20b",
+    "doubleword": "Fieldstone/Sedge-32B",
+}
+
+JUDGES = """
+[[jury.judges]]
+name = "wagtail-5-referee"
+provider = "anthropic"
+model = "wagtail-5-referee"
+max_output_tokens = 2000
+[[jury.judges]]
+name = "larch-2-referee"
+provider = "openai"
+model = "larch-2-referee"
+max_output_tokens = 2000
+[[jury.judges]]
+name = "sirocco-referee"
+provider = "mistral"
+model = "sirocco-referee"
+max_output_tokens = 2000
+"""
+
+
+def demo_prices() -> str:
+    """The demonstration's [[prices]]: what the sandbox bills for its made-up models."""
+    text = (ROOT / "manifests" / "demo.toml").read_text(encoding="utf-8")
+    return text[text.index("[[prices]]") :]
+
+
+def manifest_text(
+    providers: tuple[str, ...] = ("openai",),
+    *,
+    limit: int = 4,
+    jury: str = "",
+    top: str = "",
+    items: str = "bundled",
+    prices: str | None = None,
+) -> str:
+    """A small layton manifest; without ``jury`` one judge sits, so that most runs stay short."""
+    one_judge = '[jury]\nseats = 1\n[[jury.judges]]\nname = "tern-3-referee"\nprovider = "gemini"\n'
+    one_judge += 'model = "tern-3-referee"\nmax_output_tokens = 2000\n[[jury.judges]]\nname = "sirocco-referee"\n'
+    one_judge += 'provider = "mistral"\nmodel = "sirocco-referee"\nmax_output_tokens = 2000\n'
+    text = f'name = "lab"\ntask = "layton"\n[items]\nsource = "{items}"\nsplit = "llm"\nlimit = {limit}\n{top}\n'
+    for provider in providers:
+        text += f'[[models]]\nname = "{MODELS[provider]}"\nprovider = "{provider}"\nmodel = "{MODELS[provider]}"\n'
+        text += "max_output_tokens = 4000\n"
+    return text + (jury or one_judge) + (demo_prices() if prices is None else prices)
+
+
+class Lab:
+    """One sandbox, one clock, one place for runs."""
+
+    def __init__(self, folder: Path, server: Sandbox, clock: ManualClock) -> None:
+        self.folder = folder
+        self.server = server
+        self.clock = clock
+        self.settings = Settings.from_environment(server.environment(), folder)
+        self.runs = folder / "runs"
+
+    def manifest(self, text: str) -> Manifest:
+        path = self.folder / "manifest.toml"
+        path.write_text(text, encoding="utf-8")
+        return load_manifest(path)
+
+    @contextmanager
+    def open(self, text: str) -> Iterator[Run]:
+        with open_run(self.manifest(text), self.runs, self.settings, clock=self.clock) as run:
+            yield run
+
+    def finish(self, text: str, *, max_hours: float = 200.0) -> Status:
+        """Drive the run to its end, or until it cannot go on, on the manual clock."""
+        with self.open(text) as run:
+            return drive(run, once=False, stop_at=self.clock.now() + max_hours * 3600, quiet=True)
+
+    def run_folder(self, text: str) -> RunFolder:
+        return RunFolder(self.runs / self.manifest(text).run_id())
+
+    def table(self, text: str, name: str) -> pl.DataFrame:
+        return tables.read(self.run_folder(text).tables, name)
+
+    def billed(self) -> dict[str, int]:
+        """How often each custom_id was billed."""
+        found: dict[str, int] = {}
+        for row in self.server.ledger().rows:
+            found[row.custom_id] = found.get(row.custom_id, 0) + 1
+        return found
+
+
+@contextmanager
+def lab(folder: Path, *faults: Fault, batch_seconds: float = 60.0) -> Iterator[Lab]:
+    """A lab whose sandbox misbehaves as told; batches take a minute of the manual clock."""
+    clock = ManualClock(START)
+    answerer = answerer_from_files((), sorted(BUNDLED.glob("riddles_*.jsonl")), 0)
+    config = SandboxConfig(batch_seconds=batch_seconds, faults=faults, answerer=answerer, clock=clock.now)
+    with Sandbox(config) as server:
+        yield Lab(folder, server, clock)

@@ -1,0 +1,237 @@
+"""A run from manifest to leaderboard, over real SDKs and HTTP on loopback."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from layton_batch.pipeline import advance
+from layton_batch.providers import BUILT_IN
+from layton_batch.runs import find_run, read_run
+from layton_batch.sandbox import Fault
+from layton_batch.stages.cancel import cancel_run
+from layton_batch.stages.plan import plan
+from layton_batch.stages.rank import board
+from layton_batch.states import Lifecycle
+from layton_batch.status import RunState, read_status
+from tests.pipeline.lab import JUDGES, MODELS, Lab, lab, manifest_text
+
+SEVEN = tuple(MODELS)
+
+
+def spent_equals_bill(status_spent: Decimal, bench: Lab) -> bool:
+    return status_spent == bench.server.ledger().total_usd
+
+
+def test_all_seven_providers_in_one_run_give_a_leaderboard_and_the_bill_equals_the_sandboxs(tmp_path: Path) -> None:
+    text = manifest_text(SEVEN, jury="[jury]\nseats = 3\n" + JUDGES)
+    assert set(MODELS) < set(BUILT_IN)
+    with lab(tmp_path) as bench:
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        assert status.unanswered == 0
+        assert spent_equals_bill(status.spent_usd, bench)
+        assert set(bench.billed().values()) == {1}
+        with read_run(find_run("lab", bench.runs), bench.settings) as run:
+            rows = board(run, run.rules)
+    assert {row.model for row in rows} == set(MODELS.values())
+    assert all(row.n_items == 4 and row.rank is not None for row in rows)
+    predictions = bench.table(text, "predictions")
+    assert predictions.height == 7 * 4
+    assert bench.run_folder(text).site.joinpath("index.html").exists()
+
+
+def test_every_request_has_exactly_one_outcome(tmp_path: Path) -> None:
+    text = manifest_text(("openai", "mistral"), limit=6)
+    with lab(
+        tmp_path, Fault(on="row", action="missing", times=2), Fault(on="row", action="error", status=500, times=3)
+    ) as bench:
+        status = bench.finish(text)
+        for job in status.jobs:
+            ends = job.succeeded + job.errored + job.expired + job.cancelled + job.missing
+            assert ends + job.waiting == job.requests
+            assert job.waiting == 0
+        assert status.state is RunState.DONE
+        assert status.unanswered == 0  # both kinds pass: the rows were sent again
+        assert set(bench.billed().values()) == {1}
+
+
+def test_a_judges_job_starts_as_soon_as_its_predictions_are_in_whatever_other_models_do(tmp_path: Path) -> None:
+    text = manifest_text(("openai", "mistral"))
+    stuck = Fault(on="batch", action="stuck", provider="mistral", times=1)
+    with lab(tmp_path, stuck) as bench, bench.open(text) as run:
+        for _ in range(12):
+            advance(run)
+            bench.clock.sleep(30)
+        jobs = {job.id: job for job in read_status(run.store).jobs}
+        assert not jobs["predict-sirocco-large"].graded
+        assert jobs["judge-tern-3-referee--larch-2-mini"].graded
+        assert [row.model for row in board(run, run.rules)] == ["larch-2-mini"]
+
+
+def test_the_same_manifest_plans_byte_identical_batch_files(tmp_path: Path) -> None:
+    text = manifest_text(SEVEN)
+    contents = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        with lab(tmp_path / name) as bench, bench.open(text) as run:
+            plan(run)
+            files = sorted(run.folder.root.glob("requests/*/*.jsonl"))
+            contents.append({path.relative_to(run.folder.root).as_posix(): path.read_bytes() for path in files})
+    assert contents[0] == contents[1]
+    assert len(contents[0]) == len(SEVEN)
+
+
+def test_calling_run_again_when_it_is_done_sends_nothing(tmp_path: Path) -> None:
+    text = manifest_text()
+    with lab(tmp_path) as bench:
+        first = bench.finish(text)
+        calls = bench.server.request_counts()
+        again = bench.finish(text)
+        assert again == first
+        assert bench.server.request_counts() == calls
+
+
+@pytest.mark.parametrize("ticks", [1, 2, 3, 4, 6])
+def test_stopped_between_ticks_and_opened_again_it_goes_on(tmp_path: Path, ticks: int) -> None:
+    text = manifest_text(("openai", "anthropic"))
+    with lab(tmp_path) as bench:
+        with bench.open(text) as run:
+            for _ in range(ticks):
+                advance(run)
+                bench.clock.sleep(20)
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        assert set(bench.billed().values()) == {1}
+
+
+def test_an_unknown_status_is_named_and_ends_at_the_deadline(tmp_path: Path) -> None:
+    text = manifest_text(top="[policy]\nattempts = 1\ndeadline_hours = 2")
+    odd = Fault(on="batch", action="unknown_status", provider="openai", name="pondering")
+    with lab(tmp_path, odd) as bench:
+        with bench.open(text) as run:
+            for _ in range(4):
+                advance(run)
+                bench.clock.sleep(60)
+            batch = next(one for one in run.store.batches() if one.provider == "openai")
+            assert batch.state is Lifecycle.IN_FLIGHT
+            assert batch.provider_status == "pondering"
+            assert "pondering" in str(batch.reason)
+        status = bench.finish(text)
+        with read_run(find_run("lab", bench.runs), bench.settings) as run:
+            kinds = [event.kind for event in run.store.events()]
+        assert status.state is RunState.DONE
+        assert "deadline" in kinds  # cancelled there; what had been answered by then is kept
+        assert status.unanswered == 0
+
+
+def test_a_batch_that_fails_as_a_whole_says_why_and_an_invalid_one_is_not_sent_again(tmp_path: Path) -> None:
+    text = manifest_text()
+    bad = Fault(on="batch", action="fail", provider="openai", kind="model_not_found", name="no such model")
+    with lab(tmp_path, bad) as bench:
+        status = bench.finish(text)
+        predict = next(job for job in status.jobs if job.role == "predict")
+        assert (predict.errored, predict.succeeded) == (4, 0)
+        batches = [batch for batch in status.batches if batch.job_id == predict.id]
+        assert len(batches) == 1
+        assert "no such model" in str(batches[0].reason)
+        assert status.spent_usd == 0
+
+
+def test_an_expired_batch_keeps_its_answers_and_only_the_rest_goes_again(tmp_path: Path) -> None:
+    text = manifest_text(limit=10)
+    late = Fault(on="batch", action="expire", provider="openai", share=0.5, times=1)
+    with lab(tmp_path, late) as bench:
+        status = bench.finish(text)
+        first, second = (batch for batch in status.batches if batch.provider == "openai")
+        assert (first.requests, second.requests) == (10, 5)
+        assert second.parent_id == first.id
+        assert status.unanswered == 0
+        assert set(bench.billed().values()) == {1}
+
+
+def test_the_budget_stops_before_the_batch_that_could_break_it_and_raising_it_goes_on(tmp_path: Path) -> None:
+    prices = '[[prices]]\nprovider = "openai"\nmodel = "larch-2-mini"\ninput = 1\noutput = 10\n'
+    prices += '[[prices]]\nprovider = "gemini"\nmodel = "tern-3-referee"\ninput = 1\noutput = 10\n'
+    text = manifest_text(top="[budget]\nmax_usd = 0.02\n", prices=prices)
+    with lab(tmp_path) as bench:
+        status = bench.finish(text)
+        assert status.state is RunState.OVER_BUDGET
+        assert "max_usd" in str(status.reason)
+        assert bench.server.request_counts().get("openai", {}).get("create", 0) == 0
+        status = bench.finish(text.replace("0.02", "5"))
+        assert status.state is RunState.DONE
+        assert status.spent_usd < 5
+
+
+def test_a_model_without_a_known_price_is_not_sent_under_a_budget(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        status = bench.finish(manifest_text(top="[budget]\nmax_usd = 100", prices=""))
+        assert status.state is RunState.OVER_BUDGET
+        assert "no known price" in str(status.reason)
+
+
+def test_cancel_stops_paying_and_keeps_what_was_answered(tmp_path: Path) -> None:
+    text = manifest_text(("openai", "mistral"))
+    with lab(tmp_path) as bench:
+        with bench.open(text) as run:
+            advance(run)
+            cancel_run(run)
+        status = bench.finish(text)
+        assert status.state is RunState.CANCELLED
+        assert all(job.waiting == 0 for job in status.jobs if job.planned)
+        assert bench.server.request_counts()["openai"]["create"] == 1
+        assert spent_equals_bill(status.spent_usd, bench)
+
+
+def test_odd_result_lines_are_events_and_lose_nothing(tmp_path: Path) -> None:
+    text = manifest_text(limit=6)
+    faults = (
+        Fault(on="row", action="unknown_id", provider="openai", times=1),
+        Fault(on="row", action="duplicate", provider="openai", after=1, times=1),
+        Fault(on="row", action="malformed_line", provider="openai", after=2, times=1),
+    )
+    with lab(tmp_path, *faults) as bench:
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        with read_run(find_run("lab", bench.runs), bench.settings) as run:
+            kinds = {event.kind for event in run.store.events()}
+    assert {"unknown_custom_id", "duplicate_result", "unreadable_line"} <= kinds
+    assert bench.table(text, "predictions").height == 6
+
+
+@pytest.mark.parametrize("action", ["drop", "drop_after", "status", "not_json"])
+@pytest.mark.parametrize("provider", SEVEN)
+def test_a_create_whose_reply_is_lost_is_looked_for_and_never_paid_twice(
+    tmp_path: Path, provider: str, action: str
+) -> None:
+    jury = '[jury]\nseats = 1\n[[jury.judges]]\nname = "j"\nprovider = "openai"\nmodel = "larch-2-referee"\n'
+    jury += '[[jury.judges]]\nname = "k"\nprovider = "mistral"\nmodel = "sirocco-referee"\n'
+    text = manifest_text((provider,), limit=3, jury=jury)
+    with lab(tmp_path, Fault(on="create", action=action, provider=provider, times=1)) as bench:
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        assert status.unanswered == 0
+        assert set(bench.billed().values()) == {1}
+
+
+@pytest.mark.parametrize("on", ["upload", "poll", "results"])
+@pytest.mark.parametrize("provider", SEVEN)
+def test_a_passing_failure_of_a_free_call_is_tried_again(tmp_path: Path, provider: str, on: str) -> None:
+    text = manifest_text((provider,), limit=3)
+    with lab(tmp_path, Fault(on=on, action="status", status=503, provider=provider, times=2)) as bench:
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        assert status.unanswered == 0
+
+
+@pytest.mark.parametrize("provider", SEVEN)
+def test_a_download_cut_in_the_middle_is_repeated(tmp_path: Path, provider: str) -> None:
+    text = manifest_text((provider,), limit=4)
+    with lab(tmp_path, Fault(on="results", action="cut", provider=provider, share=0.6, times=1)) as bench:
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        assert status.unanswered == 0
+        assert set(bench.billed().values()) == {1}

@@ -1,0 +1,330 @@
+"""The dialects over batchling's adapters: the contract where it can hold, and what the adapters alone would lose."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from layton_batch.errors import (
+    NotFoundError,
+    ProviderReplyError,
+    TransientProviderError,
+)
+from layton_batch.providers import provider_class
+from layton_batch.providers.longtail import Sference, Vertex, Xai
+from layton_batch.providers.protocol import Access
+from layton_batch.records import (
+    Image,
+    JsonValue,
+    ModelSpec,
+    Prompt,
+    Reasoning,
+    Request,
+    ResponseSchema,
+    Submission,
+)
+from layton_batch.states import ErrorClass, RequestOutcome
+from layton_batch.testing import Answer, Loopback, ProviderContract, Received
+
+from .result_rows import almost, claim_decode_is_total
+
+SCHEMA = ResponseSchema(
+    "grade",
+    {
+        "type": "object",
+        "properties": {"score": {"type": "integer"}},
+        "required": ["score"],
+        "additionalProperties": False,
+    },
+)
+
+
+def told(value: JsonValue, status: int = 200) -> Answer:
+    return Answer(status, json.dumps(value).encode())
+
+
+def chat(text: str) -> dict[str, JsonValue]:
+    return {
+        "model": "m-1",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+        "usage": {
+            "prompt_tokens": 100,
+            "completion_tokens": 5,
+            "prompt_tokens_details": {"cached_tokens": 60},
+            "completion_tokens_details": {"reasoning_tokens": 40},
+        },
+    }
+
+
+# ---- loopback servers
+
+
+class XaiServer:
+    """Containers that are filled later; two results a page; every batch ends at its second reading."""
+
+    def __init__(self) -> None:
+        self.batches: dict[str, dict[str, Any]] = {}
+
+    def __call__(self, call: Received) -> Answer:
+        path, _, query = call.path.partition("?")
+        if path == "/v1/batches":
+            made = f"batch-{len(self.batches)}"
+            self.batches[made] = {"name": json.loads(call.body)["name"], "ids": [], "readings": 0}
+            return told({"batch_id": made, "state": self.state(made)})
+        batch_id, _, what = path.removeprefix("/v1/batches/").partition("/")
+        if batch_id.endswith(":cancel"):
+            return told({"error": "batch has ended"}, 400)
+        if batch_id not in self.batches:
+            return told({"error": "no such batch"}, 404)
+        if what == "requests":
+            self.batches[batch_id]["ids"] += [
+                row["batch_request_id"] for row in json.loads(call.body)["batch_requests"]
+            ]
+            return told({})
+        return self.results(batch_id, query) if what == "results" else self.reading(batch_id)
+
+    def state(self, batch_id: str) -> dict[str, JsonValue]:
+        batch = self.batches[batch_id]
+        total, over = len(batch["ids"]), batch["readings"] > 1
+        return {"num_requests": total, "num_pending": 0 if over else total, "num_success": total if over else 0}
+
+    def reading(self, batch_id: str) -> Answer:
+        self.batches[batch_id]["readings"] += 1
+        return told({"batch_id": batch_id, "name": self.batches[batch_id]["name"], "state": self.state(batch_id)})
+
+    def results(self, batch_id: str, query: str) -> Answer:
+        start = int(query.rpartition("pagination_token=")[2]) if "pagination_token=" in query else 0
+        ids = self.batches[batch_id]["ids"]
+        rows = [
+            {"batch_request_id": one, "batch_result": {"response": {"chat_get_completion": chat("4")}}}
+            for one in ids[start : start + 2]
+        ]
+        more = str(start + 2) if start + 2 < len(ids) else None
+        return told({"results": rows, "pagination_token": more})
+
+
+class SferenceServer:
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+
+    def __call__(self, call: Received) -> Answer:
+        if call.path == "/v1/batches":
+            asked = json.loads(call.body)
+            assert asked["window"] == "24h"
+            self.batches.append([row["custom_id"] for row in asked["requests"]])
+            return told({"id": f"b-{len(self.batches) - 1}", "status": "queued"})
+        batch_id, _, what = call.path.removeprefix("/v1/batches/").partition("/")
+        if what == "cancel":
+            return told({"detail": "already over"}, 409)
+        ids = self.batches[int(batch_id[2:])]
+        if what == "results.jsonl":
+            # a raw line separator inside a text is legal JSON and no line break
+            rows = [
+                json.dumps({"custom_id": one, "result_json": chat("4\u2028\u0085")}, ensure_ascii=False) for one in ids
+            ]
+            return Answer(body="\n".join(rows).encode(), headers={"content-type": "application/x-ndjson"})
+        return told({"id": batch_id, "status": "completed"})
+
+
+@pytest.fixture
+def made() -> Iterator[list[Any]]:
+    opened: list[Any] = []
+    yield opened
+    for provider in opened:
+        provider.close()
+
+
+def xai(server: Loopback, made: list[Any]) -> Xai:
+    made.append(provider := Xai(Access("secret-key", f"{server.url}/v1", 5.0)))
+    return provider
+
+
+def sference(server: Loopback, made: list[Any]) -> Sference:
+    made.append(provider := Sference(Access("secret-key", server.url, 5.0)))
+    return provider
+
+
+class TestXaiContract(ProviderContract):
+    base_path = "/v1"
+
+    @pytest.fixture(autouse=True)
+    def _server(self) -> Iterator[None]:
+        with Loopback(XaiServer()) as server:
+            self.sandbox_url = server.url
+            yield
+
+    def make(self, access: Access | None) -> Xai:
+        return Xai(access)
+
+    def test_an_unknown_status_is_named(self) -> None:
+        """There are no status words to be unknown: a reading without counts is what cannot be understood."""
+        with Loopback(told({"batch_id": "b-1", "name": "n"})) as server, pytest.raises(ProviderReplyError):
+            self.connect(server.url).snapshot("b-1")
+
+
+class TestSferenceContract(ProviderContract):
+    @pytest.fixture(autouse=True)
+    def _server(self) -> Iterator[None]:
+        with Loopback(SferenceServer()) as server:
+            self.sandbox_url = server.url
+            yield
+
+    def make(self, access: Access | None) -> Sference:
+        return Sference(access)
+
+    def test_find_tells_our_batch_from_others(self, tmp_path: Path) -> None:
+        """It cannot, and says so: nothing is found, and the search is declared to prove nothing."""
+        provider = self.connect(self.sandbox_url)
+        sent, _ = self.submitted(provider, tmp_path, "ours")
+        assert list(provider.find(sent)) == []
+        assert (provider.capabilities.tag, provider.capabilities.certain_find) == (False, False)
+
+
+def submission(folder: Path, requests: int = 3, input_ref: str | None = None) -> Submission:
+    path = folder / "shard.jsonl"
+    encoder = Xai(None)
+    lines = [
+        encoder.encode(Request(f"c-{n}", "i", request("xai").model, Prompt("", (f"{n}?",)))) for n in range(requests)
+    ]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return Submission("b", "lb-tag", path, path.name, "0" * 64, requests, "m-1", input_ref)
+
+
+# ---- lines
+
+
+def request(provider: str, *parts: str | Image, **spec: Any) -> Request:
+    model = ModelSpec("shown", provider, spec.pop("model", "m-1"), "family", **spec)
+    return Request("run7-0001", "item", model, Prompt("Grade strictly.", parts or ("2+2?",), SCHEMA))
+
+
+MESSAGES = [{"role": "system", "content": "Grade strictly."}, {"role": "user", "content": "2+2?"}]
+STRICT = {"type": "json_schema", "json_schema": {"name": "grade", "strict": True, "schema": SCHEMA.schema}}
+
+
+def test_an_xai_line() -> None:
+    asked = request("xai", max_output_tokens=2000, reasoning=Reasoning(effort="high"), params={"temperature": 0})
+    assert json.loads(Xai(None).encode(asked)) == {
+        "batch_request_id": "run7-0001",
+        "batch_request": {
+            "chat_get_completion": {
+                "model": "m-1",
+                "messages": MESSAGES,
+                "response_format": STRICT,
+                "reasoning_effort": "high",
+                "max_completion_tokens": 2000,
+                "temperature": 0,
+            }
+        },
+    }
+
+
+def test_an_sference_line() -> None:
+    assert json.loads(Sference(None).encode(request("sference", max_output_tokens=2000))) == {
+        "custom_id": "run7-0001",
+        "body": {"model": "m-1", "messages": MESSAGES, "response_format": STRICT, "max_tokens": 2000},
+    }
+
+
+def test_a_vertex_line_is_geminis() -> None:
+    asked = request("vertex", "What?", Image("image/png", "aW1n"), reasoning=Reasoning(effort="low"))
+    assert json.loads(Vertex(None).encode(asked)) == {
+        "key": "run7-0001",
+        "request": {
+            "systemInstruction": {"parts": [{"text": "Grade strictly."}]},
+            "contents": [
+                {
+                    "role": "user",
+                    "parts": [{"text": "What?"}, {"inlineData": {"mimeType": "image/png", "data": "aW1n"}}],
+                }
+            ],
+            "generationConfig": {
+                "responseMimeType": "application/json",
+                "responseJsonSchema": SCHEMA.schema,
+                "thinkingConfig": {"thinkingLevel": "LOW"},
+            },
+        },
+    }
+
+
+def test_budgets_are_refused_where_only_efforts_exist() -> None:
+    spec = request("xai", reasoning=Reasoning(budget_tokens=5)).model
+    assert Xai(None).check(spec)
+    assert Sference(None).check(spec)
+    assert Vertex(None).check(spec) == []
+
+
+def test_importing_the_registry_entry_imports_no_adapter() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from layton_batch.providers import provider_class as c; c('xai')(None).decode\n"
+        "print([name for name in ('batchling', 'httpx', 'aiohttp') if name in sys.modules])"
+    )
+    root = Path(__file__).resolve().parents[2]
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True)
+    assert shown.stdout.strip() == "[]"
+    assert [provider_class(name) for name in ("xai", "vertex", "sference")] == [Xai, Vertex, Sference]
+
+
+# ---- sference
+
+
+def test_an_sference_reading_without_a_status_is_refused(made: list[Any]) -> None:
+    with Loopback(told({"id": "b"})) as server, pytest.raises(ProviderReplyError, match="no status"):
+        sference(server, made).snapshot("b")
+
+
+def test_an_sference_batch_that_is_not_there(made: list[Any]) -> None:
+    with Loopback(told({"detail": "no"}, 404)) as server, pytest.raises(NotFoundError):
+        sference(server, made).snapshot("b")
+
+
+def test_a_failed_reading_costs_nothing_but_the_reading(made: list[Any]) -> None:
+    answer = Answer(503, headers={"retry-after": "3"})
+    with Loopback(answer) as server, pytest.raises(TransientProviderError) as caught:
+        sference(server, made).snapshot("b")
+    assert caught.value.retry_after == 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "outcome", "error_class"),
+    [
+        (
+            {"error_json": {"code": "invalid_request", "message": "m"}},
+            RequestOutcome.ERRORED,
+            ErrorClass.INVALID_REQUEST,
+        ),
+        ({"error_json": {"error": {"code": 429, "message": "m"}}}, RequestOutcome.ERRORED, ErrorClass.RATE_LIMITED),
+        ({"error_json": "m"}, RequestOutcome.ERRORED, ErrorClass.PROVIDER_FAULT),
+        ({"status": "expired"}, RequestOutcome.EXPIRED, ErrorClass.NOT_EXECUTED),
+        ({"status": "cancelled"}, RequestOutcome.CANCELLED, ErrorClass.NOT_EXECUTED),
+        ({"status": "failed"}, RequestOutcome.ERRORED, ErrorClass.PROVIDER_FAULT),
+    ],
+)
+def test_sference_rows_without_an_answer(
+    fields: dict[str, JsonValue], outcome: RequestOutcome, error_class: ErrorClass
+) -> None:
+    found = Sference(None).decode(json.dumps({"custom_id": "c-1", **fields}).encode())
+    assert (found.custom_id, found.outcome, found.error_class) == ("c-1", outcome, error_class)
+
+
+# ---- all three
+
+
+@pytest.mark.parametrize("provider", [Xai(None), Sference(None), Vertex(None)], ids=lambda one: str(one.name))
+@given(
+    line=almost(
+        "batch_request_id batch_result response chat_get_completion error error_message code message custom_id "
+        "result_json error_json status key choices content usage completion_tokens reasoning_tokens candidates",
+        "3 expired stop x",
+    )
+)
+def test_decode_never_raises_anything_else(provider: Any, line: bytes) -> None:
+    claim_decode_is_total(provider, line)

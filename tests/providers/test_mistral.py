@@ -1,0 +1,283 @@
+"""Mistral's dialect on the wire: its tag in metadata, its two result files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from layton_batch.errors import (
+    AmbiguousCallError,
+    FileError,
+    MissingKeyError,
+    ProviderError,
+    ProviderReplyError,
+    RequestRefusedError,
+    TransientProviderError,
+)
+from layton_batch.providers.mistral import Mistral
+from layton_batch.providers.protocol import Access
+from layton_batch.records import (
+    JsonValue,
+    Submission,
+)
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
+from layton_batch.testing import Answer, Loopback, Received
+
+from .test_mistral_forms import OFFLINE, request
+
+NOW = 1_000_000.0
+
+
+@pytest.fixture
+def made() -> Iterator[list[Mistral]]:
+    opened: list[Mistral] = []
+    yield opened
+    for provider in opened:
+        provider.close()
+
+
+def connected(server: Loopback, made: list[Mistral]) -> Mistral:
+    provider = Mistral(Access("secret-key", f"{server.url}/mistral", 5.0))
+    made.append(provider)
+    return provider
+
+
+def submission(folder: Path, input_ref: str | None = None) -> Submission:
+    path = folder / "shard-7.jsonl"
+    path.write_bytes(OFFLINE.encode(request()) + b"\n")
+    return Submission("b", "lb-tag", path, path.name, "0" * 64, 1, "mistral-large-2512", input_ref, not_before=NOW)
+
+
+def told(value: JsonValue, status: int = 200) -> Answer:
+    return Answer(status, json.dumps(value).encode())
+
+
+def job(status: str = "RUNNING", **fields: JsonValue) -> dict[str, JsonValue]:
+    base: dict[str, JsonValue] = {
+        "id": "job-1", "object": "batch", "input_files": ["file-in"], "endpoint": "/v1/chat/completions",
+        "model": "mistral-large-2512", "agent_id": None, "metadata": {"layton_batch": "lb-tag"}, "status": status,
+        "errors": [], "created_at": int(NOW) + 1, "started_at": None, "completed_at": None, "total_requests": 4,
+        "completed_requests": 4, "succeeded_requests": 3, "failed_requests": 1, "output_file": None, "error_file": None,
+    }  # fmt: skip
+    return base | fields
+
+
+def file(**fields: JsonValue) -> dict[str, JsonValue]:
+    base: dict[str, JsonValue] = {
+        "id": "file-in", "object": "file", "bytes": 5, "created_at": 1, "filename": "shard-7.jsonl", "purpose": "batch",
+        "sample_type": "batch_request", "source": "upload", "num_lines": 1, "expires_at": None,
+    }  # fmt: skip
+    return base | fields
+
+
+# ---- uploading
+
+
+def test_upload_streams_the_file_under_its_name(tmp_path: Path, made: list[Mistral]) -> None:
+    def answer(call: Received) -> Answer:
+        return told(file()) if call.method == "POST" else told({"data": [], "object": "list", "total": 0})
+
+    with Loopback(answer) as server:
+        assert connected(server, made).upload(submission(tmp_path)) == "file-in"
+    looked, sent = server.calls
+    assert looked.path.startswith("/mistral/v1/files?")
+    assert "search=shard-7.jsonl" in looked.path
+    assert sent.headers["authorization"] == "Bearer secret-key"
+    for piece in (b'filename="shard-7.jsonl"', b'name="purpose"', (tmp_path / "shard-7.jsonl").read_bytes()):
+        assert piece in sent.body
+
+
+def test_upload_takes_what_an_interrupted_one_left(tmp_path: Path, made: list[Mistral]) -> None:
+    ours = submission(tmp_path)
+    size = ours.path.stat().st_size
+    listed = [file(id="short", bytes=size - 1), file(id="other", bytes=size, filename="shard-70.jsonl")]
+    with Loopback(told({"data": [*listed, file(id="left", bytes=size)], "object": "list", "total": 3})) as server:
+        assert connected(server, made).upload(ours) == "left"
+    assert server.posts() == 0
+
+
+def test_a_file_the_provider_does_not_like_is_refused(tmp_path: Path, made: list[Mistral]) -> None:
+    def answer(call: Received) -> Answer:
+        if call.method == "POST":
+            return told({"detail": [{"loc": ["file"], "msg": "row 3: bad role", "type": "value_error"}]}, 422)
+        return told({"data": [], "object": "list", "total": 0})
+
+    with Loopback(answer) as server, pytest.raises(RequestRefusedError, match="bad role"):
+        connected(server, made).upload(submission(tmp_path))
+
+
+def test_a_missing_batch_file_is_no_call(tmp_path: Path, made: list[Mistral]) -> None:
+    gone = Submission("b", "t", tmp_path / "gone", "gone", "0", 1, "m")
+    with Loopback(Answer()) as server, pytest.raises(FileError, match="gone"):
+        connected(server, made).upload(gone)
+    assert server.calls == []
+
+
+# ---- creating
+
+
+def test_create_posts_once_with_our_tag(tmp_path: Path, made: list[Mistral]) -> None:
+    with Loopback(told(job("QUEUED"))) as server:
+        assert connected(server, made).create(submission(tmp_path, "file-in")) == "job-1"
+    (call,) = server.calls
+    assert call.path == "/mistral/v1/batch/jobs"
+    asked = {key: value for key, value in json.loads(call.body).items() if value is not None}
+    assert asked == {
+        "input_files": ["file-in"],
+        "endpoint": "/v1/chat/completions",
+        "model": "mistral-large-2512",
+        "metadata": {"layton_batch": "lb-tag"},
+        "timeout_hours": 24,
+    }
+
+
+def test_a_reply_that_is_no_job_may_hide_one(tmp_path: Path, made: list[Mistral]) -> None:
+    with Loopback(told({"id": "job-1"})) as server, pytest.raises(AmbiguousCallError):
+        connected(server, made).create(submission(tmp_path, "file-in"))
+
+
+def test_create_wants_an_upload_first(tmp_path: Path, made: list[Mistral]) -> None:
+    with Loopback(Answer()) as server, pytest.raises(ProviderError, match="not uploaded"):
+        connected(server, made).create(submission(tmp_path))
+    assert server.calls == []
+
+
+def test_without_a_key_the_variable_is_named() -> None:
+    with pytest.raises(MissingKeyError, match="MISTRAL_API_KEY"):
+        OFFLINE.snapshot("job-1")
+
+
+# ---- looking for a lost job
+
+
+def found(tmp_path: Path, made: list[Mistral], *jobs: dict[str, JsonValue]) -> list[str]:
+    with Loopback(told({"data": list(jobs), "object": "list", "total": len(jobs)})) as server:
+        hits = connected(server, made).find(submission(tmp_path, "file-in"))
+    assert all(hit.certain for hit in hits)
+    assert "created_after=" in server.calls[0].path
+    return [hit.provider_id for hit in hits]
+
+
+def test_our_tag_decides(tmp_path: Path, made: list[Mistral]) -> None:
+    other = job(id="other", metadata={"layton_batch": "another tag"})
+    assert found(tmp_path, made, other, job()) == ["job-1"]
+
+
+def test_where_metadata_is_not_shown_file_and_time_decide(tmp_path: Path, made: list[Mistral]) -> None:
+    bare = job(id="bare", metadata=None)
+    older = job(id="older", metadata=None, created_at=int(NOW) - 61)
+    another = job(id="another", metadata=None, input_files=["file-else"])
+    assert found(tmp_path, made, bare, older, another) == ["bare"]
+
+
+def test_find_turns_pages(tmp_path: Path, made: list[Mistral]) -> None:
+    strangers = [job(id=f"s-{number}", metadata={"layton_batch": "x"}) for number in range(100)]
+
+    def answer(call: Received) -> Answer:
+        last = "page=1&" in f"{call.path}&"
+        return told({"data": [job()] if last else strangers, "object": "list", "total": 101})
+
+    with Loopback(answer) as server:
+        (hit,) = connected(server, made).find(submission(tmp_path))
+    assert (hit.provider_id, hit.created_at, len(server.calls)) == ("job-1", NOW + 1, 2)
+
+
+# ---- reading
+
+
+def snapshot_of(made: list[Mistral], reading: JsonValue) -> Any:
+    with Loopback(told(reading)) as server:
+        return connected(server, made).snapshot("job-1")
+
+
+@pytest.mark.parametrize(
+    ("word", "state", "outcome"),
+    [
+        ("QUEUED", Lifecycle.IN_FLIGHT, None),
+        ("CANCELLATION_REQUESTED", Lifecycle.CANCELLING, None),
+        ("SUCCESS", Lifecycle.ENDED, BatchOutcome.COMPLETED),
+        ("TIMEOUT_EXCEEDED", Lifecycle.ENDED, BatchOutcome.EXPIRED),
+        ("CANCELLED", Lifecycle.ENDED, BatchOutcome.CANCELLED),
+    ],
+)
+def test_states_and_files(made: list[Mistral], word: str, state: Lifecycle, outcome: BatchOutcome | None) -> None:
+    reading = snapshot_of(made, job(word, output_file="out", error_file="err"))
+    assert (reading.state, reading.outcome) == (state, outcome)
+    assert (reading.total, reading.succeeded, reading.failed) == (4, 3, 1)
+    ended = state is Lifecycle.ENDED
+    assert (reading.results_ref, reading.errors_ref) == (("out", "err") if ended else (None, None))
+
+
+def test_a_failed_job_says_why(made: list[Mistral]) -> None:
+    reading = snapshot_of(made, job("FAILED", errors=[{"message": "no such model", "count": 4}]))
+    assert (reading.outcome, reading.message) == (BatchOutcome.FAILED, "no such model")
+    assert (reading.error_class, reading.results_ref) == (ErrorClass.PROVIDER_FAULT, None)
+
+
+@pytest.mark.parametrize("reading", [{}, {"id": "job-1", "status": "RUNNING"}, []])
+def test_a_job_of_another_form_is_refused(made: list[Mistral], reading: JsonValue) -> None:
+    with pytest.raises(ProviderReplyError):
+        snapshot_of(made, reading)
+
+
+def test_both_files_are_streamed(made: list[Mistral]) -> None:
+    def answer(call: Received) -> Answer:
+        if call.path.endswith("/content"):
+            return Answer(body=call.path.encode() * 50_000, headers={"content-type": "application/octet-stream"})
+        return told(job("SUCCESS", output_file="out", error_file="err"))
+
+    with Loopback(answer) as server:
+        provider = connected(server, made)
+        parts = [(part.kind, list(part.chunks)) for part in provider.results(provider.snapshot("job-1"))]
+    assert [kind for kind, _ in parts] == ["output", "errors"]
+    for (_, chunks), ref in zip(parts, ("out", "err"), strict=True):
+        assert b"".join(chunks) == f"/mistral/v1/files/{ref}/content".encode() * 50_000
+        assert max(len(chunk) for chunk in chunks) <= 1 << 16
+
+
+def test_a_download_that_fails_can_be_repeated(made: list[Mistral]) -> None:
+    def answer(call: Received) -> Answer:
+        return (
+            Answer(502, b"bad gateway") if call.path.endswith("/content") else told(job("SUCCESS", output_file="out"))
+        )
+
+    with Loopback(answer) as server:
+        provider = connected(server, made)
+        (part,) = provider.results(provider.snapshot("job-1"))
+        with pytest.raises(TransientProviderError):
+            list(part.chunks)
+
+
+@pytest.mark.parametrize(("status", "refused"), [("SUCCESS", False), ("RUNNING", True)])
+def test_cancelling_what_has_ended_is_no_error_but_a_refusal_is(
+    made: list[Mistral], status: str, refused: bool
+) -> None:
+    def answer(call: Received) -> Answer:
+        return told({"detail": "cannot cancel"}, 400) if call.method == "POST" else told(job(status))
+
+    with Loopback(answer) as server:
+        provider = connected(server, made)
+        if refused:
+            with pytest.raises(RequestRefusedError, match="cannot cancel"):
+                provider.cancel("job-1")
+        else:
+            provider.cancel("job-1")
+
+
+def test_attempts_do_not_share_a_file_name(tmp_path: Path, made: list[Mistral]) -> None:
+    ours = submission(tmp_path)
+    size = ours.path.stat().st_size
+
+    def answer(call: Received) -> Answer:
+        if call.method == "POST":
+            return told(file(id="new"))
+        return told({"data": [file(id="first", bytes=size)], "object": "list", "total": 1})
+
+    with Loopback(answer) as server:
+        provider = connected(server, made)
+        assert provider.upload(dataclasses.replace(ours, file_name="shard-7-2.jsonl")) == "new"

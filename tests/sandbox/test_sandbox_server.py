@@ -1,0 +1,242 @@
+"""The sandbox as a server: its bill, its own pages, its environment, its memory and its end."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import IO
+
+import pytest
+from sandbox_clients import MODELS, PROVIDERS, Echo, bench, driver, row
+
+from layton_batch.sandbox import Sandbox, SandboxConfig
+from layton_batch.sandbox.json_array import BadDocument, elements
+from layton_batch.sandbox.ledger import PriceBook
+from layton_batch.sandbox.objects import Usage
+
+MILLION = Usage(1_000_000, 0, 1_000_000, 0)
+
+
+def get(url: str):
+    with urllib.request.urlopen(url, timeout=10) as reply:
+        return json.loads(reply.read())
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "batch", "standard"),
+    [
+        ("openai", "gpt-5.1-2025-11-13", "5.625", "11.25"),
+        ("openai", "gpt-5.2", "7.875", "15.75"),
+        ("anthropic", "claude-opus-4-5-20251101", "15", "30"),
+        ("gemini", "gemini-3-pro-preview", "7", "14"),
+        ("gemini", "gemini-3-flash-preview", "1.75", "3.5"),
+        ("mistral", "mistral-large-2512", "1", "2"),
+        ("together", "moonshotai/Kimi-K2-Thinking", "5.2", "5.2"),
+        ("together", "moonshotai/Kimi-K2.5", "3.3", "3.3"),
+        ("together", "meta-llama/Llama-3.3-70B-Instruct-Turbo", "0.88", "1.76"),
+        ("groq", "openai/gpt-oss-120b", "0.375", "0.75"),
+    ],
+)
+def test_a_million_tokens_in_and_out_cost_the_published_prices(provider, model, batch, standard):
+    assert PriceBook.bundled().charge(provider, model, MILLION) == (Decimal(batch), Decimal(standard))
+
+
+def test_cached_tokens_cost_the_cached_rate_and_otherwise_the_input_rate():
+    cached = Usage(1_000_000, 400_000, 0, 0)
+    book = PriceBook.bundled()
+    assert book.charge("openai", "gpt-5.1", cached) == (Decimal("0.4"), Decimal("0.8"))
+    assert book.charge("together", "moonshotai/Kimi-K2.5", cached) == (Decimal("0.5"), Decimal("0.5"))
+
+
+@pytest.mark.parametrize("model", ["gpt-5.1-mini", "gpt-5.1-2025-11-13-high", "gpt-5.10", "claude-opus-4-5"])
+def test_a_name_that_only_starts_alike_has_no_price(model):
+    assert PriceBook.bundled().charge("openai", model, MILLION) is None
+
+
+def test_the_ledger_is_exact_and_counts_what_it_cannot_price(tmp_path):
+    with bench() as b:
+        for provider in ("openai", "anthropic"):
+            with driver(provider, b.sandbox, tmp_path) as sdk:
+                batch = sdk.submit([row(provider, "a"), row(provider, "b")])
+                b.end()
+                sdk.status(batch)
+        with driver("openai", b.sandbox, tmp_path) as sdk:
+            again = sdk.submit([row("openai", "a"), row("openai", "c")])
+            unknown = sdk.submit([row("openai", "z", model="acme-1")])
+            b.end()
+            sdk.status(again)
+            sdk.status(unknown)
+        page = get(f"{b.sandbox.url}/sandbox/ledger?rows=1")
+        brief = get(f"{b.sandbox.url}/sandbox/ledger")
+    ledger = b.sandbox.ledger()
+    openai = Decimal(4) * (80 * Decimal("0.625") + 20 * Decimal("0.0625") + 50 * 5) / 10**6
+    anthropic = Decimal(2) * (80 * Decimal("2.5") + 20 * Decimal("0.25") + 50 * Decimal("12.5")) / 10**6
+    assert ledger.total_usd == openai + anthropic
+    assert Decimal(page["total_usd"]) == ledger.total_usd
+    assert (page["rows_billed"], page["unpriced_rows"]) == (7, 1)
+    assert "rows" not in brief
+    times = {(r["model"], r["custom_id"]): r["times_billed"] for r in page["rows"] if r["provider"] == "openai"}
+    assert times[MODELS["openai"], "a"] == 2
+    assert times[MODELS["openai"], "c"] == 1
+    acme = next(line for line in page["by_model"] if line["model"] == "acme-1")
+    assert (acme["usd"], acme["rows"], acme["output_tokens"]) == (None, 1, 50)
+
+
+def test_the_sandboxs_own_pages(tmp_path):
+    with bench() as b, driver("groq", b.sandbox, tmp_path) as sdk:
+        sdk.submit([row("groq", "a")])
+        assert get(f"{b.sandbox.url}/sandbox/health")["status"] == "ok"
+        assert get(f"{b.sandbox.url}/sandbox/requests") == {"groq": {"create": 1, "upload": 1}}
+        (batch,) = get(f"{b.sandbox.url}/sandbox/batches")
+        assert (batch["provider"], batch["phase"]) == ("groq", "validating")
+
+
+def test_the_environment_has_an_address_and_a_key_for_all_seven():
+    with bench() as b:
+        env = b.sandbox.environment()
+    assert {f"{provider.upper()}_API_KEY" for provider in PROVIDERS} <= set(env)
+    assert env["OPENAI_API_KEY"] == "sandbox-key-openai"
+    assert env["OPENAI_BASE_URL"].endswith("/openai/v1")
+    assert env["GOOGLE_GEMINI_BASE_URL"].endswith("/gemini")
+    assert env["TOGETHER_BASE_URL"].endswith("/together")
+    assert len(env) == 14
+    assert all(value.startswith("http://127.0.0.1:") for name, value in env.items() if name.endswith("URL"))
+
+
+def test_a_sandbox_can_be_stopped_twice_and_a_taken_port_is_an_error(tmp_path):
+    sandbox = Sandbox(SandboxConfig(answerer=Echo()))
+    port = int(sandbox.url.rsplit(":", 1)[1])
+    with pytest.raises(OSError, match="in use"):
+        Sandbox(SandboxConfig(answerer=Echo(), port=port))
+    sandbox.stop()
+    sandbox.stop()
+    assert sandbox.ledger().rows_billed == 0
+
+
+def test_large_rows_are_not_held_in_memory(tmp_path):
+    """60 rows of 1 MB each: neither taking an inline batch apart nor answering it comes near their 60 MB."""
+    image = "/9j/" + "A" * 1_000_000
+    source = {"type": "base64", "media_type": "image/jpeg", "data": image}
+    messages = [{"role": "user", "content": [{"type": "image", "source": source}]}]
+    body = {"requests": [row("anthropic", f"k{n}", messages=messages) for n in range(60)]}
+    path = tmp_path / "body.json"
+    path.write_text(json.dumps(body))
+    del body
+
+    class Blind:
+        def answer(self, question):
+            assert len(question.images[0]) > 700_000
+            return Echo().answer(question)
+
+    headers = {"x-api-key": "k", "anthropic-version": "2023-06-01"}
+    sized = {**headers, "Content-Length": str(path.stat().st_size)}
+    with bench(answerer=Blind()) as b:
+        url = f"{b.sandbox.url}/anthropic/v1/messages/batches"
+        tracemalloc.start()
+        try:
+            with path.open("rb") as handle:
+                request = urllib.request.Request(url, data=handle, headers=sized, method="POST")
+                with urllib.request.urlopen(request, timeout=60) as reply:
+                    batch = json.loads(reply.read())["id"]
+            b.end()
+            with urllib.request.urlopen(urllib.request.Request(f"{url}/{batch}", headers=headers), timeout=60) as reply:
+                assert json.loads(reply.read())["request_counts"]["succeeded"] == 60
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < 25_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"requests": []}', []),
+        (
+            '{"a": {"requests": [9]}, "requests": [1, {"x": "],[\\"}"}, "y" ], "b": [2]}',
+            ["1", '{"x": "],[\\"}"}', '"y"'],
+        ),
+        ('{"requests":[{"a":[1,2]},[3,[4]]]}', ['{"a":[1,2]}', "[3,[4]]"]),
+        ('{"requests":[1,]}', ["1", ""]),
+    ],
+)
+def test_an_array_is_split_without_reading_its_document(text, found):
+    with spooled(text) as body:
+        assert [element.decode() for element in elements(body, "requests")] == found
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"requests": 1}', '{"requests": [1', '{"requests": [1]} x', "nonsense"]
+)
+def test_a_document_without_the_array_is_refused(text):
+    with spooled(text) as body, pytest.raises(BadDocument):
+        list(elements(body, "requests"))
+
+
+@contextmanager
+def spooled(text: str) -> Iterator[IO[bytes]]:
+    with tempfile.SpooledTemporaryFile() as file:
+        file.write(text.encode())
+        yield file
+
+
+SERVE = """
+import sys
+from pathlib import Path
+from layton_batch.sandbox import Reply, SandboxConfig, serve_forever
+
+class Fixed:
+    def answer(self, question):
+        return Reply("yes", "stop", 10, 0, 1, 0)
+
+serve_forever(SandboxConfig(answerer=Fixed(), state_dir=Path(sys.argv[1])), Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_serving_for_ever_says_where_and_ends_at_a_signal(number, tmp_path):
+    ready = tmp_path / "ready"
+    root = str(Path(__file__).resolve().parents[2])
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(tmp_path / "state"), str(ready)],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+    with process:
+        assert process.stderr is not None
+        line = process.stderr.readline().decode()
+        wait_for(ready)
+        url = ready.read_text().strip()
+        assert url in line
+        assert "export OPENAI_API_KEY=sandbox-key-openai" in line
+        assert get(f"{url}/sandbox/health")["status"] == "ok"
+        process.send_signal(number)
+        assert process.wait(20) == 0
+        assert process.stderr.read() == b""
+
+
+def wait_for(path: Path) -> None:
+    for _ in range(2000):
+        if path.exists():
+            return
+        time.sleep(0.005)
+    raise AssertionError(f"{path} did not appear")
+
+
+def test_bytes_on_the_wire_need_no_sdk(tmp_path):
+    with bench() as b, driver("openai", b.sandbox, tmp_path) as sdk:
+        file = sdk.client.files.create(file=("a.jsonl", io.BytesIO(b"{}\n")), purpose="batch")
+        assert sdk.content(file.id) == b"{}\n"
+        assert sdk.client.files.delete(file.id).deleted
+        assert list(sdk.client.files.list()) == []

@@ -1,0 +1,147 @@
+"""Nothing that a model, an item or a manifest says changes what a page is, runs, loads or hides."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layton_batch.site.build import build_site
+from layton_batch.site.pages import environment, policy
+from layton_batch.site.shown import LONGEST, one_line, passage, visible
+from layton_batch.status import RunState
+from tests.site.fabricated_run import fabricated, hostile
+from tests.site.read_html import Page, pages
+
+ATTACKS = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "javascript:alert(1)",
+    "</title><script>alert(1)</script>",
+    "</style></script><!--",
+    "{{7*7}} {% raw %} {{ self.__init__ }}",
+    "abc\N{RIGHT-TO-LEFT OVERRIDE}def",
+    "&lt;b&gt; &#x3c;script&#x3e;",
+    "../../etc/passwd",
+    "=1+1",
+    "a\x00b\x1b[31m",
+    "${alert(1)}`",
+    "🧩" * 20,
+)
+PLAIN = "plain"
+VISIBLE_FORMATS = set("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
+
+
+def site_of(root: Path, text: str) -> dict[str, Page]:
+    run = fabricated(root, hostile(text))
+    return pages(build_site(run.folder, run.status(RunState.NEEDS_PERSON)).parent)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_what_outsiders_write_never_changes_a_pages_structure(tmp_path: Path, attack: str) -> None:
+    tame, wild = site_of(tmp_path / "tame", PLAIN), site_of(tmp_path / "wild", attack)
+    assert set(wild) == set(tame)
+    for name, page in wild.items():
+        assert page.tags == tame[name].tags, name
+        assert [(tag, key) for tag, key, _ in page.attributes] == [(tag, key) for tag, key, _ in tame[name].attributes]
+        assert page.scripts == tame[name].scripts
+        assert page.values("href", "src") == tame[name].values("href", "src")
+
+
+def test_template_marks_and_scripts_are_shown_as_they_were_written(tmp_path: Path) -> None:
+    for index, attack in enumerate(("{{7*7}}", "<script>alert(1)</script>")):
+        for name, page in site_of(tmp_path / str(index), attack).items():
+            assert attack in page.text, name
+
+
+def test_every_page_carries_a_policy_that_fits_its_own_script_and_style(tmp_path: Path) -> None:
+    for page in site_of(tmp_path, PLAIN).values():
+        (content,) = [
+            value for tag, name, value in page.attributes if (tag, name) == ("meta", "content") and "-src" in value
+        ]
+        assert content.startswith("default-src 'none'; ")
+        assert "unsafe" not in content
+        assert "http" not in content
+        for kind, (text,) in (("script", page.scripts), ("style", page.styles)):
+            assert f"{kind}-src 'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" in content
+
+
+def test_no_page_points_anywhere_outside_its_folder(tmp_path: Path) -> None:
+    run = fabricated(tmp_path, hostile("http://example.org/x"))
+    site = build_site(run.folder, run.status()).parent
+    for page in pages(site).values():
+        for link in page.values("href", "src", "action", "srcset", "data", "poster", "xlink:href"):
+            assert re.fullmatch(r"data:,|#[\w-]+|(\.\./)?(items/)?\w+\.html(#\w+)?", link), link
+        for own in (*page.scripts, *page.styles):
+            assert not re.search(r"https?:|url\(|@import|innerHTML|eval\(", own)
+
+
+def test_no_hidden_or_turning_character_reaches_a_page(tmp_path: Path) -> None:
+    unseen = "\u202e\u2066\u200b\u00ad\ufeff\x00\x1b\x7f\U000e0041"
+    for name, page in site_of(tmp_path, f"a{unseen}b").items():
+        everything = page.text + "".join(value for _, _, value in page.attributes)
+        assert not set(unseen) & set(everything), name
+        assert "‹U+202E›" in page.text
+
+
+def test_page_names_come_from_numbers_alone(tmp_path: Path) -> None:
+    run = fabricated(tmp_path, hostile("../../../escape"))
+    site = build_site(run.folder, run.status()).parent
+    assert {path.name for path in (site / "items").iterdir()} == {"index.html", *(f"000{n}.html" for n in (1, 2, 3, 4))}
+    assert list(tmp_path.rglob("*escape*")) == []
+
+
+def test_a_megabyte_of_text_is_folded_cut_and_said_to_be(tmp_path: Path) -> None:
+    run = fabricated(tmp_path, hostile("<" + "A" * 2**20))
+    site = build_site(run.folder, run.status()).parent
+    for path in site.rglob("*.html"):
+        assert path.stat().st_size < 1_000_000, path
+    page = pages(site)["items/0001.html"]
+    assert "1,048,577 characters in all" in page.text
+    assert page.tags.count("details") > 3
+    assert "A" * (LONGEST + 1) not in page.text
+
+
+def test_nothing_but_our_own_files_goes_into_a_page_unescaped() -> None:
+    loader = environment().loader
+    assert loader is not None
+    raw = {
+        (name, found)
+        for name in loader.list_templates()
+        for found in re.findall(r"\{\{[^}]*\|\s*safe[^}]*\}\}|autoescape", loader.get_source(environment(), name)[0])
+    }
+    assert raw == {("base.html", "{{ style|safe }}"), ("base.html", "{{ script|safe }}")}
+
+
+def test_the_policy_names_hashes_and_nothing_wider() -> None:
+    assert policy("a", "b").count("'sha256-") == 2
+    assert "self" not in policy("a", "b")
+
+
+@given(st.text(max_size=200))
+def test_no_text_keeps_a_character_that_cannot_be_seen(text: str) -> None:
+    allowed = {"\n", "\t", "\N{ZERO WIDTH NON-JOINER}", "\N{ZERO WIDTH JOINER}"} | VISIBLE_FORMATS
+    shown = passage(text)
+    for char in set(visible(text) + (shown.text if shown else "")) - allowed:
+        assert unicodedata.category(char) not in {"Cc", "Cf", "Zl", "Zp"}, f"U+{ord(char):04X}"
+
+
+@given(st.text(max_size=2000), st.integers(2, 300))
+def test_a_line_is_one_short_line(text: str, longest: int) -> None:
+    shown = one_line(text, longest)
+    assert len(shown) <= longest
+    assert len(shown.splitlines()) <= 1
+
+
+@given(st.text(max_size=300))
+def test_printable_text_is_shown_as_it_is(text: str) -> None:
+    tame = "".join(char for char in text if char.isprintable() and unicodedata.category(char) != "Mn")
+    tame = tame.translate(dict.fromkeys((0x115F, 0x1160, 0x3164, 0xFFA0)))
+    assert visible(tame) == tame

@@ -1,0 +1,309 @@
+"""The pages show what the tables say, as far as they are written, and nothing that is not there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from layton_batch import tables
+from layton_batch.errors import DataError, FileError
+from layton_batch.run_folder import RunFolder
+from layton_batch.site import build
+from layton_batch.site.build import build_site
+from layton_batch.status import RunState
+from tests.site.fabricated_run import FabricatedRun, Row, Words, fabricated
+from tests.site.read_html import Page, pages, read_page
+
+
+def built(run: FabricatedRun, state: RunState = RunState.DONE) -> Path:
+    return build_site(run.folder, run.status(state)).parent
+
+
+def words(page: Page) -> str:
+    return " ".join(page.text.split())
+
+
+def changed(rows: Sequence[Row], **columns: object) -> list[Row]:
+    return [{**row, **columns} for row in rows]
+
+
+def test_a_finished_run_has_a_board_a_bill_a_course_and_a_page_for_every_item(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    index = build_site(run.folder, run.status())
+    assert index == run.folder.site / "index.html"
+    found = pages(index.parent)
+    assert set(found) == {"index.html", "items/index.html", *(f"items/{number:04d}.html" for number in range(1, 5))}
+    shown = words(found["index.html"])
+    for text in ("riddles", "both correct", "calibrated", "alpha-9", "80.0", "78.1–81.6", "1–2", "$7.50", "$15.00"):
+        assert text in shown
+    assert "With 95 % probability the interval holds" in shown
+    assert "Abstained, unreadable and missing answers count as wrong." in shown
+
+
+def test_the_board_keeps_the_tables_order_and_says_when_it_was_written(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    os.utime(run.folder.part("leaderboard", "leaderboard"), (1_800_000_000, 1_800_000_000))
+    shown = words(read_page(built(run) / "index.html"))
+    assert shown.index("alpha-9") < shown.index("beta-10") < shown.index("gamma-2")
+    assert "2027-01-15 08:00 UTC" in shown
+
+
+def test_a_column_that_is_zero_everywhere_is_left_out(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    shown = words(read_page(built(run) / "index.html"))
+    assert "Unparsed" in shown
+    assert "Unjudged" not in shown
+    run.table("leaderboard", changed(run.leaderboard_rows(), n_unparsed=0, n_unjudged=2))
+    shown = words(read_page(built(run) / "index.html"))
+    assert "Unparsed" not in shown
+    assert "Unjudged" in shown
+
+
+def test_the_papers_interval_is_printed_as_the_paper_prints_it(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    run.table("leaderboard", changed(run.leaderboard_rows(), method="paper"))
+    shown = words(read_page(built(run) / "index.html"))
+    assert "±1.8" in shown
+    assert "2.5th and 97.5th percentile" in shown
+
+
+def test_a_model_without_a_score_has_a_dash_and_a_reason(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    rows = run.leaderboard_rows()
+    gap = dict.fromkeys(("rank", "rank_best", "rank_worst", "score", "lower", "upper", "half_width"))
+    run.table("leaderboard", [rows[0], {**rows[1], **gap, "flags": "no items"}, {**rows[2], "score": float("nan")}])
+    page = read_page(built(run) / "index.html")
+    assert "No items." in words(page)
+    assert "nan" not in words(page).casefold()
+    assert page.tags.count("circle") == 1 + 2  # one dot on the scale; two models have a rank to draw
+
+
+def test_an_interval_of_one_point_and_a_board_of_one_model_can_be_drawn(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    run.table("leaderboard", changed(run.leaderboard_rows()[:1], score=0.0, lower=0.0, upper=0.0))
+    page = read_page(built(run) / "index.html")
+    assert [value for tag, name, value in page.attributes if (tag, name) == ("circle", "cx")] == ["50.00%"]
+
+
+@pytest.mark.parametrize("written", [(), ("items",), ("items", "predictions"), ("items", "predictions", "verdicts")])
+def test_a_run_that_is_on_its_way_has_pages_as_far_as_it_is(tmp_path: Path, written: tuple[str, ...]) -> None:
+    run = FabricatedRun(RunFolder(tmp_path / "riddles-1a2b3c4d"))
+    run.manifest()
+    for name in written:
+        run.table(name, getattr(run, f"{name}_rows")())
+    found = pages(built(run, RunState.RUNNING))
+    shown = words(found["index.html"])
+    assert "This run is not finished" in shown
+    assert "There is no leaderboard yet" in shown
+    assert "Spent so far: $6.75" in shown
+    assert len(found) == (2 + 4 if written else 2)
+    if "predictions" in written:
+        assert "no vote" in words(found["items/0001.html"])
+
+
+def test_a_folder_with_nothing_in_it_makes_an_honest_page(tmp_path: Path) -> None:
+    run = FabricatedRun(RunFolder(tmp_path / "empty"))
+    found = pages(built(run, RunState.RUNNING))
+    assert set(found) == {"index.html", "items/index.html"}
+    assert "nothing written yet" in words(found["index.html"])
+    assert "This run has no items yet." in words(found["items/index.html"])
+
+
+def test_no_items_at_all(tmp_path: Path) -> None:
+    found = pages(built(fabricated(tmp_path, items=0)))
+    assert set(found) == {"index.html", "items/index.html"}
+
+
+@pytest.mark.parametrize(
+    ("state", "notice"),
+    [
+        (RunState.NEEDS_PERSON, "waits for a person"),
+        (RunState.OVER_BUDGET, "stopped at its budget"),
+        (RunState.CANCELLED, "was cancelled"),
+    ],
+)
+def test_a_run_that_did_not_end_well_says_so_and_why(tmp_path: Path, state: RunState, notice: str) -> None:
+    run = fabricated(tmp_path, Words(reason="the create call timed out"))
+    shown = words(read_page(built(run, state) / "index.html"))
+    assert notice in shown
+    assert "the create call timed out" in shown
+
+
+def test_what_has_no_price_is_unknown_and_sums_say_at_least(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    rows = run.cost_rows()
+    nothing = dict.fromkeys(("cost_usd", "unbatched_usd", "saved_usd", "price_source", "price_date"))
+    run.table("cost", [rows[0], rows[1], {**rows[2], **nothing, "provider": "together"}])
+    shown = words(read_page(built(run) / "index.html"))
+    assert "together 4 unknown unknown unknown" in shown
+    assert "Total 12 at least $3.50 at least $7.00 at least $3.50" in shown
+    assert "$0" not in shown
+
+
+def test_a_sum_over_requests_of_which_some_have_no_price_says_at_least(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    usage = {"role": "predict", "provider": "openai", "input_tokens": 1, "cost_usd": "1", "unbatched_usd": "2"}
+    rows = [{**usage, "model": model} for model in run.words.models]
+    run.table("usage", [*rows, {**rows[0], "cost_usd": None, "unbatched_usd": None}])
+    shown = words(read_page(built(run) / "index.html"))
+    assert "alpha-9 answers 4 1,000 0 2,000 500 at least $1.25" in shown
+    assert "beta-10 answers 4 1,000 0 2,000 500 $2.25" in shown
+
+
+def test_an_item_page_has_the_question_the_reference_and_every_answer_with_its_verdicts(tmp_path: Path) -> None:
+    shown = words(read_page(built(fabricated(tmp_path)) / "items" / "0003.html"))
+    for text in ("How many?", "First hint Count. Third hint Count.", "Reference", "Seven.", "I counted."):
+        assert text in shown
+    assert "right 2 of 2 yes" in shown
+    assert "split jury 1 of 2 yes" in shown
+    assert "judge 0 answer ✓ correct reason ✓ correct" in shown
+    assert "unparsed" in shown
+    assert shown.count("The reply as it came") == 1  # only where it could not be read
+    assert shown.index("alpha-9") < shown.index("beta-10") < shown.index("gamma-2")
+
+
+def test_the_index_sorts_items_into_right_wrong_and_split(tmp_path: Path) -> None:
+    page = read_page(built(fabricated(tmp_path)) / "items" / "index.html")
+    assert page.values("data-standing") == ["right", "wrong", "split", "split"]
+    assert "3 right" in words(page)
+    assert "1 right, 1 split jury, 1 unanswered" in words(page)
+
+
+def test_a_rules_verdict_speaks_of_answers_alone(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    verdicts = [row for row in run.verdicts_rows() if str(row["judge"]).endswith("0")]
+    run.table("verdicts", changed(verdicts, judge="rule", judge_provider=None, is_justification_correct=None))
+    shown = words(read_page(built(run) / "items" / "0001.html"))
+    assert "rule answer ✓ correct" in shown
+    assert "not readable" not in shown
+    assert "2 of 2 yes" not in shown
+
+
+def test_a_seat_that_could_not_be_read_is_shown_as_such(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    run.table("verdicts", changed(run.verdicts_rows(), is_justification_correct=None))
+    run.table("scores", changed(run.scores_rows(), yes=1, total=1, flag="short_jury"))
+    shown = words(read_page(built(run) / "items" / "0001.html"))
+    assert "reason ? not readable" in shown
+    assert "1 of 1 yes, a seat was empty" in shown
+
+
+def test_predictions_on_unknown_items_are_shown_not_dropped(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    run.table("items", run.items_rows()[:3])
+    shown = words(read_page(built(run) / "items" / "0004.html"))
+    assert "The items table has no question under this id." in shown
+    assert "alpha-9" in shown
+
+
+def test_neighbouring_items_are_linked(tmp_path: Path) -> None:
+    site = built(fabricated(tmp_path))
+    links = read_page(site / "items" / "0002.html").values("href")
+    assert {"0001.html", "0003.html", "index.html", "../index.html"} <= set(links)
+    assert "0005.html" not in read_page(site / "items" / "0004.html").values("href")
+
+
+def test_every_link_leads_to_a_page_or_a_place_that_exists(tmp_path: Path) -> None:
+    site = built(fabricated(tmp_path))
+    for name, page in pages(site).items():
+        for link in page.values("href"):
+            if link == "data:,":
+                continue
+            path, _, place = link.partition("#")
+            target = (site / name).parent / path if path else site / name
+            assert target.is_file(), (name, link)
+            assert not place or place in read_page(target).values("id"), (name, link)
+
+
+def test_the_same_tables_make_the_same_bytes(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    first = {path: path.read_bytes() for path in built(run).rglob("*") if path.is_file()}
+    assert first == {path: path.read_bytes() for path in built(run).rglob("*") if path.is_file()}
+
+
+def test_a_site_is_replaced_whole_and_a_failed_one_leaves_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = fabricated(tmp_path)
+    site = built(run)
+    before = (site / "index.html").read_bytes()
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(build, "_write", broken)
+        with pytest.raises(FileError, match="No space left"):
+            built(run)
+    assert (site / "index.html").read_bytes() == before
+    run.table("items", run.items_rows()[:1])
+    run.table("predictions", run.predictions_rows()[:1])
+    built(run)
+    assert len(pages(site)) == 3
+    assert [path.name for path in site.parent.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_folder_that_is_not_ours_is_never_replaced(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    other = tmp_path / "precious"
+    other.mkdir()
+    (other / "thesis.tex").write_text("years of work")
+    with pytest.raises(FileError, match="left alone"):
+        build_site(run.folder, run.status(), other)
+    assert (other / "thesis.tex").read_text() == "years of work"
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert build_site(run.folder, run.status(), empty).is_file()
+    assert build_site(run.folder, run.status(), empty).is_file()
+
+
+def test_a_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    run.folder.part("scores", "scores").write_bytes(b"PAR1 not really")
+    with pytest.raises(DataError, match="scores cannot be read"):
+        built(run)
+
+
+def test_a_manifest_that_cannot_be_read_leaves_the_runs_name(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    run.folder.manifest.write_bytes(b"{")
+    assert "riddles-1a2b3c4d" in words(read_page(built(run) / "index.html"))
+
+
+def test_two_hint_levels_get_a_column(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    rows = run.leaderboard_rows()
+    run.table("leaderboard", [*rows, {**rows[0], "rank": 4, "n_hints": 2}])
+    assert "Hints" in words(read_page(built(run) / "index.html"))
+
+
+def test_images_of_the_four_known_kinds_are_embedded_and_others_named(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    kinds = ["image/jpeg", "image/png", "image/webp", "image/gif", "image/svg+xml", "text/html", 'image/png" onerror="']
+    images = [{"media_type": kind, "base64": "aGk="} for kind in kinds]
+    images.append({"media_type": "image/png", "base64": 'x" onerror="alert(1)'})
+    run.table("items", changed(run.items_rows(), images=images))
+    page = read_page(built(run) / "items" / "0001.html")
+    assert page.values("src") == [f"data:{kind};base64,aGk=" for kind in kinds[:4]]
+    assert "An image of the type image/svg+xml is not shown." in words(page)
+    assert "not valid base64" in words(page)
+    assert "onerror" not in {name for _, name, _ in page.attributes}
+
+
+def test_a_table_without_rows_reads_like_one_nobody_wrote(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    for name in ("leaderboard", "cost", "scores", "verdicts", "predictions"):
+        tables.write(run.folder.part(name, name), tables.frame(name, []))
+    shown = words(read_page(built(run) / "index.html"))
+    assert "There is no leaderboard yet" in shown
+    assert "There is no cost table yet" in shown
+
+
+def test_a_run_without_jobs_says_that_nothing_was_asked(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    site = build_site(run.folder, replace(run.status(), jobs=(), batches=())).parent
+    assert "Nothing was asked yet." in words(read_page(site / "index.html"))

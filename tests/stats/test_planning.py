@@ -1,0 +1,166 @@
+"""Label plans: the recorded numbers, the exact expected variance, and rows that can be handed to people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from layton_batch.stats.calibrated import Posterior, calibrated_scores, posterior
+from layton_batch.stats.planning import (
+    balanced_rows,
+    expected_variance,
+    labels_to_separate,
+    plan_board,
+    plan_labels,
+    rows_to_label,
+)
+
+from .boards import FIELDS, Board, make_strata
+
+BINS = [(0, 1), (1, 3), (2, 3), (1, 1)]
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize("field", FIELDS)
+def test_labels_needed_are_the_recorded_ones(boards: dict[str, Board], diagnostics: dict[str, Any], field: str) -> None:
+    board = boards[field]
+    for i, name in enumerate(board.names):
+        want = diagnostics[f"llm/{field}"]["ess"][name]
+        one, half = (plan_labels(board.strata, i, h) for h in (0.01, 0.005))
+        assert (one.count, half.count) == (want["labels_to_1pt"], want["labels_to_half_pt"])
+        assert (one.proportional, half.proportional) == (
+            want["labels_to_1pt_proportional"],
+            want["labels_to_half_pt_proportional"],
+        )
+        assert one.half_width_then <= max(one.half_width_now, 0.01) + 1e-12
+
+
+def test_the_expected_variance_is_exact() -> None:
+    strata = make_strata(BINS, [[30, 5, 6, 40]], [[(60, 1), (9, 3), (12, 8), (150, 149)]])
+    post = posterior(strata)
+    now = expected_variance(strata, post)[0] * 81**2
+    for b in range(4):
+        a, c, u = post.alpha[0, b], post.beta[0, b], int(post.unlabelled[0, b])
+        x = min(3, u)
+        expected = 0.0
+        for k in range(x + 1):  # enumerate what the x labels may say
+            chance = float(stats.betabinom.pmf(k, x, a, c))
+            expected += chance * float(stats.betabinom.var(u - x, a + k, c + x - k))
+        extra = np.zeros((1, 4), dtype=np.int64)
+        extra[0, b] = x
+        change = now - expected_variance(strata, post, extra)[0] * 81**2
+        assert float(stats.betabinom.var(u, a, c)) - change == pytest.approx(expected)
+
+
+def test_no_other_choice_of_as_many_labels_does_better() -> None:
+    strata = make_strata(BINS, [[8, 3, 4, 9]], [[(30, 1), (4, 1), (5, 4), (60, 59)]])
+    plan = plan_labels(strata, 0, 0.03)
+    post = posterior(strata)
+    assert plan.count > 0
+    best = np.inf
+    for choice in np.ndindex(9, 4, 5, 10):
+        if sum(choice) == plan.count:
+            best = min(best, float(expected_variance(strata, post, np.array([choice]))[0]))
+    assert float(expected_variance(strata, post, plan.labels[None])[0]) == pytest.approx(best)
+    fewer = min(
+        float(expected_variance(strata, post, np.array([c]))[0])
+        for c in np.ndindex(9, 4, 5, 10)
+        if sum(c) == plan.count - 1
+    )
+    assert 1.96 * fewer**0.5 > 0.03
+
+
+def test_following_the_plan_gives_about_the_promised_width() -> None:
+    rng = np.random.default_rng(6)
+    counts = [[57, 2, 12, 115]]
+    pool = [[(160, 0), (5, 1), (11, 8), (438, 438)]]
+    plan = plan_labels(make_strata(BINS, counts, pool, gold_providers=4), 0, 0.01)
+    widths = []
+    for _ in range(40):
+        post = posterior(make_strata(BINS, counts, pool, gold_providers=4))
+        rate = rng.beta(post.alpha[0], post.beta[0])
+        own = [[(int(x), int(rng.binomial(x, p))) for x, p in zip(plan.labels, rate, strict=True)]]
+        (row,) = calibrated_scores(make_strata(BINS, counts, pool, own=own, gold_providers=4))
+        assert row.lower is not None
+        assert row.upper is not None
+        widths.append((row.upper - row.lower) / 2)
+    assert np.mean(widths) == pytest.approx(0.01, abs=0.003)
+
+
+def test_contested_items_come_first_and_labelled_ones_never(boards: dict[str, Board]) -> None:
+    board = boards["both_correct"]
+    model = board.names.index("moonshotai-kimi-k2-thinking")
+    plan = plan_labels(board.strata, model, 0.01)
+    rows = rows_to_label(board.strata, board.target, plan, seed=4)
+    assert len(rows) == len(set(rows.tolist())) == plan.count == 12
+    assert (board.target.model[rows] == model).all()
+    assert (board.strata.row_label[rows] < 0).all()
+    assert ((board.yes[rows] > 0) & (board.yes[rows] < board.total[rows])).all()
+    assert rows_to_label(board.strata, board.target, plan, seed=4).tolist() == rows.tolist()
+    assert rows_to_label(board.strata, board.target, plan, seed=5).tolist() != rows.tolist()
+
+
+def test_the_board_s_plans_put_the_neediest_model_first(boards: dict[str, Board]) -> None:
+    board = boards["both_correct"]
+    plans = plan_board(board.strata, 0.01)
+    assert [p.count for p in plans] == sorted((p.count for p in plans), reverse=True)
+    assert board.names[plans[0].model] == "moonshotai-kimi-k2-thinking"
+    assert len(plans) == 9
+
+
+def test_labels_to_separate_neighbours(boards: dict[str, Board]) -> None:
+    board = boards["both_correct"]
+    first, second = (
+        board.names.index("gpt-5.2-2025-12-11-high"),
+        board.names.index("claude-opus-4-5-20251101-thinking-32k"),
+    )
+    need = labels_to_separate(board.strata, first, second)
+    assert need is not None
+    left = board.strata.n.sum(axis=1) - board.strata.own_labels.sum(axis=1)
+    assert 0 < need.count < left[first] + left[second]
+    assert need.first_labels <= left[first]
+    assert need.second_labels <= left[second]
+    apart = labels_to_separate(board.strata, first, board.names.index("mistral-large-2512"))
+    assert apart is not None
+    assert apart.count == 0
+
+
+def test_equal_scores_cannot_be_planned_apart() -> None:
+    strata = make_strata(BINS, [[30, 5, 6, 40]] * 2, [[(60, 1), (9, 3), (12, 8), (150, 149)]] * 2)
+    assert labels_to_separate(strata, 0, 1) is None
+
+
+def test_a_half_width_of_zero_takes_every_label_and_a_negative_one_is_refused() -> None:
+    strata = make_strata(BINS, [[8, 3, 4, 9]], [[(30, 1), (4, 1), (5, 4), (60, 59)]])
+    plan = plan_labels(strata, 0, 0.0)
+    assert plan.labels.tolist() == [8, 3, 4, 9]
+    assert plan.half_width_then == 0.0
+    with pytest.raises(ValueError, match="half width"):
+        plan_labels(strata, 0, -1.0)
+    with pytest.raises(ValueError, match="level"):
+        plan_labels(strata, 0, 0.1, level=1.0)
+
+
+def test_the_balanced_design_is_even_over_providers_models_and_items(boards: dict[str, Board]) -> None:
+    board = boards["both_correct"]
+    rows = balanced_rows(board.strata, board.target, 90, seed=2)
+    assert len(set(rows.tolist())) == 90
+    models = np.bincount(board.target.model[rows], minlength=9)
+    providers = np.bincount(board.provider[board.target.model[rows]])
+    assert providers.max() - providers.min() <= 1
+    for p in range(len(board.providers)):
+        of = models[board.provider == p]
+        assert of.max() - of.min() <= 1
+    assert np.bincount(board.target.item[rows]).max() <= 1
+    assert (board.strata.row_label[rows] < 0).all()
+    everything = balanced_rows(board.strata, board.target, 10**6)
+    assert len(everything) == int((board.strata.row_label < 0).sum())
+
+
+def test_the_variance_function_takes_a_posterior_as_it_is() -> None:
+    strata = make_strata([(1, 1)], [[10]], [[(0, 0)]])
+    post = Posterior(np.array([[2.0]]), np.array([[3.0]]), np.array([[10]]))
+    assert expected_variance(strata, post)[0] * 100 == pytest.approx(float(stats.betabinom.var(10, 2, 3)))

@@ -1,0 +1,207 @@
+"""What must hold on every board: order does not matter, like bins are one bin, labels help, nothing leaves [0, 1]."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layton_batch.stats.calibrated import calibrated_scores, posterior
+from layton_batch.stats.joint import joint_draws, joint_draws_new_items
+from layton_batch.stats.paper import paper_draws, paper_scores
+from layton_batch.stats.planning import expected_variance
+from layton_batch.stats.rank_sets import rank_box, step_down_sets
+from layton_batch.stats.ranks import paper_ranks, score_ranks
+from layton_batch.stats.strata import GoldPredictions, TargetPredictions, build_strata
+
+SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)
+seeds = st.integers(0, 2**32 - 1)
+Pair = tuple[TargetPredictions, GoldPredictions]
+
+
+def random_board(seed: int) -> Pair:
+    """A small board of any shape: missing verdicts, unjudged items, known zeros, gaps, own labels, strangers."""
+    rng = np.random.default_rng(seed)
+    models, items, votes = int(rng.integers(1, 6)), int(rng.integers(1, 25)), int(rng.integers(1, 5))
+    model, item = (v.ravel() for v in np.meshgrid(np.arange(models), np.arange(items), indexing="ij"))
+    keep = rng.random(len(model)) < rng.choice([1.0, 0.8])
+    model, item = model[keep], item[keep]
+    total = rng.integers(0, votes + 1, len(model)) if rng.random() < 0.5 else np.full(len(model), votes)
+    yes = rng.binomial(total, rng.choice([0.1, 0.5, 0.9], len(model)))
+    zero = rng.random(len(model)) < 0.1
+    provider = rng.integers(0, 3, models)
+    own = np.flatnonzero(rng.random(len(model)) < rng.choice([0.0, 0.4]))
+    strangers = int(rng.integers(0, 40))
+    g_total = np.concatenate([total[own], np.full(strangers, votes)])
+    g_yes = np.concatenate([yes[own], rng.integers(0, votes + 1, strangers)])
+    gold = GoldPredictions(
+        model=np.concatenate([model[own], np.full(strangers, -1)]),
+        provider=np.concatenate([provider[model[own]], rng.integers(0, 4, strangers)]),
+        yes=g_yes,
+        total=g_total,
+        label=rng.binomial(1, np.clip(g_yes / np.maximum(g_total, 1), 0.05, 0.95)),
+        own_target_row=np.concatenate([own, np.full(strangers, -1)]),
+    )
+    return TargetPredictions(model, item, yes, total, zero, provider), gold
+
+
+def shuffled(board: Pair, models: Any, rows: Any, labels: Any) -> Pair:
+    """The same board with models renumbered and rows and labels in another order."""
+    target, gold = board
+    place = np.argsort(models)
+    row_place = np.argsort(rows)
+    moved = TargetPredictions(
+        place[target.model][rows], target.item[rows], target.yes[rows], target.total[rows], target.known_zero[rows],
+        target.provider[models],
+    )  # fmt: skip
+    of = np.where(gold.model >= 0, place[gold.model], -1)
+    row = np.where(gold.own_target_row >= 0, row_place[gold.own_target_row], -1)
+    fields = (of, gold.provider, gold.yes, gold.total, gold.label, row)
+    return moved, GoldPredictions(*(v[labels] for v in fields))
+
+
+def numbers(rows: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    def tidy(value: Any) -> Any:
+        return round(value, 9) if isinstance(value, float) else value
+
+    return [tuple(tidy(getattr(r, f.name)) for f in dataclasses.fields(r)) for r in rows]
+
+
+@SETTINGS
+@given(seeds)
+def test_permuting_models_items_and_labels_changes_nothing(seed: int) -> None:
+    board = random_board(seed)
+    rng = np.random.default_rng(seed + 1)
+    target, gold = board
+    models = rng.permutation(len(target.provider))
+    other = shuffled(board, models, rng.permutation(len(target.model)), rng.permutation(len(gold.label)))
+    a, b = build_strata(*board), build_strata(*other)
+    for score in (calibrated_scores, paper_scores):
+        first, second = numbers(score(a)), numbers(score(b))
+        assert [first[m] for m in models] == second
+
+
+@SETTINGS
+@given(seeds)
+def test_renaming_items_changes_nothing(seed: int) -> None:
+    target, gold = random_board(seed)
+    names = np.random.default_rng(seed).permutation(1000)
+    renamed = dataclasses.replace(target, item=names[target.item])
+    assert numbers(calibrated_scores(build_strata(renamed, gold))) == numbers(
+        calibrated_scores(build_strata(target, gold))
+    )
+
+
+@SETTINGS
+@given(seeds)
+def test_merging_identical_bins_changes_nothing(seed: int) -> None:
+    target, gold = random_board(seed)
+    rng = np.random.default_rng(seed)
+    by, gold_by = rng.integers(1, 4, len(target.model)), rng.integers(1, 4, len(gold.label))
+    scaled = dataclasses.replace(target, yes=target.yes * by, total=target.total * by)
+    gold_scaled = dataclasses.replace(gold, yes=gold.yes * gold_by, total=gold.total * gold_by)
+    a, b = build_strata(target, gold), build_strata(scaled, gold_scaled)
+    for score in (calibrated_scores, paper_scores):
+        assert numbers(score(a)) == numbers(score(b))
+
+
+@SETTINGS
+@given(seeds)
+def test_every_score_is_a_number_in_range_or_a_gap_with_a_reason(seed: int) -> None:
+    strata = build_strata(*random_board(seed))
+    for i, row in enumerate(calibrated_scores(strata)):
+        if row.score is None:
+            assert (row.reason, int(strata.items[i])) == ("no items", 0)
+            continue
+        assert row.lower is not None
+        assert row.upper is not None
+        assert row.new_lower is not None
+        assert row.new_upper is not None
+        assert row.new_score is not None
+        assert 0 <= row.lower <= row.upper <= 1
+        assert 0 <= row.score <= 1
+        assert 0 <= row.new_lower <= row.new_score + 1e-12
+        assert row.new_score <= row.new_upper + 1e-12 <= 1 + 1e-12
+    for paper in paper_scores(strata):
+        assert (paper.score is None) == (paper.reason is not None)
+        if paper.score is not None:
+            assert paper.lower is not None
+            assert paper.upper is not None
+            assert np.isfinite([paper.score, paper.half_width, paper.mean]).all()
+            assert paper.lower <= paper.upper
+
+
+@SETTINGS
+@given(seeds)
+def test_the_interval_holds_known_positives_and_possible_counts(seed: int) -> None:
+    strata = build_strata(*random_board(seed))
+    for i, row in enumerate(calibrated_scores(strata)):
+        if row.lower_count is None or row.upper_count is None:
+            continue
+        known = int(strata.own_positives[i].sum())
+        refused = int((strata.own_labels[i] - strata.own_positives[i]).sum() + strata.known_zeros[i])
+        assert known <= row.lower_count <= row.upper_count <= int(strata.items[i]) - refused
+
+
+@SETTINGS
+@given(seeds, seeds)
+def test_more_labels_never_widen_in_expectation(seed: int, choice: int) -> None:
+    strata = build_strata(*random_board(seed))
+    post = posterior(strata)
+    rng = np.random.default_rng(choice)
+    some = rng.integers(0, post.unlabelled + 1)
+    more = rng.integers(some, post.unlabelled + 1)
+    none, part, most = (expected_variance(strata, post, x) for x in (np.zeros_like(some), some, more))
+    assert (part <= none + 1e-15).all()
+    assert (most <= part + 1e-15).all()
+    assert (expected_variance(strata, post, post.unlabelled) == 0).all()
+
+
+@SETTINGS
+@given(seeds)
+def test_rank_sets_contain_the_rank(seed: int) -> None:
+    target, gold = random_board(seed)
+    strata = build_strata(target, gold)
+    rows = calibrated_scores(strata)
+    scores = [r.score for r in rows]
+    draws = joint_draws(strata, seed=1, draws=200)
+    ranks = score_ranks(scores)[draws.models]
+    sets = rank_box(draws, rank=ranks)
+    if len(draws.models):
+        assert (sets.best <= ranks).all()
+        assert (ranks <= sets.worst).all()
+        assert (sets.best >= 1).all()
+        assert (sets.worst <= len(draws.models)).all()
+        assert sets.joint >= 0.95
+        mean_ranks = score_ranks(draws.theta.mean(axis=0).round(12))
+        best, worst = step_down_sets(draws)
+        assert (best <= mean_ranks).all()
+        assert (mean_ranks <= worst).all()
+        new = joint_draws_new_items(strata, target, seed=1, draws=50)
+        assert (new.theta >= 0).all()
+        assert (new.theta <= 1 + 1e-12).all()
+    paper = paper_scores(strata)
+    printed = paper_ranks([p.score for p in paper], [p.half_width for p in paper])
+    for i, row in enumerate(paper):
+        triple = printed.of(i)
+        assert (triple is None) == (row.score is None)
+        if triple is not None:
+            assert triple[1] <= triple[2]
+
+
+@SETTINGS
+@given(seeds)
+def test_bins_times_draws_agree_with_the_exact_law(seed: int) -> None:
+    strata = build_strata(*random_board(seed))
+    draws = 4000
+    for i, row in enumerate(paper_scores(strata)):
+        if row.mean is None or row.lower is None or row.upper is None:
+            continue
+        sample = paper_draws(strata, i, seed=seed, draws=draws)
+        spread = max(float(sample.std()), 2e-3)
+        assert abs(float(sample.mean()) - row.mean) < 6 * spread / draws**0.5 + 1e-9
+        assert (sample < row.lower - 1e-9).mean() < 0.025 + 0.0150
+        assert (sample <= row.upper + 1e-9).mean() > 0.975 - 0.0150

@@ -1,0 +1,306 @@
+"""The layton task: rows to items, items to prompts, replies to predictions and verdicts."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from layton_batch.errors import DataError, LaytonBatchError, ManifestError
+from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt
+from layton_batch.settings import Settings
+from layton_batch.sources import read_rows
+from layton_batch.states import PredictionKind
+from layton_batch.tasks import load_task, task_names, validate_items
+from layton_batch.tasks.layton import LaytonTask
+from layton_batch.tasks.protocol import Candidate, TaskOptions
+
+REAL = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "layton"
+JPEG = base64.b64encode(b"\xff\xd8\xff\xe0" + bytes(60)).decode()
+Row = dict[str, JsonValue]
+
+
+def row(**changes: JsonValue) -> Row:
+    base: Row = {
+        "id": "001", "split": "llm", "category": "Write Answer", "description": "How many?\n",
+        "first_hint": "H-one", "second_hint": "H-two", "third_hint": None, "special_hint": "H-special",
+        "solution": "It is seven.", "answer": "7", "justification": "Count them.",
+    }  # fmt: skip
+    return {**base, **changes}
+
+
+def task(split: str = "llm", hints: int = 0, **prompts: Path) -> LaytonTask:
+    return LaytonTask(TaskOptions(split, hints, prompts or None))
+
+
+def item(**changes: JsonValue) -> Item:
+    split = "vlm" if "img" in changes else "llm"
+    (only,) = task(split).items([row(split=split, **changes)])
+    return only
+
+
+def text(prompt: Prompt) -> str:
+    return "\n".join(part for part in prompt.parts if isinstance(part, str))
+
+
+# ---- items ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_published_columns_become_an_item() -> None:
+    found = item()
+    assert (found.id, found.split, found.category, found.question) == ("001", "llm", "Write Answer", "How many?\n")
+    assert found.hints == ("H-one", "H-two", None, "H-special")
+    assert (found.answer, found.justification, found.solution) == ("7", "Count them.", "It is seven.")
+
+
+@pytest.mark.parametrize("nothing", [None, "", " \n"])
+def test_a_missing_reference_falls_back_on_the_solution_and_back(nothing: str | None) -> None:
+    found = item(answer=nothing, justification=nothing)
+    assert (found.answer, found.justification) == ("It is seven.", "It is seven.")
+    assert item(solution=nothing).solution == "Count them."
+    found = item(answer=nothing, justification=nothing, solution=nothing)
+    assert (found.answer, found.justification, found.solution) == (None, None, None)
+
+
+def test_rows_of_the_other_split_are_passed_over() -> None:
+    assert [one.id for one in task("llm").items([row(id="a"), row(id="b", split="vlm"), row(id="c", split=None)])] == [
+        "a",
+        "c",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"id": 5}, r"row 1: column 'id' must be text or null, not int"),
+        ({"id": None}, r"row 1: column 'id' is empty"),
+        ({"id": "a\nb"}, "column 'id' must be at most 200 printable characters"),
+        ({"id": "x" * 201}, "column 'id' must be at most 200 printable characters"),
+        ({"description": " "}, r"row 1 \(item '001'\): column 'description' is empty"),
+        ({"description": ["a"]}, "column 'description' must be text"),
+        ({"first_hint": 3}, "column 'first_hint' must be text"),
+        ({"answer": True}, "column 'answer' must be text"),
+    ],
+)
+def test_a_wrong_row_names_row_item_and_column(changes: Row, reason: str) -> None:
+    with pytest.raises(DataError, match=reason):
+        item(**changes)
+    with pytest.raises(DataError, match="column 'description' is missing"):
+        task().items([{"id": "001"}])
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type"),
+    [
+        (b"\xff\xd8\xff\xdb....", "image/jpeg"),
+        (b"\x89PNG\r\n\x1a\n....", "image/png"),
+        (b"GIF89a....", "image/gif"),
+        (b"RIFF\x00\x00\x00\x00WEBPVP8 ", "image/webp"),
+    ],
+)
+def test_images_are_known_by_their_first_bytes(content: bytes, media_type: str) -> None:
+    plain = base64.b64encode(content).decode()
+    forms: Sequence[JsonValue] = (plain, f"data:image/x;base64,{plain}", plain[:8] + "\n" + plain[8:], {"bytes": plain})
+    for form in forms:
+        assert item(img=form).images == (Image(media_type, plain),)
+
+
+@pytest.mark.parametrize(
+    ("img", "reason"),
+    [
+        (None, r"item '001'\): column 'img' is null; split vlm needs an image"),
+        ("not base64!", r"item '001'\): column 'img' is not base64"),
+        ("abc", "column 'img' is not base64"),
+        ("é", "column 'img' is not base64"),
+        ("", "column 'img' is not a JPEG, PNG, WebP or GIF image"),
+        (base64.b64encode(b"<html>").decode(), "column 'img' is not a JPEG, PNG, WebP or GIF image"),
+        (7, "column 'img' must be base64 text, not int"),
+    ],
+)
+def test_what_is_no_image_is_refused_with_the_items_name(img: JsonValue, reason: str) -> None:
+    with pytest.raises(DataError, match=reason):
+        item(img=img)
+
+
+def test_the_vlm_split_needs_an_image_column() -> None:
+    with pytest.raises(DataError, match="column 'img' is missing; split vlm needs an image"):
+        task("vlm").items([row(split="vlm")])
+
+
+def test_items_must_be_there_and_have_ids_of_their_own() -> None:
+    with pytest.raises(DataError, match="no items"):
+        validate_items([])
+    with pytest.raises(DataError, match="more than once: '001'"):
+        validate_items([item(), item()])
+    validate_items([item(), item(id="002")])
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize(("split", "count"), [("llm", 186), ("vlm", 317)])
+def test_every_real_riddle_is_an_item_and_stands_verbatim_in_its_prompts(split: str, count: int) -> None:
+    path = REAL / f"riddles_{split}.jsonl"
+    if not path.is_file():
+        pytest.skip("the real riddles are not beside the project")
+    layton = task(split, hints=4)
+    found = layton.items(read_rows(str(path), REAL, Settings(REAL)))
+    assert len(found) == count
+    validate_items(found)
+    said = Prediction("", "m", PredictionKind.ANSWERED, "a", "j")
+    for one in found:
+        prompts = (layton.prompt(one), layton.judge_prompt(Candidate(one, said)))
+        assert all(one.question.strip() in text(prompt) for prompt in prompts)
+        assert all(hint.strip() in text(prompt) for prompt in prompts for hint in one.hints if hint)
+        assert all((Image in map(type, prompt.parts)) == (split == "vlm") for prompt in prompts)
+
+
+# ---- prompts -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("level", "shown"),
+    [(0, []), (1, ["H-one"]), (2, ["H-one", "H-two"]), (3, ["H-one", "H-two"]), (4, ["H-one", "H-two", "H-special"])],
+)
+def test_hint_levels_add_up_as_far_as_the_item_has_them(level: int, shown: list[str]) -> None:
+    prompt = text(task(hints=level).prompt(item()))
+    assert [hint for hint in ("H-one", "H-two", "H-special") if hint in prompt] == shown
+
+
+def test_a_participant_sees_question_image_hints_in_this_order_and_no_reference() -> None:
+    prompt = task("vlm", hints=1).prompt(item(img=JPEG))
+    question, image, hints = prompt.parts
+    assert isinstance(question, str)
+    assert isinstance(hints, str)
+    assert "How many?" in question
+    assert image == Image("image/jpeg", JPEG)
+    assert "H-one" in hints
+    assert not any(secret in text(prompt) + prompt.system for secret in ("seven", "Count them."))
+    assert "picture" in prompt.system
+    assert "picture" not in task().prompt(item()).system
+    assert len(task("vlm").prompt(item(img=JPEG)).parts) == 2
+
+
+def test_schemas_are_strict_and_ask_for_the_justification_first() -> None:
+    said = Prediction("001", "m", PredictionKind.ANSWERED, "7", "so")
+    asked = (task().prompt(item()), task().judge_prompt(Candidate(item(), said)))
+    fields = []
+    for prompt in asked:
+        assert prompt.response_schema is not None
+        schema = prompt.response_schema.schema
+        properties = schema["properties"]
+        assert isinstance(properties, dict)
+        assert schema["additionalProperties"] is False
+        assert schema["required"] == list(properties)
+        fields.append(list(properties))
+    assert fields == [["justification", "answer"], ["is_answer_correct", "is_justification_correct"]]
+
+
+def test_a_judge_sees_everything_whatever_the_participant_saw() -> None:
+    said = Prediction("001", "m", PredictionKind.ANSWERED, "about 7", "I counted")
+    prompt = task("vlm", hints=0).judge_prompt(Candidate(item(img=JPEG), said))
+    seen = text(prompt)
+    wanted = [
+        "How many?",
+        "H-one",
+        "H-two",
+        "H-special",
+        "\n7\n",
+        "It is seven.",
+        "Count them.",
+        '"about 7"',
+        '"I counted"',
+    ]
+    assert [seen.find(part) for part in wanted] == sorted(seen.find(part) for part in wanted)
+    assert -1 not in [seen.find(part) for part in wanted]
+    assert prompt.parts[1] == Image("image/jpeg", JPEG)
+
+
+def test_a_reference_that_fell_back_on_the_solution_is_shown_once_and_none_is_said() -> None:
+    said = Prediction("001", "m", PredictionKind.ANSWERED, "7", "so")
+    seen = text(task().judge_prompt(Candidate(item(answer=None, justification=None), said)))
+    assert seen.count("It is seven.") == 1
+    bare = item(answer=None, justification=None, solution=None)
+    assert "No reference is recorded" in text(task().judge_prompt(Candidate(bare, said)))
+
+
+def test_the_same_item_gives_the_same_prompt() -> None:
+    assert task(hints=4).prompt(item()) == task(hints=4).prompt(item())
+
+
+def test_odd_data_is_shown_as_it_is() -> None:
+    odd = "bell \x07, template {{ 7 * 7 }} {% raw %}, <b>, ~~~~ and \u2028 end"
+    assert odd in text(task().prompt(item(description=odd)))
+    long = "x" * 5_000_000
+    assert long in text(task().prompt(item(description=long)))
+
+
+def test_prompt_files_can_be_replaced(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.txt"
+    mine.write_text("Riddle me this:\n{{ question }}{% if has_image %} (see picture){% endif %}", encoding="utf-8")
+    assert text(task(participant_question=mine).prompt(item())).startswith("Riddle me this:\n~~~~\nHow many?\n~~~~")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("participant_question", b"no slot", r"must use \{\{ question \}\}"),
+        ("judge_submission", b"{{ answer }}", r"must use \{\{ submission \}\}"),
+        ("participant_question", b"{{ question }} {{ anwser }}", "uses anwser; it may use has_image, question"),
+        ("participant_question", b"{{ question }} {{ solution }}", "uses solution"),
+        ("participant_question", b"{{ question ", "line 1: "),
+        ("participant_question", b"\xff", "is not UTF-8"),
+        (
+            "participant_qestion",
+            b"",
+            "unknown prompt template 'participant_qestion'; did you mean 'participant_question'",
+        ),
+    ],
+)
+def test_a_prompt_file_that_cannot_work_is_refused_at_once(
+    tmp_path: Path, name: str, content: bytes, reason: str
+) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_bytes(content)
+    with pytest.raises(ManifestError, match=reason):
+        task(**{name: path})
+
+
+def test_a_prompt_file_cannot_reach_into_the_program(tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text("{{ question.__class__.__mro__ }}{{ question }}", encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"participant_question .* fails"):
+        task(participant_question=path).prompt(item())
+
+
+def test_a_missing_prompt_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match=r"cannot read .*gone"):
+        task(judge_system=tmp_path / "gone")
+
+
+# ---- the task itself -----------------------------------------------------------------------------------------------
+
+
+def test_the_registry_makes_the_task_and_suggests_the_nearest_name() -> None:
+    assert "layton" in task_names()
+    assert load_task("layton", TaskOptions("llm")).metrics[0] == "both_correct"
+    with pytest.raises(ManifestError, match=r"unknown task 'leyton'; did you mean 'layton'\?"):
+        load_task("leyton", TaskOptions("llm"))
+
+
+def test_options_out_of_range_are_refused() -> None:
+    with pytest.raises(ManifestError, match="split 'xlm': the layton task has llm and vlm"):
+        task("xlm")
+    with pytest.raises(ManifestError, match="hints 5"):
+        task(hints=5)
+
+
+def test_bundled_items_are_named_by_split() -> None:
+    assert task().bundled("llm").name == "riddles_llm.jsonl"
+    with pytest.raises(DataError, match="no bundled items for split 'x'"):
+        task().bundled("x")
+
+
+def test_no_rule_grades_a_riddle() -> None:
+    with pytest.raises(LaytonBatchError, match="a jury grades it"):
+        task().grade(item(), Prediction("001", "m", PredictionKind.ANSWERED))
