@@ -1,6 +1,6 @@
 """What every run under a folder cost, as one Markdown table on stdout.
 
-    python jobs/cost_report.py [--runs DIR] [--format md|csv|json|table]
+python jobs/cost_report.py [--runs DIR] [--format md|csv|json|table]
 """
 
 import argparse

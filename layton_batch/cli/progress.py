@@ -16,7 +16,9 @@ from layton_batch.status import Status
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-QUIET_KINDS = frozenset({"submitting", "status", "looking", "download_again", "jobs_planned"})
+QUIET_KINDS = frozenset(
+    {"submitting", "status", "looking", "download_again", "jobs_planned", "job_planned", "ended", "job_graded"}
+)
 """Events that only ``events`` shows."""
 
 

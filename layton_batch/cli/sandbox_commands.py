@@ -28,7 +28,9 @@ def sandbox(
     ] = None,
     batch_seconds: Annotated[float, typer.Option("--batch-seconds", min=0.0, help="From create to end.")] = 1.0,
     seed: Annotated[int, typer.Option("--seed", help="For everything the sandbox draws.")] = 0,
-    ready_file: Annotated[Path | None, typer.Option("--ready-file", help="Written when it listens.")] = None,
+    env_file: Annotated[
+        Path | None, typer.Option("--env-file", help="Write the environment that points here, once it listens.")
+    ] = None,
 ) -> None:
     """Play seven providers' batch APIs on 127.0.0.1 until stopped; prints the environment that points there."""
     from layton_batch.cli.demo import bundled_items
@@ -47,7 +49,7 @@ def sandbox(
         )
     except (ValueError, OSError) as error:
         raise DataError(f"sandbox: {error}") from error
-    serve_forever(config, ready_file=ready_file)
+    serve_forever(config, env_file)
 
 
 def demo(

@@ -188,8 +188,9 @@ def _default_answerer() -> Answerer:
     return default_answerer()
 
 
-def serve_forever(config: SandboxConfig, ready_file: Path | None = None) -> None:
-    """Serve until SIGINT or SIGTERM; main thread only. Says where on stderr; `ready_file` then gets the URL, whole."""
+def serve_forever(config: SandboxConfig, env_file: Path | None = None) -> None:
+    """Serve until SIGINT or SIGTERM; main thread only. Says where on stderr; `env_file` then gets the environment that
+    points here, as a .env file, whole."""
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     done = threading.Event()
 
@@ -202,10 +203,11 @@ def serve_forever(config: SandboxConfig, ready_file: Path | None = None) -> None
             exports = " ".join(f"{name}={value}" for name, value in sandbox.environment().items())
             sys.stderr.write(f"sandbox at {sandbox.url}: export {exports}\n")
             sys.stderr.flush()
-            if ready_file is not None:
-                partial = ready_file.with_name(ready_file.name + ".partial")
-                partial.write_text(sandbox.url + "\n", encoding="utf-8")
-                partial.replace(ready_file)
+            if env_file is not None:
+                partial = env_file.with_name(env_file.name + ".partial")
+                lines = [f"{name}={value}\n" for name, value in sandbox.environment().items()]
+                partial.write_text("".join(lines), encoding="utf-8")
+                partial.replace(env_file)
             done.wait()
     finally:
         for number, handler in previous.items():

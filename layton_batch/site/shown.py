@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
+from functools import lru_cache
 
 LONGEST = 20_000
 """Characters of one text that a page holds; the rest stays in the tables."""
 LONG = 1_500
 _LONG_LINES = 30
 _TEASER = 160
+_NAME = 200
 
 # Control, format and filler characters without a shape of their own. Tab, line feed and the joiners that scripts
 # and emoji need (U+200C, U+200D) are left alone.
@@ -39,6 +41,8 @@ class Passage:
 
 def visible(text: str) -> str:
     """The text with every unseen character replaced by its code point in angle quotes."""
+    if text.isascii() and text.isprintable():
+        return text
     return _UNSEEN.sub(lambda match: f"‹U+{ord(match[0]):04X}›", text)
 
 
@@ -46,9 +50,16 @@ def one_line(value: object, longest: int = 200) -> str:
     """Any value as a single short line, for names, titles and cells; None is empty."""
     if value is None:
         return ""
-    text = str(value)[: longest * 4]
-    shown = visible(_BLANKS.sub(" ", text).strip())
+    text = str(value)
+    return _name(text, longest) if len(text) <= _NAME else _line(text, longest)
+
+
+def _line(text: str, longest: int) -> str:
+    shown = visible(_BLANKS.sub(" ", text[: longest * 4]).strip())
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+
+
+_name = lru_cache(4096)(_line)  # the same few hundred names stand in a hundred thousand places
 
 
 def passage(value: str | None) -> Passage | None:

@@ -19,10 +19,7 @@ def score(run: Run) -> bool:
     jobs = run.store.jobs()
     fresh = [job for job in finished(jobs) if not run.folder.part("scores", job.id).exists()]
     for job in fresh:
-        seats = sum(other.depends_on == job.id for other in jobs) or 1
-        tables.write(
-            run.folder.part("scores", job.id), tables.frame("scores", list(_score_rows(run, job, jobs, seats)))
-        )
+        tables.write(run.folder.part("scores", job.id), tables.frame("scores", list(_score_rows(run, job, jobs))))
     return bool(fresh)
 
 

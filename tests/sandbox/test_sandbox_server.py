@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from dotenv import dotenv_values
 from sandbox_clients import MODELS, PROVIDERS, Echo, bench, driver, row
 
 from layton_batch.sandbox import Sandbox, SandboxConfig
@@ -217,7 +218,7 @@ def test_serving_for_ever_says_where_and_ends_at_a_signal(number, tmp_path):
         assert process.stderr is not None
         line = process.stderr.readline().decode()
         wait_for(ready)
-        url = ready.read_text().strip()
+        url = dotenv_values(ready)["OPENAI_BASE_URL"].removesuffix("/openai/v1")
         assert url in line
         assert "export OPENAI_API_KEY=sandbox-key-openai" in line
         assert get(f"{url}/sandbox/health")["status"] == "ok"

@@ -114,7 +114,9 @@ class FabricatedRun:
         ]
 
     def _pairs(self) -> list[tuple[int, int, str]]:
-        return [(index, place, model) for index in range(1, self.items + 1) for place, model in enumerate(self.words.models)]
+        return [
+            (index, place, model) for index in range(1, self.items + 1) for place, model in enumerate(self.words.models)
+        ]
 
     def kind(self, index: int, place: int) -> str:
         return "unparsed" if (index, place) == (3, 2) else "answered"

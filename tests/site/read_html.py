@@ -41,7 +41,7 @@ class _Parser(HTMLParser):
         if last in ("script", "style"):
             getattr(self.page, f"{last}s")[-1] += data
         else:
-            self.page.text += data
+            self.page.text += f" {data}"
 
 
 def read_page(path: Path) -> Page:

@@ -1,0 +1,84 @@
+"""Extraction as published, quirks and all: the letter evaluate-idk reads in a reply.
+
+Stage 1 looks for A-E in anchored prose, in groups of falling priority; the last match of the first group that matches
+wins. Stage 2 looks for the requested forms, A-K, only where stage 1 found nothing. Case counts in stage 1 (but for the
+anchor words) and not in stage 2. Possessive quantifiers take the place of the original's greedy ones where runs of
+blanks would cost quadratic time; what they match is the same.
+"""
+
+from __future__ import annotations
+
+import re
+
+from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, Reading
+
+_LETTER = r"(?P<letter>[A-E]|\([A-E]\))"
+_MARKED = rf"(?:\*\*)?{_LETTER}(?:\*\*)?(?:\.|,|\s?:| |$)"
+_TAIL_CHARS = 200
+
+# p50: only the first blank of a run may begin `\s++is`; the others would find the same "is" or none.
+_STAGE_1: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (name, re.compile(pattern))
+    for name, pattern in (
+        ("p0", rf"(?i:final answer is):?\s*+{_LETTER}\.?\s?I hope"),
+        ("p50", rf"(?i:final answer.{{0,100}}?)(?<!\s)\s++is:?\s*+{_LETTER}"),
+        ("p100", rf"(?i:answer)\s?:.{{0,50}}?(?:^| ){_MARKED}"),
+        ("p150", rf"(?i:answer).{{0,50}}?(?:^| ){_MARKED}"),
+        ("p200", rf"^{_MARKED}"),
+        ("p210", rf"\n{_MARKED}"),
+    )
+)
+_NEEDS_ANSWER = frozenset({"p0", "p50", "p100", "p150"})
+
+_HASH = re.compile(r"###([A-K])###", re.IGNORECASE)
+_BOXED = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\\boxed\s*+\{\s*+([A-K])\s*+\}",
+        r"\\boxed\s*+\{\s*+\\text\s*+\{\s*+([A-K])\s*+\}\s*+\}",
+        r"\\boxed\s*+\{\s*+\\mathrm\s*+\{\s*+([A-K])\s*+\}\s*+\}",
+        r"\\boxed\s*+\{\s*+\\mathbf\s*+\{\s*+([A-K])\s*+\}\s*+\}",
+        r"\bboxed\s*+\(\s*+([A-K])\s*+\)",
+        r"\bboxed\s*+\{\s*+([A-K])\s*+\}",
+    )
+)
+# The original also looks for "final answer: X" in the last 200 characters: never reached, as this one matches it first.
+_ANSWER = re.compile(r"\banswer\s*+[:\-]?\s*+([A-K])\b", re.IGNORECASE)
+_OPTION = re.compile(r"\b(?:option|choice)\s*+([A-K])\b", re.IGNORECASE)
+
+
+def read_original(text: str) -> Reading:
+    """The letter in a text whose thoughts are out already. It may be one that the item has no option for."""
+    return _stage_1(text) or _stage_2(text) or NOTHING
+
+
+def _stage_1(text: str) -> Reading | None:
+    # Under IGNORECASE "ſ" is an s; so it is to casefold, which makes this a test without misses.
+    has_answer = "answer" in text.casefold()
+    for rule, pattern in _STAGE_1:
+        if not has_answer and rule in _NEEDS_ANSWER:
+            continue
+        last = None
+        for last in pattern.finditer(text):  # noqa: B007  # the last match is the one that ends furthest right
+            pass
+        if last is not None:
+            return Reading((last["letter"].strip("()"),), rule, "primary")
+    return None
+
+
+def _stage_2(text: str) -> Reading | None:
+    if found := _HASH.findall(text):
+        return _fallback(found[-1], "hash")
+    if "boxed" in text.casefold():
+        for pattern in _BOXED:
+            if match := pattern.search(text):
+                return _fallback(match[1], "boxed")
+    if match := _ANSWER.search(text):
+        return _fallback(match[1], "answer")
+    if match := _OPTION.search(text[-_TAIL_CHARS:]):
+        return _fallback(match[1], "option")
+    return None
+
+
+def _fallback(letter: str, rule: str) -> Reading:
+    return Reading((letter.upper(),), rule, "fallback")

@@ -1,0 +1,49 @@
+"""Thoughts a model writes between ``<think>`` and ``</think>``, taken out before an answer is looked for."""
+
+from __future__ import annotations
+
+OPEN, CLOSE = "<think>", "</think>"
+_OVERLAP = len(OPEN) - 1
+
+
+def without_thoughts(text: str) -> str:
+    """The text without its think blocks: again and again, from the first open tag to the first close tag after it.
+
+    A tag without its partner stays, and everything with it. Cutting a block can join the halves of a new open tag;
+    that one counts too. One pass, so that a megabyte of tags takes no longer than a megabyte of prose.
+    """
+    at, start = 0, text.find(OPEN)
+    if start < 0:
+        return text
+    kept: list[str] = []
+    while start >= 0:
+        end = text.find(CLOSE, start)
+        if end < 0:
+            break
+        kept.extend(text[at:start])
+        at = end + len(CLOSE)
+        at = _join(kept, text, at)
+        start = text.find(OPEN, at)
+    return "".join(kept) + text[at:]
+
+
+def after_thoughts(text: str) -> str:
+    """As :func:`without_thoughts`, and without what precedes a close tag whose open tag was never sent.
+
+    Chat templates that open the thought themselves leave the model to write the close tag alone.
+    """
+    return without_thoughts(text).rpartition(CLOSE)[2]
+
+
+def _join(kept: list[str], text: str, at: int) -> int:
+    """Take out blocks whose open tag only came about by cutting; where reading goes on."""
+    while True:
+        tail = "".join(kept[-_OVERLAP:])
+        begin = (tail + text[at : at + _OVERLAP]).find(OPEN)
+        if begin < 0:
+            return at
+        end = text.find(CLOSE, at + len(OPEN) - (len(tail) - begin))
+        if end < 0:
+            return at
+        del kept[len(kept) - (len(tail) - begin) :]
+        at = end + len(CLOSE)

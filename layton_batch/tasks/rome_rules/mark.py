@@ -1,0 +1,21 @@
+"""What a rule says about one answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ORIGINAL, CORRECTED = "original", "corrected"
+PROTOCOLS = (CORRECTED, ORIGINAL)
+"""The rules there are; the first is the default."""
+
+Score = int | float
+"""0 or 1, or what the item says a location is worth. Whole numbers stay ``int``: the published files show the two apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """``read`` is what the rule took for the answer; ``error`` says why the rule could not grade (the score is then 0)."""
+
+    score: Score
+    read: str
+    error: str | None = None

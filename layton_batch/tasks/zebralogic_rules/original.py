@@ -1,0 +1,86 @@
+"""The protocol of agi-evals 0.1.0, quirks included: the first acceptable JSON object wins, and at most 20 wrong cells are
+named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from layton_batch.records import JsonValue
+from layton_batch.tasks.zebralogic_rules.gold import Gold
+from layton_batch.tasks.zebralogic_rules.grading import GridGrade, Reading, Rules, compared, normal_grid
+from layton_batch.tasks.zebralogic_rules.strict_json import TooDeepError, load
+from layton_batch.tasks.zebralogic_rules.tags import Tag
+
+MAX_WRONG_CELLS = 20
+NO_GRID = "no JSON solution grid found"
+_FENCE = "```"
+_BLANKS = re.compile(r"\s*")
+
+
+def read(text: str) -> Reading:
+    """The first fenced block, else the span from the first to the last brace, that is strict JSON with a house in it."""
+    for candidate in _candidates(text):
+        try:
+            value = load(candidate)
+        except TooDeepError:
+            return Reading(tag=Tag.HARNESS_ERROR, note="JSON nested too deep for the original's reader")
+        except ValueError:
+            continue
+        if not isinstance(value, Mapping):
+            continue
+        grid = value.get("solution", value)
+        if isinstance(grid, Mapping) and any(key.lower().startswith("house") for key in grid):
+            return Reading(grid, value.get("reasoning"))
+    return Reading(tag=Tag.NO_ANSWER, note=NO_GRID)
+
+
+def compare(reading: Reading, gold: Gold) -> GridGrade:
+    """Keys and values in lower case and stripped. Replies without a grid have no cell counts."""
+    if reading.tag is not Tag.NONE:
+        return GridGrade(reading.tag, note=reading.note)
+    try:
+        grid = normal_grid(reading.grid, _house_key, _value_key)
+    except RecursionError:
+        return GridGrade(Tag.HARNESS_ERROR, note="a value nested too deep to compare")
+    reasoning = len(reading.reasoning) if isinstance(reading.reasoning, str) else 0
+    grade = compared(gold, lambda cell: grid.get(cell.house_key, {}).get(cell.attribute_key) == cell.value_key, reasoning)
+    return replace(grade, wrong_cells=grade.wrong_cells[:MAX_WRONG_CELLS])
+
+
+def _candidates(text: str) -> Iterator[str]:
+    yield from _fenced(text)
+    start = text.find("{")
+    if start >= 0:
+        yield text[start : text.rfind("}") + 1]
+
+
+def _fenced(text: str) -> Iterator[str]:
+    """What ```` ```(?:json)?\\s*\\n(.*?)``` ```` finds, without its quadratic time on runs of newlines."""
+    position = 0
+    while (start := text.find(_FENCE, position)) >= 0:
+        blank = start + len(_FENCE)
+        blank += 4 if text.startswith("json", blank) else 0
+        found = _BLANKS.match(text, blank)
+        newline = text.rfind("\n", blank, found.end() if found else blank)
+        if newline < 0:
+            position = start + 1
+            continue
+        end = text.find(_FENCE, newline + 1)
+        if end < 0:
+            return  # no later opening can have a closing fence either
+        yield text[newline + 1 : end]
+        position = end + len(_FENCE)
+
+
+def _house_key(key: str) -> str:
+    return re.sub(r"\s+", " ", key.strip().lower())
+
+
+def _value_key(value: JsonValue) -> str:
+    # null becomes "none" and a list "['x']", as in the original.
+    return str(value).strip().lower()
+
+
+ORIGINAL = Rules("original", read, compare)

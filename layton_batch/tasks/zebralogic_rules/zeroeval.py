@@ -1,0 +1,81 @@
+"""The protocol of the ZebraLogic paper (WildEval/ZeroEval, src/evaluation/zebra_grid_eval.py), on one reply a puzzle.
+
+Braces are counted also inside strings, the last complete group is read, line breaks are deleted first. Where the paper's
+script would stop with an exception, the reply is ``malformed_output``: answered, and not solved.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from layton_batch.records import JsonValue
+from layton_batch.tasks.zebralogic_rules.gold import Cell, Gold
+from layton_batch.tasks.zebralogic_rules.grading import GridGrade, Reading, Rules, compared
+from layton_batch.tasks.zebralogic_rules.strict_json import TooDeepError, load
+from layton_batch.tasks.zebralogic_rules.tags import Tag
+
+_BRACE = re.compile(r"[{}]")
+
+
+class _UnfitError(Exception):
+    """What the paper's script cannot compare."""
+
+
+def read(text: str) -> Reading:
+    """The last complete top-level ``{…}`` group, if it is JSON with a ``solution`` that is not null."""
+    group = _last_group(text)
+    if group is None:
+        return Reading(tag=Tag.NO_ANSWER, note="no complete {...} group")
+    try:
+        value = load(group.replace("\n", ""))
+    except TooDeepError:
+        return Reading(tag=Tag.MALFORMED_OUTPUT, note="JSON nested too deep for the paper's script")
+    except ValueError:
+        return Reading(tag=Tag.NO_ANSWER, note="the last {...} group is not JSON")
+    if not isinstance(value, Mapping) or value.get("solution") is None:
+        return Reading(tag=Tag.NO_ANSWER, note="no solution in the last {...} group")
+    return Reading(value["solution"], value.get("reasoning", ""))
+
+
+def compare(reading: Reading, gold: Gold) -> GridGrade:
+    """Keys as they are, values in lower case and stripped; houses are counted from 1, whatever the gold calls them."""
+    total = len(gold.cells)
+    labels = tuple(cell.label for cell in gold.cells)
+    if reading.tag is not Tag.NONE:
+        return GridGrade(reading.tag, 0, total, labels, note=reading.note)
+    width = len(gold.header) - 1
+    houses = {cell.label: f"House {place // width + 1}" for place, cell in enumerate(gold.cells)}
+    try:
+        reasoning = _length(reading.reasoning)
+        return compared(gold, lambda cell: _is_right(reading.grid, houses[cell.label], cell), reasoning)
+    except _UnfitError as error:
+        return GridGrade(Tag.MALFORMED_OUTPUT, 0, total, labels, note=str(error))
+
+
+def best(grades: Sequence[GridGrade]) -> GridGrade:
+    """Of several samples of one puzzle the answered one with most right cells, the first of equals."""
+    answered = [grade for grade in grades if grade.tag is not Tag.NO_ANSWER]
+    return max(answered or grades[:1], key=lambda grade: grade.cells_correct or 0)
+
+
+def _last_group(text: str) -> str | None:
+    depth = start = 0
+    span: tuple[int, int] | None = None
+    for match in _BRACE.finditer(text):
+        if match.group() == "{":
+            start = start if depth else match.start()
+            depth += 1
+        elif depth:
+            depth -= 1
+            span = span if depth else (start, match.end())
+    return text[slice(*span)] if span else None
+
+
+def _is_right(grid: JsonValue, house: str, cell: Cell) -> bool:
+    row = _part(grid, house, "solution")
+    value = _part(row, cell.attribute, house) if row is not None else None
+    if value is None:
+        return False
+    found = value[0] if isinstance(value.value, list) and value.value else value.value
+    return False

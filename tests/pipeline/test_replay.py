@@ -1,0 +1,79 @@
+"""The published table out of the published predictions and verdicts, through five providers' batch APIs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from layton_batch.cli.board_sources import board_of
+from layton_batch.clock import ManualClock
+from layton_batch.sandbox import Sandbox, SandboxConfig
+from layton_batch.sandbox.answerers import answerer_from_files
+from layton_batch.settings import Settings
+from layton_batch.status import RunState
+from tests.pipeline.lab import MODELS, START, Lab, manifest_text
+from tests.pipeline.replay_manifest import ROOT, replay_manifest
+
+DATA = ROOT.parent / "shared" / "data" / "layton"
+pytestmark = [
+    pytest.mark.shared_data,
+    pytest.mark.skipif(not DATA.is_dir(), reason="the optional folder of real data, ../shared/data, is not there"),
+]
+
+PUBLISHED = [
+    ("gemini-3-flash-high", 85.2, 1.4, 1, 2),
+    ("gemini-3-pro-high", 83.9, 1.1, 1, 3),
+    ("gpt-5.1-2025-11-13-high", 83.3, 0.1, 2, 3),
+    ("gpt-5.2-2025-12-11-high", 80.4, 0.3, 4, 5),
+    ("claude-opus-4-5-20251101-thinking-32k", 79.6, 0.6, 4, 5),
+    ("moonshotai-kimi-k2.5-thinking", 73.4, 1.4, 6, 6),
+    ("claude-opus-4-5-20251101-no-thinking", 70.2, 0.9, 7, 7),
+    ("moonshotai-kimi-k2-thinking", 66.7, 1.7, 8, 8),
+    ("mistral-large-2512", 48.7, 1.4, 9, 9),
+]
+
+
+def table(source: str, runs: Path, metric: str | None = None) -> list[tuple[str, float | None, float | None, int, int]]:
+    rows = board_of([source], runs, Settings.from_environment({}, runs), "paper", metric, None)
+    return [(row.model, row.score, row.half_width, row.rank_best or 0, row.rank_worst or 0) for row in rows]
+
+
+def test_the_ppi_file_alone_gives_the_published_table(tmp_path: Path) -> None:
+    assert table(str(DATA / "ppi_llm.jsonl"), tmp_path) == PUBLISHED
+
+
+def test_a_replayed_run_gives_the_published_table_and_costs_what_the_sandbox_billed(tmp_path: Path) -> None:
+    clock = ManualClock(START)
+    answerer = answerer_from_files([DATA / "ppi_llm.jsonl", DATA / "riddles_llm.jsonl"])
+    with Sandbox(SandboxConfig(batch_seconds=1.0, answerer=answerer, clock=clock.now)) as server:
+        bench = Lab(tmp_path, server, clock)
+        status = bench.finish(replay_manifest(DATA))
+        ledger = server.ledger()
+    assert status.state is RunState.DONE
+    assert status.unanswered == 0
+    assert status.spent_usd == ledger.total_usd
+    assert ledger.unpriced_rows == 0
+    assert {row.times_billed for row in ledger.rows} == {1}
+    predictions = bench.table(replay_manifest(DATA), "predictions")
+    assert predictions.height == 1674
+    # seven recorded replies are wholly blank: no jury is asked about them, they count as wrong
+    assert bench.table(replay_manifest(DATA), "verdicts").height == 5022 - 3 * 7
+    assert table("layton-llm", bench.runs) == PUBLISHED
+    for metric in ("answer_correct", "justification_correct"):
+        assert table("layton-llm", bench.runs, metric) == table(str(DATA / "ppi_llm.jsonl"), bench.runs, metric)
+
+
+def test_317_real_images_go_through_every_dialect(tmp_path: Path) -> None:
+    clock = ManualClock(START)
+    riddles = DATA / "riddles_vlm.jsonl"
+    answerer = answerer_from_files((), [riddles])
+    text = manifest_text(tuple(MODELS), limit=1000, items=str(riddles)).replace('split = "llm"', 'split = "vlm"')
+    with Sandbox(SandboxConfig(batch_seconds=60.0, answerer=answerer, clock=clock.now)) as server:
+        bench = Lab(tmp_path, server, clock)
+        status = bench.finish(text)
+        assert status.spent_usd == server.ledger().total_usd
+    assert status.state is RunState.DONE
+    predict = [job for job in status.jobs if job.role == "predict"]
+    assert {job.provider for job in predict} == set(MODELS)
+    assert {(job.requests, job.succeeded) for job in predict} == {(317, 317)}

@@ -1,0 +1,166 @@
+"""In a real browser, from ``file://``: no complaint, nothing loaded, sorting and filters work, nothing overflows."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from layton_batch.site.build import build_site
+from tests.site.devtools import Browser, Tab
+from tests.site.fabricated_run import Words, fabricated, hostile
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
+PAGES = ("index.html", "items/index.html", "items/0001.html", "items/0003.html")
+CONTRAST = """(() => {
+  const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const light = (color) => {
+    canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map((v) => v / 255)
+      .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (node) => {
+    for (; node; node = node.parentElement) {
+      const color = getComputedStyle(node).backgroundColor;
+      if (color !== "rgba(0, 0, 0, 0)") return color;
+    }
+    return "white";
+  };
+  const found = [];
+  for (const node of document.body.querySelectorAll("*")) {
+    const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+    if (!own || node.closest("script, title")) continue;
+    const style = getComputedStyle(node), text = node.closest("svg") ? style.fill : style.color;
+    const [a, b] = [light(text), light(ground(node))].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) found.push(node.tagName + "." + node.className + " " + node.textContent.trim());
+  }
+  return found;
+})()"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+    if program is None:
+        pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
+    started = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = fabricated(tmp_path_factory.mktemp("runs"))
+    rows = run.leaderboard_rows()
+    gap = dict.fromkeys(("rank", "rank_best", "rank_worst", "score", "lower", "upper", "half_width"))
+    unscored = {**rows[0], **gap, "model": "delta-1", "provider": "groq", "flags": "no items"}
+    run.table("leaderboard", [*rows, unscored])
+    return build_site(run.folder, run.status()).parent
+
+
+def models(tab: Tab) -> list[str]:
+    found: list[str] = tab.run("[...document.querySelectorAll('#board-rows bdi')].map((n) => n.textContent)")
+    return found[::2]
+
+
+def head(name: str) -> str:
+    return f"[...document.querySelectorAll('.board th button')].find((b) => b.textContent === '{name}')"
+
+
+def shown(tab: Tab, rows: str) -> int:
+    count: int = tab.run(f"[...document.querySelectorAll('{rows}')].filter((n) => n.offsetParent !== null).length")
+    return count
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("attack", ["<img src=x onerror=alert(1)>", '"><script>alert(1)</script>', "\u202e{{7*7}}"])
+def test_a_hostile_run_opens_without_a_complaint_and_loads_nothing(
+    browser: Browser, tmp_path: Path, page: str, attack: str
+) -> None:
+    run = fabricated(tmp_path, hostile(attack))
+    site = build_site(run.folder, run.status()).parent
+    tab = browser.open(site / page)
+    assert tab.trouble() == []
+    assert [url for url in tab.requests() if not url.startswith("data:")] == [(site / page).as_uri()]
+
+
+def test_the_policy_stops_what_would_get_into_a_page(browser: Browser, site: Path) -> None:
+    tab = browser.open(site / "index.html")
+    tab.run("document.body.insertAdjacentHTML('beforeend', '<img src=http://127.0.0.1:9/x onerror=window.hit=1>')")
+    tab.run("document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.hit = 2'}))")
+    assert tab.run("typeof window.hit") == "undefined"
+    assert any("Content Security Policy" in one for one in tab.trouble())
+
+
+def test_a_click_on_a_head_sorts_and_a_second_one_turns_the_order(browser: Browser, site: Path) -> None:
+    tab = browser.open(site / "index.html")
+    assert models(tab) == ["alpha-9", "beta-10", "gamma-2", "delta-1"]
+    tab.run(f"{head('Score')}.click()")
+    tab.run(f"{head('Score')}.click()")
+    assert models(tab) == ["gamma-2", "beta-10", "alpha-9", "delta-1"]  # what has no score stays last
+    assert tab.run(f"{head('Score')}.closest('th').getAttribute('aria-sort')") == "ascending"
+    assert tab.run("document.querySelectorAll('.board [aria-sort]').length") == 1
+    tab.run(f"{head('Model')}.click()")
+    assert models(tab) == ["alpha-9", "beta-10", "delta-1", "gamma-2"]
+
+
+def test_sorting_works_from_the_keyboard(browser: Browser, site: Path) -> None:
+    tab = browser.open(site / "index.html")
+    tab.run(f"{head('Rank')}.focus()")
+    tab.press("Tab")
+    assert tab.run("document.activeElement.textContent") == "Model"
+    tab.press("Enter", "\r")
+    tab.press("Enter", "\r")
+    assert models(tab) == ["gamma-2", "delta-1", "beta-10", "alpha-9"]
+
+
+def test_the_board_is_filtered_by_text(browser: Browser, site: Path) -> None:
+    tab = browser.open(site / "index.html")
+    search = "document.querySelector('[data-filter-for=board-rows] input')"
+    tab.run(f"{search}.value = 'ALPHA'; {search}.dispatchEvent(new Event('input'))")
+    assert shown(tab, "#board-rows > tr") == 1
+    assert tab.run("document.querySelector('output').textContent") == "1 of 4"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "left"), [("standing", "right", 1), ("standing", "split", 2), ("category", "Logic", 2)]
+)
+def test_items_are_filtered_by_result_and_category(
+    browser: Browser, site: Path, key: str, value: str, left: int
+) -> None:
+    tab = browser.open(site / "items/index.html")
+    select = f"document.querySelector('select[data-key={key}]')"
+    tab.run(f"{select}.value = '{value}'; {select}.dispatchEvent(new Event('change'))")
+    assert shown(tab, "#item-rows > tr") == left
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("long", [False, True])
+def test_a_phone_never_scrolls_sideways(browser: Browser, tmp_path: Path, page: str, long: bool) -> None:
+    run = fabricated(tmp_path, hostile("W" * 150) if long else Words())
+    tab = browser.open(build_site(run.folder, run.status()).parent / page, width=390)
+    assert tab.run("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_text_stands_out_from_its_ground(browser: Browser, site: Path, page: str, dark: bool) -> None:
+    tab = browser.open(site / page, dark=dark)
+    tab.run("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+    assert tab.run("matchMedia('(prefers-color-scheme: dark)').matches") is dark
+    assert tab.run(CONTRAST) == []
+
+
+def test_two_thousand_items_are_searched_at_once(browser: Browser, tmp_path: Path) -> None:
+    run = fabricated(tmp_path, items=2000)
+    tab = browser.open(build_site(run.folder, run.status()).parent / "items" / "index.html")
+    search = "document.querySelector('[data-search]')"
+    tab.run(f"{search}.value = 'item 1234'")
+    begin = "const begin = performance.now()"
+    search_once = f"{search}.dispatchEvent(new Event('input')); document.body.offsetHeight"
+    took = tab.run(f"(() => {{ {begin}; {search_once}; return performance.now() - begin; }})()")
+    assert shown(tab, "#item-rows > tr") == 1
+    assert took < 3000
