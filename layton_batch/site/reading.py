@@ -63,6 +63,6 @@ def asked(folder: RunFolder) -> Asked:
 
 def date_of_tables(folder: RunFolder) -> str:
     """When the leaderboard was written, or the newest table where there is none yet: ``2026-11-21 04:10 UTC``."""
-    names = ("leaderboard",) if list((folder.tables / "leaderboard").rglob("*.parquet")) else ("*",)
-    written = [path.stat().st_mtime for name in names for path in folder.tables.glob(f"{name}/**/*.parquet")]
+    written = [path.stat().st_mtime for path in (folder.tables / "leaderboard").rglob("*.parquet")]
+    written = written or [path.stat().st_mtime for path in folder.tables.rglob("*.parquet")]
     return utc(max(written)).strftime("%Y-%m-%d %H:%M UTC") if written else ""

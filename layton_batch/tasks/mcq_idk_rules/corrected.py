@@ -3,48 +3,49 @@
 ``###X###`` outranks all, since nobody writes it by accident; then the last of "Answer: X" and boxed letters. Only a reply
 without any of these is searched for other ways of saying it: a line with nothing but a letter, "the answer is X",
 "option X", or the words "I don't know". A reply that names several letters as its answer has none: whoever hedges has
-not answered. Every quantifier is bounded, so that the time is linear in the text.
+not answered. Every quantifier is bounded, and patterns are tried only where their anchor word stands, from the last one
+backwards, so that the time is linear in the text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
 from layton_batch.tasks.mcq_idk_rules.letters import idk_letter, option_letters
 from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, Reading
 
-SEVERAL = "names several letters"
-_IDK = "?"  # stands for the letter of "I don't know" until the number of options is looked at
+SEVERAL = Reading(note="names several letters")
+
 _TAIL_CHARS = 300
 _SHORT_CHARS = 400
 
-_WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}  # full-width forms of the ASCII characters
-_PLAIN = str.maketrans({**_WIDE, 0xA0: " ", 0x202F: " ", 0x2019: "'", 0x2018: "'", 0x201C: '"', 0x201D: '"'})
+_PLAIN = {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}  # full-width forms of the ASCII characters
+_PLAIN |= {"\xa0": " ", "\u202f": " ", "‘": "'", "’": "'", "“": '"', "”": '"'}
+_ODD = re.compile(f"[{''.join(map(re.escape, _PLAIN))}]")
 
 _COMMAND = r"\\(?:boxed|text|textbf|textit|textrm|mathrm|mathbf|mathsf|bf|rm)\s?\{"
 _DRESS = rf"(?:[\s*_`\"'(\[<{{$]|{_COMMAND}){{0,12}}"
-_WORD = r"(?:the\s)?(?:correct\s|final\s|best\s)?(?:(?:option|choice|letter|answer)\s(?:is\s)?)?"
-_TOKEN = rf"{_DRESS}(?i:{_WORD}){_DRESS}(?P<letter>[A-Za-z])(?![\w'])"
+_PHRASE = r"(?i:the\s)?(?i:(?:correct|final|best)\s)?(?i:(?:options?|choice|letter|answer)\s(?:is\s)?)?"
+_TOKEN = rf"{_DRESS}{_PHRASE}{_DRESS}(?P<letter>[A-Za-z])(?![\w'])"
 _DONT_KNOW = r"(?i:i\s(?:don'?t|do\snot)\sknow)\b"
 
-_HASH = re.compile(r"##\s?[*(]{0,3}([A-Za-z])[*)]{0,3}\s?##")
-_COLON = re.compile(rf"\b(?i:answer)\s?[*_]{{0,3}}\s?(?:(?i:is)\s?)?:(?:{_TOKEN}|{_DRESS}(?P<idk>{_DONT_KNOW}))")
-_BOXED = re.compile(rf"\bboxed\s?[{{(]{_TOKEN}")
+_HASH = re.compile(r"##[ ]?[*(]{0,3}([A-Za-z])[*)]{0,3}[ ]?##")
+_COLON = re.compile(rf"\b(?i:answers?)\s?[*_]{{0,3}}\s?(?:(?i:is)\s?)?:(?:{_TOKEN}|{_DRESS}(?P<idk>{_DONT_KNOW}))")
+_BOXED = re.compile(rf"\b(?i:boxed)\s?[{{(]{_TOKEN}")
 _IS = re.compile(rf"\b(?i:answer|option|choice)\b[^\n]{{0,60}}?\b(?i:is)\b\s?:?{_TOKEN}")
 _BARE_ANSWER = re.compile(rf"\b(?i:answer)\s?[-–—=>]{{0,2}}\s?{_TOKEN}")
-_CHOICE = re.compile(rf"\b(?i:option|choice|choose|pick|select|go\swith)\b\s?:?{_TOKEN}")
-_LONE = re.compile(r"[\W_]{0,12}([A-Za-z])[\W_]{0,12}")
-_LISTED = re.compile(r"[\W_]{0,12}([A-Za-z])[*_]{0,3}[).:][*_]{0,3}\s[^\n]{1,1000}")
-_WORDS = re.compile(rf"[\W_]{{0,12}}(?:(?i:answer)\W{{0,6}})?{_DONT_KNOW}[\W_]{{0,12}}")
+_CHOICE = re.compile(rf"\b(?i:options?|choice|choose|pick|select|go\swith)\b\s?:?{_TOKEN}")
+
+_MARKS = r"[\s*_`\"'()\[\]{}<>$.,:;!#\\-]{0,12}"
+_LONE = re.compile(rf"{_MARKS}([A-Za-z]){_MARKS}")
+_LISTED = re.compile(r"^[*_(\[#>\- ]{0,6}([A-Z])[*_]{0,3}[).:][*_]{0,3}[ ]", re.MULTILINE)
+_WORDS = re.compile(rf"{_MARKS}(?:(?i:answer){_MARKS})?{_DONT_KNOW}{_MARKS}")
 
 _CLOSERS = "*_`\"')]}>$"
-_CONNECTIVES = re.compile(r"(?:because|since|as|then|with|per|due)\b|[-–—(\[=→#]")
-_SECOND = re.compile(r"\s{0,2}(?:,|/|&|(?i:and|or)\b)\s?(?:(?i:or|and|option|choice)\s){0,2}[*(_]{0,3}([A-Z])(?![\w'])")
-_ARTICLES = frozenset("AI")
-"""Letters that are words as well: "Answer: A company …" answers nothing."""
-
-Found = tuple[int, str, str]  # where it ends, the letter ("" = several), the rule
+_CONNECTIVES = re.compile(r"\s?(?:(?:because|since|as|then|with|per|due)\b|[-–—(\[=→#])")
+_SECOND = re.compile(r"\s{0,2}(?:,|/|&|(?i:and|or)\b)\s?(?:(?i:or|and|options?|choice)\s){0,2}[*(_]{0,3}([A-Z])(?![\w'])")
+_DENIED = re.compile(r"\s(?:is|are|was|seems|looks)\s(?:also\s|clearly\s)?(?:not|wrong|incorrect|false|invalid|unlikely)\b")
 
 
 def read_corrected(text: str, n_options: int, *, cut: bool = False) -> Reading:
@@ -52,104 +53,122 @@ def read_corrected(text: str, n_options: int, *, cut: bool = False) -> Reading:
 
     ``cut``: the reply hit the output limit; only a requested form counts, for prose would be prose about the way there.
     """
-    text = text.translate(_PLAIN)
+    if not text.isascii():
+        text = _ODD.sub(lambda match: _PLAIN[match.group()], text)
     valid = option_letters(n_options) + idk_letter(n_options)
-    for rule in _REQUESTED if cut else _REQUESTED + _OTHER:
-        letter, name = "", ""
-        for _, letter, name in rule(text, valid):
-            break
-        if name:
-            return Reading((valid[-1] if letter == _IDK else letter,), name, "primary") if letter else _SEVERAL
+    for form in _REQUESTED if cut else _REQUESTED + _OTHER:
+        if (reading := form(text, valid)) is not None:
+            return reading
     return NOTHING
 
 
-_SEVERAL = Reading(note=SEVERAL)
+# ---- the forms: the reading, or None where the reply has nothing of that form -------------------------------------------
 
 
-# ---- the forms, each an iterator whose first element is the one that counts ---------------------------------------------
+def _hash(text: str, valid: str) -> Reading | None:
+    letters = [found.upper() for found in _HASH.findall(text)] if "##" in text else []
+    return next((_found(letter, "hash") for letter in reversed(letters) if letter in valid), None)
 
 
-def _hash(text: str, valid: str) -> Iterator[Found]:
-    matches = [match for match in _HASH.finditer(text) if match[1].upper() in valid] if "##" in text else []
-    if matches:
-        yield matches[-1].end(), matches[-1][1].upper(), "hash"
+def _explicit(text: str, valid: str) -> Reading | None:
+    return _last(text, valid, _ANSWER_OR_BOXED, ((_COLON, "answer"), (_BOXED, "boxed")), articles="AI")
 
 
-def _explicit(text: str, valid: str) -> Iterator[Found]:
-    found = [*_all(_COLON, text, valid, "answer"), *_all(_BOXED, text, valid, "boxed")]
-    if found:
-        yield max(found)
+def _lone_line(text: str, valid: str) -> Reading | None:
+    whole = text.strip()
+    for line in (whole.rpartition("\n")[2], whole.partition("\n")[0]):
+        if match := _LONE.fullmatch(line):
+            letter = match[1].upper() if line == whole else match[1]
+            if letter in valid:
+                return _found(letter, "line")
+    return None
 
 
-def _lone_line(text: str, valid: str) -> Iterator[Found]:
-    lines = text.strip().split("\n", 1)
+def _is(text: str, valid: str) -> Reading | None:
+    return _last(text, valid, _ANSWER_OR_OPTION, ((_IS, "answer is"),))
+
+
+def _bare_answer(text: str, valid: str) -> Reading | None:
+    return _last(text, valid, _ANSWER_OR_BOXED, ((_BARE_ANSWER, "answer"),))
+
+
+def _choice(text: str, valid: str) -> Reading | None:
+    return _last(text[-_TAIL_CHARS:], valid, _CHOOSING, ((_CHOICE, "option"),))
+
+
+def _listed(text: str, valid: str) -> Reading | None:
+    """The last line is an option as it was listed ("B) nitrogen"), and no other option is listed in the reply."""
+    found = set(_LISTED.findall(text))
+    last = _LISTED.match(text.rstrip().rpartition("\n")[2])
+    return _found(last[1], "line") if last and found == {last[1]} and last[1] in valid else None
+
+
+def _words(text: str, valid: str) -> Reading | None:
     last = text.rstrip().rpartition("\n")[2]
-    for line in (last, lines[0]):
-        match = _LONE.fullmatch(line)
-        if match and match[1] in valid:
-            yield 0, match[1], "line"
+    return _found(valid[-1], "words") if len(last) <= _SHORT_CHARS and _WORDS.fullmatch(last) else None
 
 
-def _is(text: str, valid: str) -> Iterator[Found]:
-    yield from reversed(_all(_IS, text, valid, "answer is"))
+Form = Callable[[str, str], Reading | None]
+_REQUESTED: tuple[Form, ...] = (_hash, _explicit)
+_OTHER: tuple[Form, ...] = (_lone_line, _is, _bare_answer, _choice, _listed, _words)
+
+_ANSWER_OR_BOXED = re.compile("answer|boxed", re.IGNORECASE)
+_ANSWER_OR_OPTION = re.compile("answer|option|choice", re.IGNORECASE)
+_CHOOSING = re.compile("option|choice|choose|pick|select|go", re.IGNORECASE)
 
 
-def _bare_answer(text: str, valid: str) -> Iterator[Found]:
-    yield from reversed(_all(_BARE_ANSWER, text, valid, "answer"))
+def _found(letter: str, rule: str) -> Reading:
+    return Reading((letter,), rule, "primary")
 
 
-def _choice(text: str, valid: str) -> Iterator[Found]:
-    yield from reversed(_all(_CHOICE, text[-_TAIL_CHARS:], valid, "option"))
+# ---- a letter after an anchor word -------------------------------------------------------------------------------------
 
 
-def _listed(text: str, valid: str) -> Iterator[Found]:
-    """A reply of one line that is an option as it was listed: "B) nitrogen"."""
-    match = _LISTED.fullmatch(text.strip())
-    if match and match[1] in valid:
-        yield 0, match[1], "line"
+def _last(
+    text: str,
+    valid: str,
+    anchor: re.Pattern[str],
+    patterns: tuple[tuple[re.Pattern[str], str], ...],
+    articles: str = "I",
+) -> Reading | None:
+    """What the last anchor word that an answer follows says.
+
+    ``articles``: letters that are words as well, where the anchor comes before a sentence: "Answer: A company …".
+    """
+    for start in reversed([match.start() for match in anchor.finditer(text)]):
+        for pattern, rule in patterns:
+            match = pattern.match(text, start)
+            reading = _meant(match, text, valid, rule, articles) if match else None
+            if reading is not None:
+                return reading
+    return None
 
 
-def _words(text: str, valid: str) -> Iterator[Found]:
-    last = text.rstrip().rpartition("\n")[2]
-    if len(last) <= _SHORT_CHARS and _WORDS.fullmatch(last):
-        yield 0, _IDK, "words"
-
-
-Rule = Callable[[str, str], Iterable[Found]]
-_REQUESTED: tuple[Rule, ...] = (_hash, _explicit)
-_OTHER: tuple[Rule, ...] = (_lone_line, _is, _bare_answer, _choice, _listed, _words)
-
-
-def _all(pattern: re.Pattern[str], text: str, valid: str, rule: str) -> list[Found]:
-    found: list[Found] = []
-    for match in pattern.finditer(text):
-        if match.groupdict().get("idk"):
-            found.append((match.end(), _IDK, rule))
-        elif (letter := _meant(match, text, valid)) is not None:
-            found.append((match.end(), letter, rule))
-    return found
-
-
-def _meant(match: re.Match[str], text: str, valid: str) -> str | None:
-    """The letter a match means; "" where it is the first of several; None where it is a word or no option."""
+def _meant(match: re.Match[str], text: str, valid: str, rule: str, articles: str) -> Reading | None:
+    """The reading of a match; None where its letter is a word, no option, or said to be wrong."""
+    if match.groupdict().get("idk"):
+        return _found(valid[-1], rule)
     letter, end = match["letter"], match.end("letter")
     if letter.upper() not in valid:
         return None
     rest = text[end : end + 80]
     bare = rest.lstrip(_CLOSERS)
     second = _SECOND.match(bare)
-    if second and second[1] in valid and second[1] != letter.upper() and _stands_alone(bare[second.end() :]):
-        return ""
-    if _stands_alone(rest) or _CONNECTIVES.match(bare.lstrip()):
-        return letter.upper()
-    return letter if letter in valid and letter not in _ARTICLES else None
+    if second and second[1] in valid and second[1] != letter.upper() and _ends(bare[second.end() :]):
+        return SEVERAL
+    if _ends(rest) or _CONNECTIVES.match(bare):
+        return _found(letter.upper(), rule)
+    if letter not in valid or letter in articles or _DENIED.match(bare):
+        return None
+    return _found(letter, rule)
 
 
-def _stands_alone(rest: str) -> bool:
-    """Whether what follows a letter ends the thought: the line's end, closing marks, or punctuation before a blank."""
-    bare = rest.lstrip(_CLOSERS)
-    if not bare or bare[0] == "\n":
+def _ends(rest: str) -> bool:
+    """Whether what follows a letter ends it: the line's end, a closing bracket, or punctuation with no word after it."""
+    if rest[:1] in {")", "]"}:
         return True
-    if len(bare) < len(rest) and rest[0] in ")]":
+    bare = rest.lstrip(_CLOSERS)
+    said = bare.lstrip(" \t\r")
+    if not said or said[0] == "\n":
         return True
     return bare[0] in ".,:;!?#\\" and not bare[1:2].isalnum()

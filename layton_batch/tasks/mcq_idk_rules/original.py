@@ -28,7 +28,7 @@ _STAGE_1: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("p210", rf"\n{_MARKED}"),
     )
 )
-_NEEDS_ANSWER = frozenset({"p0", "p50", "p100", "p150"})
+_NEEDS = {"p0": "i hope", "p50": "final answer", "p100": "answer", "p150": "answer"}
 
 _HASH = re.compile(r"###([A-K])###", re.IGNORECASE)
 _BOXED = tuple(
@@ -53,10 +53,10 @@ def read_original(text: str) -> Reading:
 
 
 def _stage_1(text: str) -> Reading | None:
-    # Under IGNORECASE "ſ" is an s; so it is to casefold, which makes this a test without misses.
-    has_answer = "answer" in text.casefold()
+    # Under IGNORECASE "ſ" is an s; so it is to casefold, which makes these tests without misses.
+    folded = text.casefold()
     for rule, pattern in _STAGE_1:
-        if not has_answer and rule in _NEEDS_ANSWER:
+        if _NEEDS.get(rule, "") not in folded:
             continue
         last = None
         for last in pattern.finditer(text):  # noqa: B007  # the last match is the one that ends furthest right

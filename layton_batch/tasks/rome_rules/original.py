@@ -20,8 +20,9 @@ LETTER_KEYWORDS = (
 _MAPPED = str.maketrans({"\u2032": "'", "\u2009": " ", "\u2010": "-", "\u2212": "-", "\u2013": "-", "\u22c5": "\u00b7"})
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _CAPITAL = re.compile("[A-Z]")
-# The published code means to delete the tags [INST] and [/INST]; as character classes they delete letters.
-_DELETED = re.compile(r"[INST/]|</?Img>")
+# The published code means to delete the tags [INST] and [/INST]; as character classes they delete letters, which also
+# leaves nothing of <Img> that its next steps would find.
+_DELETED = re.compile("[INST/]")
 _BOXED = "\\boxed{"
 _UNDEFINED = ("interval_matching", "multi_interval_matching")
 

@@ -19,7 +19,8 @@ _BLANK = re.compile(r"[_\s]*")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One value of the right grid. ``house`` is "House 1", ``label`` "house 1:Name"."""
+    """One value of the right grid. ``house`` is "House 1" by its place, ``label`` "house 1:Name" by its number in the
+    gold."""
 
     house: str
     attribute: str
@@ -62,7 +63,8 @@ def gold_from(solution: JsonValue, where: str) -> Gold:
             f"{where}: the solution is blanked out, as in the public copies of ZebraLogicBench. The solutions are in "
             f"the gated data set {PRIVATE_SOURCE}: ask for access on its page and set HF_TOKEN"
         )
-    return Gold(header, rows, tuple(_cell(header, row, place) for row in rows for place in range(1, len(row))))
+    cells = tuple(_cell(header, row, house, place) for house, row in enumerate(rows, 1) for place in range(1, len(row)))
+    return Gold(header, rows, cells)
 
 
 def _table(solution: JsonValue, where: str) -> Mapping[str, JsonValue]:
@@ -84,9 +86,15 @@ def _texts(values: JsonValue, where: str) -> tuple[str, ...]:
     return tuple(str(value) for value in values)
 
 
-def _cell(header: tuple[str, ...], row: tuple[str, ...], place: int) -> Cell:
-    house, attribute, value = row[0].strip(), header[place], row[place]
-    key = f"house {house.lower()}"
+def _cell(header: tuple[str, ...], row: tuple[str, ...], house: int, place: int) -> Cell:
+    attribute, value = header[place], row[place]
+    key = f"house {row[0].strip().lower()}"
     return Cell(
-        f"{HOUSE} {house}", attribute, value, f"{key}:{attribute}", key, attribute.strip().lower(), value.strip().lower()
+        house=f"{HOUSE} {house}",
+        attribute=attribute,
+        value=value,
+        label=f"{key}:{attribute}",
+        house_key=key,
+        attribute_key=attribute.strip().lower(),
+        value_key=value.strip().lower(),
     )

@@ -45,7 +45,9 @@ def compare(reading: Reading, gold: Gold) -> GridGrade:
     except RecursionError:
         return GridGrade(Tag.HARNESS_ERROR, note="a value nested too deep to compare")
     reasoning = len(reading.reasoning) if isinstance(reading.reasoning, str) else 0
-    grade = compared(gold, lambda cell: grid.get(cell.house_key, {}).get(cell.attribute_key) == cell.value_key, reasoning)
+    grade = compared(
+        gold, lambda cell: grid.get(cell.house_key, {}).get(cell.attribute_key) == cell.value_key, reasoning
+    )
     return replace(grade, wrong_cells=grade.wrong_cells[:MAX_WRONG_CELLS])
 
 

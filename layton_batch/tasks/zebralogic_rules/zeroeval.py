@@ -16,6 +16,7 @@ from layton_batch.tasks.zebralogic_rules.strict_json import TooDeepError, load
 from layton_batch.tasks.zebralogic_rules.tags import Tag
 
 _BRACE = re.compile(r"[{}]")
+_ABSENT = object()
 
 
 class _UnfitError(Exception):
@@ -44,11 +45,9 @@ def compare(reading: Reading, gold: Gold) -> GridGrade:
     labels = tuple(cell.label for cell in gold.cells)
     if reading.tag is not Tag.NONE:
         return GridGrade(reading.tag, 0, total, labels, note=reading.note)
-    width = len(gold.header) - 1
-    houses = {cell.label: f"House {place // width + 1}" for place, cell in enumerate(gold.cells)}
     try:
         reasoning = _length(reading.reasoning)
-        return compared(gold, lambda cell: _is_right(reading.grid, houses[cell.label], cell), reasoning)
+        return compared(gold, lambda cell: _is_right(reading.grid, cell), reasoning)
     except _UnfitError as error:
         return GridGrade(Tag.MALFORMED_OUTPUT, 0, total, labels, note=str(error))
 
@@ -72,10 +71,35 @@ def _last_group(text: str) -> str | None:
     return text[slice(*span)] if span else None
 
 
-def _is_right(grid: JsonValue, house: str, cell: Cell) -> bool:
-    row = _part(grid, house, "solution")
-    value = _part(row, cell.attribute, house) if row is not None else None
-    if value is None:
+def _is_right(grid: JsonValue, cell: Cell) -> bool:
+    row = _part(grid, cell.house)
+    value = None if row is _ABSENT else _part(row, cell.attribute)
+    if value is None or value is _ABSENT or _length(value) == 0:
         return False
-    found = value[0] if isinstance(value.value, list) and value.value else value.value
-    return False
+    said = value[0] if isinstance(value, list) else value
+    if not isinstance(said, str):
+        raise _UnfitError(f"{cell.label} is {_kind(said)}")
+    return said.strip().lower() == cell.value_key
+
+
+def _part(whole: object, key: str) -> object:
+    """``whole[key]`` where Python's ``in`` says it is there; the script's TypeErrors are _UnfitError."""
+    if isinstance(whole, Mapping):
+        return whole.get(key, _ABSENT)
+    if isinstance(whole, str | list) and key not in whole:
+        return _ABSENT
+    raise _UnfitError(f"{_kind(whole)} where an object with {key!r} belongs")
+
+
+def _length(value: object) -> int:
+    if isinstance(value, str | list | Mapping):
+        return len(value)
+    raise _UnfitError(f"{_kind(value)} where a text belongs")
+
+
+def _kind(value: object) -> str:
+    kinds = {str: "a text", list: "an array", bool: "true or false", type(None): "null", dict: "an object"}
+    return kinds.get(type(value), "a number")
+
+
+ZEROEVAL = Rules("zeroeval", read, compare)

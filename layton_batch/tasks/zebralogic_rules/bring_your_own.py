@@ -1,0 +1,172 @@
+"""Predictions made elsewhere, graded: rows in, a report out. Texts are not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from layton_batch.errors import DataError
+from layton_batch.records import JsonValue
+from layton_batch.tasks.zebralogic_rules.gold import Gold, gold_from
+from layton_batch.tasks.zebralogic_rules.grading import GridGrade, Rules, was_cut
+from layton_batch.tasks.zebralogic_rules.protocols import rules_of
+from layton_batch.tasks.zebralogic_rules.report import Tally
+from layton_batch.tasks.zebralogic_rules.tags import Tag, infrastructure_tag
+from layton_batch.tasks.zebralogic_rules.zeroeval import best
+
+Row = Mapping[str, JsonValue]
+_CUT = frozenset({"length", "max_tokens", "max_output_tokens", "truncated"})
+"""What the providers say of a reply that reached the output limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Puzzle:
+    """What grading needs of an item. ``size`` is the one the row states, else the grid's own."""
+
+    gold: Gold
+    size: str
+
+
+@dataclass(slots=True)
+class GradeReport:
+    """The outcome of ``grade_rows``."""
+
+    protocol: str
+    tally: Tally = field(default_factory=Tally)
+    rows: list[tuple[str, GridGrade]] = field(default_factory=list)  # in the predictions' order
+    items_without_prediction: int = 0
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """``score`` and accuracies as fractions; ``score`` leaves out infrastructure errors, ``summary`` does not."""
+        return {
+            "protocol": self.protocol,
+            "score": self.tally.score,
+            "n_cases": self.tally.cases,
+            "n_scored": self.tally.scored,
+            "n_errored": self.tally.cases - self.tally.scored,
+            "items_without_prediction": self.items_without_prediction,
+            "failure_counts": dict(self.tally.failure_counts()),
+            "summary": self.tally.summary(),
+            "rows": [_row(item_id, grade) for item_id, grade in self.rows],
+        }
+
+
+def grade_rows(items: Iterable[Row] | None, predictions: Iterable[Row], protocol: str) -> GradeReport:
+    """Grade predictions ``id, output``. Without items they carry the gold: ``solution`` and, if they like, ``size``.
+
+    Where ids repeat, ``set`` on both sides tells them apart. Optional columns of a prediction: ``finish_reason``
+    ("length": the output limit cut it off) and, where there is no output, ``error`` (the name of an exception).
+    Raises DataError naming the row, ManifestError for an unknown protocol.
+    """
+    report = GradeReport(protocol)
+    seen: set[str] = set()
+    puzzles = None if items is None else _puzzles(items)
+    for item_id, puzzle, grade in graded(puzzles, predictions, rules_of(protocol)):
+        report.tally.add(puzzle.gold, puzzle.size, grade)
+        report.rows.append((item_id, grade))
+        seen.add(item_id)
+    if puzzles is not None:
+        report.items_without_prediction = sum(item_id not in seen for item_id in puzzles)
+    return report
+
+
+def graded(
+    puzzles: Mapping[str, Mapping[str | None, Puzzle]] | None, predictions: Iterable[Row], rules: Rules
+) -> Iterator[tuple[str, Puzzle, GridGrade]]:
+    """Each prediction's id, puzzle and grade, one at a time."""
+    for number, row in enumerate(predictions, 1):
+        item_id = _id(row, f"prediction {number}")
+        where = f"prediction {number} ({item_id!r})"
+        puzzle = _puzzle(row, where) if puzzles is None else _found(puzzles, item_id, row, where)
+        yield item_id, puzzle, _grade(row, puzzle.gold, rules, where)
+
+
+def _grade(row: Row, gold: Gold, rules: Rules, where: str) -> GridGrade:
+    outputs = _outputs(row, where)
+    if not outputs:
+        return _no_reply(row, gold, rules)
+    if len(outputs) > 1 and rules.name != "zeroeval":
+        raise DataError(f"{where}: {len(outputs)} outputs; only protocol zeroeval takes several (the best counts)")
+    grade = best([rules.grade(text, gold) for text in outputs])
+    reason = row.get("finish_reason")
+    if isinstance(reason, str) and reason.strip().lower() in _CUT:
+        grade = was_cut(grade, retag=rules.name == "corrected")
+    return grade
+
+
+def _no_reply(row: Row, gold: Gold, rules: Rules) -> GridGrade:
+    if rules.name == "zeroeval":  # knows only answers and none
+        return rules.grade("", gold)
+    error = row.get("error")
+    if isinstance(error, str) and error.strip():
+        return GridGrade(infrastructure_tag(error), note=error)
+    return GridGrade(Tag.ADAPTER_ERROR, note="no output")
+
+
+def _outputs(row: Row, where: str) -> Sequence[str]:
+    if "output" not in row and "error" not in row:
+        raise DataError(f"{where}: column 'output' is missing")
+    output = row.get("output")
+    outputs = output if isinstance(output, list) else [output]
+    texts = [text for text in outputs if isinstance(text, str)]
+    if any(text is not None and not isinstance(text, str) for text in outputs):
+        raise DataError(f"{where}: column 'output' must be text, an array of texts or null")
+    return texts
+
+
+def _puzzles(items: Iterable[Row]) -> dict[str, dict[str | None, Puzzle]]:
+    """By id, then by set."""
+    found: dict[str, dict[str | None, Puzzle]] = {}
+    for number, row in enumerate(items, 1):
+        item_id = _id(row, f"item {number}")
+        where = f"item {number} ({item_id!r})"
+        by_set = found.setdefault(item_id, {})
+        if _set(row) in by_set:
+            raise DataError(f"{where}: there is another item of this id and set")
+        by_set[_set(row)] = _puzzle(row, where)
+    return found
+
+
+def _puzzle(row: Row, where: str) -> Puzzle:
+    if row.get("solution") is None:
+        raise DataError(f"{where}: column 'solution' is {'null' if 'solution' in row else 'missing'}")
+    gold = gold_from(row["solution"], where)
+    size = row.get("size")
+    return Puzzle(gold, size if isinstance(size, str) and size else gold.size)
+
+
+def _found(puzzles: Mapping[str, Mapping[str | None, Puzzle]], item_id: str, row: Row, where: str) -> Puzzle:
+    by_set = puzzles.get(item_id)
+    if by_set is None:
+        raise DataError(f"{where}: there is no item of this id")
+    if _set(row) in by_set:
+        return by_set[_set(row)]
+    if len(by_set) == 1 and (None in by_set or _set(row) is None):
+        return next(iter(by_set.values()))
+    sets = ", ".join(sorted(map(repr, by_set)))
+    raise DataError(f"{where}: its column 'set' is {_set(row)!r}, but the items of this id are of the sets {sets}")
+
+
+def _set(row: Row) -> str | None:
+    value = row.get("set")
+    return value if isinstance(value, str) and value else None
+
+
+def _id(row: Row, where: str) -> str:
+    value = row.get("id")
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise DataError(f"{where}: column 'id' must be a text or a whole number")
+    return str(value)
+
+
+def _row(item_id: str, grade: GridGrade) -> dict[str, JsonValue]:
+    return {
+        "item_id": item_id,
+        "tag": grade.tag.value,
+        "score": grade.score,
+        "cells_correct": grade.cells_correct,
+        "cells_total": grade.cells_total,
+        "cell_accuracy": grade.cell_accuracy,
+        "wrong_cells": list(grade.wrong_cells),
+        "note": grade.note,
+    }

@@ -1,0 +1,81 @@
+"""The default protocol: a tolerant reader, where the published ones fail answers that are plainly there.
+
+Every JSON object in the text is looked at and the last grid counts, as a correction comes after what it corrects. Raw line
+breaks and tabs in strings are accepted, an envelope is not needed, braces in prose do no harm. Nothing is repaired: a
+grid that was not written out is not one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from layton_batch.records import JsonValue
+from layton_batch.tasks.zebralogic_rules.gold import Gold
+from layton_batch.tasks.zebralogic_rules.grading import GridGrade, Reading, Rules, compared, normal_grid
+from layton_batch.tasks.zebralogic_rules.json_objects import objects, outermost
+from layton_batch.tasks.zebralogic_rules.tags import Tag
+
+_HOUSE = re.compile(r"house[\s_-]{0,3}0{0,3}(\d{1,6})")
+
+
+def read(text: str) -> Reading:
+    """The last object, in whatever it stands, with a key such as "House 1"; its own ``solution`` goes before it."""
+    found: Reading | None = None
+    for value in objects(text):
+        for holder in outermost(value, _has_grid):
+            found = Reading(_grid(holder), holder.get("reasoning"))
+    if found is None:
+        return Reading(tag=Tag.NO_ANSWER, note="no JSON object with houses found")
+    return found
+
+
+def compare(reading: Reading, gold: Gold) -> GridGrade:
+    """Keys and values in lower case, blanks collapsed; "House1" and "House 01" are house 1; of a list the first counts."""
+    total = len(gold.cells)
+    if reading.tag is not Tag.NONE:
+        return GridGrade(reading.tag, 0, total, tuple(cell.label for cell in gold.cells), note=reading.note)
+    grid = normal_grid(reading.grid, _house_key, _value_key)
+    reasoning = len(reading.reasoning) if isinstance(reading.reasoning, str) else 0
+    return compared(
+        gold,
+        lambda cell: (
+            grid.get(_house_key(cell.house_key), {}).get(cell.attribute_key) == " ".join(cell.value_key.split())
+        ),
+        reasoning,
+    )
+
+
+def _has_grid(value: Mapping[str, JsonValue]) -> bool:
+    return _is_grid(value) or _is_grid(value.get("solution"))
+
+
+def _grid(holder: Mapping[str, JsonValue]) -> JsonValue:
+    inner = holder.get("solution")
+    return inner if _is_grid(inner) else holder
+
+
+def _is_grid(value: JsonValue) -> bool:
+    return isinstance(value, Mapping) and any(_house(key) is not None for key in value)
+
+
+def _house(key: str) -> int | None:
+    numbered = _HOUSE.fullmatch(" ".join(key.lower().split()))
+    return int(numbered.group(1)) if numbered else None
+
+
+def _house_key(key: str) -> str:
+    number = _house(key)
+    return " ".join(key.lower().split()) if number is None else f"house {number}"
+
+
+def _value_key(value: JsonValue) -> str:
+    """The text of a value; an empty one, which equals no gold, for what is no value at all."""
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    return " ".join(str(value).lower().split())
+
+
+CORRECTED = Rules("corrected", read, compare)
