@@ -1,15 +1,30 @@
-"""Writing files so that a reader never sees half of one: temporary name, fsync, rename, fsync of the folder."""
+"""Writing files so that a reader never sees half of one: temporary name, fsync, rename, fsync of the folder.
+
+A temporary name says which process is writing (``.<name>.<machine>-<pid>-<start>-<n>.tmp``), so that what a process
+left behind when it was killed can be told from what another is writing now, and removed (:func:`sweep`).
+"""
 
 from __future__ import annotations
 
+import ctypes
+import errno
+import itertools
 import os
+import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
 from layton_batch.errors import FileError
+from layton_batch.processes import is_gone, machine, myself
+
+_numbers = itertools.count()
+_TEMPORARY = re.compile(r"\..+\.([0-9a-f]{8})-(\d+)-(\d+|-)-\d+\.tmp")
+_CURRENT_FOLDER = -100
+_EXCHANGE = 2
 
 
 @contextmanager
@@ -18,9 +33,9 @@ def writing(path: Path) -> Iterator[BinaryIO]:
 
     Raises FileError naming the path and the operating system's reason (disk full, no permission).
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _temporary(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
         with temporary.open("wb") as handle:
             yield handle
             handle.flush()
@@ -30,7 +45,8 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise FileError(f"cannot write {path}: {error.strerror or error}; the last good version is kept") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -46,20 +62,84 @@ def write_text(path: Path, content: str) -> None:
 
 @contextmanager
 def writing_folder(path: Path) -> Iterator[Path]:
-    """A new folder that takes ``path``'s place when the block ends well; what was there before is removed."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """A new folder that takes ``path``'s place when the block ends well; what was there before is removed.
+
+    Readers see the one or the other, also while several processes do this. The files inside are synced where they were
+    written by :func:`writing`; the others (pages that can be made again) come to disk in their own time.
+    """
+    temporary = _temporary(path)
     try:
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
+        _make_folder(path.parent)
+        temporary.mkdir()
         yield temporary
-        if path.exists():
-            shutil.rmtree(path)
-        temporary.replace(path)
+        for folder, _, _ in os.walk(temporary, topdown=False):
+            _sync_folder(Path(folder))
+        _put_in_place(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror or error}") from error
+        raise FileError(f"cannot write {path}: {error.strerror or error}; the last good version is kept") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def sweep(folder: Path) -> int:
+    """Remove what dead processes of this machine were writing under ``folder`` when they died; returns how much."""
+    here, swept = machine(), 0
+    for root, folders, files in os.walk(folder):
+        for name in [*folders, *files]:
+            found = _TEMPORARY.fullmatch(name)
+            if found is None or found[1] != _short(here) or not is_gone(here, int(found[2]), found[3]):
+                continue
+            path = Path(root) / name
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+            swept += 1
+        folders[:] = [name for name in folders if not _TEMPORARY.fullmatch(name)]
+    return swept
+
+
+def _temporary(path: Path) -> Path:
+    where, pid, begun = myself()
+    return path.with_name(f".{path.name}.{_short(where)}-{pid}-{begun}-{next(_numbers)}.tmp")
+
+
+def _short(where: str) -> str:
+    return sha256(where.encode()).hexdigest()[:8]
+
+
+def _make_folder(folder: Path) -> None:
+    """The folder and its missing parents, each entered in its own parent for good."""
+    missing = list(itertools.takewhile(lambda one: not one.exists(), (folder, *folder.parents)))
+    folder.mkdir(parents=True, exist_ok=True)
+    for made in missing:
+        _sync_folder(made.parent)
+
+
+def _put_in_place(new: Path, path: Path) -> None:
+    """Rename a folder over another one in one step where the system can, else with a moment between two."""
+    for _ in range(10):
+        try:
+            new.rename(path)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                raise
+        else:
+            return
+        if _exchange(new, path):
+            return  # the old one has the temporary name now, and goes
+        old = _temporary(path)
+        with suppress(FileNotFoundError):
+            path.rename(old)
+        shutil.rmtree(old, ignore_errors=True)
+    raise OSError(errno.EBUSY, "another process keeps replacing it", str(path))
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap two names in one step (Linux' ``renameat2``). False where that is not to be had."""
+    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if renameat2 is None:
+        return False
+    names = (os.fsencode(one), os.fsencode(other))
+    return bool(renameat2(_CURRENT_FOLDER, names[0], _CURRENT_FOLDER, names[1], _EXCHANGE) == 0)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import ssl
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from layton_batch.clock import SystemClock
+from layton_batch.download import shown
 from layton_batch.errors import LaytonBatchError, MissingKeyError
 from layton_batch.manifest import Manifest
 from layton_batch.manifest_checks import load_manifest
@@ -21,6 +24,9 @@ from layton_batch.settings import Settings
 
 ENOUGH_BYTES = 1 << 30
 MOST_DRIFT = 60.0
+"""Seconds between a provider's clock and ours."""
+CALL_SECONDS, PATIENCE = 5.0, 8.0
+"""For a step of one call, and for all of them together."""
 DEFAULT_URLS = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",
@@ -56,13 +62,17 @@ class Finding:
 
 
 def examine(path: Path | None, settings: Settings, *, offline: bool = False) -> list[Finding]:
-    """All checks. Without a manifest a missing key is only noted; with one, what it needs must be there."""
+    """All checks. Without a manifest a missing key is only noted; with one, what it needs must be there.
+
+    Raises ManifestError for a manifest that cannot be loaded.
+    """
     manifest = load_manifest(path) if path else None
     needed = _needed(manifest)
     names = list(dict.fromkeys(spec.provider for spec in needed)) or list(BUILT_IN)
-    findings = [_key(name, settings, must=manifest is not None) for name in names]
+    keys = {name: _key(name, settings, must=manifest is not None) for name in names}
+    findings = list(keys.values())
     if not offline:
-        findings += [found for name in names if settings.has_key(name) for found in _endpoint(name, settings)]
+        findings += _endpoints([name for name in names if keys[name].state is State.OK], settings)
     if manifest is not None:
         findings += _prices(manifest, needed)
     findings.append(_disk(settings.cwd))
@@ -83,7 +93,31 @@ def _key(name: str, settings: Settings, *, must: bool) -> Finding:
     return Finding(f"key {name}", State.OK, "set")
 
 
-def _endpoint(name: str, settings: Settings) -> Iterator[Finding]:
+# ---- endpoints -----------------------------------------------------------------------------------------------------
+
+
+def _endpoints(names: Sequence[str], settings: Settings) -> list[Finding]:
+    """All of them at once, in daemon threads: a name server that does not answer cannot be given a time limit, and
+    must neither hold up the others nor keep the program from ending."""
+    import httpx
+
+    answers: dict[str, list[Finding]] = {}
+    trust = httpx.create_ssl_context()  # a third of a second each
+
+    def ask(name: str) -> None:
+        answers[name] = list(_endpoint(name, settings, trust))
+
+    threads = [threading.Thread(target=ask, args=(name,), daemon=True) for name in names]
+    for thread in threads:
+        thread.start()
+    give_up_at = SystemClock().now() + PATIENCE
+    for thread in threads:
+        thread.join(max(give_up_at - SystemClock().now(), 0.0))
+    silent = f"no answer within {PATIENCE:.0f} seconds"
+    return [found for name in names for found in answers.get(name, [Finding(f"endpoint {name}", State.BAD, silent)])]
+
+
+def _endpoint(name: str, settings: Settings, trust: ssl.SSLContext) -> Iterator[Finding]:
     """Whether the address answers at all, and how far its clock is from ours; no key is sent."""
     import httpx
 
@@ -92,11 +126,18 @@ def _endpoint(name: str, settings: Settings) -> Iterator[Finding]:
         yield Finding(f"endpoint {name}", State.NOTE, "depends on the project and region; not asked")
         return
     try:
-        reply = httpx.get(url, timeout=10.0)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        yield Finding(f"endpoint {name}", State.BAD, f"{url} cannot be reached: {error}")
+        reply = httpx.get(url, timeout=CALL_SECONDS, verify=trust)
+    except httpx.TransportError as error:
+        reason = str(error) or type(error).__name__
+        yield Finding(f"endpoint {name}", State.BAD, f"{shown(url)} cannot be reached: {reason}")
         return
-    yield Finding(f"endpoint {name}", State.OK, f"{url} answers")
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # its text may hold the whole address
+        yield Finding(f"endpoint {name}", State.BAD, f"{shown(url)} is not a usable address ({type(error).__name__})")
+        return
+    if reply.is_server_error:
+        yield Finding(f"endpoint {name}", State.BAD, f"{shown(url)} answers with HTTP {reply.status_code}")
+        return
+    yield Finding(f"endpoint {name}", State.OK, f"{shown(url)} answers")
     if (drift := _drift(reply.headers.get("date"))) is not None and abs(drift) > MOST_DRIFT:
         detail = f"this machine is {drift:+.0f} s from {name}; set its clock, prices and deadlines go by it"
         yield Finding("clock", State.BAD, detail)

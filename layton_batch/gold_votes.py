@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from layton_batch.ballots import Ballot, Entrant, Judged, Label, content_key
 from layton_batch.gold import Gold, GoldRow, Marks
-from layton_batch.leaderboard import Ballot, Entrant, Label, content_key
 
 _JUDGE_PARTS = ("is_answer_correct", "is_justification_correct", "both_correct")
 _PART = {"answer_correct": 0, "justification_correct": 1, "both_correct": 2}
@@ -26,6 +26,25 @@ def labels_of(gold: Gold, metric: str) -> list[Label]:
             content = content_key(row.answer, row.justification)
             labels.append(Label(_entrant(row), row.item_id, yes, total, correct, content))
     return labels
+
+
+def judged_of(gold: Gold, metric: str) -> list[Judged]:
+    """Every recorded prediction with each judge's verdict on this metric; the provider stands for the maker."""
+    return [
+        Judged(
+            entrant=_entrant(row),
+            maker=row.provider,
+            item_id=row.item_id,
+            verdicts={
+                name: mark
+                for name, marks in zip(gold.judges, row.judges, strict=True)
+                if (mark := _mark(marks, metric)) is not None
+            },
+            human=_mark(row.human, metric),
+            content=content_key(row.answer, row.justification),
+        )
+        for row in gold.rows
+    ]
 
 
 def _ballot(row: GoldRow, metric: str) -> Ballot:

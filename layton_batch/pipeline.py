@@ -16,25 +16,27 @@ from layton_batch.stages.rank import rank
 from layton_batch.stages.score import score
 from layton_batch.stages.submit import submit
 from layton_batch.states import OPEN, Lifecycle
+from layton_batch.store import DESK
 
 
 def advance(run: Run) -> bool:
     """One tick: whatever can be done now without waiting. True if anything moved."""
-    moved = plan(run)  # manifest → jobs, requests, batch files
-    moved |= submit(run)  # planned → in flight (the paid call)
-    moved |= poll(run)  # in flight → ended
-    moved |= collect(run)  # ended → collected: answers, outcomes, the bill
-    moved |= grade(run)  # responses → predictions, verdicts
-    moved |= score(run)  # verdicts → votes
-    moved |= rank(run)  # votes and labels → leaderboard
-    moved |= publish(run)  # finished tables → site, cost report
+    with run.desk() as ours:  # processes on one run share its batches; one at a time plans and writes tables
+        moved = ours and plan(run)  # manifest → jobs, requests, batch files
+        moved |= submit(run)  # planned → in flight (the paid call)
+        moved |= poll(run)  # in flight → ended
+        moved |= collect(run)  # ended → collected: answers, outcomes, the bill
+        moved |= ours and grade(run)  # responses → predictions, verdicts
+        moved |= ours and score(run)  # verdicts → votes
+        moved |= ours and rank(run)  # votes and labels → leaderboard
+        moved |= ours and publish(run)  # finished tables → site, cost report
     return moved
 
 
 def is_finished(run: Run) -> bool:
     """Whether nothing more can happen: every job graded, or the run cancelled and nothing left at a provider."""
     jobs = run.store.jobs()
-    if not jobs:
+    if not jobs or run.overtaken or run.store.in_other_hands(DESK, run.clock.now()):
         return False
     if all(job.graded for job in jobs):
         return True
@@ -44,5 +46,4 @@ def is_finished(run: Run) -> bool:
 
 def next_due(run: Run) -> float | None:
     """When the next batch is due (epoch seconds); None where none is waiting for time to pass."""
-    waiting = [batch.due_at for batch in run.store.batches(OPEN - {Lifecycle.LOST})]
-    return min(waiting, default=None)
+    return run.store.next_due(run.clock.now(), OPEN - {Lifecycle.LOST})

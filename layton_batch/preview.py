@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
 from layton_batch.clock import Clock
 from layton_batch.costs.estimate import estimate_request, output_bound
 from layton_batch.costs.prices import PriceBook
+from layton_batch.errors import ManifestError
+from layton_batch.gold import BUNDLED, read_gold
 from layton_batch.manifest import Manifest
 from layton_batch.providers import connect, problems
 from layton_batch.records import Item, Job, ModelSpec, Prediction, Prompt, Request
@@ -74,6 +76,7 @@ def preview(manifest: Manifest, settings: Settings, clock: Clock, write: Path | 
     """
     task = manifest_task(manifest)
     items = load_items(manifest, task, settings, clock)
+    _check(manifest, task, settings, clock)
     prices = price_book(manifest, clock)
     jobs = plan_jobs(manifest.model_specs(), manifest.panel(), manifest.seats, task.uses_jury)
     specs = {job.id: job.spec for job in jobs}
@@ -81,13 +84,25 @@ def preview(manifest: Manifest, settings: Settings, clock: Clock, write: Path | 
     for job in jobs:
         judged = specs[job.depends_on] if job.depends_on else None
         planned.append(_plan(manifest, task, items, prices, job, judged, write))
-    return Preview(
+    result = Preview(
         run_id=manifest.run_id(),
         items=len(items),
         jobs=tuple(planned),
         caveats=tuple(_caveats(manifest, settings, jobs, prices)),
         budget=manifest.budget.max_usd,
     )
+    return replace(result, caveats=(*_of_amounts(result), *result.caveats))
+
+
+def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> None:
+    """What `run` would refuse beside the manifest and the items: settings an API cannot honour, a bad gold set."""
+    for spec in (*manifest.model_specs(), *(judge.model for judge in manifest.panel())):
+        if found := problems(connect(spec.provider, None), spec):
+            raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(found)}")
+    if manifest.gold is not None:
+        source = manifest.gold.source
+        bundled = task.bundled(manifest.items.split) if source == BUNDLED else None
+        read_gold(source, manifest.folder, settings, clock, bundled)
 
 
 def _plan(
@@ -144,19 +159,28 @@ def _lines(
         yield Line(request.custom_id, encode(request), estimate_request(request, prices))
 
 
+def _of_amounts(planned: Preview) -> Iterator[str]:
+    """What the plan's own numbers say."""
+    for one in planned.jobs:
+        if one.too_large:
+            what = "1 request is" if one.too_large == 1 else f"{one.too_large:,} requests are"
+            yield f"{one.job.id}: {what} larger than {one.job.spec.provider} takes, and will not be sent"
+    if planned.budget is not None and planned.max_usd is not None and planned.max_usd > planned.budget:
+        yield "the bound is above the budget: `run` stops before the batch that could go over it"
+
+
 def _caveats(manifest: Manifest, settings: Settings, jobs: Sequence[Job], prices: PriceBook) -> Iterator[str]:
     """What a person should know before paying."""
-    specs = {(job.spec.provider, job.spec.model): job.spec for job in jobs}
-    for name in dict.fromkeys(provider for provider, _ in specs):
-        if not settings.has_key(name):
-            yield f"{name}: no key set ({' or '.join(settings.key_names(name))}); `run` will refuse to start"
+    specs = dict.fromkeys((job.spec.provider, job.spec.model) for job in jobs)
+    names = list(dict.fromkeys(provider for provider, _ in specs))
+    if keys := [" or ".join(settings.key_names(name)) for name in names if not settings.has_key(name)]:
+        yield f"`run` will refuse to start without {', '.join(keys)} in the environment or .env"
+    for name in names:
         for caveat in connect(name, None).capabilities.caveats:
             yield f"{name}: {caveat}"
-    for (provider, model), spec in specs.items():
+    for provider, model in specs:
         why = prices.why_unknown(provider, model)
         if why:
             yield why if manifest.budget.max_usd is None else f"{why}; under a budget this model is not sent"
-        for problem in problems(connect(provider, None), spec):
-            yield f"{spec.name}: {problem}"
     if manifest.gold is None and any(job.role is Role.JUDGE for job in jobs):
         yield "no gold set: intervals will say next to nothing; give [gold] source"

@@ -168,6 +168,7 @@ class Batch:
     errors_ref: str | None = None
     reason: str | None = None
     parent_id: str | None = None  # the attempt whose unanswered rows this one repeats
+    cause: str | None = None  # why there is this attempt, where it is not the first
     due_at: float = 0.0
     submitting_at: float | None = None
     submitted_at: float | None = None

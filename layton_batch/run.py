@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from threading import Lock
+from threading import Event, Lock
 
 from layton_batch import item_table
 from layton_batch.clock import Clock
@@ -15,9 +16,9 @@ from layton_batch.gold import Gold
 from layton_batch.leaderboard import Rules
 from layton_batch.manifest import Manifest
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Item
+from layton_batch.records import Batch, Item
 from layton_batch.run_folder import RunFolder
-from layton_batch.store import RunStore
+from layton_batch.store import DESK, Gate, RunStore
 from layton_batch.tasks.protocol import Task
 
 
@@ -63,6 +64,37 @@ class Run:
     load_items: Callable[[], Sequence[Item]]
     load_gold: Callable[[], Gold | None]
     poll_seconds: float | None = None
+    stopping: Event = field(default_factory=Event)
+    overtaken: bool = False
+    """Another process wrote tables while this one thought it did: look at them once more before saying `done`."""
+
+    def taken(self, batches: Iterable[Batch], gate: Gate | None = None) -> Iterator[Batch]:
+        """Each of ``batches`` that is still due, in its state and in nobody's hands: claimed before it is handed out,
+        fresh from the store, and let go when the next one is asked for.
+
+        So several processes on one run share its batches. ``gate`` weighs those about to be sent.
+        """
+        held: list[str] = []
+        try:
+            for batch in batches:
+                if self.stopping.is_set():
+                    return
+                now = self.clock.now()
+                claimed = self.store.claim(now, states=[batch.state], ids=[batch.id], gate=gate, release=held)
+                held = [one.id for one in claimed]
+                yield from claimed
+        finally:
+            self.store.release(held)
+
+    @contextmanager
+    def desk(self) -> Iterator[bool]:
+        """Whether this process may plan and write tables while the block lasts: one at a time does."""
+        ours = self.store.claim_named(DESK, self.clock.now())
+        try:
+            yield ours
+        finally:
+            if ours:
+                self.overtaken = not self.store.release_named(DESK)
 
     @cached_property
     def items(self) -> Sequence[Item]:

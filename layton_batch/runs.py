@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import functools
+import logging
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -20,6 +21,7 @@ from layton_batch.costs.prices import Price, PriceBook, Rates, manifest_price
 from layton_batch.errors import FileError, ManifestError, StoreError
 from layton_batch.gold import BUNDLED, Gold, read_gold
 from layton_batch.gold_votes import gold_rows
+from layton_batch.log import EventLog, Redactor
 from layton_batch.manifest import Manifest
 from layton_batch.manifest_form import BudgetTable, PriceTable
 from layton_batch.providers import connect, problems
@@ -44,30 +46,35 @@ def open_run(
     clock: Clock | None = None,
     poll_seconds: float | None = None,
 ) -> Iterator[Run]:
-    """Start or go on with the manifest's run under ``runs``; this process alone works on it while the block lasts.
+    """Start or go on with the manifest's run under ``runs``. Other processes may be at it: they share its batches.
 
-    Items and gold set are read and checked before this returns. Raises StoreError where another process of this
-    machine has the run in hand, DataError and ManifestError for what is wrong with the inputs.
+    Items and gold set are read and checked before this returns. Raises StoreError where the run's state is elsewhere
+    or cannot be used, DataError and ManifestError for what is wrong with the inputs.
     """
     clock = clock or SystemClock()
     folder = RunFolder(runs / manifest.run_id())
     inputs = _Inputs(manifest, folder, settings, clock)
     inputs.check()
     _make(folder.root)
+    atomic.sweep(folder.root)
     opened = _store(folder, settings, manifest.run_id())
-    with ThreadPoolExecutor(THREADS) as executor, _only_process(folder), opened as store:
+    with opened as store, _keeping(store, clock), ThreadPoolExecutor(THREADS) as executor:
+        store.listen = EventLog(folder.log, manifest.run_id())
         store.create(manifest.identity(), manifest.frozen_json(), __version__, clock.now())
+        _same_folder(store, folder)
         atomic.write_text(folder.manifest, manifest.frozen_json())
         run = inputs.run(store, executor, poll_seconds)
         try:
             yield run
         finally:
+            run.stopping.set()  # what threads have in hand is finished, nothing new is begun
+            executor.shutdown()
             run.providers.close()
 
 
 @contextmanager
 def open_folder(folder: RunFolder, settings: Settings, clock: Clock | None = None) -> Iterator[Run]:
-    """An existing run by its folder, to change; this process alone works on it while the block lasts."""
+    """An existing run by its folder, to change; other processes may be working on it."""
     manifest = stored_manifest(folder)
     with open_run(manifest, folder.root.parent, settings, clock=clock) as run:
         yield run
@@ -233,24 +240,44 @@ def _freeze_gold(manifest: Manifest, folder: RunFolder, gold: Gold | None) -> No
 def _store(folder: RunFolder, settings: Settings, run_id: str) -> Iterator[RunStore]:
     engine = open_engine(settings.state_url or sqlite_url(folder.database))
     try:
-        yield RunStore(engine, run_id)
+        yield RunStore(engine, run_id, clean=Redactor.of(settings.secrets()))
     finally:
         engine.dispose()
 
 
 @contextmanager
-def _only_process(folder: RunFolder) -> Iterator[None]:
-    """Hold the run's lock file; the operating system lets it go when this process ends, however it ends."""
-    with folder.lock.open("a") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise StoreError(f"another process is working on {folder.root}; let it, or stop it first") from error
-        try:
-            yield
-        finally:
-            with suppress(OSError):
-                fcntl.flock(handle, fcntl.LOCK_UN)
+def _keeping(store: RunStore, clock: Clock) -> Iterator[None]:
+    """Renew this process's leases while the block lasts, also during a long upload or download; then let go of them.
+
+    The pause is real time, for it must pass while a thread waits in a call; what is written is the clock's.
+    """
+    over = threading.Event()
+
+    def keep() -> None:
+        while not over.wait(store.holder.seconds / 3):
+            try:
+                store.renew(clock.now())
+            except StoreError as error:
+                logging.getLogger(__name__).warning("leases could not be renewed: %s", error)
+
+    thread = threading.Thread(target=keep, name="layton-batch-leases", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        store.close()
+
+
+def _same_folder(store: RunStore, folder: RunFolder) -> None:
+    """Files of planned jobs must be here: a second host shares the run's folder, or has a copy of it."""
+    missing = [job.id for job in store.jobs() if job.planned and not folder.part("requests", job.id).exists()]
+    if missing:
+        raise StoreError(
+            f"run {store.run_id} is in the state store, but its files are not in {folder.root} (job {missing[0]}): "
+            "share the folder it was started in, or copy it here"
+        )
 
 
 def _make(root: Path) -> None:

@@ -7,6 +7,7 @@ never overrides it.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from layton_batch.errors import DataError, MissingKeyError
 
 HUB = "https://huggingface.co"
+_SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$", re.IGNORECASE)
 
 
 class Credentials(NamedTuple):
@@ -79,6 +81,17 @@ class Settings:
         if not key.isascii() or not key.isprintable():
             raise MissingKeyError(f"{provider}: the value of {names.keys[0]} holds characters no API key has")
         return Credentials(key, self._first(names.urls))
+
+    def secrets(self) -> tuple[str, ...]:
+        """Every value that must never be shown: of variables named like keys, and the database's password."""
+        from urllib.parse import unquote, urlsplit
+
+        found = [value.strip() for name, value in self._values.items() if _SECRET.search(name)]
+        try:
+            password = urlsplit(self.state_url or "").password or ""
+        except ValueError:
+            password = ""
+        return tuple(value for value in {*found, password, unquote(password)} if value)
 
     def key_names(self, provider: str) -> tuple[str, ...]:
         """The variables a key for this provider may be in."""

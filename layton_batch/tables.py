@@ -38,7 +38,7 @@ SCHEMAS: Mapping[str, Mapping[str, pl.DataType | type[pl.DataType]]] = {
         "shard_id": pl.String,
         "max_cost": pl.String,
     },
-    "attempts": {"custom_id": pl.String},
+    "attempts": {"custom_id": pl.String, "max_cost": pl.String, "reask": pl.Int64},
     "responses": {
         "custom_id": pl.String,
         "job_id": pl.String,
@@ -137,6 +137,16 @@ SCHEMAS: Mapping[str, Mapping[str, pl.DataType | type[pl.DataType]]] = {
         "n_missing": pl.Int64,
         "n_unjudged": pl.Int64,
         "flags": pl.String,
+        "level": pl.Float64,
+        "new_score": pl.Float64,
+        "new_lower": pl.Float64,
+        "new_upper": pl.Float64,
+        "new_rank_best": pl.Int64,
+        "new_rank_worst": pl.Int64,
+        "own_labels": pl.Int64,
+        "borrowed_labels": pl.Int64,
+        "smallest_gold_bin": pl.Int64,
+        "n_abstained": pl.Int64,
     },
     "cost": {
         "provider": pl.String,
@@ -174,7 +184,11 @@ def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.Da
     """All parts of a table together, in the order of their names."""
     schema = SCHEMAS[name]
     wanted = list(columns or schema)
-    parts = sorted(part for part in (folder / name).rglob("*.parquet") if not part.name.startswith("."))
+    parts = sorted(
+        part  # names with a dot in front are not finished, or were left by a process that was killed
+        for part in (folder / name).rglob("*.parquet")
+        if not any(step.startswith(".") for step in part.relative_to(folder).parts)
+    )
     if not parts:
         return pl.DataFrame(schema={column: schema[column] for column in wanted})
     return pl.concat([pl.read_parquet(part, columns=wanted) for part in parts])

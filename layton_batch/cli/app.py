@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
 import typer
 
-from layton_batch.cli import inspect_commands, money_commands, run_commands, sandbox_commands
+from layton_batch.cli import inspect_commands, money_commands, run_commands, sandbox_commands, statistics_commands
+from layton_batch.cli.terminal import forgiving_streams, plain, terminating
 from layton_batch.errors import LaytonBatchError
 
 INTERRUPTED = 75
+STOPPED = {
+    "run": "stopped. Batches already submitted go on at the provider; the same command picks them up again.",
+    "cancel": "stopped. Batches not asked to stop yet go on at the provider; the same command asks the rest.",
+    "demo": "stopped. The same command goes on from here.",
+}
+"""What Ctrl-C means for a command; for the others nothing is left undone outside this machine."""
+
+ORDER = ("demo", "plan", "run", "status", "events", "cancel", "resolve", "score", "leaderboard", "cost", "site")
+"""How ``--help`` lists the commands: the way of a run; the rest after them."""
 
 app = typer.Typer(
     name="layton-batch",
@@ -20,8 +31,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for commands in (run_commands, inspect_commands, money_commands, sandbox_commands):
+for commands in (run_commands, inspect_commands, money_commands, sandbox_commands, statistics_commands):
     commands.register(app)
+app.registered_commands.sort(key=lambda command: (*ORDER, command.name).index(command.name))
 
 
 @app.callback(invoke_without_command=True)
@@ -35,20 +47,33 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code (CLI.md: 0, 1, 2, 3, 4, 5, 75)."""
+    asked = list(sys.argv[1:] if arguments is None else arguments)
+    forgiving_streams()
     try:
-        code = app(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+        with terminating():
+            code = _invoke(asked)
+            sys.stdout.flush()  # a reader that has gone is noticed here, where it can still be caught
     except LaytonBatchError as error:
-        _complain(str(error))
-        code = error.exit_code
+        code = _complain(str(error), error.exit_code)
     except KeyboardInterrupt:
-        _complain("stopped. Batches already submitted go on at the provider; the same command picks them up again.")
-        code = INTERRUPTED
+        code = _complain(STOPPED.get(asked[0] if asked else "", "stopped."), INTERRUPTED)
     except BrokenPipeError:
-        sys.stderr.close()
+        _drop_output()
         code = 0
     except Exception as error:
         code = _other(error)
-    sys.exit(code if isinstance(code, int) else 0)
+    sys.exit(code)
+
+
+def _invoke(arguments: list[str]) -> int:
+    """Not through Typer's own main: it swallows Ctrl-C and closed pipes."""
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("layton-batch", arguments) as context:
+            command.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
+    return 0
 
 
 def _other(error: Exception) -> int:
@@ -60,7 +85,13 @@ def _other(error: Exception) -> int:
     raise error
 
 
-def _complain(message: str) -> None:
-    from layton_batch.cli.terminal import plain
+def _complain(message: str, code: int) -> int:
+    sys.stderr.write(f"layton-batch: {plain(message)}\n")
+    return code
 
-    print(f"layton-batch: {plain(message)}", file=sys.stderr)  # noqa: T201
+
+def _drop_output() -> None:
+    """Nobody reads stdout any more (``| head``): what is still buffered goes nowhere, and quietly."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

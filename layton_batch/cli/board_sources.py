@@ -2,41 +2,114 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from layton_batch.ballots import Ballot, Judged, Label, MarkSheet
 from layton_batch.errors import ManifestError
-from layton_batch.leaderboard import METHODS, Ballot, Label, Row, Rules, rank_board
+from layton_batch.leaderboard import METHODS, Row, Rules, rank_board, rank_marks
 from layton_batch.settings import Settings
+from layton_batch.stats.lattice import MAX_LEVEL
 
 METRICS = ("both_correct", "answer_correct", "justification_correct")
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line asks for; None: as the first run's manifest has it, else the default.
+
+    ``level`` and ``provider_shift`` are fractions and standard deviations of log odds, as in ``Rules``.
+    """
+
+    method: str | None = None
+    metric: str | None = None
+    seed: int | None = None
+    level: float | None = None
+    provider_shift: float | None = None
+
+    def check(self) -> None:
+        """Raises ManifestError for what no board can be scored by."""
+        if self.level is not None and not 0 < self.level <= MAX_LEVEL:
+            raise ManifestError(f"--level {self.level:g}: a number above 0 and below 1, such as 0.95")
+        shift = self.provider_shift
+        if shift is not None and not (math.isfinite(shift) and shift >= 0):
+            raise ManifestError(f"--provider-shift {shift:g}: 0 (providers are alike) or more, such as 0.25")
+        if self.seed is not None and self.seed < 0:
+            raise ManifestError(f"--seed {self.seed}: 0 or more")
+        _known("method", self.method, METHODS)
+
+    def rules(self, found: Rules) -> Rules:
+        """The rules of the sources with what was asked for in their place. Raises ManifestError as ``check``."""
+        self.check()
+        names = ("method", "metric", "seed", "level", "provider_shift")
+        chosen = {name: value for name in names if (value := getattr(self, name)) is not None}
+        rules = replace(found, **chosen)
+        if rules.method == "paper" and (self.level not in (None, 0.95) or self.provider_shift is not None):
+            raise ManifestError("--level and --provider-shift: the paper's method has its own; use --method calibrated")
+        return rules
+
+
+@dataclass(slots=True)
+class Sources:
+    """Everything several sources hold on one metric: a jury's votes and people's labels, or a rule's marks."""
+
+    rules: Rules
+    ballots: list[Ballot] = field(default_factory=list)
+    labels: list[Label] = field(default_factory=list)
+    sheets: list[MarkSheet] = field(default_factory=list)
+    judged: list[Judged] = field(default_factory=list)
+    judge_makers: dict[str, str] = field(default_factory=dict)
+
+
 def board_of(
-    sources: Sequence[str], runs: Path, settings: Settings, method: str | None, metric: str | None, seed: int | None
+    sources: Sequence[str],
+    runs: Path,
+    settings: Settings,
+    method: str | None = None,
+    metric: str | None = None,
+    seed: int | None = None,
+    level: float | None = None,
+    provider_shift: float | None = None,
 ) -> list[Row]:
     """One board over all sources. What is not asked for comes from the first run's manifest, else from the defaults.
 
     Raises ManifestError (unknown method or metric), DataError (bad file), StoreError (no such run).
     """
-    ballots: list[Ballot] = []
-    labels: dict[Label, None] = {}
-    rules: Rules | None = None
+    found = read_sources(sources, runs, settings, Asked(method, metric, seed, level, provider_shift))
+    if found.sheets:
+        return rank_marks(found.sheets, found.rules)
+    return rank_board(found.ballots, found.labels, found.rules)
+
+
+def read_sources(
+    sources: Sequence[str], runs: Path, settings: Settings, asked: Asked, *, verdicts: bool = False
+) -> Sources:
+    """All sources together; with ``verdicts`` also every judge's by name. Raises as ``board_of``."""
+    asked.check()
+    metric = asked.metric
+    parts: list[Sources] = []
     for source in sources:
-        # a label that several sources carry is one label
-        found = (
-            _of_file(source, settings, metric) if Path(source).is_file() else _of_run(source, runs, settings, metric)
-        )
-        ballots += found[0]
-        labels.update(dict.fromkeys(found[1]))
-        rules = rules or found[2]
-    asked = {"method": _known("method", method, METHODS), "metric": metric, "seed": seed}
-    chosen = replace(rules or Rules(), **{key: value for key, value in asked.items() if value is not None})  # type: ignore[arg-type]
-    return rank_board(ballots, list(labels), chosen)
+        read = _of_file if _is_file(source) else _of_run
+        parts.append(read(source, runs, settings, metric, verdicts))
+        metric = parts[0].rules.metric  # a board has one metric: what is asked for, else the first source's
+    of_runs = [part.rules for part, source in zip(parts, sources, strict=True) if not _is_file(source)]
+    found = Sources(replace(asked.rules((of_runs or [parts[0].rules])[0]), metric=parts[0].rules.metric))
+    for part in parts:
+        found.ballots += part.ballots
+        found.sheets += part.sheets
+        found.judged += part.judged
+        found.judge_makers |= part.judge_makers
+    # a label that several sources carry is one label
+    found.labels = list(dict.fromkeys(label for part in parts for label in part.labels))
+    if found.sheets and found.ballots:
+        raise ManifestError("some sources are graded by rule and some by a jury: rank them apart")
+    return found
 
 
-_Found = tuple[list[Ballot], list[Label], Rules | None]
+def _is_file(source: str) -> bool:
+    return "://" in source or Path(source).is_file()
 
 
 def _known(name: str, value: str | None, values: Sequence[str]) -> str | None:
@@ -45,21 +118,28 @@ def _known(name: str, value: str | None, values: Sequence[str]) -> str | None:
     return value
 
 
-def _of_file(source: str, settings: Settings, metric: str | None) -> _Found:
+def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
     from layton_batch.gold import read_gold
-    from layton_batch.gold_votes import ballots_of, labels_of
+    from layton_batch.gold_votes import ballots_of, judged_of, labels_of
 
     wanted = _known("metric", metric, METRICS) or METRICS[0]
     gold = read_gold(source, settings.cwd, settings)
-    return ballots_of(gold, wanted), labels_of(gold, wanted), None
+    judged = judged_of(gold, wanted) if verdicts else []
+    return Sources(Rules(metric=wanted), ballots_of(gold, wanted), labels_of(gold, wanted), judged=judged)
 
 
-def _of_run(source: str, runs: Path, settings: Settings, metric: str | None) -> _Found:
+def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
     from layton_batch.runs import find_run, read_run
-    from layton_batch.stages.rank import evidence
+    from layton_batch.stages.rank import evidence, judged, mark_sheets
 
     with read_run(find_run(source, runs), settings) as run:
         _known("metric", metric, tuple(run.task.metrics))
-        rules = run.rules
-        ballots, labels = evidence(run, metric or rules.metric)
-    return ballots, labels, rules
+        found = Sources(replace(run.rules, metric=metric or run.rules.metric))
+        if not run.task.uses_jury:
+            found.sheets = mark_sheets(run, found.rules.metric)
+            return found
+        found.ballots, found.labels = evidence(run, found.rules.metric)
+        if verdicts:
+            found.judged = judged(run, found.rules.metric)
+            found.judge_makers = {judge.model.name: judge.model.family for judge in run.manifest.panel()}
+    return found

@@ -1,25 +1,31 @@
-"""The bill on a terminal: at most 80 columns where names allow."""
+"""The bill on a terminal: at most 80 columns wide; long names go on in a second line."""
 
 from __future__ import annotations
 
-from layton_batch.cli.terminal import console, plain
+from layton_batch.cli.terminal import console, one_line
 from layton_batch.costs.cost_layout import amount_text
 from layton_batch.costs.report import CostLine, CostReport
 
 
 def print_costs(report: CostReport) -> None:
-    """A line per model and stage, the total last, and where prices are from."""
+    """A sum per provider with a line per model and stage under it, the total last, and where prices are from."""
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title="Cost · batched against the same tokens unbatched", box=None, header_style="bold")
+    if not report.lines:
+        console().print("no answer is in yet: nothing was paid")
+        return
+    table = Table(title="Cost · batched against the same tokens unbatched", box=None, header_style="bold",
+                  padding=(0, 1, 0, 0), pad_edge=False)  # fmt: skip
     table.add_column("model", overflow="fold")
     table.add_column("stage")
-    for name in ("requests", "in", "out", "batched", "unbatched", "saved"):
+    for name in ("reqs", "in", "out", "batched", "unbatched", "saved"):
         table.add_column(name, justify="right")
-    for line in report.lines:
-        table.add_row(escape(plain(line.model)), line.stage, *_numbers(line))
-    table.add_section()
+    for provider in report.by_provider:
+        table.add_row(escape(one_line(provider.provider)), "", *_numbers(provider), style="bold")
+        for line in report.lines:
+            if line.provider == provider.provider:
+                table.add_row(f" {escape(one_line(line.model))}", line.stage, *_numbers(line))
     table.add_row("total", "", *_numbers(report.total), style="bold")
     console().print(table)
     sources = sorted({f"{line.price_source} ({line.price_date})" for line in report.lines if line.price_source})
@@ -29,13 +35,16 @@ def print_costs(report: CostReport) -> None:
 def _numbers(line: CostLine) -> tuple[str, ...]:
     return (
         f"{line.requests:,}",
-        _tokens(line.input_tokens),
-        _tokens(line.output_tokens),
+        tokens_text(line.input_tokens),
+        tokens_text(line.output_tokens),
         *(amount_text(amount) for amount in (line.batched, line.unbatched, line.saved)),
     )
 
 
-def _tokens(count: int) -> str:
-    if count >= 10_000_000:
-        return f"{count / 1e6:,.1f}M"
-    return f"{count / 1e3:,.1f}k" if count >= 10_000 else f"{count:,}"
+def tokens_text(count: int) -> str:
+    """At most five characters up to a thousand million: ``9,999``, ``12.3k``, ``414k``, ``1.5M``."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if count >= (10 * size if unit == "k" else size):
+            shown = count / size
+            return f"{shown:,.0f}{unit}" if shown >= 100 else f"{shown:.1f}{unit}"
+    return f"{count:,}"

@@ -7,6 +7,7 @@ from pathlib import Path
 from layton_batch.cli.loop import drive
 from layton_batch.cli.status_report import exit_code, print_outcome
 from layton_batch.cli.terminal import say
+from layton_batch.errors import FileError
 from layton_batch.manifest import Manifest
 from layton_batch.manifest_checks import load_manifest, shipped
 from layton_batch.runs import open_run
@@ -29,9 +30,17 @@ def demo_manifest() -> Manifest:
 
 
 def run_demo(out: Path, batch_seconds: float) -> int:
-    """Run it to the end, print what came out, and return the exit code."""
-    say("demo: made-up models, simulated answers, simulated human labels; every call goes to 127.0.0.1")
-    config = SandboxConfig(batch_seconds=batch_seconds, answerer=answerer_from_files((), bundled_items(), 0))
+    """Run it to the end, print what came out, and return the exit code.
+
+    The sandbox keeps its side in ``out/sandbox``, so that a demonstration that was stopped goes on where it was.
+    """
+    out = out.resolve()  # relative paths would be looked up under the settings' folder, which is not this process's
+    say("demo: made-up models, simulated answers and labels; every call goes to 127.0.0.1")
+    config = SandboxConfig(
+        batch_seconds=batch_seconds,
+        answerer=answerer_from_files((), bundled_items(), 0),
+        state_dir=_sandbox_folder(out),
+    )
     with Sandbox(config) as server:
         # only the sandbox's variables: whatever keys this machine has are not used
         settings = Settings.from_environment(server.environment(), out)
@@ -41,3 +50,12 @@ def run_demo(out: Path, batch_seconds: float) -> int:
             billed = server.ledger().total_usd
     say(f"the sandbox billed ${billed:.6f}; the run accounts for ${status.spent_usd:.6f}")
     return exit_code(status)
+
+
+def _sandbox_folder(out: Path) -> Path:
+    folder = out / "sandbox"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot make {folder}: {error.strerror or error}; --out names another place") from error
+    return folder

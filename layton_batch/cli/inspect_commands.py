@@ -24,7 +24,7 @@ def status(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """What is where: jobs, batches, outcomes, money."""
+    """Where runs stand: jobs, batches, outcomes, money."""
     from layton_batch.cli.status_report import print_status, status_json
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.runs import find_run, find_runs, open_store
@@ -74,10 +74,18 @@ def leaderboard(
         str | None, typer.Option("--metric", help="both_correct | answer_correct | justification_correct")
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="For what has to be drawn.")] = None,
+    level: Annotated[float | None, typer.Option("--level", help="Of intervals and rank box; default 0.95.")] = None,
+    shift: Annotated[
+        float | None, typer.Option("--provider-shift", help="How far providers may differ: 0 not, 0.25, 0.5 cautious.")
+    ] = None,
     form: Annotated[str, typer.Option("--format", help="table | json | csv | md")] = "table",
+    wide: Annotated[bool, typer.Option("--wide", help="Every column in the table.")] = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Rank models from stored answers or published predictions. No network."""
+    """Rank models from runs or files of recorded predictions.
+
+    Sources are ranked together, as if they were one run. No network, unless a source is a URL.
+    """
     from layton_batch.cli.board_report import FORMATS, write_board
     from layton_batch.cli.board_sources import board_of
     from layton_batch.errors import ManifestError
@@ -85,7 +93,8 @@ def leaderboard(
 
     if form not in FORMATS:
         raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
-    write_board(board_of(sources, runs, Settings.from_process(), method, metric, seed), form)
+    rows = board_of(sources, runs, Settings.from_process(), method, metric, seed, level, shift)
+    write_board(rows, form, wide=wide)
 
 
 def site(
@@ -93,7 +102,10 @@ def site(
     out: Annotated[Path, typer.Option("--out", help="The folder to write pages into.")],
     runs: Runs = RUNS,
 ) -> None:
-    """Write static pages: the leaderboard, the bill, and every answer with its verdicts."""
+    """Write static pages of a run.
+
+    The leaderboard, the bill, and every answer with its verdicts.
+    """
     from layton_batch.cli.terminal import say
     from layton_batch.runs import find_run, open_store
     from layton_batch.settings import Settings
@@ -114,7 +126,10 @@ def doctor(
     offline: Annotated[bool, typer.Option("--offline", help="Do not ask the providers.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Keys present, endpoints reachable, models priced, disk, clock. Never prints a key."""
+    """Check keys, endpoints, prices, disk and clock.
+
+    With a manifest, what it needs; without, every provider. Never prints a key.
+    """
     from layton_batch.cli.doctor_report import print_findings
     from layton_batch.cli.terminal import print_json
     from layton_batch.doctor import examine

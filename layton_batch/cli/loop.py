@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from layton_batch.cli.progress import reporter
+from layton_batch.cli.progress import Reporter, reporter
+from layton_batch.cli.terminal import say, terminating
 from layton_batch.clock import Clock
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance, is_finished, next_due
@@ -21,15 +18,23 @@ SHORTEST, LONGEST = 0.02, 30.0
 
 def drive(run: Run, *, once: bool, stop_at: float | None, quiet: bool) -> Status:
     """Tick until the run is over, cannot go on, or time is up. Ctrl-C and SIGTERM leave batches running."""
-    with reporter(run, quiet=quiet) as report, _terminating():
-        while True:
-            moved = advance(run)
-            status = read_status(run.store)
-            report.update(status)
-            if once or is_finished(run) or status.state in _HALTED or _late(run.clock, stop_at):
-                return status
-            if not moved:
-                _wait(run, stop_at)
+    try:
+        with terminating(), reporter(run, quiet=quiet) as report:
+            return _ticks(run, report, once=once, stop_at=stop_at)
+    except KeyboardInterrupt:
+        say("stopping as soon as calls in progress are answered")
+        raise
+
+
+def _ticks(run: Run, report: Reporter, *, once: bool, stop_at: float | None) -> Status:
+    while True:
+        moved = advance(run)
+        status = read_status(run.store)
+        report.update(status)
+        if once or is_finished(run) or status.state in _HALTED or _late(run.clock, stop_at):
+            return status
+        if not moved:
+            _wait(run, stop_at)
 
 
 _HALTED = frozenset({RunState.NEEDS_PERSON, RunState.OVER_BUDGET})
@@ -56,20 +61,3 @@ def deadline(until: str | None, clock: Clock) -> float | None:
     here = datetime.fromtimestamp(clock.now()).astimezone()
     moment = here.replace(hour=wanted.hour, minute=wanted.minute, second=0, microsecond=0)
     return (moment if moment > here else moment + timedelta(days=1)).timestamp()
-
-
-@contextmanager
-def _terminating() -> Iterator[None]:
-    """While the block runs, SIGTERM ends it the way Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(_signal: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -21,7 +21,10 @@ def cost(
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Per provider, model and stage: requests, tokens, batched cost, the same tokens unbatched, saved."""
+    """What runs cost, and what the same tokens cost unbatched.
+
+    Per provider, model and stage: requests, tokens, batched, unbatched, saved.
+    """
     from layton_batch.cli.cost_tables import print_costs
     from layton_batch.cli.terminal import print_json
     from layton_batch.costs.cost_layout import report_csv, report_json, report_markdown

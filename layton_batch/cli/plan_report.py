@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
-from layton_batch.cli.terminal import console, plain
+from layton_batch.cli.terminal import console, one_line
 from layton_batch.preview import PlannedJob, Preview
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def plan_json(preview: Preview) -> dict[str, object]:
@@ -56,14 +61,25 @@ def print_plan(preview: Preview) -> None:
         table.add_column(name, justify="right")
     for role, provider in dict.fromkeys((one.job.role, one.job.spec.provider) for one in preview.jobs):
         group = [one for one in preview.jobs if (one.job.role, one.job.spec.provider) == (role, provider)]
-        table.add_row(str(role), plain(provider), *_group(group))
-    table.add_section()
+        table.add_row(str(role), escape(one_line(provider)), *_group(group))
     table.add_row("total", "", *_group(list(preview.jobs)), style="bold")
     out.print(table)
     if preview.budget is not None:
-        out.print(f"budget: ${preview.budget}", markup=False)
-    for caveat in preview.caveats:
-        out.print(f"note: {plain(caveat)}", style="yellow", markup=False)
+        out.print(f"budget: ${preview.budget:,.2f}", markup=False)
+    out.print(_notes(preview.caveats))
+
+
+def _notes(caveats: Sequence[str]) -> Table:
+    """A note under the other, each set off from the next by its mark."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    notes = Table.grid(padding=(0, 1, 0, 0))
+    notes.add_column(style="yellow")
+    notes.add_column()
+    for caveat in caveats:
+        notes.add_row("note", escape(one_line(caveat)))
+    return notes
 
 
 def _group(group: list[PlannedJob]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +25,7 @@ def register(app: typer.Typer) -> None:
     app.command("run")(run)
     app.command("score")(score)
     app.command("cancel")(cancel)
+    app.command("retry")(retry)
     app.command("resolve")(resolve)
 
 
@@ -32,7 +34,10 @@ def plan(
     as_json: Json = False,
     write: Annotated[Path | None, typer.Option("--write", help="Write the batch files into this folder.")] = None,
 ) -> None:
-    """Validate, expand and shard a manifest and bound what it can cost. Sends nothing."""
+    """Check a manifest and bound what it can cost; sends nothing.
+
+    Items, gold set and models are read and checked, requests written and split into batch files, prices looked up.
+    """
     from layton_batch.cli.plan_report import plan_json, print_plan
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
@@ -58,13 +63,20 @@ def run(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Start a manifest's run, or go on with it: submit, poll, collect, judge, score, publish."""
+    """Start a manifest's run, or go on with it.
+
+    Submits, polls, collects, judges, scores and publishes as data allows. It may be stopped at any moment and called
+    again: nothing is paid twice. Exit codes: 0 done, 75 call again, 3 budget, 4 a person must decide, 5 done with gaps.
+    """
     from layton_batch.cli.loop import deadline, drive
     from layton_batch.clock import SystemClock
+    from layton_batch.errors import ManifestError
     from layton_batch.manifest_checks import load_manifest
     from layton_batch.runs import open_run, with_budget
     from layton_batch.settings import Settings
 
+    if poll_seconds is not None and not math.isfinite(poll_seconds):
+        raise ManifestError(f"--poll-seconds {poll_seconds}: give a number of seconds")
     clock = SystemClock()
     asked = with_budget(load_manifest(manifest), max_usd)
     stop_at = deadline(until, clock)
@@ -85,7 +97,10 @@ def _finish(opened: Run, status: Status, *, as_json: bool) -> None:
 
 
 def score(run_name: RunName, runs: Runs = RUNS) -> None:
-    """Compute a run's votes, leaderboard, cost table and site again from its stored answers. No network."""
+    """Compute a run's results again from its stored answers.
+
+    Votes, leaderboard, cost table and site. No network.
+    """
     from layton_batch.cli.board_report import print_board
     from layton_batch.runs import find_run, open_folder
     from layton_batch.settings import Settings
@@ -102,7 +117,10 @@ def score(run_name: RunName, runs: Runs = RUNS) -> None:
 
 
 def cancel(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
-    """Stop paying: cancel every batch at its provider. What was answered before is still collected by `run`."""
+    """Stop paying: cancel a run's batches at the providers.
+
+    What was answered before is still collected by `run`.
+    """
     from layton_batch.cli.status_report import print_status, status_json
     from layton_batch.cli.terminal import print_json
     from layton_batch.runs import find_run, open_folder
@@ -119,6 +137,18 @@ def cancel(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
         print_status(status)
 
 
+def retry(run_name: RunName, runs: Runs = RUNS) -> None:
+    """Give requests without an answer one more attempt."""
+    from layton_batch.cli.terminal import say
+    from layton_batch.runs import find_run, open_folder
+    from layton_batch.settings import Settings
+    from layton_batch.stages.retry import retry_run
+
+    with open_folder(find_run(run_name, runs), Settings.from_process()) as opened:
+        count = retry_run(opened)
+    say(f"{count} requests go again with the next `run`" if count else "every request has an answer")
+
+
 def resolve(
     run_name: RunName,
     batch: Annotated[str, typer.Argument(help="The lost batch, as `status` names it.")],
@@ -126,7 +156,10 @@ def resolve(
     resubmit: Annotated[bool, typer.Option("--resubmit", help="It was never made: send it again.")] = False,
     runs: Runs = RUNS,
 ) -> None:
-    """A person's word on a `lost` batch: it is this one at the provider, or it was never made."""
+    """Say what became of a `lost` batch.
+
+    Either it is this one at the provider (--adopt ID), or it was never made (--resubmit).
+    """
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError
     from layton_batch.runs import find_run, open_folder

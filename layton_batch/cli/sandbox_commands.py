@@ -32,12 +32,20 @@ def sandbox(
         Path | None, typer.Option("--env-file", help="Write the environment that points here, once it listens.")
     ] = None,
 ) -> None:
-    """Play seven providers' batch APIs on 127.0.0.1 until stopped; prints the environment that points there."""
+    """Play the providers' batch APIs on 127.0.0.1 until stopped.
+
+    Seven of them on one port. Prints the environment that points there.
+    """
+    import math
+    import sqlite3
+
     from layton_batch.cli.demo import bundled_items
     from layton_batch.errors import DataError
     from layton_batch.sandbox import SandboxConfig, load_faults, serve_forever
     from layton_batch.sandbox.answerers import answerer_from_files
 
+    if not math.isfinite(batch_seconds):
+        raise DataError(f"sandbox: --batch-seconds {batch_seconds}: give a number of seconds")
     try:
         config = SandboxConfig(
             port=port,
@@ -47,16 +55,19 @@ def sandbox(
             answerer=answerer_from_files(replay or (), items or bundled_items(), seed),
             seed=seed,
         )
-    except (ValueError, OSError) as error:
+        serve_forever(config, env_file)
+    except (ValueError, OSError, sqlite3.Error) as error:
         raise DataError(f"sandbox: {error}") from error
-    serve_forever(config, env_file)
 
 
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Where the run, its tables and pages go.")] = Path("demo"),
     batch_seconds: Annotated[float, typer.Option("--batch-seconds", min=0.0, help="How long a batch takes.")] = 1.0,
 ) -> None:
-    """The whole pipeline on bundled riddles and made-up models against the sandbox: no key, no network, no cost."""
+    """See it all work: bundled riddles, made-up models, no key.
+
+    The whole pipeline against a sandbox in this process: no network, no cost. Ends with a leaderboard, a bill, a site.
+    """
     from layton_batch.cli.demo import run_demo
 
     raise typer.Exit(run_demo(out, batch_seconds))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layton_batch.cli.terminal import console, plain, say
+from layton_batch.cli.terminal import console, one_line, say
 from layton_batch.records import Batch
 from layton_batch.status import JobStatus, RunState, Status
 
@@ -55,7 +56,7 @@ def _batch(batch: Batch) -> dict[str, object]:
         "requests": batch.requests,
         "attempt": batch.attempt,
         "parent": batch.parent_id,
-        "reason": batch.reason,
+        "reason": batch.reason or batch.cause,
     }
 
 
@@ -64,13 +65,20 @@ def print_status(status: Status) -> None:
     from rich.markup import escape
 
     out = console()
-    out.print(f"[bold]{escape(status.run)}[/]  {_state_text(status)}  spent ${status.spent_usd:.2f}")
+    out.print(f"[bold]{escape(one_line(status.run))}[/]  {_state_text(status)}  {_spent(status)}")
     if status.reason:
-        out.print(f"[yellow]{escape(plain(status.reason))}[/]")
+        out.print(f"[yellow]{escape(one_line(status.reason))}[/]")
     out.print(_jobs_table(status))
     for batch in status.batches:
         if batch.reason and str(batch.state) != "collected":
-            out.print(f"[yellow]{batch.state}[/] {escape(batch.id)}: {escape(plain(batch.reason))}")
+            out.print(f"[yellow]{batch.state}[/] {escape(batch.id)}: {escape(one_line(batch.reason))}")
+
+
+def _spent(status: Status) -> str:
+    """What is known to be spent; a model without a known price is not in it, and that is said."""
+    unpriced = len({batch.model for batch in status.batches if batch.max_cost is None and batch.provider_id})
+    more = f" and what {unpriced} model(s) without a known price cost" if unpriced else ""
+    return f"spent ${status.spent_usd:,.2f}{more}"
 
 
 def _state_text(status: Status) -> str:
@@ -80,6 +88,7 @@ def _state_text(status: Status) -> str:
 
 def _jobs_table(status: Status) -> Table:
     """Jobs added up by stage and provider: a run has one line per provider and role, however many models."""
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -92,7 +101,7 @@ def _jobs_table(status: Status) -> Table:
         sums = [sum(getattr(job, name) for job in jobs) for name in ("requests", "succeeded", "unanswered", "waiting")]
         unplanned = sum(not job.planned for job in jobs)
         waiting = f"{sums[3]:,}" + (f" +{unplanned} jobs" if unplanned else "")
-        table.add_row(role, plain(provider), str(len(jobs)), *(f"{value:,}" for value in sums[:3]), waiting)
+        table.add_row(role, escape(one_line(provider)), str(len(jobs)), *(f"{value:,}" for value in sums[:3]), waiting)
     return table
 
 
@@ -111,7 +120,13 @@ def print_outcome(run: Run, status: Status) -> None:
     print_costs(cost_report([run.folder]))
     if status.unanswered:
         say(f"{status.unanswered} requests have no answer; `layton-batch status {status.run}` shows which jobs")
-    say(f"run folder: {run.folder.root}\nsite: {run.folder.site / 'index.html'}")
+    say(f"run folder: {_near(run.folder.root)}\nsite: {_near(run.folder.site / 'index.html')}")
+
+
+def _near(path: Path) -> Path:
+    """A path as short as it can be said from here."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _advice(status: Status) -> str:

@@ -112,7 +112,8 @@ class Gemini:
                     },
                 )
         except ProviderError as error:
-            if error.status not in (400, 409) or not self._is_there(name, submission):
+            # 404 too: the SDK may send the last part again by itself when only the reply to it was bad
+            if error.status not in (400, 404, 409) or not self._is_there(name, submission):
                 raise
         return name
 

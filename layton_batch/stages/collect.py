@@ -6,26 +6,26 @@ an answer go into another attempt while there is one; all of it lands in one tra
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
 
-import polars as pl
-
 from layton_batch import atomic, tables
 from layton_batch.errors import ProviderError, StaleStateError
+from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Job, Response, Snapshot
 from layton_batch.run import Run
 from layton_batch.stages import raw_results
 from layton_batch.stages.backoff import backoff
 from layton_batch.stages.outcomes import Tally, count_rows, settle
-from layton_batch.stages.resubmit import next_attempt
+from layton_batch.stages.resubmit import next_attempts
+from layton_batch.stages.sent import sent
 from layton_batch.stages.usage_rows import charge_rows
-from layton_batch.states import Lifecycle, RequestOutcome
+from layton_batch.states import BatchOutcome, Lifecycle, RequestOutcome
 from layton_batch.store import Entry
 
 DOWNLOADS = 5
-"""How often a download that fails or comes cut off is repeated before what is there is taken."""
+"""How often a download that comes short is repeated before what is there is taken for all there is."""
 PART_ROWS = 5_000
 
 
@@ -34,7 +34,7 @@ def collect(run: Run) -> bool:
     now = run.clock.now()
     ended = [batch for batch in run.store.batches({Lifecycle.ENDED}) if batch.due_at <= now]
     jobs = {job.id: job for job in run.store.jobs()}
-    moved = [_collect_one(run, jobs[batch.job_id], batch) for batch in ended]
+    moved = [_collect_one(run, jobs[batch.job_id], batch) for batch in run.taken(ended)]
     return any(moved)
 
 
@@ -49,11 +49,27 @@ def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
 
 
 def _download(run: Run, batch: Batch) -> bool:
-    """Bring the raw results to disk. False: not yet, try again later."""
+    """Bring the raw results to disk. False: not yet, try again later.
+
+    A download that fails is tried again for as long as the provider keeps results: what is there was paid for.
+    """
     if batch.provider_id is None:
         return True  # never reached the provider: there is nothing to download
-    snapshot = Snapshot(
-        provider_id=batch.provider_id,
+    provider = run.providers.get(batch.provider)
+    try:
+        snapshot = _latest(provider, batch)
+        paths = raw_results.store(run.folder.raw(batch.id), provider.results(snapshot))
+    except ProviderError as error:
+        wait = getattr(error, "retry_after", None)
+        return _try_again(run, batch, f"download failed: {error}", wait, _kept(run, batch))
+    short = _shortage(run, batch, snapshot, paths)
+    return True if short is None else _try_again(run, batch, short, None, batch.failures + 1 < DOWNLOADS)
+
+
+def _latest(provider: Provider, batch: Batch) -> Snapshot:
+    """A fresh reading of an ended batch, for its counts; what the store knows where there is none."""
+    stored = Snapshot(
+        provider_id=str(batch.provider_id),
         provider_status=batch.provider_status or "",
         state=Lifecycle.ENDED,
         outcome=batch.outcome,
@@ -61,44 +77,58 @@ def _download(run: Run, batch: Batch) -> bool:
         errors_ref=batch.errors_ref,
     )
     try:
-        paths = raw_results.store(run.folder.raw(batch.id), run.providers.get(batch.provider).results(snapshot))
-    except ProviderError as error:
-        return _try_again(run, batch, f"download failed: {error}", getattr(error, "retry_after", None))
-    if any(_cut_off(run, batch, path) for path in paths):
-        return _try_again(run, batch, "the results end in the middle of a line; downloading again", None)
-    return True
+        latest = provider.snapshot(str(batch.provider_id))
+    except ProviderError:
+        return stored
+    return latest if latest.state is Lifecycle.ENDED else stored
 
 
-def _cut_off(run: Run, batch: Batch, path: Path) -> bool:
-    """Whether a part's last line has no newline and cannot be read."""
+def _kept(run: Run, batch: Batch) -> bool:
+    """Whether the provider still keeps this batch's results."""
+    retention = run.providers.dialect(batch.provider).limits.retention_seconds
+    return run.clock.now() < (batch.ended_at or 0.0) + retention
+
+
+def _shortage(run: Run, batch: Batch, snapshot: Snapshot, paths: Sequence[Path]) -> str | None:
+    """Why what was downloaded cannot be all there is; None where it can."""
     decode = run.providers.dialect(batch.provider).decode
-    for line, complete in raw_results.lines(path):
-        if not complete:
+    answers = 0
+    for path in paths:
+        for line, complete in raw_results.lines(path):
             try:
-                decode(line)
+                answers += decode(line).outcome is RequestOutcome.SUCCEEDED
             except ProviderError:
-                return True
-    return False
+                if not complete:
+                    return f"{path.name} ends in the middle of a line"
+    expected = snapshot.succeeded or 0
+    if batch.outcome is BatchOutcome.COMPLETED and answers < expected:
+        return f"{answers} answers came, the provider counts {expected}"
+    return None
 
 
-def _try_again(run: Run, batch: Batch, reason: str, retry_after: float | None) -> bool:
-    """Wait and download again; when tries run out, go on with what is on disk (True)."""
+def _try_again(run: Run, batch: Batch, reason: str, retry_after: float | None, worth_it: bool) -> bool:
+    """Wait and download again (False); when that is no longer worth it, go on with what is on disk (True)."""
     now = run.clock.now()
-    if batch.failures + 1 >= DOWNLOADS:
+    if not worth_it:
         run.store.note(batch, now, event="download_given_up", detail=reason, reason=reason)
         return True
-    due = now + backoff(batch.failures, retry_after)
     run.store.note(
-        batch, now, event="download_again", detail=reason, due_at=due, failures=batch.failures + 1, reason=reason
+        batch,
+        now,
+        event="download_again" if reason != batch.reason else None,
+        detail=reason,
+        due_at=now + backoff(batch.failures, retry_after),
+        failures=batch.failures + 1,
+        reason=reason,
     )
     return False
 
 
 def _file(run: Run, job: Job, batch: Batch) -> None:
-    sent = _sent(run, batch)
-    tally = settle(_responses(run, batch), sent, batch)
+    asked = sent(run, batch)
+    tally = settle(_responses(run, batch), asked["custom_id"].to_list(), batch)
     spent = _write_tables(run, job, batch, tally)
-    child, resubmitted = next_attempt(run, job, batch, tally)
+    children, resubmitted = next_attempts(run, batch, tally)
     counts = count_rows(batch, tally, resubmitted)
     if sum(row.count for row in counts) != batch.requests:
         raise AssertionError(f"batch {batch.id}: {batch.requests} requests, but outcomes add up otherwise: {counts}")
@@ -112,7 +142,7 @@ def _file(run: Run, job: Job, batch: Batch) -> None:
         event="collected",
         detail=", ".join(f"{row.count} {row.outcome}" for row in counts),
         counts=counts,
-        children=[child] if child else [],
+        children=children,
         money=_money(batch, spent),
         due_at=now,
     )
@@ -123,17 +153,6 @@ def _money(batch: Batch, spent: Decimal) -> list[Entry]:
     if batch.submitted_at is None:
         return []
     return [Entry(batch.id, "released", batch.max_cost or Decimal(0)), Entry(batch.id, "actual", spent)]
-
-
-def _sent(run: Run, batch: Batch) -> dict[str, str]:
-    """custom_id → item_id of the requests in this batch's file, in its order."""
-    requests = pl.read_parquet(run.folder.part("requests", batch.job_id), columns=["custom_id", "item_id", "shard_id"])
-    if batch.parent_id is None:
-        requests = requests.filter(pl.col("shard_id") == batch.shard_id)
-    else:
-        attempt = pl.read_parquet(run.folder.part("attempts", batch.id))
-        requests = attempt.join(requests, on="custom_id", how="left", maintain_order="left")
-    return dict(zip(requests["custom_id"], requests["item_id"], strict=True))
 
 
 def _responses(run: Run, batch: Batch) -> Iterable[Response | str]:

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 import polars as pl
 
 from layton_batch import tables
-from layton_batch.records import Grade, Item, Job, ModelSpec, Prediction, Response, Verdict
+from layton_batch.records import Grade, Item, Job, ModelSpec, Prediction, Verdict
 from layton_batch.run import Run
-from layton_batch.states import OPEN, ErrorClass, FinishReason, PredictionKind, RequestOutcome, Role
+from layton_batch.stages.final_responses import final_responses, response_from
+from layton_batch.stages.reask import reask
+from layton_batch.states import OPEN, PredictionKind, Role
 
 
 def grade(run: Run) -> bool:
@@ -19,6 +21,9 @@ def grade(run: Run) -> bool:
     over = [job for job in jobs if job.planned and not job.graded and job.id not in busy]
     items = {item.id: item for item in run.items} if over else {}
     for job in over:
+        if reask(run, job):
+            continue
+        _forget_scores(run, job.depends_on or job.id)
         if job.role is Role.PREDICT:
             _grade_predictions(run, job, items)
         else:
@@ -27,43 +32,12 @@ def grade(run: Run) -> bool:
     return bool(over)
 
 
-def final_responses(run: Run, job_id: str) -> pl.DataFrame:
-    """The job's requests with the response that counts: the answer, else what the last attempt said."""
-    requests = pl.read_parquet(run.folder.part("requests", job_id))
-    parts = [
-        pl.read_parquet(part)
-        for batch in run.store.batches()
-        if batch.job_id == job_id
-        for part in sorted((run.folder.tables / "responses" / batch.id).glob("*.parquet"))
-    ]
-    responses = pl.concat(parts) if parts else tables.frame("responses", [])
-    best = (
-        responses.with_columns(answered=pl.col("outcome") == str(RequestOutcome.SUCCEEDED))
-        .sort("answered", "attempt", descending=True, maintain_order=True)
-        .unique("custom_id", keep="first", maintain_order=True)
-        .drop("answered", "job_id")
-    )
-    return requests.join(best, on="custom_id", how="left", maintain_order="left")
-
-
-def response_from(row: Mapping[str, object]) -> Response:
-    """A response as the tables have it; a request nothing is known of is MISSING."""
-    return Response(
-        custom_id=str(row["custom_id"]),
-        outcome=RequestOutcome(_text(row["outcome"]) or "missing"),
-        text=_text(row["text"]),
-        finish_reason=FinishReason(str(row["finish_reason"])) if row["finish_reason"] else None,
-        raw_finish_reason=_text(row["raw_finish_reason"]),
-        refusal=_text(row["refusal"]),
-        error_class=ErrorClass(_text(row["error_class"]) or "none"),
-        error_code=_text(row["error_code"]),
-        error_message=_text(row["error_message"]),
-        served_model=_text(row["served_model"]),
-    )
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+def _forget_scores(run: Run, predict_id: str) -> None:
+    """A job graded again: what was computed from its old answers must not stand."""
+    scores = run.folder.part("scores", predict_id)
+    if scores.exists():
+        run.folder.part("leaderboard", "leaderboard").unlink(missing_ok=True)
+        scores.unlink()
 
 
 def _grade_predictions(run: Run, job: Job, items: Mapping[str, Item]) -> None:

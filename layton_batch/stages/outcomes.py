@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from layton_batch.records import Batch, Response, RowCount
@@ -18,18 +18,18 @@ class Tally:
     oddities: list[tuple[str, str]] = field(default_factory=list)
 
 
-def settle(decoded: Iterable[Response | str], sent: Mapping[str, str], batch: Batch) -> Tally:
+def settle(decoded: Iterable[Response | str], sent: Sequence[str], batch: Batch) -> Tally:
     """Give each sent custom_id one response.
 
     An answer beats an error; of two answers the first counts and the second is noted. Lines naming unknown ids and
     lines that cannot be read are noted (their raw bytes are kept). What no line names ends as the batch did.
     """
-    tally = Tally()
+    tally, known = Tally(), frozenset(sent)
     seen: dict[str, Response] = {}
     for entry in decoded:
         if isinstance(entry, str):
             tally.oddities.append(("unreadable_line", entry))
-        elif entry.custom_id not in sent:
+        elif entry.custom_id not in known:
             tally.oddities.append(("unknown_custom_id", f"a result names {entry.custom_id[:80]!r}, which was not sent"))
         else:
             _take(seen, entry, tally)

@@ -19,6 +19,7 @@ from layton_batch.records import Batch, Item, Job, Judge, ModelSpec, Prediction,
 from layton_batch.run import Run
 from layton_batch.run_folder import slug
 from layton_batch.stages.names import custom_id, tag
+from layton_batch.stages.predictions import stored_predictions
 from layton_batch.stages.sharding import Line, Packed, pack
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, PredictionKind, RequestOutcome, Role
 from layton_batch.tasks.protocol import Candidate
@@ -62,51 +63,57 @@ def judge_candidates(items: Sequence[Item], predictions: Mapping[str, Prediction
 
 
 def _plan_job(run: Run, job: Job, judged: ModelSpec | None) -> None:
+    """Write what the job has not asked yet; a judge's job planned again asks about new predictions only."""
     provider = run.providers.dialect(job.spec.provider)
-    prompts = _prompts(run, job, judged)
+    known = _known_requests(run, job)
+    asked = set(known["item_id"])
+    prompts = ((item_id, prompt) for item_id, prompt in _prompts(run, job, judged) if item_id not in asked)
     items_of: dict[str, str] = {}
     packed = pack(
-        _lines(run, job, provider, prompts, items_of),
+        _lines(run, job, provider, prompts, items_of, known.height),
         provider.limits,
         run.folder.root,
         run.folder.request_file(job.id, "s").parent,
+        known["shard_id"].n_unique() + 1,
     )
-    _write_requests(run, job, judged, items_of, packed)
+    _write_requests(run, job, judged, items_of, packed, known)
     batches = [first_attempt(run, job, shard) for shard in packed.shards]
     run.store.plan_job(job, [*batches, *_never_sent(run, job, packed)], run.clock.now(), _too_large(job, packed))
+
+
+def _known_requests(run: Run, job: Job) -> pl.DataFrame:
+    """The requests of batches that are already entered. A file left by a plan that was cut short does not count."""
+    entered = any(batch.job_id == job.id for batch in run.store.batches())
+    path = run.folder.part("requests", job.id)
+    return pl.read_parquet(path) if entered and path.exists() else tables.frame("requests", [])
 
 
 def _prompts(run: Run, job: Job, judged: ModelSpec | None) -> Iterator[tuple[str, Prompt]]:
     if judged is None:
         return ((item.id, run.task.prompt(item)) for item in run.items)
-    candidates = judge_candidates(run.items, _predictions(run, job))
+    candidates = judge_candidates(run.items, stored_predictions(run, str(job.depends_on)))
     return ((candidate.item.id, run.task.judge_prompt(candidate)) for candidate in candidates)
 
 
-def _predictions(run: Run, job: Job) -> dict[str, Prediction]:
-    names = ("item_id", "model", "kind", "answer", "justification")
-    path = run.folder.part("predictions", str(job.depends_on))
-    rows = pl.read_parquet(path, columns=list(names)).iter_rows(named=True)
-    return {
-        row["item_id"]: Prediction(
-            row["item_id"], row["model"], PredictionKind(row["kind"]), row["answer"], row["justification"]
-        )
-        for row in rows
-    }
-
-
 def _lines(
-    run: Run, job: Job, provider: Provider, prompts: Iterator[tuple[str, Prompt]], items_of: dict[str, str]
+    run: Run,
+    job: Job,
+    provider: Provider,
+    prompts: Iterator[tuple[str, Prompt]],
+    items_of: dict[str, str],
+    before: int,
 ) -> Iterator[Line]:
     identity = run.manifest.identity()
-    for number, (item_id, prompt) in enumerate(prompts, 1):
+    for number, (item_id, prompt) in enumerate(prompts, before + 1):
         name = custom_id(identity, job.id, number)
         items_of[name] = item_id
         request = Request(name, item_id, job.spec, prompt)
         yield Line(name, provider.encode(request), estimate_request(request, run.prices))
 
 
-def _write_requests(run: Run, job: Job, judged: ModelSpec | None, items_of: dict[str, str], packed: Packed) -> None:
+def _write_requests(
+    run: Run, job: Job, judged: ModelSpec | None, items_of: dict[str, str], packed: Packed, known: pl.DataFrame
+) -> None:
     rows = [
         {
             "custom_id": name,
@@ -120,7 +127,7 @@ def _write_requests(run: Run, job: Job, judged: ModelSpec | None, items_of: dict
         }
         for name, item_id in items_of.items()
     ]
-    tables.write(run.folder.part("requests", job.id), tables.frame("requests", rows))
+    tables.write(run.folder.part("requests", job.id), pl.concat([known, tables.frame("requests", rows)]))
 
 
 def _text(usd: Decimal | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -11,8 +12,13 @@ from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Snapshot
 from layton_batch.run import Run
 from layton_batch.stages.backoff import backoff
+from layton_batch.stages.limits import warn_of_retention
 from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle
 
+_OVER_A_LIMIT = re.compile(
+    r"\b(too (large|many|big)|exceeds?|more than)\b.{0,80}\b(requests?|lines?|rows?|bytes|MB|file size)\b",
+    re.IGNORECASE,
+)
 NOT_FOUND_SECONDS = 900.0
 """How long a provider may answer 404 for a batch it has just made."""
 LAST_HOUR = 3600.0
@@ -23,8 +29,10 @@ def poll(run: Run) -> bool:
     """Read the state of every due batch; providers side by side, a provider's batches one after another."""
     now = run.clock.now()
     groups: dict[str, list[Batch]] = defaultdict(list)
-    for batch in run.store.batches(AT_PROVIDER):
-        if batch.due_at <= now:
+    open_batches = run.store.batches(AT_PROVIDER | {Lifecycle.ENDED})
+    warn_of_retention(run, open_batches)
+    for batch in open_batches:
+        if batch.state in AT_PROVIDER and batch.due_at <= now:
             groups[batch.provider].append(batch)
     return any(list(run.executor.map(lambda name: _poll_group(run, name, groups[name]), groups)))
 
@@ -32,7 +40,7 @@ def poll(run: Run) -> bool:
 def _poll_group(run: Run, name: str, batches: Sequence[Batch]) -> bool:
     provider = run.providers.get(name)
     moved = False
-    for batch in batches:
+    for batch in run.taken(batches):
         try:
             moved |= _poll_one(run, provider, batch)
         except StaleStateError:
@@ -82,13 +90,20 @@ def _ended(run: Run, batch: Batch, snapshot: Snapshot) -> bool:
         provider_status=snapshot.provider_status,
         results_ref=snapshot.results_ref,
         errors_ref=snapshot.errors_ref,
-        error_class=snapshot.error_class,
+        error_class=_class_of_failure(snapshot),
         ended_at=now,
         due_at=now,
         failures=0,
         reason=snapshot.message,
     )
     return True
+
+
+def _class_of_failure(snapshot: Snapshot) -> ErrorClass:
+    """Why a batch failed as a whole. Providers have no word for a file over their limits: their sentence tells."""
+    if snapshot.outcome is BatchOutcome.FAILED and _OVER_A_LIMIT.search(snapshot.message or ""):
+        return ErrorClass.TOO_LARGE
+    return snapshot.error_class
 
 
 def _unclear(

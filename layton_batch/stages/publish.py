@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+
 import polars as pl
 
 from layton_batch import tables
@@ -15,24 +18,26 @@ from layton_batch.status import read_status
 
 
 def publish(run: Run) -> bool:
-    """Write the cost table and the site anew when the leaderboard or the bill is newer than they are."""
-    board = run.folder.part("leaderboard", "leaderboard")
-    page = run.folder.site / "index.html"
-    if not board.exists() or (page.exists() and page.stat().st_mtime_ns >= _newest(run.folder)):
-        return False
-    republish(run)
-    return True
+    """Write the site anew when the leaderboard is newer than it, and the cost table when the bill is."""
+    board, page = run.folder.part("leaderboard", "leaderboard"), run.folder.site / "index.html"
+    if _newer(page, [board]):
+        republish(run)
+        return True
+    if _newer(run.folder.part("cost", "cost"), (run.folder.tables / "usage").glob("*.parquet")):
+        write_costs(run.folder, cost_report([run.folder]))
+    return False
+
+
+def _newer(made: Path, sources: Iterable[Path]) -> bool:
+    """Whether a source was written after what is made of it; without any source there is nothing to make."""
+    newest = max((path.stat().st_mtime_ns for path in sources if path.exists()), default=0)
+    return newest > (made.stat().st_mtime_ns if made.exists() else 0)
 
 
 def republish(run: Run) -> None:
     """Write the cost table and the site from the tables as they are."""
     write_costs(run.folder, cost_report([run.folder]))
     build_site(run.folder, read_status(run.store))
-
-
-def _newest(folder: RunFolder) -> int:
-    written = [*(folder.tables / "usage").glob("*.parquet"), folder.part("leaderboard", "leaderboard")]
-    return max(path.stat().st_mtime_ns for path in written)
 
 
 def cost_report(folders: list[RunFolder]) -> CostReport:

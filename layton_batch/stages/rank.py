@@ -1,16 +1,18 @@
-"""Rank: from votes and human labels to the leaderboard. Recomputed whenever another model is done."""
+"""Rank: from votes and labels, or a rule's marks, to the leaderboard. Recomputed whenever another model is done."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import polars as pl
 
 from layton_batch import tables
-from layton_batch.gold_votes import labels_of
-from layton_batch.leaderboard import Ballot, Entrant, Label, Row, Rules, content_key, rank_board
+from layton_batch.ballots import Ballot, Entrant, Judged, Label, MarkSheet, content_key
+from layton_batch.gold_votes import judged_of, labels_of
+from layton_batch.jury import METRIC_FIELDS
+from layton_batch.leaderboard import Row, Rules, rank_board, rank_marks
 from layton_batch.records import Job
 from layton_batch.run import Run
 from layton_batch.stages.readiness import finished
@@ -19,7 +21,7 @@ from layton_batch.states import PredictionKind
 
 def rank(run: Run) -> bool:
     """Write ``tables/leaderboard`` when the set of scored models has changed."""
-    done = [job for job in finished(run.store.jobs()) if run.folder.part("scores", job.id).exists()]
+    done = _done(run)
     path = run.folder.part("leaderboard", "leaderboard")
     if not done or (path.exists() and _models(path) == {job.spec.name for job in done}):
         return False
@@ -33,16 +35,41 @@ def _models(path: Path) -> set[str]:
 
 def board(run: Run, rules: Rules) -> list[Row]:
     """The leaderboard of the models that are done, by these rules."""
+    if not run.task.uses_jury:
+        return rank_marks(mark_sheets(run, rules.metric), rules)
     ballots, labels = evidence(run, rules.metric)
     return rank_board(ballots, labels, rules)
 
 
 def evidence(run: Run, metric: str) -> tuple[list[Ballot], list[Label]]:
     """The votes on the models that are done, and the gold set's labels."""
-    done = [job for job in finished(run.store.jobs()) if run.folder.part("scores", job.id).exists()]
     gold = run.load_gold()
-    ballots = [ballot for job in done for ballot in _ballots(run, job, metric)]
+    ballots = [ballot for job in _done(run) for ballot in _ballots(run, job, metric)]
     return ballots, labels_of(gold, metric) if gold else []
+
+
+def mark_sheets(run: Run, metric: str) -> list[MarkSheet]:
+    """The rule's marks of the models that are done."""
+    return [_mark_sheet(run, job, metric) for job in _done(run)]
+
+
+def judged(run: Run, metric: str) -> list[Judged]:
+    """Every prediction of the models that are done with its jury's verdicts, and the gold set's recorded ones.
+
+    A prediction that is in both counts once: with this run's verdicts and the gold set's label.
+    """
+    gold = run.load_gold()
+    recorded = {(row.entrant, row.item_id, row.content): row for row in (judged_of(gold, metric) if gold else ())}
+    own = {}
+    for job in _done(run):
+        for row in _judged(run, job, metric):
+            known = recorded.pop((row.entrant, row.item_id, row.content), None)
+            own[row.entrant, row.item_id] = replace(row, human=known.human) if known else row
+    return [*own.values(), *recorded.values()]
+
+
+def _done(run: Run) -> list[Job]:
+    return [job for job in finished(run.store.jobs()) if run.folder.part("scores", job.id).exists()]
 
 
 def write_board(run: Run, rows: Sequence[Row]) -> None:
@@ -52,12 +79,47 @@ def write_board(run: Run, rows: Sequence[Row]) -> None:
 
 
 def _ballots(run: Run, job: Job, metric: str) -> list[Ballot]:
-    votes = pl.read_parquet(run.folder.part("scores", job.id)).filter(pl.col("metric") == metric)
+    entrant = _entrant(run, job)
+    return [_ballot(entrant, row) for row in _scored(run, job, metric).iter_rows(named=True)]
+
+
+def _scored(run: Run, job: Job, metric: str) -> pl.DataFrame:
+    """The job's scores on one metric, each with what was said."""
+    scores = pl.read_parquet(run.folder.part("scores", job.id)).filter(pl.col("metric") == metric)
     columns = ["item_id", "kind", "answer", "justification"]
     said = pl.read_parquet(run.folder.part("predictions", job.id), columns=columns)
-    entrant = Entrant(job.spec.name, job.spec.provider, run.manifest.items.hints)
-    joined = votes.join(said, on="item_id", how="left", maintain_order="left")
-    return [_ballot(entrant, row) for row in joined.iter_rows(named=True)]
+    return scores.join(said, on="item_id", how="left", maintain_order="left")
+
+
+def _entrant(run: Run, job: Job) -> Entrant:
+    return Entrant(job.spec.name, job.spec.provider, run.manifest.items.hints)
+
+
+def _mark_sheet(run: Run, job: Job, metric: str) -> MarkSheet:
+    rows = _scored(run, job, metric)
+    return MarkSheet(
+        entrant=_entrant(run, job),
+        item_ids=rows["item_id"].to_list(),
+        marks=rows["vote"].fill_null(float("nan")).to_list(),
+        kinds=rows["kind"].to_list(),
+    )
+
+
+def _judged(run: Run, job: Job, metric: str) -> Iterator[Judged]:
+    """The job's predictions with the verdicts of every judge that could be read."""
+    field = METRIC_FIELDS.get(metric, metric)
+    verdicts: dict[str, dict[str, bool]] = {}
+    for other in run.store.jobs():
+        if other.depends_on == job.id:
+            given = pl.read_parquet(run.folder.part("verdicts", other.id), columns=["item_id", "judge", field])
+            for item_id, judge, verdict in given.iter_rows():
+                if verdict is not None:
+                    verdicts.setdefault(item_id, {})[judge] = verdict
+    for row in _scored(run, job, metric).iter_rows(named=True):
+        item_id = row["item_id"]
+        content = content_key(row["answer"], row["justification"])
+        given_here = verdicts.get(item_id, {})
+        yield Judged(_entrant(run, job), job.spec.family, item_id, given_here, None, content)
 
 
 def _ballot(entrant: Entrant, row: Mapping[str, object]) -> Ballot:

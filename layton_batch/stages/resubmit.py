@@ -2,31 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from hashlib import sha256
 
 import polars as pl
 
 from layton_batch import atomic, tables
-from layton_batch.records import Batch, Job, Response
+from layton_batch.records import Batch, Response
 from layton_batch.run import Run
 from layton_batch.stages.names import tag
 from layton_batch.stages.outcomes import Tally
-from layton_batch.states import PASSING, Lifecycle, RequestOutcome
+from layton_batch.stages.sent import sent
+from layton_batch.stages.sharding import Line
+from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
+
+MOST_SPLITS = 7
+"""How often a batch is halved: into 128 parts at most."""
 
 
-def next_attempt(run: Run, job: Job, batch: Batch, tally: Tally) -> tuple[Batch | None, frozenset[str]]:
-    """The batch that repeats what got no answer (None: nothing to repeat, or no attempts left), and its custom_ids.
+def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], frozenset[str]]:
+    """The batches that repeat what got no answer, and the custom_ids they repeat.
 
-    Its file is on disk when this returns; doing it again gives the same file.
+    None where nothing is worth repeating or no attempts are left. A batch that was too large as a whole comes back as
+    two halves; that costs no attempt. Files are on disk when this returns; doing it again gives the same files.
     """
     row = run.store.row()
-    if batch.attempt >= run.manifest.policy.attempts or (row is not None and row.cancelled):
-        return None, frozenset()
+    if row is not None and row.cancelled:
+        return [], frozenset()
+    all_ids = list(tally.responses)
+    if _to_be_split(run, batch):
+        middle = len(all_ids) // 2
+        halves = [
+            write_batch(run, batch, part, f"{batch.shard_id}-{n}", batch.attempt, "half of a batch too large")
+            for n, part in enumerate((all_ids[:middle], all_ids[middle:]), 1)
+        ]
+        return halves, frozenset(all_ids)
     again = [custom_id for custom_id, response in tally.responses.items() if worth_repeating(response)]
-    if not again:
-        return None, frozenset()
-    return _write(run, job, batch, list(tally.responses), again), frozenset(again)
+    if not again or batch.attempt >= run.manifest.policy.attempts:
+        return [], frozenset()
+    reason = f"{len(again)} of {batch.requests} requests of attempt {batch.attempt} got no answer"
+    child = write_batch(run, batch, again, batch.shard_id, batch.attempt + 1, reason)
+    return [child], frozenset(again)
+
+
+def _to_be_split(run: Run, batch: Batch) -> bool:
+    """Whether a batch was refused for its size and halves of it may fit. A batch refused whole costs nothing, but a
+    provider that means something else must not be asked for ever."""
+    if batch.error_class is not ErrorClass.TOO_LARGE or batch.outcome is not BatchOutcome.FAILED or batch.requests < 2:
+        return False
+    by_id = {other.id: other for other in run.store.batches()}
+    depth, above = 0, by_id.get(batch.parent_id or "")
+    while above is not None and above.error_class is ErrorClass.TOO_LARGE:
+        depth, above = depth + 1, by_id.get(above.parent_id or "")
+    return depth < MOST_SPLITS
 
 
 def worth_repeating(response: Response) -> bool:
@@ -34,42 +63,72 @@ def worth_repeating(response: Response) -> bool:
     return response.outcome is not RequestOutcome.SUCCEEDED and response.error_class in PASSING
 
 
-def _write(run: Run, job: Job, batch: Batch, sent: list[str], again: list[str]) -> Batch:
-    attempt = batch.attempt + 1
-    child_id = f"{job.id}.{batch.shard_id}.a{attempt}"
-    path = run.folder.request_file(job.id, f"{batch.shard_id}.a{attempt}")
-    digest, size, wanted = sha256(), 0, set(again)
-    with (run.folder.root / batch.path).open("rb") as parent, atomic.writing(path) as handle:
-        for custom_id, line in zip(sent, parent, strict=True):  # a file's lines are in the order of its requests
-            if custom_id in wanted:
-                handle.write(line)
-                digest.update(line)
-                size += len(line)
-    tables.write(
-        run.folder.part("attempts", child_id), tables.frame("attempts", [{"custom_id": name} for name in again])
+def write_batch(run: Run, parent: Batch, again: Collection[str], shard_id: str, attempt: int, cause: str) -> Batch:
+    """A batch of some of its parent's requests, their lines byte for byte as they were."""
+    return write_lines(
+        run, parent, _lines_again(run, parent, frozenset(again)), shard_id, attempt, cause, reask_of(run, parent)
     )
+
+
+def _lines_again(run: Run, parent: Batch, wanted: frozenset[str]) -> Iterator[Line]:
+    asked = sent(run, parent)
+    with (run.folder.root / parent.path).open("rb") as lines:
+        for custom_id, cost, line in zip(asked["custom_id"], asked["max_cost"], lines, strict=True):
+            if custom_id in wanted:
+                yield Line(custom_id, line.rstrip(b"\n"), None if cost is None else Decimal(cost))
+
+
+def write_lines(
+    run: Run, parent: Batch, lines: Iterable[Line], shard_id: str, attempt: int, cause: str, reask: int
+) -> Batch:
+    """A batch of its own for these lines, as another attempt at some of its parent's requests.
+
+    The file is on disk when this returns; doing it again gives the same file. ``reask``: how many times the requests
+    were asked for again though they had been answered.
+    """
+    path = run.folder.request_file(parent.job_id, shard_id if attempt == 1 else f"{shard_id}.a{attempt}")
+    batch_id = f"{parent.job_id}.{shard_id}.a{attempt}"
+    digest, size, rows = sha256(), 0, []
+    costs: list[Decimal | None] = []
+    with atomic.writing(path) as handle:
+        for line in lines:
+            handle.write(line.content + b"\n")
+            digest.update(line.content + b"\n")
+            size += len(line.content) + 1
+            costs.append(line.max_cost)
+            rows.append({"custom_id": line.custom_id, "max_cost": exact(line.max_cost), "reask": reask})
+    tables.write(run.folder.part("attempts", batch_id), tables.frame("attempts", rows))
     return Batch(
-        id=child_id,
-        job_id=job.id,
-        shard_id=batch.shard_id,
-        provider=batch.provider,
-        model=batch.model,
+        id=batch_id,
+        job_id=parent.job_id,
+        shard_id=shard_id,
+        provider=parent.provider,
+        model=parent.model,
         attempt=attempt,
         state=Lifecycle.PLANNED,
-        tag=tag(run.tag_prefix, job.id, batch.shard_id, attempt),
-        requests=len(again),
+        tag=tag(run.tag_prefix, parent.job_id, shard_id, attempt),
+        requests=len(rows),
         path=path.relative_to(run.folder.root).as_posix(),
         sha256=digest.hexdigest(),
         size_bytes=size,
-        max_cost=_max_cost(run, job, wanted),
-        reason=f"{len(again)} of {batch.requests} requests of attempt {batch.attempt} got no answer",
-        parent_id=batch.id,
+        max_cost=total(costs),
+        parent_id=parent.id,
+        cause=cause,
     )
 
 
-def _max_cost(run: Run, job: Job, wanted: set[str]) -> Decimal | None:
-    requests = pl.read_parquet(run.folder.part("requests", job.id), columns=["custom_id", "max_cost"])
-    costs = [cost for name, cost in requests.iter_rows() if name in wanted]
-    if any(cost is None for cost in costs):
-        return None
-    return sum((Decimal(cost) for cost in costs), Decimal(0))
+def reask_of(run: Run, batch: Batch) -> int:
+    """How many times the requests of a batch were asked for again though they had been answered."""
+    path = run.folder.part("attempts", batch.id)
+    return int(pl.read_parquet(path, columns=["reask"])["reask"].max() or 0) if path.exists() else 0  # type: ignore[arg-type]
+
+
+def total(costs: Sequence[Decimal | None]) -> Decimal | None:
+    """The sum of the amounts; None if one is unknown."""
+    known = [cost for cost in costs if cost is not None]
+    return sum(known, Decimal(0)) if len(known) == len(costs) else None
+
+
+def exact(usd: Decimal | None) -> str | None:
+    """An amount as the tables hold it."""
+    return None if usd is None else format(usd, "f")

@@ -52,20 +52,21 @@ class _Open:
         self.max_cost = self.max_cost + line.max_cost if known else None  # type: ignore[operator]
 
 
-def pack(lines: Iterable[Line], limits: Limits, root: Path, folder: Path, suffix: str = "") -> Packed:
+def pack(lines: Iterable[Line], limits: Limits, root: Path, folder: Path, first: int = 1) -> Packed:
     """Write ``lines``, in order, to as few files as the limits allow under ``folder``; memory is one line's.
 
-    The same lines always give the same files. ``root`` is what the shards' paths are relative to.
+    The same lines always give the same files. ``root`` is what the shards' paths are relative to, ``first`` the number
+    of the first one.
     """
     packed = Packed()
     pending = iter(lines)
-    first = _next_fitting(pending, limits, packed)
-    while first is not None:
-        name = f"s{len(packed.shards) + 1:04d}{suffix}"
+    line = _next_fitting(pending, limits, packed)
+    while line is not None:
+        name = f"s{first + len(packed.shards):04d}"
         path = folder / f"{name}.jsonl"
         with ExitStack() as stack:
             shard = _Open(stack.enter_context(atomic.writing(path)), sha256())
-            first = _fill(shard, first, pending, limits, packed, name)
+            line = _fill(shard, line, pending, limits, packed, name)
         where = path.relative_to(root).as_posix()
         packed.shards.append(Shard(name, where, shard.requests, shard.size, shard.digest.hexdigest(), shard.max_cost))
     return packed

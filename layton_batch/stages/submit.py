@@ -14,6 +14,7 @@ from typing import Any
 
 from layton_batch.errors import (
     AmbiguousCallError,
+    NotFoundError,
     ProviderError,
     ProviderReplyError,
     RequestRefusedError,
@@ -24,13 +25,19 @@ from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found, Submission
 from layton_batch.run import Run
 from layton_batch.stages.backoff import backoff
-from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle
+from layton_batch.stages.limits import gate, within_limits
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store import Entry
 
 LOOK_SECONDS = 20.0
 """Between two looks for a batch that may or may not exist."""
 LOOKS = 4
 """How often an empty list is believed to be late before the batch is taken as never made (Limits of eventual lists)."""
+PAYLOAD_TOO_LARGE = 413
+MAY_PASS = frozenset({404, 409})
+"""Refusals of a free upload that are worth another try or two."""
+NOT_FOUND_TRIES = 4
+"""How often a create may answer 404: a file uploaded a moment ago can be late in becoming visible."""
 CLOCK_SLACK = 120.0
 """Seconds by which the provider's clock may differ from ours."""
 
@@ -45,7 +52,7 @@ def submit(run: Run) -> bool:
     unsettled = [batch for batch in due if batch.state is Lifecycle.SUBMITTING]
     planned = _affordable(run, [batch for batch in due if batch.state is Lifecycle.PLANNED])
     groups: dict[str, list[Batch]] = defaultdict(list)
-    for batch in [*unsettled, *_within_concurrency(run, planned)]:
+    for batch in [*unsettled, *within_limits(run, planned)]:
         groups[batch.provider].append(batch)
     return any(list(run.executor.map(lambda name: _submit_group(run, name, groups[name]), groups)))
 
@@ -73,29 +80,11 @@ def _affordable(run: Run, planned: Sequence[Batch]) -> list[Batch]:
     return allowed
 
 
-def _within_concurrency(run: Run, planned: Sequence[Batch]) -> list[Batch]:
-    """Hold back what would exceed the number of batches a provider runs at once."""
-    running: dict[str, int] = defaultdict(int)
-    for batch in run.store.batches({*AT_PROVIDER, Lifecycle.SUBMITTING}):
-        running[batch.provider] += 1
-    allowed = []
-    for batch in planned:
-        limit = run.providers.dialect(batch.provider).limits.max_concurrent_batches
-        if limit is not None and running[batch.provider] >= limit:
-            reason = f"held back: {batch.provider} runs {limit} batches at once"
-            if batch.reason != reason:
-                run.store.note(batch, run.clock.now(), reason=reason)
-            continue
-        running[batch.provider] += 1
-        allowed.append(batch)
-    return allowed
-
-
 def _submit_group(run: Run, name: str, batches: Sequence[Batch]) -> bool:
     """One provider's batches, one after another, in one thread."""
     provider = run.providers.get(name)
     moved = False
-    for batch in batches:
+    for batch in run.taken(batches, gate(run)):
         try:
             if batch.state is Lifecycle.SUBMITTING:
                 moved |= _settle(run, provider, batch)
@@ -113,7 +102,10 @@ def _send(run: Run, provider: Provider, batch: Batch) -> bool:
     try:
         input_ref = batch.input_ref or provider.upload(submission(run, batch))
     except RequestRefusedError as error:
-        return _refused(run, batch, f"the upload was refused: {error}")
+        if error.status in MAY_PASS and batch.failures + 1 < NOT_FOUND_TRIES:
+            _later(run, batch, error)
+            return False
+        return _refused(run, batch, f"the upload was refused: {error}", error)
     except ProviderError as error:
         _later(run, batch, error)
         return False
@@ -140,6 +132,11 @@ def _create(run: Run, provider: Provider, batch: Batch) -> bool:
     except TransientProviderError as error:
         _back_to_planned(run, batch, f"not created: {error}", error.retry_after, failed=True)
         return False
+    except NotFoundError as error:
+        if batch.failures + 1 >= NOT_FOUND_TRIES:
+            return _refused(run, batch, f"the create was refused: {error}", error)
+        _back_to_planned(run, batch, f"not created: {error} (its file may not be visible yet)", None, failed=True)
+        return False
     except (AmbiguousCallError, ProviderReplyError) as error:
         due = run.clock.now() + LOOK_SECONDS
         run.store.note(
@@ -147,7 +144,7 @@ def _create(run: Run, provider: Provider, batch: Batch) -> bool:
         )
         return False
     except RequestRefusedError as error:
-        return _refused(run, batch, f"the create was refused: {error}")
+        return _refused(run, batch, f"the create was refused: {error}", error)
     _in_flight(run, provider, batch, provider_id, "submitted")
     return True
 
@@ -186,18 +183,21 @@ def _in_flight(run: Run, provider: Provider, batch: Batch, provider_id: str, eve
     )
 
 
-def _refused(run: Run, batch: Batch, reason: str) -> bool:
+def _refused(run: Run, batch: Batch, reason: str, error: RequestRefusedError) -> bool:
     """The provider will never take this batch: it is over, and none of it was paid."""
+    error_class = ErrorClass.TOO_LARGE if error.status == PAYLOAD_TOO_LARGE else ErrorClass.INVALID_REQUEST
     now = run.clock.now()
     money = [Entry(batch.id, "released", batch.max_cost or Decimal(0))] if batch.state is Lifecycle.SUBMITTING else []
-    run.store.move(batch, Lifecycle.ENDED, now, event="refused", detail=reason, money=money, **_failed(now, reason))
+    run.store.move(
+        batch, Lifecycle.ENDED, now, event="refused", detail=reason, money=money, **_failed(now, reason, error_class)
+    )
     return True
 
 
-def _failed(now: float, reason: str) -> dict[str, Any]:
+def _failed(now: float, reason: str, error_class: ErrorClass) -> dict[str, Any]:
     return {
         "outcome": BatchOutcome.FAILED,
-        "error_class": ErrorClass.INVALID_REQUEST,
+        "error_class": error_class,
         "ended_at": now,
         "due_at": now,
         "reason": reason,
@@ -241,7 +241,8 @@ def _settle(run: Run, provider: Provider, batch: Batch) -> bool:
     except ProviderError as error:
         _look_again(run, batch, f"cannot look for it yet: {error}", count=False)
         return False
-    candidates = [one for one in found if _recent(one, batch)]
+    taken = {other.provider_id for other in run.store.batches() if other.provider_id}
+    candidates = [one for one in found if _recent(one, batch) and one.provider_id not in taken]
     certain = [one for one in candidates if one.certain]
     if len(certain) == 1:
         _in_flight(run, provider, batch, certain[0].provider_id, "found")

@@ -9,6 +9,8 @@ bin.
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -70,25 +72,46 @@ def plan_labels(
     if not half_width >= 0:
         raise ValueError(f"the target half width must be 0 or more, not {half_width!r}")
     post = posterior(strata, provider_shift=provider_shift)
-    z, items = _z(level), max(int(strata.items[model]), 1)
-    goal = (half_width / z * items) ** 2
-    now = float(expected_variance(strata, post)[model]) * items**2
-    bins, gains = _gains(post, model)
-    left = now - np.concatenate([np.zeros(1), np.cumsum(gains)])
-    count = _first_within(left, goal)
-    labels = np.bincount(bins[:count], minlength=len(strata.bin_yes))
-    return LabelPlan(
-        model=model,
-        labels=labels,
-        half_width_now=z * now**0.5 / items,
-        half_width_then=z * max(float(left[count]), 0.0) ** 0.5 / items,
-        proportional=_proportional(post, model, goal),
-    )
+    path = _Path.of(strata, post, model, _z(level))
+    goal = (half_width / path.scale) ** 2
+    return path.plan(post, _first_within(path.left, goal), goal)
 
 
-def plan_board(strata: Strata, half_width: float, *, level: float = 0.95) -> tuple[LabelPlan, ...]:
+def plan_board(
+    strata: Strata, half_width: float, *, level: float = 0.95, provider_shift: float = PROVIDER_SHIFT
+) -> tuple[LabelPlan, ...]:
     """A plan for every model that has items, the model in most need of labels first."""
-    plans = [plan_labels(strata, m, half_width, level=level) for m in np.flatnonzero(strata.items > 0).tolist()]
+    plans = [
+        plan_labels(strata, m, half_width, level=level, provider_shift=provider_shift)
+        for m in np.flatnonzero(strata.items > 0).tolist()
+    ]
+    return tuple(sorted(plans, key=lambda p: (-p.count, p.model)))
+
+
+def plan_budget(
+    strata: Strata, labels: int, models: Sequence[int], *, level: float = 0.95, provider_shift: float = PROVIDER_SHIFT
+) -> tuple[LabelPlan, ...]:
+    """`labels` in all over `models`: each next one goes to the model whose expected interval is the widest by then.
+
+    So the widest interval becomes as short as that many labels allow. Plans come as in `plan_board`; fewer labels are
+    used where every item is labelled before. Raises ValueError for a negative number.
+    """
+    if labels < 0:
+        raise ValueError(f"the number of labels must be 0 or more, not {labels}")
+    post = posterior(strata, provider_shift=provider_shift)
+    paths = [_Path.of(strata, post, m, _z(level)) for m in models if strata.items[m] > 0]
+    counts = [0] * len(paths)
+    heap = [(-path.half_width(0), at) for at, path in enumerate(paths)]
+    heapq.heapify(heap)
+    for _ in range(labels):
+        while heap and counts[heap[0][1]] + 1 >= len(paths[heap[0][1]].left):
+            heapq.heappop(heap)  # all of this model's items are labelled
+        if not heap:
+            break
+        at = heap[0][1]
+        counts[at] += 1
+        heapq.heapreplace(heap, (-paths[at].half_width(counts[at]), at))
+    plans = [path.plan(post, n, float(path.left[n])) for path, n in zip(paths, counts, strict=True)]
     return tuple(sorted(plans, key=lambda p: (-p.count, p.model)))
 
 
@@ -157,6 +180,34 @@ def balanced_rows(strata: Strata, target: TargetPredictions, size: int, *, seed:
         for counts, key in zip(drawn, keys, strict=True):
             counts[key[chosen]] += 1
     return np.array(picked, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Path:
+    """The best labels of one model one after the other: `bins` [N], and `left` [N + 1], the expected variance of its
+    count of positives after 0..N of them; `scale` makes a half width (fraction) of a standard deviation."""
+
+    model: int
+    bins: IntArray
+    left: FloatArray
+    scale: float
+    width: int
+
+    @classmethod
+    def of(cls, strata: Strata, post: Posterior, model: int, z: float) -> _Path:
+        items = max(int(strata.items[model]), 1)
+        now = float(expected_variance(strata, post)[model]) * items**2
+        bins, gains = _gains(post, model)
+        left = now - np.concatenate([np.zeros(1), np.cumsum(gains)])
+        return cls(model, bins, left, z / items, len(strata.bin_yes))
+
+    def half_width(self, count: int) -> float:
+        return self.scale * float(np.sqrt(max(float(self.left[count]), 0.0)))
+
+    def plan(self, post: Posterior, count: int, goal: float) -> LabelPlan:
+        labels = np.bincount(self.bins[:count], minlength=self.width)
+        now, then = self.half_width(0), self.half_width(count)
+        return LabelPlan(self.model, labels, now, then, _proportional(post, self.model, goal))
 
 
 def _gains(post: Posterior, model: int) -> tuple[IntArray, FloatArray]:

@@ -1,6 +1,19 @@
-"""The truth about batches: compare-and-set, events, money. SQLAlchemy Core on SQLite, or any database by URL."""
+"""The truth about batches: compare-and-set, leases, events, money. SQLAlchemy Core on SQLite, or a database by URL."""
 
 from layton_batch.store.engine import open_engine, sqlite_url
+from layton_batch.store.leases import DESK, LEASE_SECONDS, Holder
 from layton_batch.store.run_store import Entry, RunRow, RunStore
+from layton_batch.store.standing import Gate, Standing
 
-__all__ = ["Entry", "RunRow", "RunStore", "open_engine", "sqlite_url"]
+__all__ = [
+    "DESK",
+    "LEASE_SECONDS",
+    "Entry",
+    "Gate",
+    "Holder",
+    "RunRow",
+    "RunStore",
+    "Standing",
+    "open_engine",
+    "sqlite_url",
+]

@@ -1,7 +1,7 @@
 """The truth about one run's jobs and batches.
 
 Every change of a batch's state is one UPDATE that names the old state and must hit exactly one row, in one transaction
-with the event that tells of it, the money it moves and the rows it makes.
+with the event that tells of it, the money it moves and the rows it makes. Whose turn it is, leases say.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, select, update
+from sqlalchemy import Connection, and_, func, select, update
+from sqlalchemy.exc import IntegrityError
 
 from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
 from layton_batch.records import Batch, Event, Job, RowCount
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, is_legal
 from layton_batch.store import schema
-from layton_batch.store.engine import READING
-from layton_batch.store.rows import ZERO, batch_from, batch_values, job_from, spec_json
+from layton_batch.store.leases import Leases
+from layton_batch.store.rows import batch_from, batch_values, job_from, spec_json
+from layton_batch.store.standing import read_money
+from layton_batch.store.transactions import Writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,34 +46,41 @@ class Entry:
 
 
 @dataclass(slots=True)
-class RunStore:
+class RunStore(Leases):
     """One run in an open store. Safe to use from several threads: each call is one transaction of its own."""
-
-    engine: Engine
-    run_id: str
 
     # ---- the run -----------------------------------------------------------------------------------------------
 
     def create(self, identity: str, manifest: str, version: str, at: float) -> None:
         """Enter the run, or, where it exists, take over the parts of its manifest that may change (budget …)."""
         known = self.row()
-        with self.engine.begin() as connection:
-            if known is None:
-                values = {"identity": identity, "manifest": manifest, "version": version, "created_at": at}
-                connection.execute(schema.runs.insert().values(run_id=self.run_id, cancelled=False, **values))
-                self._event(connection, at, None, "run_created", f"identity {identity[:8]}")
-            elif known.identity != identity:
-                raise StoreError(
-                    f"run {self.run_id}: the stored manifest asks for something else (identity {known.identity[:8]}, "
-                    f"now {identity[:8]}); give the new manifest another name"
-                )
-            elif known.manifest != manifest:
-                connection.execute(self._this_run().values(manifest=manifest))
-                self._event(connection, at, None, "manifest_changed", "budget, gold, scoring, policy or prices")
+        if known is None:
+            self._enter(identity, manifest, version, at)
+            known = self.row()
+        if known is None or known.identity != identity:
+            found = known.identity[:8] if known else "none"
+            raise StoreError(
+                f"run {self.run_id}: the stored manifest asks for something else (identity {found}, "
+                f"now {identity[:8]}); give the new manifest another name"
+            )
+        if known.manifest != manifest:
+            with self.writing() as writing:
+                writing.connection.execute(self._this_run().values(manifest=manifest))
+                writing.event(at, None, "manifest_changed", "budget, gold, scoring, policy or prices")
+
+    def _enter(self, identity: str, manifest: str, version: str, at: float) -> None:
+        values = {"identity": identity, "manifest": manifest, "version": version, "created_at": at}
+        try:
+            with self.writing() as writing:
+                writing.connection.execute(schema.runs.insert().values(run_id=self.run_id, cancelled=False, **values))
+                writing.event(at, None, "run_created", f"identity {identity[:8]}")
+        except StoreError as error:
+            if not isinstance(error.__cause__, IntegrityError):  # else another process entered it at the same moment
+                raise
 
     def row(self) -> RunRow | None:
         """The run, or None where the store has none of this id."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             found = (
                 connection.execute(select(schema.runs).where(schema.runs.c.run_id == self.run_id)).mappings().first()
             )
@@ -81,21 +91,20 @@ class RunStore:
 
     def set_cancelled(self, at: float) -> None:
         """Nothing more is to be sent for this run."""
-        with self.engine.begin() as connection:
-            connection.execute(self._this_run().values(cancelled=True))
-            self._event(connection, at, None, "run_cancelled", "a person asked for it")
+        with self.writing() as writing:
+            writing.connection.execute(self._this_run().values(cancelled=True))
+            writing.event(at, None, "run_cancelled", "a person asked for it")
 
     def set_stopped(self, reason: str | None, at: float) -> None:
         """Why the run cannot go on (None: it can). An event is written where this changes."""
         known = self.row()
         if known is None or known.stopped_reason == reason:
             return
-        with self.engine.begin() as connection:
-            connection.execute(self._this_run().values(stopped_reason=reason))
-            self._event(connection, at, None, "run_stopped" if reason else "run_goes_on", reason or "")
-
-    def _reading(self) -> Connection:
-        return self.engine.connect().execution_options(**{READING: True})
+        before = schema.runs.c.stopped_reason
+        with self.writing() as writing:
+            seen = before.is_(None) if known.stopped_reason is None else before == known.stopped_reason
+            if writing.connection.execute(self._this_run().where(seen).values(stopped_reason=reason)).rowcount:
+                writing.event(at, None, "run_stopped" if reason else "run_goes_on", reason or "")
 
     def _this_run(self) -> Any:
         return update(schema.runs).where(schema.runs.c.run_id == self.run_id)
@@ -103,7 +112,7 @@ class RunStore:
     # ---- jobs --------------------------------------------------------------------------------------------------
 
     def add_jobs(self, jobs: Sequence[Job], at: float) -> None:
-        """Enter all jobs at once; the order is the order in which they are shown."""
+        """Enter all jobs at once; the order is the order in which they are shown. Nothing happens where they are."""
         rows = [
             {
                 "run_id": self.run_id,
@@ -119,34 +128,41 @@ class RunStore:
             }
             for seq, job in enumerate(jobs)
         ]
-        with self.engine.begin() as connection:
-            connection.execute(schema.jobs.insert(), rows)
-            self._event(connection, at, None, "jobs_planned", f"{len(jobs)} jobs")
+        with self.writing() as writing:
+            writing.alone()
+            mine = select(func.count()).where(schema.jobs.c.run_id == self.run_id)
+            if not writing.connection.execute(mine).scalar_one():
+                writing.connection.execute(schema.jobs.insert(), rows)
+                writing.event(at, None, "jobs_planned", f"{len(jobs)} jobs")
 
     def jobs(self) -> list[Job]:
         """All jobs in order."""
         query = select(schema.jobs).where(schema.jobs.c.run_id == self.run_id).order_by(schema.jobs.c.seq)
-        with self._reading() as connection:
+        with self.reading() as connection:
             return [job_from(row) for row in connection.execute(query).mappings()]
 
     def plan_job(self, job: Job, batches: Sequence[Batch], at: float, counts: Sequence[RowCount] = ()) -> None:
         """The job's batch files are on disk: enter its batches (``counts``: of requests that are never sent)."""
         requests = sum(batch.requests for batch in batches)
-        with self.engine.begin() as connection:
-            changed = connection.execute(
-                self._one_job(job.id).where(schema.jobs.c.planned.is_(False)).values(planned=True, requests=requests)
+        with self.writing() as writing:
+            writing.alone()
+            changed = writing.connection.execute(
+                self._one_job(job.id)
+                .where(schema.jobs.c.planned.is_(False))
+                .values(planned=True, requests=schema.jobs.c.requests + requests)
             )
             if changed.rowcount != 1:
                 raise StaleStateError(f"job {job.id} of run {self.run_id} was planned by another process")
-            self._insert_batches(connection, batches)
-            self._insert_counts(connection, counts)
-            self._event(connection, at, None, "job_planned", f"{job.id}: {requests} requests, {len(batches)} batches")
+            self._insert_batches(writing.connection, batches)
+            self._insert_counts(writing.connection, counts)
+            writing.event(at, None, "job_planned", f"{job.id}: {requests} requests, {len(batches)} batches")
 
     def set_graded(self, job_id: str, at: float) -> None:
         """The job's responses were turned into predictions or verdicts."""
-        with self.engine.begin() as connection:
-            connection.execute(self._one_job(job_id).values(graded=True))
-            self._event(connection, at, None, "job_graded", job_id)
+        with self.writing() as writing:
+            fresh = self._one_job(job_id).where(schema.jobs.c.graded.is_(False))
+            if writing.connection.execute(fresh.values(graded=True)).rowcount:
+                writing.event(at, None, "job_graded", job_id)
 
     def _one_job(self, job_id: str) -> Any:
         return update(schema.jobs).where(schema.jobs.c.run_id == self.run_id, schema.jobs.c.job_id == job_id)
@@ -158,14 +174,15 @@ class RunStore:
         query = select(schema.batches).where(schema.batches.c.run_id == self.run_id).order_by(schema.batches.c.seq)
         if states is not None:
             query = query.where(schema.batches.c.state.in_([str(state) for state in states]))
-        with self._reading() as connection:
+        with self.reading() as connection:
             return [batch_from(row) for row in connection.execute(query).mappings()]
 
     def batch(self, batch_id: str) -> Batch:
         """One batch. Raises StoreError where there is none."""
-        for batch in self.batches():
-            if batch.id == batch_id:
-                return batch
+        with self.reading() as connection:
+            row = connection.execute(select(schema.batches).where(self._one(batch_id))).mappings().first()
+        if row is not None:
+            return batch_from(row)
         raise StoreError(f"run {self.run_id} has no batch {batch_id!r}; `layton-batch status` lists them")
 
     def move(
@@ -187,32 +204,41 @@ class RunStore:
         """
         if not is_legal(batch.state, new):
             raise IllegalMoveError(f"batch {batch.id}: {batch.state} → {new} is not a legal move")
-        with self.engine.begin() as connection:
-            self._change(connection, batch, {"state": str(new), **changes})
-            self._enter_money(connection, money, at)
-            self._insert_counts(connection, counts)
-            self._insert_batches(connection, children)
-            self._event(connection, at, batch.id, event, detail)
+        with self.writing() as writing:
+            if children or new is Lifecycle.SUBMITTING:
+                writing.alone()
+            self._change(writing, batch, at, {"state": str(new), **changes})
+            self._enter_money(writing.connection, money, at)
+            self._insert_counts(writing.connection, counts)
+            self._insert_batches(writing.connection, children)
+            writing.event(at, batch.id, event, detail)
 
     def note(self, batch: Batch, at: float, *, event: str | None = None, detail: str = "", **changes: object) -> None:
         """Change a batch's columns while its state stays. Raises StaleStateError where the state is another by now."""
-        with self.engine.begin() as connection:
-            self._change(connection, batch, changes)
+        with self.writing() as writing:
+            self._change(writing, batch, at, changes)
             if event:
-                self._event(connection, at, batch.id, event, detail)
+                writing.event(at, batch.id, event, detail)
 
-    def _change(self, connection: Connection, batch: Batch, changes: Mapping[str, object]) -> None:
+    def _change(self, writing: Writing, batch: Batch, at: float, changes: Mapping[str, object]) -> None:
         table = schema.batches
-        values = {
-            name: str(value) if name in _ENUMS and value is not None else value for name, value in changes.items()
-        }
-        result = connection.execute(
-            update(table)
-            .where(table.c.run_id == self.run_id, table.c.batch_id == batch.id, table.c.state == str(batch.state))
-            .values(**values)
-        )
-        if result.rowcount != 1:
-            raise StaleStateError(f"batch {batch.id} is no longer {batch.state}: another process moved it")
+        paying = changes.get("state") == str(Lifecycle.SUBMITTING)
+        if paying and self._is_cancelled(writing.connection):
+            raise StaleStateError(f"batch {batch.id} is not sent: the run was cancelled a moment ago")
+        ours, lease = self._guard(writing.connection, batch, at, paying=paying)
+        values = {name: self._value(writing, name, value) for name, value in changes.items()} | lease
+        this = and_(self._one(batch.id), table.c.state == str(batch.state), ours)
+        if writing.connection.execute(update(table).where(this).values(**values)).rowcount != 1:
+            raise StaleStateError(f"batch {batch.id} is no longer {batch.state} in our hands: another process moved it")
+
+    def _is_cancelled(self, connection: Connection) -> bool:
+        query = select(schema.runs.c.cancelled).where(schema.runs.c.run_id == self.run_id)
+        return bool(connection.execute(query).scalar())
+
+    def _value(self, writing: Writing, name: str, value: object) -> object:
+        if value is not None and name in _ENUMS:
+            return str(value)
+        return writing.text(value) if isinstance(value, str) else value
 
     def _insert_batches(self, connection: Connection, batches: Sequence[Batch]) -> None:
         if not batches:
@@ -243,7 +269,7 @@ class RunStore:
     def row_counts(self) -> list[RowCount]:
         """How the requests of every collected batch ended."""
         query = select(schema.row_counts).where(schema.row_counts.c.run_id == self.run_id)
-        with self._reading() as connection:
+        with self.reading() as connection:
             return [
                 RowCount(
                     batch_id=row["batch_id"],
@@ -262,27 +288,26 @@ class RunStore:
 
     def money(self) -> tuple[Decimal, Decimal]:
         """(spent, reserved) in USD: what collected batches cost, and what open ones may cost at most."""
-        query = select(schema.ledger.c.kind, schema.ledger.c.usd).where(schema.ledger.c.run_id == self.run_id)
-        sums = {"actual": ZERO, "reserved": ZERO, "released": ZERO}
-        with self._reading() as connection:
-            for kind, usd in connection.execute(query):
-                sums[kind] += usd
-        return sums["actual"], sums["reserved"] - sums["released"]
+        with self.reading() as connection:
+            return read_money(connection, self.run_id)
 
     def add_event(self, at: float, batch_id: str | None, kind: str, detail: str) -> None:
         """Write down something that moved no state."""
-        with self.engine.begin() as connection:
-            self._event(connection, at, batch_id, kind, detail)
+        with self.writing() as writing:
+            writing.event(at, batch_id, kind, detail)
 
-    def _event(self, connection: Connection, at: float, batch_id: str | None, kind: str, detail: str) -> None:
-        values = {"run_id": self.run_id, "at": at, "batch_id": batch_id, "kind": kind, "detail": detail[:2000]}
-        connection.execute(schema.events.insert().values(**values))
+    def has_event(self, batch_id: str, kind: str) -> bool:
+        """Whether an event of this kind was written about this batch."""
+        table = schema.events
+        this = and_(table.c.run_id == self.run_id, table.c.batch_id == batch_id, table.c.kind == kind)
+        with self.reading() as connection:
+            return connection.execute(select(table.c.seq).where(this).limit(1)).first() is not None
 
     def events(self, after: int = 0) -> list[Event]:
         """What happened, in order, after event number ``after``."""
         table = schema.events
         query = select(table).where(table.c.run_id == self.run_id, table.c.seq > after).order_by(table.c.seq)
-        with self._reading() as connection:
+        with self.reading() as connection:
             rows = connection.execute(query).mappings()
             return [Event(row["seq"], row["at"], row["batch_id"], row["kind"], row["detail"]) for row in rows]
 

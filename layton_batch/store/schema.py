@@ -90,13 +90,28 @@ batches = Table(
     Column("error_class", String(32)),
     Column("reason", Text),
     Column("parent_id", String(256)),
+    Column("cause", Text),
     Column("due_at", Float, nullable=False, default=0.0),
     Column("submitting_at", Float),
     Column("submitted_at", Float),
     Column("ended_at", Float),
     Column("deadline_at", Float),
     Column("failures", Integer, nullable=False, default=0),
+    # the lease: who may move the row, until when, and a number that grows with every change of hands (see leases.py)
+    Column("lease_owner", String(256)),
+    Column("lease_until", Float),
+    Column("fence", Integer, nullable=False, default=0),
     Index("batches_by_state", "run_id", "state"),
+)
+
+leases = Table(
+    "leases",  # on work that is no batch's: who plans and writes tables
+    metadata,
+    Column("run_id", String(128), primary_key=True),
+    Column("name", String(64), primary_key=True),
+    Column("lease_owner", String(256)),
+    Column("lease_until", Float),
+    Column("fence", Integer, nullable=False, default=0),
 )
 
 row_counts = Table(

@@ -1,25 +1,31 @@
-"""``scripts/bench [NAME...]``: run the named measurements, or all of them; ``help`` lists them."""
+"""``scripts/bench [NAME...] [--full]``: run the named measurements, or all of them; ``help`` lists them."""
 
 from __future__ import annotations
 
 import sys
 
-from tests.bench import paper_table, replay, start_up
+from tests.bench import coverage, paper_table, replay, start_up, stats
 
-BENCHES = {"start": start_up, "paper": paper_table, "replay": replay}
+BENCHES = {"start": start_up, "paper": paper_table, "stats": stats, "coverage": coverage, "replay": replay}
+WITH_FLAGS = {"coverage": coverage}
 
 
-def main(names: list[str]) -> int:
+def main(arguments: list[str]) -> int:
+    names = [one for one in arguments if not one.startswith("-")]
+    flags = [one for one in arguments if one.startswith("-")]
     if names == ["help"]:
         for name, module in BENCHES.items():
             print(f"{name:8} {(module.__doc__ or '').splitlines()[0]}")
         return 0
-    unknown = [name for name in names if name not in BENCHES]
+    unknown = [name for name in names if name not in BENCHES] + [flag for flag in flags if flag not in coverage.FLAGS]
     if unknown:
         print(f"no measurement {unknown[0]!r}; there are: {', '.join(BENCHES)}", file=sys.stderr)
         return 2
     for name in names or BENCHES:
-        BENCHES[name].main()
+        if name in WITH_FLAGS:
+            WITH_FLAGS[name].main(flags)
+        else:
+            BENCHES[name].main()
     return 0
 
 

@@ -16,7 +16,7 @@ from layton_batch.manifest_checks import load_manifest
 from layton_batch.run import Run
 from layton_batch.run_folder import RunFolder
 from layton_batch.runs import open_run
-from layton_batch.sandbox import Fault, Sandbox, SandboxConfig
+from layton_batch.sandbox import Fault, Limits, Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers import answerer_from_files
 from layton_batch.settings import Settings
 from layton_batch.status import Status
@@ -120,10 +120,12 @@ class Lab:
 
 
 @contextmanager
-def lab(folder: Path, *faults: Fault, batch_seconds: float = 60.0) -> Iterator[Lab]:
+def lab(folder: Path, *faults: Fault, batch_seconds: float = 60.0, limits: Limits | None = None) -> Iterator[Lab]:
     """A lab whose sandbox misbehaves as told; batches take a minute of the manual clock."""
     clock = ManualClock(START)
     answerer = answerer_from_files((), sorted(BUNDLED.glob("riddles_*.jsonl")), 0)
-    config = SandboxConfig(batch_seconds=batch_seconds, faults=faults, answerer=answerer, clock=clock.now)
+    config = SandboxConfig(
+        batch_seconds=batch_seconds, faults=faults, answerer=answerer, clock=clock.now, limits=limits or Limits()
+    )
     with Sandbox(config) as server:
         yield Lab(folder, server, clock)

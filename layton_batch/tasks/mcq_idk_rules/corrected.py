@@ -1,10 +1,10 @@
 """Extraction that lets the requested form win, for any number of options.
 
-``###X###`` outranks all, since nobody writes it by accident; then the last of "Answer: X" and boxed letters. Only a reply
-without any of these is searched for other ways of saying it: a line with nothing but a letter, "the answer is X",
-"option X", or the words "I don't know". A reply that names several letters as its answer has none: whoever hedges has
-not answered. Every quantifier is bounded, and patterns are tried only where their anchor word stands, from the last one
-backwards, so that the time is linear in the text.
+``###X###`` outranks all, since nobody writes it by accident; then the last of "Answer: X" and boxed letters. Only a
+reply without any of these is searched for other ways of saying it: a line with nothing but a letter, "the answer is
+X", "option X", or the words "I don't know". A reply that names several letters as its answer has none: whoever hedges
+has not answered. Every quantifier is bounded, and patterns are tried only where their anchor word stands, from the
+last one backwards, so that the time is linear in the text.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _PLAIN |= {"\xa0": " ", "\u202f": " ", "‘": "'", "’": "'", "“": '"', "”"
 _ODD = re.compile(f"[{''.join(map(re.escape, _PLAIN))}]")
 
 _COMMAND = r"\\(?:boxed|text|textbf|textit|textrm|mathrm|mathbf|mathsf|bf|rm)\s?\{"
-_DRESS = rf"(?:[\s*_`\"'(\[<{{$]|{_COMMAND}){{0,12}}"
+_DRESS = rf"(?:[\s*_`\"'(\[<{{$]|{_COMMAND}){{0,12}}+"
 _PHRASE = r"(?i:the\s)?(?i:(?:correct|final|best)\s)?(?i:(?:options?|choice|letter|answer)\s(?:is\s)?)?"
-_TOKEN = rf"{_DRESS}{_PHRASE}{_DRESS}(?P<letter>[A-Za-z])(?![\w'])"
+_TOKEN = rf"{_DRESS}{_PHRASE}{_DRESS}(?P<letter>[A-Za-z])(?!\w|'\w)"
 _DONT_KNOW = r"(?i:i\s(?:don'?t|do\snot)\sknow)\b"
 
 _HASH = re.compile(r"##[ ]?[*(]{0,3}([A-Za-z])[*)]{0,3}[ ]?##")
@@ -44,8 +44,12 @@ _WORDS = re.compile(rf"{_MARKS}(?:(?i:answer){_MARKS})?{_DONT_KNOW}{_MARKS}")
 
 _CLOSERS = "*_`\"')]}>$"
 _CONNECTIVES = re.compile(r"\s?(?:(?:because|since|as|then|with|per|due)\b|[-–—(\[=→#])")
-_SECOND = re.compile(r"\s{0,2}(?:,|/|&|(?i:and|or)\b)\s?(?:(?i:or|and|options?|choice)\s){0,2}[*(_]{0,3}([A-Z])(?![\w'])")
-_DENIED = re.compile(r"\s(?:is|are|was|seems|looks)\s(?:also\s|clearly\s)?(?:not|wrong|incorrect|false|invalid|unlikely)\b")
+_SECOND = re.compile(
+    r"\s{0,2}(?:,|/|&|(?i:and|or)\b)\s?(?:(?i:or|and|options?|choice)\s){0,2}[*(_]{0,3}([A-Z])(?!\w|'\w)"
+)
+_DENIED = re.compile(
+    r"\s(?:is|are|was|seems|looks)\s(?:also\s|clearly\s)?(?:not|wrong|incorrect|false|invalid|unlikely)\b"
+)
 
 
 def read_corrected(text: str, n_options: int, *, cut: bool = False) -> Reading:
@@ -62,7 +66,7 @@ def read_corrected(text: str, n_options: int, *, cut: bool = False) -> Reading:
     return NOTHING
 
 
-# ---- the forms: the reading, or None where the reply has nothing of that form -------------------------------------------
+# ---- the forms: the reading, or None where the reply has nothing of that form --------------------------------------
 
 
 def _hash(text: str, valid: str) -> Reading | None:
@@ -121,7 +125,7 @@ def _found(letter: str, rule: str) -> Reading:
     return Reading((letter,), rule, "primary")
 
 
-# ---- a letter after an anchor word -------------------------------------------------------------------------------------
+# ---- a letter after an anchor word ---------------------------------------------------------------------------------
 
 
 def _last(
@@ -164,7 +168,7 @@ def _meant(match: re.Match[str], text: str, valid: str, rule: str, articles: str
 
 
 def _ends(rest: str) -> bool:
-    """Whether what follows a letter ends it: the line's end, a closing bracket, or punctuation with no word after it."""
+    """Whether what follows a letter ends it: the line's end, a closing bracket, punctuation without a word after it."""
     if rest[:1] in {")", "]"}:
         return True
     bare = rest.lstrip(_CLOSERS)

@@ -10,7 +10,7 @@ Stage = Literal["primary", "fallback", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The letters a reply gives as its answer (none or one, as both protocols read it), and the rule that found them."""
+    """The letters a reply gives as its answer (none or one in either protocol), and the rule that found them."""
 
     letters: tuple[str, ...] = ()
     rule: str | None = None

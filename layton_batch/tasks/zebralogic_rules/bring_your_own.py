@@ -59,14 +59,14 @@ def grade_rows(items: Iterable[Row] | None, predictions: Iterable[Row], protocol
     Raises DataError naming the row, ManifestError for an unknown protocol.
     """
     report = GradeReport(protocol)
-    seen: set[str] = set()
+    seen: set[int] = set()
     puzzles = None if items is None else _puzzles(items)
     for item_id, puzzle, grade in graded(puzzles, predictions, rules_of(protocol)):
         report.tally.add(puzzle.gold, puzzle.size, grade)
         report.rows.append((item_id, grade))
-        seen.add(item_id)
-    if puzzles is not None:
-        report.items_without_prediction = sum(item_id not in seen for item_id in puzzles)
+        if puzzles is not None:
+            seen.add(id(puzzle))
+    report.items_without_prediction = sum(map(len, (puzzles or {}).values())) - len(seen)
     return report
 
 

@@ -1,22 +1,19 @@
 """The default protocol: a tolerant reader, where the published ones fail answers that are plainly there.
 
-Every JSON object in the text is looked at and the last grid counts, as a correction comes after what it corrects. Raw line
-breaks and tabs in strings are accepted, an envelope is not needed, braces in prose do no harm. Nothing is repaired: a
-grid that was not written out is not one.
+Every JSON object in the text is looked at and the last grid counts, as a correction comes after what it corrects.
+Raw line breaks and tabs in strings are accepted, an envelope is not needed, braces in prose do no harm. Nothing is
+repaired: a grid that was not written out is not one.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.gold import Gold
+from layton_batch.tasks.zebralogic_rules.gold import Gold, house_number, tolerant_house_key
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade, Reading, Rules, compared, normal_grid
 from layton_batch.tasks.zebralogic_rules.json_objects import objects, outermost
 from layton_batch.tasks.zebralogic_rules.tags import Tag
-
-_HOUSE = re.compile(r"house[\s_-]{0,3}0{0,3}(\d{1,6})")
 
 
 def read(text: str) -> Reading:
@@ -26,22 +23,24 @@ def read(text: str) -> Reading:
         for holder in outermost(value, _has_grid):
             found = Reading(_grid(holder), holder.get("reasoning"))
     if found is None:
-        return Reading(tag=Tag.NO_ANSWER, note="no JSON object with houses found")
+        note = "no JSON object with houses found"
+        if text.count("{") > text.count("}"):
+            note = f"{note}, and a brace is never closed: the reply may be cut off"
+        return Reading(tag=Tag.NO_ANSWER, note=note)
     return found
 
 
 def compare(reading: Reading, gold: Gold) -> GridGrade:
-    """Keys and values in lower case, blanks collapsed; "House1" and "House 01" are house 1; of a list the first counts."""
+    """Keys and values in lower case, blanks collapsed; "House1" and "House 01" are house 1; a list's first counts."""
     total = len(gold.cells)
     if reading.tag is not Tag.NONE:
-        return GridGrade(reading.tag, 0, total, tuple(cell.label for cell in gold.cells), note=reading.note)
-    grid = normal_grid(reading.grid, _house_key, _value_key)
+        return GridGrade(reading.tag, 0, total, gold.labels, note=reading.note)
+    grid = normal_grid(reading.grid, tolerant_house_key, _value_key)
     reasoning = len(reading.reasoning) if isinstance(reading.reasoning, str) else 0
+    none: Mapping[str, str] = {}
     return compared(
         gold,
-        lambda cell: (
-            grid.get(_house_key(cell.house_key), {}).get(cell.attribute_key) == " ".join(cell.value_key.split())
-        ),
+        lambda cell: grid.get(cell.tolerant_house, none).get(cell.attribute_key) == cell.tolerant_value,
         reasoning,
     )
 
@@ -56,17 +55,7 @@ def _grid(holder: Mapping[str, JsonValue]) -> JsonValue:
 
 
 def _is_grid(value: JsonValue) -> bool:
-    return isinstance(value, Mapping) and any(_house(key) is not None for key in value)
-
-
-def _house(key: str) -> int | None:
-    numbered = _HOUSE.fullmatch(" ".join(key.lower().split()))
-    return int(numbered.group(1)) if numbered else None
-
-
-def _house_key(key: str) -> str:
-    number = _house(key)
-    return " ".join(key.lower().split()) if number is None else f"house {number}"
+    return isinstance(value, Mapping) and any(house_number(key) is not None for key in value)
 
 
 def _value_key(value: JsonValue) -> str:

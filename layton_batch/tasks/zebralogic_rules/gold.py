@@ -15,6 +15,7 @@ PRIVATE_SOURCE = "hf://datasets/allenai/ZebraLogicBench-private/grid_mode/test-0
 """The gated data set with the solutions, as a manifest names it."""
 
 _BLANK = re.compile(r"[_\s]*")
+_NUMBERED_HOUSE = re.compile(r"house[\s_-]{0,3}0{0,3}(\d{1,6})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Cell:
     house_key: str  # these three lower-case and stripped
     attribute_key: str
     value_key: str
+    tolerant_house: str  # as ``tolerant_house_key`` has it
+    tolerant_value: str  # lower-case, blanks collapsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,11 @@ class Gold:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     cells: tuple[Cell, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Of all cells, as in a list of wrong ones."""
+        return tuple(cell.label for cell in self.cells)
 
     @property
     def size(self) -> str:
@@ -65,6 +73,18 @@ def gold_from(solution: JsonValue, where: str) -> Gold:
         )
     cells = tuple(_cell(header, row, house, place) for house, row in enumerate(rows, 1) for place in range(1, len(row)))
     return Gold(header, rows, cells)
+
+
+def house_number(key: str) -> int | None:
+    """The number in a key such as "House 1", "house1", "House_01"; None in any other key."""
+    numbered = _NUMBERED_HOUSE.fullmatch(" ".join(key.lower().split()))
+    return int(numbered.group(1)) if numbered else None
+
+
+def tolerant_house_key(key: str) -> str:
+    """ "house 1" however it is written; other keys in lower case with blanks collapsed."""
+    number = house_number(key)
+    return " ".join(key.lower().split()) if number is None else f"house {number}"
 
 
 def _table(solution: JsonValue, where: str) -> Mapping[str, JsonValue]:
@@ -97,4 +117,6 @@ def _cell(header: tuple[str, ...], row: tuple[str, ...], house: int, place: int)
         house_key=key,
         attribute_key=attribute.strip().lower(),
         value_key=value.strip().lower(),
+        tolerant_house=tolerant_house_key(key),
+        tolerant_value=" ".join(value.lower().split()),
     )

@@ -24,7 +24,8 @@ _NEAR_THE_CUT = 16
 _SKIPPED_DEPTH = 500
 """How many levels of a nest that is too deep are given up at a time; less than any Python's limit."""
 _TOKEN = re.compile(r'["{}\[\]]')
-_BEGIN = re.compile(r'\{\s*["}]')
+_BEGIN = re.compile(r'\{\s*(?:\}|"(?:[^"\\]|\\.){0,200}"\s*:)')
+"""How an object begins: empty, or with a key (of at most 200 characters) and a colon. Spares most braces of prose."""
 _DECODER = json.JSONDecoder(
     strict=False,
     # Numbers stay as they were written, and an integer of 5,000 digits is no reason to fail.

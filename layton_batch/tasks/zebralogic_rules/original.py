@@ -1,5 +1,5 @@
-"""The protocol of agi-evals 0.1.0, quirks included: the first acceptable JSON object wins, and at most 20 wrong cells are
-named."""
+"""The protocol of agi-evals 0.1.0, quirks included: the first acceptable JSON object wins, and lists of wrong cells end
+after 20."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BLANKS = re.compile(r"\s*")
 
 
 def read(text: str) -> Reading:
-    """The first fenced block, else the span from the first to the last brace, that is strict JSON with a house in it."""
+    """The first fenced block, else the span from the first to the last brace, that is strict JSON with a house key."""
     for candidate in _candidates(text):
         try:
             value = load(candidate)
@@ -45,8 +45,9 @@ def compare(reading: Reading, gold: Gold) -> GridGrade:
     except RecursionError:
         return GridGrade(Tag.HARNESS_ERROR, note="a value nested too deep to compare")
     reasoning = len(reading.reasoning) if isinstance(reading.reasoning, str) else 0
+    none: Mapping[str, str] = {}
     grade = compared(
-        gold, lambda cell: grid.get(cell.house_key, {}).get(cell.attribute_key) == cell.value_key, reasoning
+        gold, lambda cell: grid.get(cell.house_key, none).get(cell.attribute_key) == cell.value_key, reasoning
     )
     return replace(grade, wrong_cells=grade.wrong_cells[:MAX_WRONG_CELLS])
 

@@ -10,8 +10,6 @@ from layton_batch.tasks.zebralogic_rules.grading import GridGrade
 from layton_batch.tasks.zebralogic_rules.sizes import GROUPS
 from layton_batch.tasks.zebralogic_rules.tags import INFRASTRUCTURE, Tag
 
-_UNREAD = frozenset({Tag.NO_ANSWER, Tag.TRUNCATED, Tag.REFUSED, *INFRASTRUCTURE})
-
 
 class Tally:
     """Counts of the grades of one model."""
@@ -31,7 +29,7 @@ class Tally:
         self._cells += len(gold.cells)
         self._cells_correct += grade.cells_correct or 0
         if grade.reasoning_chars is None:
-            self._unanswered += grade.tag in _UNREAD
+            self._unanswered += grade.tag is not Tag.MALFORMED_OUTPUT
         else:
             self._reasonings += 1
             self._reasoning_chars += grade.reasoning_chars

@@ -27,8 +27,8 @@ _ADAPTER_WORDS = ("timeout", "connection", "http", "api", "rate", "auth", "opena
 def infrastructure_tag(error: str) -> Tag:
     """Whose fault an exception was, as agi-evals tells it: by words in the name of its class.
 
-    ``error`` is that name, or ``Name: message``. The rule has quirks that are kept: ``CapitalizationError`` has "api" in
-    it and counts as the adapter's, ``BrokenPipeError`` as the harness's.
+    ``error`` is that name, or ``Name: message``. The rule has quirks that are kept: ``CapitalizationError`` has "api"
+    in it and counts as the adapter's, ``BrokenPipeError`` as the harness's.
     """
     name = error.partition(":")[0].strip().lower()
     return Tag.ADAPTER_ERROR if any(word in name for word in _ADAPTER_WORDS) else Tag.HARNESS_ERROR

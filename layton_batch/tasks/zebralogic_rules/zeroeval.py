@@ -1,7 +1,7 @@
 """The protocol of the ZebraLogic paper (WildEval/ZeroEval, src/evaluation/zebra_grid_eval.py), on one reply a puzzle.
 
-Braces are counted also inside strings, the last complete group is read, line breaks are deleted first. Where the paper's
-script would stop with an exception, the reply is ``malformed_output``: answered, and not solved.
+Braces are counted also inside strings, the last complete group is read, line breaks are deleted first. Where the
+paper's script would stop with an exception, the reply is ``malformed_output``: answered, and not solved.
 """
 
 from __future__ import annotations
@@ -42,14 +42,13 @@ def read(text: str) -> Reading:
 def compare(reading: Reading, gold: Gold) -> GridGrade:
     """Keys as they are, values in lower case and stripped; houses are counted from 1, whatever the gold calls them."""
     total = len(gold.cells)
-    labels = tuple(cell.label for cell in gold.cells)
     if reading.tag is not Tag.NONE:
-        return GridGrade(reading.tag, 0, total, labels, note=reading.note)
+        return GridGrade(reading.tag, 0, total, gold.labels, note=reading.note)
     try:
         reasoning = _length(reading.reasoning)
         return compared(gold, lambda cell: _is_right(reading.grid, cell), reasoning)
     except _UnfitError as error:
-        return GridGrade(Tag.MALFORMED_OUTPUT, 0, total, labels, note=str(error))
+        return GridGrade(Tag.MALFORMED_OUTPUT, 0, total, gold.labels, note=str(error))
 
 
 def best(grades: Sequence[GridGrade]) -> GridGrade:

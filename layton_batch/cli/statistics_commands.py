@@ -1,0 +1,188 @@
+"""judges, label-plan, compare: what the statistics say beyond a leaderboard. No network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from layton_batch.cli.run_commands import RUNS, Json, Runs
+
+if TYPE_CHECKING:
+    from layton_batch.cli.board_sources import Sources
+    from layton_batch.label_plan import LabelAsk
+
+Files = Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Runs, or files in layton-eval-ppi's form.")]
+Metric = Annotated[str | None, typer.Option("--metric", help="both_correct | answer_correct | justification_correct")]
+Seed = Annotated[int | None, typer.Option("--seed", help="For what has to be drawn.")]
+Level = Annotated[float | None, typer.Option("--level", help="Of intervals; default 0.95.")]
+Shift = Annotated[
+    float | None, typer.Option("--provider-shift", help="How far providers may differ: 0 not, 0.25, 0.5 cautious.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    app.command("judges")(judges)
+    app.command("label-plan")(label_plan)
+    app.command("compare")(compare)
+
+
+def judges(
+    sources: Files,
+    metric: Metric = None,
+    level: Level = None,
+    seed: Seed = None,
+    errors: Annotated[bool, typer.Option("--errors", help="List what the jury gets wrong, item by item.")] = False,
+    makers: Annotated[
+        list[str] | None, typer.Option("--judge-maker", metavar="JUDGE=MAKER", help="Whose model a judge is.")
+    ] = None,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """How far the judges can be trusted, measured against people.
+
+    Accuracy, agreement beyond chance, leniency by whose answers they judged, and whether the vote is calibrated.
+    """
+    from layton_batch.cli.statistics_report import print_diagnosis
+    from layton_batch.cli.terminal import print_json
+    from layton_batch.judge_diagnosis import diagnose
+
+    found = _jury_sources(sources, runs, metric, seed, level, None, verdicts=True)
+    known = found.judge_makers | _pairs(makers or [])
+    diagnosis = diagnose(found.judged, found.ballots, found.labels, known, found.rules)
+    if as_json:
+        print_json(diagnosis)
+    else:
+        print_diagnosis(diagnosis, errors=errors)
+
+
+def label_plan(
+    sources: Files,
+    half_width: Annotated[float | None, typer.Option("--half-width", help="In points: 1.0 is ± 1 %.")] = None,
+    labels: Annotated[int | None, typer.Option("--labels", help="How many labels there is time for.")] = None,
+    design: Annotated[str, typer.Option("--design", help="contested (fewest labels) | balanced")] = "contested",
+    models: Annotated[list[str] | None, typer.Option("--model", help="Only this model; may be repeated.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Write what to label as JSONL, for the labelling app.")
+    ] = None,
+    metric: Metric = None,
+    level: Level = None,
+    shift: Shift = None,
+    seed: Seed = None,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Which answers people should label next.
+
+    Either until every interval is short enough, or to make the best of so many labels.
+    """
+    from layton_batch.cli.statistics_report import print_plan
+    from layton_batch.cli.terminal import print_json, say
+    from layton_batch.comparison import find_entrant
+    from layton_batch.label_plan import Aim, plan_next
+
+    aim = Aim(None if half_width is None else half_width / 100, labels, design)
+    aim.check()
+    found = _jury_sources(sources, runs, metric, seed, level, shift)
+    entrants = list(dict.fromkeys(ballot.entrant for ballot in found.ballots))
+    only = [find_entrant(entrants, name) for name in models or ()]
+    plan = plan_next(found.ballots, found.labels, aim, found.rules, only)
+    if output is not None:
+        _write_asks(output, plan.rows)
+        say(f"{len(plan.rows)} predictions to label: {output}")
+    if as_json:
+        print_json(plan)
+    else:
+        print_plan(plan)
+
+
+def compare(
+    names: Annotated[list[str], typer.Argument(metavar="SOURCE... A B", help="Sources, then two models.")],
+    metric: Metric = None,
+    level: Level = None,
+    shift: Shift = None,
+    seed: Seed = None,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Which of two models is better, and how surely.
+
+    And what it would take to tell them apart: more labels, more items. A model at one of several hint levels is
+    MODEL@HINTS, one that several providers serve is PROVIDER/MODEL.
+    """
+    from layton_batch.cli.statistics_report import print_comparison
+    from layton_batch.cli.terminal import print_json
+    from layton_batch.comparison import compare_marks, compare_votes
+    from layton_batch.errors import ManifestError
+
+    if len(names) < 3:
+        raise ManifestError("compare: give a source and two models, such as `compare RUN gpt-5.1 claude-opus-4.5`")
+    *sources, first, second = names
+    found = _sources(sources, runs, metric, seed, level, shift)
+    if found.sheets:
+        comparison = compare_marks(found.sheets, (first, second), found.rules)
+    else:
+        comparison = compare_votes(found.ballots, found.labels, (first, second), found.rules)
+    if as_json:
+        print_json(comparison)
+    else:
+        print_comparison(comparison)
+
+
+def _sources(
+    names: Sequence[str],
+    runs: Path,
+    metric: str | None,
+    seed: int | None,
+    level: float | None,
+    shift: float | None,
+    *,
+    verdicts: bool = False,
+) -> Sources:
+    """These statistics are the calibrated method's, whatever the manifest's leaderboard uses."""
+    from layton_batch.cli.board_sources import Asked, read_sources
+    from layton_batch.settings import Settings
+
+    asked = Asked("calibrated", metric, seed, level, shift)
+    return read_sources(names, runs, Settings.from_process(), asked, verdicts=verdicts)
+
+
+def _jury_sources(
+    names: Sequence[str],
+    runs: Path,
+    metric: str | None,
+    seed: int | None,
+    level: float | None,
+    shift: float | None,
+    *,
+    verdicts: bool = False,
+) -> Sources:
+    from layton_batch.errors import DataError
+
+    found = _sources(names, runs, metric, seed, level, shift, verdicts=verdicts)
+    if found.sheets:
+        raise DataError("this task is graded by rule: there are no judges, and nothing for people to label")
+    if not found.ballots:
+        raise DataError("no model is done yet: there is nothing to examine")
+    return found
+
+
+def _pairs(texts: Sequence[str]) -> dict[str, str]:
+    from layton_batch.errors import ManifestError
+
+    pairs = dict(text.partition("=")[::2] for text in texts)
+    for name, maker in pairs.items():
+        if not name or not maker:
+            raise ManifestError(f"--judge-maker {name!r}: JUDGE=MAKER, such as gpt-5.1=openai")
+    return pairs
+
+
+def _write_asks(path: Path, rows: Sequence[LabelAsk]) -> None:
+    import orjson
+
+    from layton_batch import atomic
+
+    atomic.write_bytes(path, b"".join(orjson.dumps(row) + b"\n" for row in rows))

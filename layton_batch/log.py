@@ -1,0 +1,128 @@
+"""What is told on the side: the run's log file, and log records of this program and of the SDKs without secrets.
+
+The log file is for people and their tools; the store's events are the truth, and a log that cannot be written never
+stops a run.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import orjson
+
+from layton_batch.clock import iso
+from layton_batch.records import Event
+
+HIDDEN = "[hidden]"
+SHORTEST_SECRET = 6
+"""Values shorter than this are no keys; hiding them would eat ordinary words."""
+
+_HEADER = re.compile(
+    r"""(?ix) ( ["']? (?: (?:proxy-)?authorization | (?:x-|x-goog-)?api-?key | cookie | set-cookie ) ["']?
+    \s* [:=,] \s* (?: b? ["'] )? (?: (?:bearer|basic|token) \s+ )? ) (?! \[hidden ) [^\s"',;}\])]{4,}""",
+)
+_BEARER = re.compile(r"(?i)\b(bearer\s+)(?!\[hidden)[A-Za-z0-9._~+/=-]{6,}")
+_QUERY = re.compile(r"(?i)([?&](?:key|api_key|access_token)=)(?!\[hidden)[^&\s\"']+")
+_PASSWORD = re.compile(r"(?i)(\b[a-z][a-z0-9+]*://[^\s:/@]*:)[^\s@/]+(@)")
+
+
+@dataclass(frozen=True, slots=True)
+class Redactor:
+    """Takes known secrets, and whatever stands where keys stand, out of a text."""
+
+    secrets: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, values: Iterable[str]) -> Redactor:
+        """A redactor of these values; the longest goes first, so that no part of it stays."""
+        kept = {value for value in values if len(value) >= SHORTEST_SECRET}
+        return cls(tuple(sorted(kept, key=lambda value: (-len(value), value))))
+
+    def __call__(self, text: str) -> str:
+        for secret in self.secrets:
+            if secret in text:
+                text = text.replace(secret, HIDDEN)
+        text = _HEADER.sub(rf"\g<1>{HIDDEN}", text)
+        text = _BEARER.sub(rf"\g<1>{HIDDEN}", text)
+        text = _QUERY.sub(rf"\g<1>{HIDDEN}", text)
+        return _PASSWORD.sub(rf"\g<1>{HIDDEN}\g<2>", text)
+
+
+def protect(secrets: Iterable[str]) -> Redactor:
+    """From here on no log record and no traceback of this process shows one of these values.
+
+    Records are cleaned where they are made, so it holds for every logger, every handler and every SDK, also for those
+    that come later. Calling it again replaces what is known.
+    """
+    redactor = Redactor.of(secrets)
+    logging.setLogRecordFactory(_factory(redactor))
+    sys.excepthook = _excepthook(redactor)
+    return redactor
+
+
+def unprotect() -> None:
+    """Undo :func:`protect`."""
+    logging.setLogRecordFactory(logging.LogRecord)
+    sys.excepthook = sys.__excepthook__
+
+
+def _factory(redactor: Redactor) -> Callable[..., logging.LogRecord]:
+    def make(*arguments: object, **named: object) -> logging.LogRecord:
+        record = logging.LogRecord(*arguments, **named)  # type: ignore[arg-type]
+        try:
+            record.msg, record.args = redactor(record.getMessage()), ()
+        except Exception:  # a record whose arguments do not fit would be printed raw, by the logging module itself
+            record.msg, record.args = f"(a log record of {record.name} that cannot be formatted)", ()
+        if record.exc_info and record.exc_info[0] is not None:
+            record.exc_text = redactor("".join(traceback.format_exception(*record.exc_info)).rstrip())
+        return record
+
+    return make
+
+
+def _excepthook(redactor: Redactor) -> Callable[[type[BaseException], BaseException, TracebackType | None], None]:
+    def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        sys.stderr.write(redactor("".join(traceback.format_exception(kind, error, trace))))
+
+    return show
+
+
+@dataclass(slots=True)
+class EventLog:
+    """``log.jsonl``: one line per event. Several processes may append; each line is one write of its own."""
+
+    path: Path
+    run: str
+    _failed: bool = False
+
+    def __call__(self, event: Event) -> None:
+        about = {"batch": event.batch_id} if event.batch_id else {}
+        line = {"at": iso(event.at), "run": self.run, "seq": event.seq, "event": event.kind, **about}
+        self._append(orjson.dumps({**line, "detail": event.detail}, option=orjson.OPT_APPEND_NEWLINE))
+
+    def _append(self, line: bytes) -> None:
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                os.write(descriptor, (b"" if _ends_well(descriptor) else b"\n") + line)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            if not self._failed:
+                self._failed = True
+                reason = error.strerror or error
+                logging.getLogger(__name__).warning("%s cannot be written (%s); events are kept", self.path, reason)
+
+
+def _ends_well(descriptor: int) -> bool:
+    """Whether the file's last line is whole: a process that died, or a full disk, may have left half of one."""
+    size = os.fstat(descriptor).st_size
+    return size == 0 or os.pread(descriptor, 1, size - 1) == b"\n"

@@ -1,0 +1,48 @@
+"""Telling processes apart and dead from alive, as far as the system says."""
+
+from __future__ import annotations
+
+import os
+import socket
+from functools import cache
+from pathlib import Path
+
+UNKNOWN = "-"
+
+
+@cache
+def machine() -> str:
+    """This boot of this machine and this space of process ids; ``-`` where the system does not say.
+
+    Two containers may share a host name and not see each other's processes: only within one space of process ids does
+    a missing process mean a dead one.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        space = Path("/proc/self/ns/pid").stat().st_ino
+    except (OSError, ValueError):
+        return UNKNOWN
+    return f"{socket.gethostname()[:64].replace('/', '_')}.{boot}.{space}"
+
+
+def started(pid: int) -> str | None:
+    """When a process of this machine began, in the kernel's ticks since boot; None: there is none.
+
+    From ``/proc/<pid>/stat``, field 22. A zombie has ended: only its parent's attention is missing.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return None if fields[0] in {"Z", "X"} else fields[19]
+    except (OSError, IndexError):
+        return None
+
+
+def is_gone(where: str, pid: int, begun: str) -> bool:
+    """Whether the process that had this id on that machine has certainly ended. False wherever that is not known."""
+    return where == machine() != UNKNOWN and started(pid) != begun
+
+
+def myself() -> tuple[str, int, str]:
+    """(machine, process id, start) of this process."""
+    pid = os.getpid()
+    return machine(), pid, started(pid) or UNKNOWN

@@ -1,0 +1,96 @@
+"""Asking again for replies that came but cannot be used, where the manifest opts in: ``[policy] reask_*``.
+
+A reply that was paid for is an answer, also when it is truncated or malformed, and is not bought again by itself. A
+re-ask is a batch of its own, with its parent and reason; a truncated reply gets twice the room each time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from layton_batch.costs.estimate import estimate_request, output_bound
+from layton_batch.records import Batch, Job, ModelSpec, Prompt, Request
+from layton_batch.run import Run
+from layton_batch.stages.final_responses import final_responses, response_from
+from layton_batch.stages.predictions import stored_predictions
+from layton_batch.stages.resubmit import reask_of, write_lines
+from layton_batch.stages.sharding import Line
+from layton_batch.states import ErrorClass, FinishReason, PredictionKind, RequestOutcome, Role
+from layton_batch.store.reopening import reopen
+from layton_batch.tasks.protocol import Candidate
+
+
+def reask(run: Run, job: Job) -> bool:
+    """Enter a batch per batch whose replies are to be asked for again; False where there is nothing to ask."""
+    policy, row = run.manifest.policy, run.store.row()
+    batches = {batch.id: batch for batch in run.store.batches() if batch.job_id == job.id}
+    rounds = 1 + max((reask_of(run, batch) for batch in batches.values()), default=0)
+    if rounds > max(policy.reask_unparsed, policy.reask_truncated) or (row is not None and row.cancelled):
+        return False
+    wanted = _wanted(run, job, rounds)
+    if not wanted:
+        return False
+    prompts = dict(_prompts(run, job, {item_id for rows in wanted.values() for _, item_id, _ in rows}))
+    again = [_batch(run, job, batches[parent], rows, prompts, rounds) for parent, rows in wanted.items()]
+    repeated = Counter(
+        {(parent, RequestOutcome.SUCCEEDED, ErrorClass.NONE): len(rows) for parent, rows in wanted.items()}
+    )
+    detail = f"{job.id}: {sum(repeated.values())} unusable replies are asked for again"
+    reopen(run.store, again, repeated, run.clock.now(), detail=detail)
+    return True
+
+
+_Row = tuple[str, str, bool]
+"""custom_id, item_id, truncated."""
+
+
+def _wanted(run: Run, job: Job, rounds: int) -> Mapping[str, Sequence[_Row]]:
+    """Unusable replies by the batch they came in, as far as the policy still allows."""
+    policy = run.manifest.policy
+    found: dict[str, list[_Row]] = defaultdict(list)
+    for row in final_responses(run, job.id).iter_rows(named=True):
+        response = response_from(row)
+        if response.outcome is not RequestOutcome.SUCCEEDED or _usable(run, job, row["item_id"], row["model"], row):
+            continue
+        truncated = response.finish_reason is FinishReason.LENGTH
+        if rounds <= (policy.reask_truncated if truncated else policy.reask_unparsed):
+            found[row["batch_id"]].append((row["custom_id"], row["item_id"], truncated))
+    return found
+
+
+def _usable(run: Run, job: Job, item_id: str, model: str, row: Mapping[str, object]) -> bool:
+    response = response_from(row)
+    if job.role is Role.PREDICT:
+        return run.task.parse(item_id, model, response).kind is not PredictionKind.UNPARSED
+    verdict = run.task.parse_verdict(item_id, model, job.spec.name, response)
+    return verdict.is_answer_correct is not None and verdict.is_justification_correct is not None
+
+
+def _prompts(run: Run, job: Job, wanted: set[str]) -> Iterator[tuple[str, Prompt]]:
+    predictions = stored_predictions(run, str(job.depends_on)) if job.depends_on else {}
+    for item in run.items:
+        if item.id not in wanted:
+            continue
+        if job.role is Role.PREDICT:
+            yield item.id, run.task.prompt(item)
+        else:
+            yield item.id, run.task.judge_prompt(Candidate(item, predictions[item.id]))
+
+
+def _batch(
+    run: Run, job: Job, parent: Batch, rows: Sequence[_Row], prompts: Mapping[str, Prompt], rounds: int
+) -> Batch:
+    provider = run.providers.dialect(job.spec.provider)
+    lines = []
+    for custom_id, item_id, truncated in rows:
+        spec = _roomier(job.spec, rounds) if truncated else job.spec
+        request = Request(custom_id, item_id, spec, prompts[item_id])
+        lines.append(Line(custom_id, provider.encode(request), estimate_request(request, run.prices)))
+    reason = f"{len(rows)} replies of {parent.id} could not be used; the manifest opts in to asking again"
+    return write_lines(run, parent, lines, f"{parent.shard_id}-r{rounds}", parent.attempt + 1, reason, rounds)
+
+
+def _roomier(spec: ModelSpec, rounds: int) -> ModelSpec:
+    return replace(spec, max_output_tokens=output_bound(spec) * 2**rounds)

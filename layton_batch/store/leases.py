@@ -1,0 +1,264 @@
+"""Leases: the timed right to move a batch, and the fence that keeps out whoever had it before.
+
+A claim takes a row that is free, whose lease has run out, or whose holder is dead, by an UPDATE that names the fence it
+saw and raises it by one. Whatever a holder writes names the fence it got: once anybody else has taken the row, that
+UPDATE hits nothing and the holder drops its work. A lease that ran out but was taken by nobody still holds, for
+throwing away the id of a batch already paid for would be the worse end; only the step before paying needs a lease that
+has time left.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, Table, and_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from layton_batch.errors import StaleStateError, StoreError
+from layton_batch.records import Batch
+from layton_batch.states import OPEN, Lifecycle
+from layton_batch.store import schema
+from layton_batch.store.owner import is_dead, new_owner, retire
+from layton_batch.store.rows import batch_from
+from layton_batch.store.standing import Gate, Standing, read_standing
+from layton_batch.store.transactions import Transactions, Writing
+
+LEASE_SECONDS = 120.0
+"""How long a lease lasts when nobody renews it: what a host that vanished can hold up a batch."""
+
+SOON_SECONDS = 1.0
+"""When to look again for what others have in hand."""
+
+DESK = "desk"
+"""The lease on planning and on writing tables: one process at a time."""
+
+
+@dataclass(slots=True)
+class Holder:
+    """One holder of leases, and the fences it was given. Shared by the threads of one run."""
+
+    owner: str = field(default_factory=new_owner)
+    seconds: float = LEASE_SECONDS
+    _fences: dict[str, int] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def fence(self, name: str) -> int | None:
+        with self._lock:
+            return self._fences.get(name)
+
+    def took(self, fences: Mapping[str, int]) -> None:
+        with self._lock:
+            self._fences.update(fences)
+
+    def let_go(self, names: Collection[str]) -> None:
+        with self._lock:
+            for name in names:
+                self._fences.pop(name, None)
+
+    @property
+    def holds_any(self) -> bool:
+        with self._lock:
+            return bool(self._fences)
+
+
+@dataclass(slots=True)
+class Leases(Transactions):
+    """Claiming, renewing and releasing rows of one run."""
+
+    holder: Holder = field(default_factory=Holder)
+
+    # ---- batches -----------------------------------------------------------------------------------------------
+
+    def claim(
+        self,
+        at: float,
+        *,
+        states: Collection[Lifecycle] = OPEN,
+        ids: Collection[str] | None = None,
+        gate: Gate | None = None,
+        release: Collection[str] = (),
+    ) -> list[Batch]:
+        """Take every due batch of these states (and ids) that nobody has in hand; returns them as they are now.
+
+        ``gate`` weighs each planned one in the same transaction; what it holds back keeps its reason and is not taken.
+        ``release``: names held until now, let go in the same transaction.
+        """
+        taken: list[Batch] = []
+        fences: dict[str, int] = {}
+        with self.writing() as writing:
+            if gate is not None:
+                writing.alone()
+            self._release(writing.connection, release)
+            for row in self._due(writing.connection, at, states, ids):
+                batch = batch_from(row)
+                if not self._is_free(row, at) or (gate is not None and self._is_held_back(writing, batch, gate, at)):
+                    continue
+                if self._take(writing.connection, schema.batches, self._one(batch.id), row["fence"], at):
+                    fences[batch.id] = row["fence"] + 1
+                    taken.append(batch)
+        self.holder.let_go(release)
+        self.holder.took(fences)
+        return taken
+
+    def release(self, names: Collection[str]) -> None:
+        """Let go of batches; those that others have taken since stay theirs."""
+        if names:
+            with self.writing() as writing:
+                self._release(writing.connection, names)
+            self.holder.let_go(names)
+
+    def renew(self, at: float) -> None:
+        """Lengthen every lease this holder still has."""
+        if not self.holder.holds_any:
+            return
+        until = at + self.holder.seconds
+        with self.writing() as writing:
+            for table in (schema.batches, schema.leases):
+                mine = and_(table.c.run_id == self.run_id, table.c.lease_owner == self.holder.owner)
+                writing.connection.execute(update(table).where(mine).values(lease_until=until))
+
+    def close(self) -> None:
+        """Let go of everything: this holder is done."""
+        try:
+            with self.writing() as writing:
+                for table in (schema.batches, schema.leases):
+                    mine = and_(table.c.run_id == self.run_id, table.c.lease_owner == self.holder.owner)
+                    writing.connection.execute(update(table).where(mine).values(lease_owner=None, lease_until=None))
+        except StoreError as error:
+            logging.getLogger(__name__).warning("leases are left to run out: %s", error)
+        finally:
+            retire(self.holder.owner)
+
+    def next_due(self, at: float, states: Collection[Lifecycle]) -> float | None:
+        """When there will be something to do (epoch seconds): a batch is due, or others may have let go of one."""
+        table = schema.batches
+        columns = (table.c.due_at, table.c.lease_owner, table.c.lease_until)
+        query = select(*columns).where(table.c.run_id == self.run_id, table.c.state.in_([str(one) for one in states]))
+        with self.reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        moments = [row["due_at"] if self._is_free(row, at) else max(row["due_at"], at + SOON_SECONDS) for row in rows]
+        if not moments and self.in_other_hands(DESK, at):
+            return at + SOON_SECONDS / 4
+        return min(moments, default=None)
+
+    # ---- named leases ------------------------------------------------------------------------------------------
+
+    def claim_named(self, name: str, at: float) -> bool:
+        """Take the lease of this name; False where another holder has it."""
+        table = schema.leases
+        this = and_(table.c.run_id == self.run_id, table.c.name == name)
+        try:
+            with self.writing() as writing:
+                row = writing.connection.execute(select(table).where(this)).mappings().first()
+                if row is None:
+                    fence = 0
+                    writing.connection.execute(table.insert().values(run_id=self.run_id, name=name, fence=0))
+                elif self._is_free(row, at):
+                    fence = row["fence"]
+                else:
+                    return False
+                won = self._take(writing.connection, table, this, fence, at)
+        except StoreError as error:
+            if isinstance(error.__cause__, IntegrityError):
+                return False  # another holder entered it at the same moment
+            raise
+        if won:
+            self.holder.took({f"/{name}": fence + 1})
+        return won
+
+    def release_named(self, name: str) -> bool:
+        """Let go of it. False where it had run out and another holder took it meanwhile."""
+        table = schema.leases
+        fence = self.holder.fence(f"/{name}")
+        mine = and_(table.c.run_id == self.run_id, table.c.name == name, table.c.fence == fence)
+        with self.writing() as writing:
+            result = writing.connection.execute(update(table).where(mine).values(lease_owner=None, lease_until=None))
+        self.holder.let_go([f"/{name}"])
+        return result.rowcount == 1
+
+    def in_other_hands(self, name: str, at: float) -> bool:
+        """Whether another holder has the lease of this name."""
+        table = schema.leases
+        with self.reading() as connection:
+            query = select(table).where(table.c.run_id == self.run_id, table.c.name == name)
+            row = connection.execute(query).mappings().first()
+        return row is not None and row["lease_owner"] != self.holder.owner and not self._is_free(row, at)
+
+    # ---- how ---------------------------------------------------------------------------------------------------
+
+    def _one(self, batch_id: str) -> ColumnElement[bool]:
+        return and_(schema.batches.c.run_id == self.run_id, schema.batches.c.batch_id == batch_id)
+
+    def _is_free(self, row: RowMapping, at: float) -> bool:
+        owner, until = row["lease_owner"], row["lease_until"]
+        return owner is None or until is None or until <= at or (owner != self.holder.owner and is_dead(owner))
+
+    def _due(
+        self, connection: Connection, at: float, states: Collection[Lifecycle], ids: Collection[str] | None
+    ) -> list[RowMapping]:
+        table = schema.batches
+        query = select(table).where(table.c.run_id == self.run_id, table.c.due_at <= at)
+        query = query.where(table.c.state.in_([str(state) for state in states]))
+        if ids is not None:
+            query = query.where(table.c.batch_id.in_(list(ids)))
+        return list(connection.execute(query.order_by(table.c.seq)).mappings())
+
+    def _take(self, connection: Connection, table: Table, this: ColumnElement[bool], fence: int, at: float) -> bool:
+        values = {"lease_owner": self.holder.owner, "lease_until": at + self.holder.seconds, "fence": fence + 1}
+        result = connection.execute(update(table).where(this, table.c.fence == fence).values(**values))
+        return bool(result.rowcount == 1)
+
+    def _release(self, connection: Connection, names: Iterable[str]) -> None:
+        table = schema.batches
+        for name in names:
+            mine = and_(self._one(name), table.c.fence == self.holder.fence(name))
+            connection.execute(update(table).where(mine).values(lease_owner=None, lease_until=None))
+
+    def _guard(self, connection: Connection, batch: Batch, at: float, *, paying: bool) -> tuple[Any, dict[str, object]]:
+        """The condition under which this holder may change the batch, and what becomes of its lease.
+
+        Who has not claimed it may change it only while nobody else has it, and raises the fence.
+        """
+        table = schema.batches
+        fence = self.holder.fence(batch.id)
+        if fence is not None:
+            condition = table.c.fence == fence
+            if paying:
+                condition = and_(condition, table.c.lease_until > at)
+            return condition, {"lease_until": at + self.holder.seconds}
+        query = select(table.c.lease_owner, table.c.lease_until, table.c.fence).where(self._one(batch.id))
+        row = connection.execute(query).mappings().first()
+        if row is None or not self._is_free(row, at):
+            raise StaleStateError(f"batch {batch.id} is in another process's hands; try again in a moment")
+        return table.c.fence == row["fence"], {"fence": row["fence"] + 1, "lease_owner": None, "lease_until": None}
+
+    # ---- gates -------------------------------------------------------------------------------------------------
+
+    def standing(self, provider: str, at: float) -> Standing:
+        """What a batch of this provider would be weighed against now."""
+        with self.reading() as connection:
+            return read_standing(connection, self.run_id, provider, at, None)
+
+    def hold_back(self, batch: Batch, reason: str) -> None:
+        """Write down why a planned batch is not sent yet, unless somebody has it in hand."""
+        if batch.reason != reason:
+            with self.writing() as writing:
+                self._note_reason(writing, batch, reason)
+
+    def _is_held_back(self, writing: Writing, batch: Batch, gate: Gate, at: float) -> bool:
+        if batch.state is not Lifecycle.PLANNED:
+            return False
+        standing = read_standing(writing.connection, self.run_id, batch.provider, at, batch.id)
+        reason = gate(batch, standing)
+        if reason is not None and reason != batch.reason:
+            self._note_reason(writing, batch, reason)
+        return reason is not None
+
+    def _note_reason(self, writing: Writing, batch: Batch, reason: str) -> None:
+        table = schema.batches
+        planned = and_(self._one(batch.id), table.c.state == str(Lifecycle.PLANNED), table.c.lease_owner.is_(None))
+        writing.connection.execute(update(table).where(planned).values(reason=writing.text(reason)))

@@ -1,0 +1,63 @@
+"""Opening a run again: more attempts for rows that had already ended, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from sqlalchemy import update
+
+from layton_batch.records import Batch
+from layton_batch.states import ErrorClass, RequestOutcome
+from layton_batch.store import schema
+from layton_batch.store.run_store import RunStore
+
+RowKey = tuple[str, RequestOutcome, ErrorClass]
+"""Batch, outcome and error class: the key of one row count."""
+
+
+def reopen(
+    store: RunStore,
+    batches: Sequence[Batch],
+    resubmitted: Mapping[RowKey, int],
+    at: float,
+    *,
+    detail: str,
+    ungraded: Collection[str] = (),
+    unplanned: Collection[str] = (),
+) -> None:
+    """Enter ``batches``, count the rows they repeat as resubmitted, and take back what was concluded from the old ones.
+
+    ``ungraded`` jobs are graded again when their batches are over; ``unplanned`` ones (judges') are planned again for
+    predictions they were not asked about.
+    """
+    counts, jobs = schema.row_counts, schema.jobs
+    with store.writing() as writing:
+        writing.alone()
+        connection = writing.connection
+        store._insert_batches(connection, batches)
+        for (batch_id, outcome, error_class), number in resubmitted.items():
+            connection.execute(
+                update(counts)
+                .where(
+                    counts.c.run_id == store.run_id,
+                    counts.c.batch_id == batch_id,
+                    counts.c.outcome == str(outcome),
+                    counts.c.error_class == str(error_class),
+                )
+                .values(resubmitted=counts.c.resubmitted + number)
+            )
+        for names, values in ((ungraded, {"graded": False}), (unplanned, {"graded": False, "planned": False})):
+            if names:
+                connection.execute(
+                    update(jobs).where(jobs.c.run_id == store.run_id, jobs.c.job_id.in_(list(names))).values(**values)
+                )
+        writing.event(at, None, "reopened", detail)
+
+
+def go_on(store: RunStore, at: float) -> None:
+    """A cancelled run may send again."""
+    with store.writing() as writing:
+        writing.connection.execute(
+            update(schema.runs).where(schema.runs.c.run_id == store.run_id).values(cancelled=False, stopped_reason=None)
+        )
+        writing.event(at, None, "run_goes_on", "a person asked for it")

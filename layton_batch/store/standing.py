@@ -1,0 +1,80 @@
+"""What a batch about to be sent is weighed against: money, and what its provider already has of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from sqlalchemy import Connection, and_, func, or_, select
+
+from layton_batch.records import Batch
+from layton_batch.states import AT_PROVIDER, Lifecycle
+from layton_batch.store import schema
+from layton_batch.store.rows import ZERO
+
+HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One provider's load and one run's money. Batches that a holder has just claimed to send count as sent.
+
+    Load is that of every run in the database, for a provider counts by account; money is the run's own.
+    ``queued_bytes``: of batch files by model. ``creates``: calls within the last hour; ``oldest_create``: the first.
+    """
+
+    committed_usd: Decimal = ZERO
+    running: int = 0
+    queued_bytes: Mapping[str, int] = field(default_factory=dict)
+    creates: int = 0
+    oldest_create: float | None = None
+
+    def plus(self, batch: Batch, at: float) -> Standing:
+        """The standing once this batch is sent too."""
+        queued = {**self.queued_bytes, batch.model: self.queued_bytes.get(batch.model, 0) + batch.size_bytes}
+        return replace(
+            self,
+            committed_usd=self.committed_usd + (batch.max_cost or ZERO),
+            running=self.running + 1,
+            queued_bytes=queued,
+            creates=self.creates + 1,
+            oldest_create=at if self.oldest_create is None else self.oldest_create,
+        )
+
+
+Gate = Callable[[Batch, Standing], str | None]
+"""Says why a planned batch must be held back, or None."""
+
+
+def read_standing(connection: Connection, run_id: str, provider: str, at: float, batch_id: str | None) -> Standing:
+    """The standing at this moment, without the batch of this id (of this run)."""
+    table = schema.batches
+    claimed = and_(table.c.state == str(Lifecycle.PLANNED), table.c.lease_until > at)
+    if batch_id is not None:
+        claimed = and_(claimed, or_(table.c.run_id != run_id, table.c.batch_id != batch_id))
+    sent = table.c.state.in_([str(state) for state in (*AT_PROVIDER, Lifecycle.SUBMITTING)])
+    alive = or_(table.c.deadline_at.is_(None), table.c.deadline_at > at)  # what is past it runs nowhere any more
+    busy = and_(table.c.provider == provider, or_(claimed, and_(sent, alive)))
+    query = select(table.c.model, func.count(), func.sum(table.c.size_bytes)).where(busy).group_by(table.c.model)
+    load = [(model, int(count), int(size)) for model, count, size in connection.execute(query)]
+    recent = and_(table.c.provider == provider, table.c.submitting_at > at - HOUR)
+    creates, oldest = connection.execute(select(func.count(), func.min(table.c.submitting_at)).where(recent)).one()
+    waiting = select(table.c.max_cost).where(table.c.run_id == run_id, claimed)
+    spent, reserved = read_money(connection, run_id)
+    return Standing(
+        committed_usd=sum((cost or ZERO for (cost,) in connection.execute(waiting)), spent + reserved),
+        running=sum(count for _, count, _ in load),
+        queued_bytes={model: size for model, _, size in load},
+        creates=int(creates),
+        oldest_create=oldest,
+    )
+
+
+def read_money(connection: Connection, run_id: str) -> tuple[Decimal, Decimal]:
+    """(spent, reserved) in USD."""
+    query = select(schema.ledger.c.kind, schema.ledger.c.usd).where(schema.ledger.c.run_id == run_id)
+    sums = {"actual": ZERO, "reserved": ZERO, "released": ZERO}
+    for kind, usd in connection.execute(query):
+        sums[kind] += usd
+    return sums["actual"], sums["reserved"] - sums["released"]

@@ -1,0 +1,87 @@
+"""Transactions on one run's rows: reading, writing with the events that tell of it, and errors as sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, Engine, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from layton_batch.errors import StoreError
+from layton_batch.records import Event
+from layton_batch.store import schema
+from layton_batch.store.engine import READING, complaint
+
+DETAIL_CHARS = 2000
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def unchanged(text: str) -> str:
+    return text
+
+
+@dataclass(slots=True)
+class Writing:
+    """An open write transaction; its events are told to listeners when it has been committed."""
+
+    connection: Connection
+    run_id: str
+    clean: Callable[[str], str]
+    events: list[Event] = field(default_factory=list)
+
+    def event(self, at: float, batch_id: str | None, kind: str, detail: str) -> None:
+        """Append an event."""
+        detail = self.text(detail)[:DETAIL_CHARS]
+        values = {"run_id": self.run_id, "at": at, "batch_id": batch_id, "kind": kind, "detail": detail}
+        result = self.connection.execute(schema.events.insert().values(**values))
+        key = result.inserted_primary_key
+        self.events.append(Event(int(key[0]) if key else 0, at, batch_id, kind, detail))
+
+    def text(self, text: str) -> str:
+        """Text fit to be kept: no secrets, nothing that a database cannot hold (NUL, lone surrogates)."""
+        return _UNSTORABLE.sub("\ufffd", self.clean(text))
+
+    def alone(self) -> None:
+        """From here to the end no other transaction that asks the same runs on this run.
+
+        On SQLite every write transaction is alone from its start. Always asked first, so that two never wait for
+        each other.
+        """
+        if self.connection.dialect.name != "sqlite":
+            runs = schema.runs
+            self.connection.execute(select(runs.c.run_id).where(runs.c.run_id == self.run_id).with_for_update())
+
+
+@dataclass(slots=True)
+class Transactions:
+    """One run in an open store. ``clean`` takes secrets out of what is kept; ``listen`` hears of committed events."""
+
+    engine: Engine
+    run_id: str
+    clean: Callable[[str], str] = unchanged
+    listen: Callable[[Event], None] | None = None
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection to read from. Raises StoreError where the database cannot be read."""
+        try:
+            with self.engine.connect().execution_options(**{READING: True}) as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise StoreError(complaint(self.engine.url, error, "read")) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[Writing]:
+        """One transaction. Raises StoreError where it cannot be committed: then nothing of it happened."""
+        try:
+            with self.engine.begin() as connection:
+                writing = Writing(connection, self.run_id, self.clean)
+                yield writing
+        except SQLAlchemyError as error:
+            raise StoreError(complaint(self.engine.url, error, "written")) from error
+        if self.listen is not None:
+            for event in writing.events:
+                self.listen(event)

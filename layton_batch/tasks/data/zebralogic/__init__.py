@@ -1,0 +1,1 @@
+"""Original logic grids in the published columns, and the words they are made of."""

@@ -1,0 +1,110 @@
+"""What abstaining is worth: how often a model answers, how often it is right when it does, what a mistake may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from layton_batch.tasks.mcq_idk_rules.metrics import Outcome, Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Selective:
+    """One model's replies as counts, and what follows from them: fractions, None where nothing can be divided by."""
+
+    correct: int
+    wrong: int
+    abstained: int
+    no_letter: int
+
+    @property
+    def n(self) -> int:
+        return self.correct + self.wrong + self.abstained + self.no_letter
+
+    @property
+    def answered(self) -> int:
+        """Replies that commit to an option. An unreadable one neither answers nor abstains."""
+        return self.correct + self.wrong
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the items the model answers."""
+        return self.answered / self.n if self.n else None
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of the answers that are right."""
+        return self.correct / self.answered if self.answered else None
+
+    @property
+    def risk(self) -> float | None:
+        """Share of the answers that are wrong."""
+        return self.wrong / self.answered if self.answered else None
+
+    @property
+    def break_even_penalty(self) -> float | None:
+        """The price of a mistake at which the model does no better than abstaining throughout.
+
+        Below 1 exactly where idk_score is negative. Unreadable replies count as mistakes, as they do there. None where
+        the model makes no mistake: it gains at any price.
+        """
+        mistakes = self.wrong + self.no_letter
+        return self.correct / mistakes if mistakes else None
+
+    def score_at(self, penalty: float) -> float | None:
+        """Mean score if a mistake cost ``penalty`` points; at 1 this is idk_score."""
+        return (self.correct - penalty * (self.wrong + self.no_letter)) / self.n if self.n else None
+
+    def to_json(self) -> dict[str, float | int | None]:
+        return {
+            "answered": self.answered,
+            "abstained": self.abstained,
+            "coverage": self.coverage,
+            "accuracy_answered": self.accuracy,
+            "risk": self.risk,
+            "break_even_penalty": self.break_even_penalty,
+        }
+
+
+def selective(tally: Tally) -> Selective:
+    """The abstention-aware view of a tally."""
+    counts = tally.outcomes
+    return Selective(
+        counts[Outcome.CORRECT], counts[Outcome.WRONG], counts[Outcome.ABSTAINED], counts[Outcome.NO_LETTER]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RiskPoint:
+    """Answering only where confidence is at least ``threshold``: share of items answered, share of those wrong."""
+
+    threshold: float
+    coverage: float
+    risk: float
+
+
+def risk_coverage(answers: Iterable[tuple[float, bool]]) -> tuple[RiskPoint, ...]:
+    """The risk-coverage curve of (confidence, right) pairs, from the most confident answers to all of them.
+
+    Answers of equal confidence come in together: no order among them is real. Confidence can be anything that ranks,
+    such as the share of an ensemble's votes.
+    """
+    ranked = sorted(answers, key=lambda answer: -answer[0])
+    points: list[RiskPoint] = []
+    taken = wrong = 0
+    for threshold, group in groupby(ranked, key=lambda answer: answer[0]):
+        for _, right in group:
+            taken += 1
+            wrong += not right
+        points.append(RiskPoint(threshold, taken / len(ranked), wrong / taken))
+    return tuple(points)
+
+
+def area_under(curve: tuple[RiskPoint, ...]) -> float | None:
+    """Mean risk over coverage (lower is better), each point holding back to the one before; None without points."""
+    area = before = 0.0
+    for point in curve:
+        area += (point.coverage - before) * point.risk
+        before = point.coverage
+    return area if curve else None

@@ -1,0 +1,75 @@
+"""How far a mean of marks can be trusted: bootstrap over the items, seeded; exact where the bootstrap has no spread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, Marks
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DRAWS = 10_000
+_LOWEST, _HIGHEST = (0, -1, 0, 0), (1, 1, 1, 1)
+_CELLS = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A central interval of a mean, as fractions."""
+
+    lower: float
+    upper: float
+
+
+def intervals(
+    counts: Mapping[Marks, int], *, level: float = 0.95, seed: int = 0, draws: int = DRAWS
+) -> Mapping[str, Interval]:
+    """Percentile bootstrap of every metric's mean. ``counts``: how often each combination of marks occurs.
+
+    Resampling items is drawing these counts from a multinomial law, so that the time does not depend on the number of
+    items. Where all items have the same mark, no resample differs and the bootstrap would claim certainty; there the
+    exact (Clopper-Pearson) bound is given: the share of other marks that n equal ones do not rule out.
+    """
+    import numpy as np
+
+    n = sum(counts.values())
+    if not n:
+        return {}
+    kinds = list(counts)
+    weights = np.array([counts[kind] for kind in kinds]) / n
+    resampled = np.random.default_rng(seed).multinomial(n, weights, size=draws)
+    means = resampled @ np.array([kind.values() for kind in kinds]) / n
+    tail = (1 - level) / 2
+    bounds = np.quantile(means, [tail, 1 - tail], axis=0)
+    return {
+        name: _exact(next(iter(seen)), n, tail, i) if len(seen) == 1 else Interval(*map(float, bounds[:, i]))
+        for i, name in enumerate(METRICS)
+        for seen in ({kind.values()[i] for kind in kinds if counts[kind]},)
+    }
+
+
+def _exact(value: int, n: int, tail: float, i: int) -> Interval:
+    other = 1 - tail ** (1 / n)
+    return Interval(value - other * (value - _LOWEST[i]), value + other * (_HIGHEST[i] - value))
+
+
+def shared_draws(marks: Sequence[Sequence[float]], *, seed: int = 0, draws: int = 4_000) -> NDArray[np.float64]:
+    """Means of all models under the same random weights of the items, [draws, models]: what rank sets are read off.
+
+    ``marks``: one metric of the same items in the same order, a list a model. The weights are Dirichlet(1, …, 1)
+    (Rubin's Bayesian bootstrap); that all models share them keeps comparisons paired.
+    """
+    import numpy as np
+
+    values = np.asarray(marks, dtype=np.float64).T
+    generator = np.random.default_rng(seed)
+    out = np.empty((draws, values.shape[1]))
+    block = max(1, _CELLS // max(1, len(values)))
+    for at in range(0, draws, block):
+        weights = generator.standard_exponential((min(block, draws - at), len(values)))
+        out[at : at + block] = (weights @ values) / weights.sum(axis=1, keepdims=True)
+    return out.round(12)  # so that equal models stay equal, whatever order a BLAS adds in

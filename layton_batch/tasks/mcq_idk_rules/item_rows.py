@@ -1,0 +1,163 @@
+"""Rows of multiple-choice data sets as items. Columns are found whatever their case.
+
+Three shapes are read: ``options`` (or ``choices``) with the right one in ``answer``, ``gold``, ``answer_index`` or
+``label`` (an index from 0, a letter, or the option's text); GPQA's ``Correct Answer`` and ``Incorrect Answer 1`` …; and
+lists written as text, as some tables hold them.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
+
+from layton_batch.errors import DataError
+from layton_batch.records import Item, JsonValue
+from layton_batch.tasks.fencing import without_surrogates
+from layton_batch.tasks.mcq_idk_rules.letters import MAX_OPTIONS, MIN_OPTIONS, idk_letter, shuffled_order
+
+_ID = ("id", "item_id", "record id", "record_id")
+_OPTIONS = ("options", "choices")
+_RIGHT = ("answer", "gold", "answer_index", "label")
+_CATEGORY = ("category", "subject", "course", "subdomain", "high-level domain")
+_MAX_LIST_CHARS = 200_000
+
+Row = Mapping[str, JsonValue]
+
+
+def belongs(row: Row, split: str) -> bool:
+    """Whether the row is of the split: one that names another is not, and a two-letter split may be a language."""
+    columns = _lower(row)
+    named = columns.get("split")
+    if named is None and len(split) == 2:
+        named = columns.get("language")
+    return named is None or named == split
+
+
+def item_from(row: Row, number: int, split: str, seed: int) -> Item:
+    """The item, its real options in shuffled order. Raises DataError naming the row and what is wrong with it."""
+    columns = _lower(row)
+    item_id = _id(columns, number)
+    where = f"row {number} (item {item_id!r})"
+    options, right = _options(columns, where)
+    order = shuffled_order(item_id, len(options), seed)
+    return Item(
+        id=item_id,
+        split=split,
+        category=_text(columns, _CATEGORY, where) or "",
+        question=_needed(columns, where),
+        answer=options[right],
+        justification=_text(columns, ("explanation", "justification"), where),
+        payload={
+            "options": [options[index] for index in order],
+            "gold": ascii_uppercase[order.index(right)],
+            "idk_letter": idk_letter(len(options)),
+            "order": list(order),
+            "seed": seed,
+        },
+    )
+
+
+def _lower(row: Row) -> dict[str, JsonValue]:
+    return {name.strip().lower(): value for name, value in row.items()}
+
+
+def _id(columns: Row, number: int) -> str:
+    for name in _ID:
+        value = columns.get(name)
+        if isinstance(value, str) and value.strip():
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+    return str(number - 1)
+
+
+def _text(columns: Row, names: Sequence[str], where: str) -> str | None:
+    for name in names:
+        value = columns.get(name)
+        if value is not None and not isinstance(value, str):
+            raise DataError(f"{where}: column {name!r} must be text or null, not {type(value).__name__}")
+        if value and value.strip():
+            return without_surrogates(value.strip())
+    return None
+
+
+def _needed(columns: Row, where: str) -> str:
+    question = _text(columns, ("question",), where)
+    if question is None:
+        raise DataError(f"{where}: column 'question' is missing or blank")
+    return question
+
+
+# ---- options -------------------------------------------------------------------------------------------------------
+
+
+def _options(columns: Row, where: str) -> tuple[list[str], int]:
+    """The real options in the row's order, and the index of the right one."""
+    if (correct := _text(columns, ("correct answer",), where)) is not None:
+        names = sorted((name for name in columns if name.startswith("incorrect answer")), key=_ordinal)
+        wrong = [text for name in names if (text := _text(columns, (name,), where)) is not None]
+        return _checked([*wrong, correct], where), len(wrong)
+    name = next((name for name in _OPTIONS if columns.get(name) is not None), None)
+    if name is None:
+        raise DataError(f"{where}: no column 'options' or 'choices', and no 'Correct Answer'")
+    options = _checked(_as_list(columns[name], name, where), where)
+    return options, _right(columns, options, where)
+
+
+def _ordinal(name: str) -> tuple[int, str]:
+    digits = name.rpartition(" ")[2]
+    return (int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 4 else 0, name)
+
+
+def _as_list(value: JsonValue, name: str, where: str) -> list[str]:
+    if isinstance(value, str):
+        value = _parsed(value, name, where)
+    if not isinstance(value, list):
+        raise DataError(f"{where}: column {name!r} must be a list of options, not {type(value).__name__}")
+    texts: list[str] = []
+    for part in value:
+        if isinstance(part, bool) or not isinstance(part, str | int | float):
+            raise DataError(f"{where}: option {len(texts) + 1} must be text, not {type(part).__name__}")
+        texts.append(without_surrogates(str(part).strip()))
+    return texts
+
+
+def _parsed(text: str, name: str, where: str) -> JsonValue:
+    for read in (json.loads, ast.literal_eval) if len(text) <= _MAX_LIST_CHARS else ():
+        try:
+            value: JsonValue = read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        return value
+    raise DataError(f"{where}: column {name!r} is text that is not a list")
+
+
+def _checked(options: list[str], where: str) -> list[str]:
+    if not MIN_OPTIONS <= len(options) <= MAX_OPTIONS:
+        raise DataError(f"{where}: {len(options)} options; there must be {MIN_OPTIONS} to {MAX_OPTIONS}")
+    if "" in options:
+        raise DataError(f"{where}: option {options.index('') + 1} is blank")
+    return options
+
+
+def _right(columns: Row, options: Sequence[str], where: str) -> int:
+    name = next((name for name in _RIGHT if columns.get(name) is not None), None)
+    if name is None:
+        raise DataError(f"{where}: which option is right? No column {', '.join(map(repr, _RIGHT))}")
+    value = columns[name]
+    index = None
+    if isinstance(value, int) and not isinstance(value, bool):
+        index = value
+    elif isinstance(value, str):
+        said = without_surrogates(value.strip())
+        index = options.index(said) if said in options else _letter_index(said)
+    if index is None or not 0 <= index < len(options):
+        found = repr(str(value)[:80])
+        raise DataError(f"{where}: column {name!r} is {found}; it must be an option's index from 0, letter, or text")
+    return index
+
+
+def _letter_index(said: str) -> int | None:
+    return ascii_uppercase.index(said) if len(said) == 1 and said in ascii_uppercase else None

@@ -1,0 +1,71 @@
+"""The risk-coverage view: how much a model answers, and how often it is wrong when it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from layton_batch.tasks.mcq_idk_rules.abstention import Selective
+from layton_batch.tasks.mcq_idk_rules.scene import Circle, Line, Scene, Shape, Text
+
+_WIDTH, _HEIGHT, _TOP, _BOTTOM, _LEFT, _RIGHT = 800, 480, 40, 58, 62, 40
+_INK, _GRID, _POINT, _LEVEL = "#222222", "#bbbbbb", "#0072b2", "#9a5b00"
+_STEPS = 40
+
+
+def risk_chart(rows: Sequence[tuple[str, Selective]], benchmark: str, *, penalty: float = 1.0) -> Scene:
+    """A point for every (name, view) that answers anything: coverage to the right, risk upwards, both in percent.
+
+    The curves join points of equal score at ``penalty`` points a mistake; the uppermost is a score of 0, where a model
+    might as well abstain throughout. Lower and further right is better. Unreadable replies only lack in coverage.
+    """
+    points = [(name, view.coverage, view.risk) for name, view in rows if view.answered]
+    top = max([0.5, *(risk for _, _, risk in points if risk is not None)])
+    high = min(1.0, 0.1 * int(top * 10 + 1.5))
+    title = f"{benchmark} Risk and coverage (curves: equal score where a mistake costs {penalty:g})"
+    shapes: list[Shape] = [*_frame(title, high), *_levels(penalty, high)]
+    for name, coverage, risk in points:
+        if coverage is not None and risk is not None:
+            x, y = _x(coverage), _y(risk, high)
+            shapes.append(Circle(x, y, 4.5, _POINT))
+            right = coverage > 0.8
+            shapes.append(Text(x - 8 if right else x + 8, y - 6, name, 10, "end" if right else "start"))
+    return Scene(_WIDTH, _HEIGHT, title, shapes)
+
+
+def _x(coverage: float) -> float:
+    return _LEFT + coverage * (_WIDTH - _LEFT - _RIGHT)
+
+
+def _y(risk: float, high: float) -> float:
+    return _HEIGHT - _BOTTOM - risk / high * (_HEIGHT - _TOP - _BOTTOM)
+
+
+def _frame(title: str, high: float) -> Iterator[Shape]:
+    yield Text(_WIDTH / 2, 22, title, 13)
+    for i in range(6):
+        yield Text(_x(i / 5), _HEIGHT - _BOTTOM + 18, f"{20 * i}", 10)
+    for i in range(round(high * 10) + 1):
+        y = _y(i / 10, high)
+        yield Line(_LEFT, y, _WIDTH - _RIGHT, y, _GRID, 1, dotted=True)
+        yield Text(_LEFT - 7, y + 4, f"{10 * i}", 10, "end")
+    yield Line(_LEFT, _TOP, _LEFT, _HEIGHT - _BOTTOM, _INK)
+    yield Line(_LEFT, _HEIGHT - _BOTTOM, _WIDTH - _RIGHT, _HEIGHT - _BOTTOM, _INK)
+    yield Text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 14, "Coverage: items answered (%)", 11)
+    yield Text(18, (_TOP + _HEIGHT - _BOTTOM) / 2, "Risk: answers that are wrong (%)", 11, upwards=True)
+
+
+def _levels(penalty: float, high: float) -> Iterator[Shape]:
+    """score = coverage (1 - (1 + penalty) risk), solved for the risk."""
+    for tenth in (0, 2, 4, 6, 8):
+        score = tenth / 10
+        path = []
+        for i in range(_STEPS + 1):
+            coverage = max(score, 0.01) + (1 - max(score, 0.01)) * i / _STEPS
+            risk = (1 - score / coverage) / (1 + penalty)
+            if 0 <= risk <= high:
+                path.append((_x(coverage), _y(risk, high)))
+        for (x1, y1), (x2, y2) in pairwise(path):
+            yield Line(x1, y1, x2, y2, _LEVEL, 0.75)
+        if path:
+            yield Text(path[-1][0] + 4, path[-1][1] + 4, f"{score:g}", 9, "start", _LEVEL)

@@ -1,0 +1,78 @@
+"""Names in a text: whole words in any spelling, and not merely ruled out. For key items and locations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from layton_batch.tasks.rome_rules.characters import folded, is_unspaced, lowered
+from layton_batch.tasks.rome_rules.negation import is_ruled_out
+
+_FRACTION = re.compile(r"\\frac ?\{([^{}]{1,60})\} ?\{([^{}]{1,60})\}")
+_BRACES = re.compile(r"[{}]|_(?=[\d{])")
+_PLURAL = re.compile(r"(?:'?s|es)(?![a-z0-9])")
+_SHORTEST_PLURAL = 3
+_MOST_PLACES = 1_000
+
+
+class Mentions:
+    """A text in which names are looked for. ``squeezed``: blanks do not count, in the text nor in the names."""
+
+    def __init__(self, text: str, squeezed: bool = False) -> None:
+        self._cased = folded(_BRACES.sub("", _FRACTION.sub(r"\1/\2", text)))
+        self._lower = lowered(self._cased)
+        self._squeezed = squeezed
+        self._places = [place for place, sign in enumerate(self._lower) if sign != " "] if squeezed else []
+        self._searched = self._lower.replace(" ", "") if squeezed else self._lower
+
+    def name(self, name: str) -> bool:
+        """Whether the text says the name, somewhere without denying it. A blank name is never said."""
+        wanted = lowered(folded(name))
+        wanted = wanted.replace(" ", "") if self._squeezed else wanted
+        return any(
+            self._is_whole(start, end, wanted) and not is_ruled_out(self._lower, start, end)
+            for start, end in self._found(wanted)
+        )
+
+    def any_of(self, names: Iterable[str]) -> bool:
+        """Whether it says one of the names."""
+        return any(self.name(name) for name in names)
+
+    def _found(self, wanted: str) -> Iterator[tuple[int, int]]:
+        place = self._searched.find(wanted) if wanted else -1
+        # The bound keeps a text that is one name over and over from taking long; an honest one says it a few times.
+        for _ in range(_MOST_PLACES):
+            if place < 0:
+                return
+            end = place + len(wanted)
+            yield (self._places[place], self._places[end - 1] + 1) if self._squeezed else (place, end)
+            place = self._searched.find(wanted, place + 1)
+
+    def _is_whole(self, start: int, end: int, wanted: str) -> bool:
+        text = self._cased
+        if start and _joined(text[start - 1], text[start]):
+            return False
+        if wanted[0].isdigit() and _runs_on_before(self._lower, start):
+            return False
+        if wanted[-1].isdigit() and self._lower[end : end + 1] in {".", ","} and self._lower[end + 1 : end + 2].isdigit():
+            return False
+        if end == len(text) or not _joined(text[end - 1], text[end]):
+            return True
+        if wanted.isdigit():
+            return text[end].isalpha()  # a unit: 10km
+        return len(wanted) >= _SHORTEST_PLURAL and wanted.isalpha() and _PLURAL.match(self._lower, end) is not None
+
+
+def _joined(left: str, right: str) -> bool:
+    """Whether two neighbours belong to one word; DisneySea is two."""
+    if not (left.isalnum() and right.isalnum()) or is_unspaced(left) or is_unspaced(right):
+        return False
+    return not (left.islower() and right.isupper())
+
+
+def _runs_on_before(text: str, start: int) -> bool:
+    """Whether a number goes on to the left: 3.14 before 14, 1,234 before 234, -7 before 7."""
+    sign, before = text[start - 1 : start], text[start - 2 : start - 1] if start > 1 else ""
+    if sign in {".", ","}:
+        return before.isdigit()
+    return sign == "-" and not (before.isalnum() or before in {")", "]"})

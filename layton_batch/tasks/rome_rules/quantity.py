@@ -1,0 +1,152 @@
+"""The one number that an answer states, and whether it is the one asked for."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from layton_batch.tasks.rome_rules.number_words import number_words
+from layton_batch.tasks.rome_rules.numerals import Numeral, numerals
+from layton_batch.tasks.rome_rules.statement import Source, Statement
+
+RELATIVE, ABSOLUTE = 0.1, 1e-3
+"""The published tolerances: a tenth of a ``float`` gold value, a thousandth for an ``int`` one."""
+
+MOST_CHARACTERS = 8_000
+"""No honest answer sentence is longer; what a reply says before or after is not read for numbers."""
+
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。;\n]")
+_OPENING = re.compile(
+    r"\W{0,12}(?:(?:about|around|approximately|approx\.?|roughly|nearly|almost|exactly|only|just|circa|ca\.?|minus|"
+    r"negative|USD?|EUR|约|大约|共|总共|一共|有|负)\W{0,6}){0,3}",
+    re.IGNORECASE,
+)
+_CUE = re.compile(
+    r"\b(?:so|therefore|thus|hence|totals?|total(?:l?ing)|equals?|makes?|gives?|giving|is|are|was|were|be|becomes?|get|"
+    r"gets|obtain|yields?)\b|等于|总共|一共|共有|共|得到|得|为|是|所以|因此",
+    re.IGNORECASE,
+)
+_REASON = re.compile(r"\b(?:because|since|given that|where)\b|因为|由于", re.IGNORECASE)
+_EQUALS = re.compile(r"[=≈]")
+_OUT_OF = re.compile(r"(?:\bout of|\d\s{1,3}of|±|\+/-)\s{0,3}(?:the\s|a total of\s)?\s?$", re.IGNORECASE)
+_SURENESS = re.compile(r"^\s{0,3}(?:sure|certain|confiden)|^\W{0,6}(?:的)?(?:把握|置信)", re.IGNORECASE)
+_OF_SURENESS = re.compile(r"(?:confiden(?:ce|t)|certainty|probability|置信度|把握)[^\n.;]{0,20}$", re.IGNORECASE)
+_BETWEEN = re.compile(r"\s{0,3}(?:and|和|与)\s{0,3}", re.IGNORECASE)
+_ALTERNATIVE = re.compile(
+    r"\s{0,3}(?:-|~|,?\s?\bto\b|through|,?\s?\bor\b|至|到|或者?)\s{0,3}(?:[A-Za-z]\s?=)?\s{0,3}", re.IGNORECASE
+)
+_BETWEEN_WORD = re.compile(r"\bbetween\s{1,3}$", re.IGNORECASE)
+_NONE_AT_ALL = re.compile(r"\W{0,12}(?:there (?:is|are) )?(?:none|nil|nothing|没有|无)(?: at all)?\W{0,12}", re.IGNORECASE)
+
+
+def matches(value: float, gold: int | float) -> bool:
+    """Within the published tolerance; a gold value of 0.0, of which a tenth is nothing, takes that of whole numbers."""
+    allowed = abs(gold) * RELATIVE if isinstance(gold, float) and gold else ABSOLUTE
+    return abs(value - gold) < allowed
+
+
+def gold_number(value: object) -> int | float | None:
+    """The number of an annotation, also where it is written as text; None where it is none."""
+    if isinstance(value, str):
+        digits = value.strip()
+        try:
+            value = int(digits) if re.fullmatch(r"[+-]?\d{1,300}", digits) else float(digits)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:  # a whole number beyond any float
+        return None
+
+
+def stated_number(statement: Statement) -> tuple[str, tuple[float, ...]]:
+    """The text of the number and its readings; no readings where there is no number, or more than one is offered."""
+    if statement.source is Source.WHOLE:
+        text = statement.text.strip()[-MOST_CHARACTERS:]
+        return _chosen(text, last=True)
+    text = statement.paragraph[:MOST_CHARACTERS]
+    found = _chosen(text, last=False)
+    return found if found[1] or not _later(statement) else _chosen(statement.text[-MOST_CHARACTERS:], last=True)
+
+
+def _later(statement: Statement) -> bool:
+    """Whether an answer that announces itself in words ("the total number:") comes only after an empty line."""
+    return statement.source is Source.LABEL and statement.paragraph.endswith((":", "=", "is", "are"))
+
+
+def _chosen(text: str, last: bool) -> tuple[str, tuple[float, ...]]:
+    found = [one for one in numerals(text) if not _is_beside_the_point(text, one)] or _in_words(text)
+    if not found:
+        return (text, (0.0,)) if _NONE_AT_ALL.fullmatch(text) else (text, ())
+    shallowest = min(one.depth for one in found)
+    found = [one for one in found if one.depth == shallowest]
+    sentence = _sentence(text, found, last)
+    one = _stated(text, sentence, last)
+    if one is None or _is_one_of_two(text, one, sentence):
+        return text, ()
+    return text[one.start : one.end].strip(), one.values
+
+
+def _in_words(text: str) -> list[Numeral]:
+    return sorted(number_words(text), key=lambda one: one.start)
+
+
+def _is_beside_the_point(text: str, one: Numeral) -> bool:
+    """The ten of "3 out of 10", the half of "12 ± 0.5", the 90% of "90% sure"."""
+    before, after = text[max(0, one.start - 24) : one.start], text[one.end : one.end + 16]
+    if _OUT_OF.search(before):
+        return True
+    return len(one.values) == 2 and bool(_SURENESS.search(after) or _OF_SURENESS.search(text[max(0, one.start - 40) : one.start]))
+
+
+def _sentence(text: str, found: Sequence[Numeral], last: bool) -> list[Numeral]:
+    """The numbers of the first or last sentence that has any."""
+    anchor = found[-1] if last else found[0]
+    start, end = 0, len(text)
+    for stop in _SENTENCE_END.finditer(text):
+        if stop.end() <= anchor.start:
+            start = stop.end()
+        elif stop.start() >= anchor.end:
+            end = stop.start()
+            break
+    inside = [one for one in found if start <= one.start < end]
+    reason = _REASON.search(text, start, end)
+    before = [one for one in inside if reason is None or one.start < reason.start()]
+    return before or inside
+
+
+def _stated(text: str, sentence: Sequence[Numeral], last: bool) -> Numeral | None:
+    """After the last equals sign; else the one the sentence opens with; else after the last cue ("so", "is", "total")."""
+    first, final = sentence[0], sentence[-1]
+    if after := _after_last(_EQUALS, text, sentence):
+        return after
+    start = max((stop.end() for stop in _SENTENCE_END.finditer(text, 0, first.start)), default=0)
+    if _OPENING.fullmatch(text, start, first.start):
+        return first
+    return _after_last(_CUE, text, sentence) or (final if last else first)
+
+
+def _after_last(sign: re.Pattern[str], text: str, sentence: Sequence[Numeral]) -> Numeral | None:
+    """The first number after the last sign that a number follows."""
+    latest = None
+    for previous, one in zip((None, *sentence), sentence, strict=False):
+        gap_start = previous.end if previous else max(0, one.start - 200)
+        if sign.search(text, gap_start, one.start):
+            latest = one
+    return latest
+
+
+def _is_one_of_two(text: str, one: Numeral, sentence: Sequence[Numeral]) -> bool:
+    """Whether the number is an end of a range or one of several offered: "10-20", "between 3 and 4", "3 or 4"."""
+    place = sentence.index(one)
+    for left, right in pairwise(sentence[max(0, place - 1) : place + 2]):
+        gap = text[left.end : right.start]
+        if _ALTERNATIVE.fullmatch(gap):
+            return True
+        if _BETWEEN.fullmatch(gap) and _BETWEEN_WORD.search(text[max(0, left.start - 12) : left.start]):
+            return True
+    return False

@@ -1,0 +1,164 @@
+"""Whether an answer lists given things in a given order, all of them and nothing else. Linear time.
+
+The things are looked for one after another, each a whole word, with only separators (commas of any script, arrows, bars,
+slashes, dashes, line ends, "then", "and", "first", "1.") between them. ``<`` is none: it may turn the order round.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from layton_batch.tasks.rome_rules.characters import folded, is_unspaced, lowered
+from layton_batch.tasks.rome_rules.statement import Source, Statement, paragraphs
+
+MOST_CHARACTERS = 20_000
+
+_BARE = re.compile(r"[{}]")
+_LINE_BLANKS = re.compile(r"[ \t\f\v]+")
+_SEPARATOR = re.compile(
+    r"[\s,;|/>→⇒➔➜⟶·•、*\"'`()\[\]~+&.:-]|=>"
+    r"|(?:and|then|next|finally|lastly|last|followed by|before|after that|first|second|third|fourth|fifth|sixth|firstly|"
+    r"secondly|thirdly|frame|image|picture|photo|figure|panel|option|item|step|to|is|comes|goes)(?![a-z0-9])"
+    r"|第[一二三四五六七八九十\d]{1,3}(?:步|个|名|位|张)?|然后|接着|随后|最后|其次|首先|先|再|之后|和|与|到|是|图片?|选项"
+)
+_RUN = re.compile(r"[a-z0-9]+")
+_ASIDE = re.compile(r"[ ]?\([^()\n]{1,60}\)")
+_NUMBERING = re.compile(
+    r"(?:^|(?<=[\s,;]))(?:[-•*]\s+)?(?:(?:step|no\.?|rank)\s)?"
+    r"(?:\((\d{1,3})\)|#?(\d{1,3})(?:\)|[.:、](?!\d)|(?:st|nd|rd|th)\b[:.]?))\s*"
+)
+_END = re.compile(
+    r"[\s*\"'`)\]}.!。;]*$"  # nothing more
+    r"|[*\"'`)\]}]*(?:[.!。](?=\s|$)|\s*\(|[ \t]*\n[ \t]*\n|[ \t]*\n(?=[^\n]*[ \t][^\n]*[a-z]{2}))"  # a sentence, a line of prose
+    r"|[*\"'`)\]}]*(?:\s*[,;-]?\s*)(?:because|since|as|based|so|which|where|in that order|in this order|respectively|from|for|"
+    r"according|given|due|is the|are the|i\s|hope|因为|由于|这是|依次)"
+)
+_CUE = re.compile(r"(?:[:=]|\b(?:is|are|be|as|order|sequence|answer)|是|为)[\s\"'*(\[]{0,8}(?=[^\s\"'*(\[])", re.IGNORECASE)
+_PARTS = re.compile(r"[,;|/>→、\n]+")
+_WEAK_PARTS = re.compile(r"[\s-]+")
+
+
+def things_in_order(order: object) -> list[str]:
+    """The things of an annotation's order. A text is split at its separators; one without any is a thing a character.
+
+    Raises ValueError where there is nothing to look for.
+    """
+    if isinstance(order, str):
+        things = _parts(folded(order))
+    elif isinstance(order, Sequence):
+        if any(isinstance(thing, bool) or not isinstance(thing, str | int | float) for thing in order):
+            raise ValueError("order must be a text or a list of texts and numbers")
+        things = [folded(str(thing)) for thing in order]
+    else:
+        raise ValueError("order must be a text or a list of texts and numbers")
+    if not things or not all(things):
+        raise ValueError("order names nothing, or something blank")
+    return things
+
+
+def _parts(order: str) -> list[str]:
+    for splitter in (_PARTS, _WEAK_PARTS):
+        parts = [part.strip() for part in splitter.split(order) if part.strip()]
+        if len(parts) > 1:
+            return parts
+    return list(order)
+
+
+def is_in_order(statement: Statement, things: Sequence[str]) -> bool:
+    """Whether one of the places where the statement may give its list gives this one."""
+    wanted = tuple(_Thing.of(thing) for thing in things)
+    return any(_lists(version, wanted) for text in _candidates(statement) for version in _versions(lowered(text)))
+
+
+def _candidates(statement: Statement) -> Iterator[str]:
+    """Where the list may begin: at the start of the answer and behind its last cue; else in the last lines."""
+    wide = _one_line_spelling(statement.text)
+    text = _one_line_spelling(statement.paragraph)
+    yield text
+    yield from _behind_cues(text)
+    if wide != text:
+        yield wide  # a list of a line each, with empty lines between
+    if statement.source is Source.WHOLE and wide:
+        last = _one_line_spelling((paragraphs(statement.text[-MOST_CHARACTERS:]) or [""])[-1])
+        yield last
+        yield last.rpartition("\n")[2]
+        yield from _behind_cues(last)
+
+
+def _one_line_spelling(text: str) -> str:
+    lines = _LINE_BLANKS.sub(" ", _BARE.sub("", text[-MOST_CHARACTERS:] if len(text) > MOST_CHARACTERS else text))
+    return "\n".join(folded(line) for line in lines.strip().split("\n"))
+
+
+def _behind_cues(text: str) -> Iterator[str]:
+    """What stands behind the last cue of the text's first lines; one cue is tried, as earlier ones may be taken back."""
+    cues = [cue.end() for cue in _CUE.finditer(text[:MOST_CHARACTERS])]
+    if cues:
+        yield text[cues[-1] :]
+
+
+def _versions(text: str) -> Iterator[str]:
+    """The text, and the text without the numbers of its lines."""
+    yield text
+    numbers = [int(inner or outer) for inner, outer in _NUMBERING.findall(text)]
+    if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
+        yield _NUMBERING.sub("", text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Thing:
+    """One thing to find: its pattern, and its character where it is only one, which may stand beside the next."""
+
+    pattern: re.Pattern[str]
+    single: str | None
+
+    @classmethod
+    def of(cls, thing: str) -> _Thing:
+        signs = [sign for sign in lowered(thing) if sign != " "]
+        return cls(re.compile("[ ]?".join(map(re.escape, signs))), signs[0] if len(signs) == 1 else None)
+
+
+def _lists(text: str, wanted: Sequence[_Thing]) -> bool:
+    place = number = 0
+    end = 0
+    while number < len(wanted):
+        found = _taken(text, place, wanted[number:])
+        if found is not None:
+            count, end = found
+            number, place = number + count, end
+            if number < len(wanted) and (aside := _ASIDE.match(text, end)):
+                place = aside.end()
+        elif (separator := _SEPARATOR.match(text, place)) is not None:
+            place = separator.end()
+        else:
+            return False
+    return _ends(text, end)
+
+
+def _taken(text: str, place: int, wanted: Sequence[_Thing]) -> tuple[int, int] | None:
+    """How many of the wanted things stand right here and where they end: one, or several characters as in CDAB."""
+    if place and place < len(text) and _joined(text[place - 1], text[place]):
+        return None
+    found = wanted[0].pattern.match(text, place)
+    if found is None:
+        return None
+    end = found.end()
+    if end == len(text) or not _joined(text[end - 1], text[end]):
+        return 1, end
+    run = _RUN.match(text, place)
+    side_by_side = "".join(thing.single or "\0" for thing in wanted[: len(run.group()) if run else 0])
+    return (len(side_by_side), run.end()) if run and run.group() == side_by_side else None
+
+
+def _joined(left: str, right: str) -> bool:
+    return left.isalnum() and right.isalnum() and not is_unspaced(left) and not is_unspaced(right)
+
+
+def _ends(text: str, end: int) -> bool:
+    """Whether the list stops there, rather than going on with something that was not asked for."""
+    if _END.match(text, end):
+        return True
+    # Words after a blank alone are prose ("C, D, A, B by size"); after a separator they are one thing more.
+    return "," in text[:end] and re.match(r"[ ][a-z]{2,}", text[end : end + 40]) is not None

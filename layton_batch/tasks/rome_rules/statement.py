@@ -1,0 +1,146 @@
+"""The part of a reply that states its answer: after a label, in a box, after "the answer is", or all of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import islice
+
+from layton_batch.tasks.rome_rules.characters import lowered, spelled
+from layton_batch.tasks.rome_rules.markup import boxes, plain
+
+_MARKS = r"[*_`\"')\]}]{0,6}"
+# A label, from its word on:  Answer:  **Final Answer**:  answer (in km) =  答案:
+_LABEL = re.compile(
+    rf"(?:answers?|ans|答案|答)(?![A-Za-z]){_MARKS}[ \t]?(?:\([^()\n]{{1,40}}\))?[ \t]?{_MARKS}\s?[:=]|answer>",
+    re.IGNORECASE,
+)
+# A heading, or a label on a line by itself.
+_LINE = re.compile(
+    r"[ \t#>*_]{0,12}(?:the[ ])?(?:(?:final|correct|最终|正确)[ ]?)?(?:answers?|答案)[ \t*_#]{0,8}", re.IGNORECASE
+)
+_CUE = re.compile(
+    rf"(?:answers?{_MARKS}[ ](?:is|are|was|were|(?:would|should|must|will|can[ ]only)[ ]be)|(?<=final[ ])answer)"
+    r"(?![A-Za-z:=])"
+    r"(?![ *_]{1,4}(?:not|clear|clearer|obvious|simple|straightforward|based|given|shown|hard|difficult|unclear|that)\b)"
+    r"|(?:答案|选项)(?:应该|应当|应)?(?:是|为|选)(?!不)",
+    re.IGNORECASE,
+)
+_WORDS = ("answer", "ans", "答", "选项")
+_THOUGHTS = ("</think>", "</thinking>", "</thought>", "◁/think▷")
+_WORD = re.compile(r"\w")
+_EMPTY_LINE = re.compile(r"\s*\n[ \t]*\n")
+_REMARK = re.compile(r"^[ \t]*\([^()\n]*\)[ \t.]*$", re.MULTILINE)
+_MOST_WORDS = 1_000
+_LONGEST_LINE = 60
+
+
+class Source(Enum):
+    """How sure it is that the statement is meant as the answer."""
+
+    LABEL = "label"
+    BOX = "box"
+    CUE = "cue"
+    WHOLE = "whole"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """``text`` is the answer as narrowly as the reply marks it; ``wide`` everything the mark may cover. Both are plain
+    and in one spelling."""
+
+    text: str
+    wide: str
+    source: Source
+
+    @property
+    def paragraph(self) -> str:
+        """The first paragraph of the text, without lines that are only a remark in brackets."""
+        return first_paragraph(self.text)
+
+
+def final_statement(reply: str) -> Statement:
+    """The reply's answer, thoughts left out. The last label with something after it wins, then the last box."""
+    text = spelled(_without_thoughts(reply))
+    label, cue = _label_and_cue(text)
+    if label is not None:
+        return _after(text[label:], Source.LABEL)
+    found = boxes(text)
+    if found:
+        boxed = plain(_contents(text, found))
+        return Statement(boxed, boxed, Source.BOX)
+    if cue is not None:
+        return _after(text[cue:], Source.CUE)
+    whole = plain(text)
+    return Statement(whole, whole, Source.WHOLE)
+
+
+def _label_and_cue(text: str) -> tuple[int | None, int | None]:
+    """Where the answer begins behind the last label, or else behind the last cue; both only where a word follows."""
+    cue = None
+    low = lowered(text)
+    # A bounded number: a reply of labels without end is no reason to look at each of them.
+    for place in islice(_last_first(low), _MOST_WORDS):
+        if (end := _label_end(text, place)) is not None and _WORD.search(text, end):
+            return end, cue
+        if cue is None and (said := _CUE.match(text, place)) and not _is_letter(text, place - 1) and _WORD.search(text, said.end()):
+            cue = said.end()
+    return None, cue
+
+
+def _last_first(low: str) -> Iterator[int]:
+    """Where the words stand that a label may be made of, from the end."""
+    ends = {word: low.rfind(word) for word in _WORDS}
+    while (latest := max(ends.values())) >= 0:
+        yield latest
+        ends = {word: low.rfind(word, 0, latest) if end == latest else end for word, end in ends.items()}
+
+
+def _label_end(text: str, place: int) -> int | None:
+    label = _LABEL.match(text, place)
+    if label is not None:
+        if label.group().endswith(">"):
+            return label.end() if text.endswith(("<", "<final_", "<final "), 0, place) else None
+        return None if _is_letter(text, place - 1) else label.end()
+    start = text.rfind("\n", max(0, place - _LONGEST_LINE), place) + 1
+    line = _LINE.match(text, start if start or place < _LONGEST_LINE else place)
+    return line.end() if line is not None and text[line.end() : line.end() + 1] == "\n" else None
+
+
+def _is_letter(text: str, place: int) -> bool:
+    return place >= 0 and text[place].isascii() and text[place].isalpha()
+
+
+def first_paragraph(text: str) -> str:
+    """Up to the first empty line, or the one after it where the paragraph ends in a colon and so only announces it."""
+    text = text.strip()
+    for gap in _EMPTY_LINE.finditer(text):
+        if text[gap.start() - 1] != ":":
+            text = text[: gap.start()]
+            break
+    kept = _REMARK.sub("", text).strip() if "(" in text else text
+    return kept or text
+
+
+def paragraphs(text: str) -> list[str]:
+    """All paragraphs that have a word in them."""
+    return [part.strip() for part in _EMPTY_LINE.split(text) if _WORD.search(part)]
+
+
+def _without_thoughts(reply: str) -> str:
+    end = max(reply.rfind(sign) + len(sign) if sign in reply else 0 for sign in _THOUGHTS)
+    return reply[end:]
+
+
+def _after(tail: str, source: Source) -> Statement:
+    wide = plain(tail)
+    found = boxes(tail)
+    return Statement(plain(_contents(tail, found)) if found else wide, wide, source)
+
+
+def _contents(text: str, found: Sequence[tuple[int, int]]) -> str:
+    """The last box, with those before it on the same line: a list may box each of its members."""
+    line_start = text.rfind("\n", 0, found[-1][0]) + 1
+    return ", ".join(text[start:end] for start, end in found if start >= line_start)

@@ -1,0 +1,227 @@
+"""zebralogic: who lives in which house, the whole grid at once, graded cell by cell by rule.
+
+Rows have the published columns of ZebraLogicBench's grid mode: ``id, size, puzzle, solution``, where ``solution`` is
+``{"header": ["House", attribute …], "rows": [["1", value …] …]}`` or its JSON text; where ids repeat, also ``set``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+from layton_batch.errors import DataError, LaytonBatchError, ManifestError
+from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response, Verdict
+from layton_batch.states import FinishReason, PredictionKind
+from layton_batch.tasks.fencing import block, without_surrogates
+from layton_batch.tasks.protocol import Candidate, TaskOptions
+from layton_batch.tasks.reply_json import failure
+from layton_batch.tasks.templates import Slots, Templates
+from layton_batch.tasks.zebralogic_rules.gold import Gold, gold_from
+from layton_batch.tasks.zebralogic_rules.grading import TRUNCATED, GridGrade, Reading, was_cut
+from layton_batch.tasks.zebralogic_rules.protocols import rules_of
+from layton_batch.tasks.zebralogic_rules.sizes import GROUPS
+from layton_batch.tasks.zebralogic_rules.tags import Tag
+
+HERE = Path(__file__).parent
+ALL = ("llm", "all")
+"""Splits that mean every row; the first is what a manifest without a split says."""
+SPLITS = (*ALL, *(name.lower() for name in GROUPS))
+REFUSED = "refused"
+
+_SLOTS = {"question": Slots(frozenset({"puzzle", "houses", "grid", "reasoned_grid"}), must=frozenset({"puzzle"}))}
+_BLANK = "___"
+_ORIGINAL_TOKENS = 4096
+_BASE_TOKENS, _TOKENS_A_CELL, _TOKEN_STEP = 4096, 768, 1024
+
+
+class ZebraLogicTask:
+    """The task under one protocol. Splits: ``llm`` or ``all``, or a group of sizes (``easy`` … ``xl``)."""
+
+    name: str = "zebralogic"
+    metrics: Sequence[str] = ("puzzle_accuracy", "cell_accuracy")
+    uses_jury: bool = False
+
+    def __init__(self, options: TaskOptions, protocol: str = "corrected") -> None:
+        if options.split not in SPLITS:
+            raise ManifestError(f"split {options.split!r}: the zebralogic task has {', '.join(SPLITS)}")
+        if options.hints:
+            raise ManifestError(f"hints {options.hints}: the zebralogic task has no hints")
+        self.rules = rules_of(protocol)
+        self._options = options
+        self._templates = Templates(HERE / "prompts" / "zebralogic" / self.rules.name, _SLOTS, options.prompts)
+
+    def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
+        """Rows of this task's split as items. Where an id is there twice, its set is put before it."""
+        found = [(row, _item(row, number, self._options.split)) for number, row in enumerate(rows, 1)]
+        times = Counter(item.id for _, item in found)
+        sizes = dict(zip(SPLITS[len(ALL) :], GROUPS.values(), strict=True)).get(self._options.split)
+        return [
+            item if times[item.id] == 1 else _with_set(item, row)
+            for row, item in found
+            if sizes is None or item.category in sizes
+        ]
+
+    def bundled(self, split: str) -> Path:
+        if split not in SPLITS:
+            raise DataError(f"no bundled items for split {split!r}; there are {', '.join(SPLITS)}")
+        return HERE / "data" / "zebralogic" / "puzzles.jsonl"
+
+    def prompt(self, item: Item) -> Prompt:
+        """One user text; the puzzle is fenced in the corrected protocol, and stands as it is in the published ones."""
+        gold = gold_of(item)
+        puzzle = without_surrogates(item.question).strip()
+        form = {"solution": {house: dict.fromkeys(row, _BLANK) for house, row in _right_grid(gold).items()}}
+        question = self._templates.render(
+            "question",
+            puzzle=block(puzzle) if self.rules.name == "corrected" else puzzle,
+            houses=len(gold.rows),
+            grid=_pretty(form),
+            reasoned_grid=_pretty({"reasoning": _BLANK, **form}),
+        )
+        return Prompt(system="", parts=(question,))
+
+    def output_tokens(self, item: Item) -> int:
+        """An output limit with room for reasoning that is written out: it grows with the grid.
+
+        2*2 gets 7,168 tokens and 6*6 31,744. The original protocol gives every puzzle 4,096.
+        """
+        if self.rules.name == "original":
+            return _ORIGINAL_TOKENS
+        wanted = _BASE_TOKENS + _TOKENS_A_CELL * len(gold_of(item).cells)
+        return -(-wanted // _TOKEN_STEP) * _TOKEN_STEP
+
+    def parse(self, item_id: str, model: str, response: Response) -> Prediction:
+        """``answered`` with the grid as JSON text; ``unparsed`` with the reason in the note; ``missing`` without a
+        reply. A reply that the output limit cut off says so in the note, whatever was found in it."""
+        raw = without_surrogates(response.text) if response.text is not None else None
+        missing = failure(response)
+        if missing is not None:
+            return Prediction(item_id, model, PredictionKind.MISSING, raw_text=raw, note=missing)
+        reading = self.rules.read(raw or "")
+        note = _joined(_ending(response), reading.note)
+        if reading.tag is not Tag.NONE:
+            return Prediction(item_id, model, PredictionKind.UNPARSED, raw_text=raw, note=note)
+        reasoning = without_surrogates(reading.reasoning) if isinstance(reading.reasoning, str) else ""
+        return Prediction(item_id, model, PredictionKind.ANSWERED, _shown(reading), reasoning or None, raw, note)
+
+    def grade(self, item: Item, prediction: Prediction) -> Grade:
+        """The marks are the share of solved puzzles and of right cells; the tag is one of ``Tag`` but "none"."""
+        try:
+            gold = gold_of(item)
+        except DataError as error:
+            return self._grade(prediction, GridGrade(Tag.HARNESS_ERROR, note=str(error)))
+        if prediction.kind is PredictionKind.MISSING:
+            return self._grade(prediction, GridGrade(Tag.ADAPTER_ERROR, note=prediction.note))
+        grade = self.rules.grade(prediction.raw_text or "", gold)
+        ending, is_ours = prediction.note or "", self.rules.name == "corrected"
+        if ending.startswith(TRUNCATED):
+            grade = was_cut(grade, retag=is_ours)
+        elif ending.startswith(REFUSED) and grade.tag is Tag.NO_ANSWER:
+            grade = replace(grade, tag=Tag.REFUSED if is_ours else grade.tag, note=ending)
+        return self._grade(prediction, grade)
+
+    def judge_prompt(self, candidate: Candidate) -> NoReturn:
+        raise LaytonBatchError(f"item {candidate.item.id}: the zebralogic task grades by rule and asks no judge")
+
+    def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
+        raise LaytonBatchError(f"item {item_id}: the zebralogic task grades by rule and reads no verdicts")
+
+    def _grade(self, prediction: Prediction, grade: GridGrade) -> Grade:
+        marks = dict(zip(self.metrics, (grade.score, grade.cell_accuracy or 0.0), strict=True))
+        tag = None if grade.tag is Tag.NONE else grade.tag.value
+        return Grade(prediction.item_id, prediction.model, marks, tag, grade.note or _named(grade.wrong_cells))
+
+
+def gold_of(item: Item) -> Gold:
+    """The right grid of an item. Raises DataError where its payload has none."""
+    return gold_from(item.payload.get("solution"), f"item {item.id!r}")
+
+
+# ---- rows to items -------------------------------------------------------------------------------------------------
+
+
+def _item(row: Mapping[str, JsonValue], number: int, split: str) -> Item:
+    name = row.get("id")
+    where = f"row {number}" + (f" (item {name!r})" if isinstance(name, str) else "")
+    item_id, puzzle = _text(row, "id", where), _text(row, "puzzle", where)
+    if not item_id.isprintable() or len(item_id) > 200:
+        raise DataError(f"{where}: column 'id' must be at most 200 printable characters")
+    if row.get("solution") is None:
+        raise DataError(f"{where}: column 'solution' is {'null' if 'solution' in row else 'missing'}")
+    gold = gold_from(row["solution"], where)
+    solution: JsonValue = {"header": list(gold.header), "rows": [list(values) for values in gold.rows]}
+    return Item(
+        id=item_id,
+        split=split,
+        category=gold.size,
+        question=puzzle,
+        answer=json.dumps(_right_grid(gold), ensure_ascii=False),
+        payload={"size": gold.size, "solution": solution},
+    )
+
+
+def _text(row: Mapping[str, JsonValue], column: str, where: str) -> str:
+    value = row.get(column)
+    if not isinstance(value, str) or not value.strip():
+        state = "must be text" if column in row else "is missing"
+        raise DataError(f"{where}: column {column!r} {state}")
+    return without_surrogates(value)
+
+
+def _with_set(item: Item, row: Mapping[str, JsonValue]) -> Item:
+    name = row.get("set")
+    if not isinstance(name, str) or not name.isprintable():
+        return item  # the check of ids says that it is there twice
+    return replace(item, id=f"{name}:{item.id}")
+
+
+def _right_grid(gold: Gold) -> dict[str, dict[str, str]]:
+    grid: dict[str, dict[str, str]] = {}
+    for cell in gold.cells:
+        grid.setdefault(cell.house, {})[cell.attribute] = cell.value
+    return grid
+
+
+# ---- texts ---------------------------------------------------------------------------------------------------------
+
+
+def _pretty(value: Mapping[str, object]) -> str:
+    return json.dumps(value, indent=4, ensure_ascii=False)
+
+
+def _ending(response: Response) -> str | None:
+    """How a reply ended, if not well."""
+    if response.finish_reason is FinishReason.LENGTH:
+        return TRUNCATED
+    if response.refusal or response.finish_reason is FinishReason.REFUSAL:
+        return f"{REFUSED}: {without_surrogates(response.refusal)[:200]}" if response.refusal else REFUSED
+    return None
+
+
+def _joined(*notes: str | None) -> str | None:
+    return "; ".join(note for note in notes if note) or None
+
+
+def _named(wrong_cells: Sequence[str]) -> str | None:
+    return f"wrong: {', '.join(wrong_cells)}" if wrong_cells else None
+
+
+def _shown(reading: Reading) -> str:
+    """The grid as one line of JSON, for people; grading reads the raw text. What nests deeper is left out."""
+    grid = reading.grid
+    if not isinstance(grid, Mapping):
+        return f"not a grid but {type(grid).__name__}"
+    flat = {
+        house: {name: value if _is_flat(value) else "…" for name, value in row.items()}
+        for house, row in grid.items()
+        if isinstance(row, Mapping)
+    }
+    return without_surrogates(json.dumps(flat, ensure_ascii=False))
+
+
+def _is_flat(value: JsonValue) -> bool:
+    return value is None or isinstance(value, str | int | float)

@@ -1,0 +1,116 @@
+"""How often 95 % intervals hold the truth, over the declared grid of made-up worlds; ``--full`` for all 96 cells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from layton_batch.stats.coverage import RATES, Coverage, grid, measure, measure_ranks
+from layton_batch.stats.worlds import World
+
+FLAGS = ("--full",)
+TARGET = 0.945
+SEED = 20_261_121
+FULL_WORLDS, FAST_WORLDS = 1000, 150
+RANK_CELLS = {
+    "fair judge": World(RATES["fair"]),
+    "adverse judge, shift 0.4, correlation 0.75": World(RATES["adverse"], shift=0.4, correlation=0.75),
+    "fair judge, gold x0.25": World(RATES["fair"], gold=0.25),
+}
+FAST = {(1.0, 0.0), (0.25, 0.0), (1.0, 0.4), (0.25, 0.4)}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the grid and what every method did on it."""
+
+    name: str
+    world: World
+    rows: tuple[Coverage, ...]
+
+
+def main(flags: Sequence[str] = ()) -> None:
+    full = "--full" in flags
+    worlds = FULL_WORLDS if full else FAST_WORLDS
+    begun = time.perf_counter()
+    cells = []
+    for index, (name, world) in enumerate(_chosen(full)):
+        cells.append(Cell(name, world, measure(world, worlds, seed=SEED + index)))
+    print(f"nominal 95 %; {len(cells)} cells of 96, {worlds} worlds each, seed {SEED}; half widths in points")
+    for target, group in (("these", "own labels"), ("these", "no labels"), ("new", "own labels"), ("new", "no labels")):
+        for least, most in ((0.0, 0.4), (0.8, 0.8)):
+            _summary([c for c in cells if least <= c.world.shift <= most], target, group, f"{least:g}-{most:g}")
+    _failures(cells)
+    _shorter(cells)
+    _ranks(300 if full else 60)
+    print(f"\n{time.perf_counter() - begun:.0f} s")
+
+
+def _chosen(full: bool) -> Iterator[tuple[str, World]]:
+    for name, world in grid():
+        if full or ((world.gold, world.shift) in FAST and world.correlation == 0.75):
+            yield name, world
+
+
+def _of(cell: Cell, target: str, group: str) -> dict[str, Coverage]:
+    return {row.method: row for row in cell.rows if (row.target, row.group) == (target, group)}
+
+
+def _summary(cells: Sequence[Cell], target: str, group: str, shift: str) -> None:
+    if not cells:
+        return
+    print(f"\n{target} items, models with {group}, provider shift {shift}, {len(cells)} cells")
+    print("| method | mean coverage | worst cell | cells at 0.945 or more | mean half width | Monte Carlo error |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for method in dict.fromkeys(name for cell in cells for name in _of(cell, target, group)):
+        rows = [found[method] for cell in cells if method in (found := _of(cell, target, group))]
+        mean = sum(row.covered for row in rows) / len(rows)
+        width = 100 * sum(row.half_width for row in rows) / len(rows)
+        good = sum(row.covered >= TARGET for row in rows)
+        worst, error = min(row.covered for row in rows), max(row.error for row in rows)
+        print(f"| {method} | {mean:.3f} | {worst:.3f} | {good} of {len(rows)} | {width:.2f} | {error:.3f} |")
+
+
+def _failures(cells: Sequence[Cell]) -> None:
+    """Every cell where this package's own interval misses the mark, in full."""
+    print("\ncells where `calibrated` holds the truth in fewer than 0.945 of cases")
+    print("| cell | items | models | coverage | error | below | above | half width |")
+    print("|---|---|---|---:|---:|---:|---:|---:|")
+    for cell in cells:
+        for row in cell.rows:
+            if row.method.startswith("calibrated") and row.covered < TARGET:
+                print(
+                    f"| {cell.name} | {row.target} | {row.group} | {row.covered:.3f} | {row.error:.3f} | "
+                    f"{row.below:.3f} | {row.above:.3f} | {100 * row.half_width:.2f} |"
+                )
+
+
+def _shorter(cells: Sequence[Cell]) -> None:
+    """Methods that hold the truth as often and are shorter by more than 5 %: there should be none."""
+    print("\nmethods as good as `calibrated` (coverage at least its own or 0.95) and more than 5 % shorter")
+    found = 0
+    for cell in cells:
+        for target, group in {(row.target, row.group) for row in cell.rows}:
+            rows = _of(cell, target, group)
+            ours = next(row for name, row in rows.items() if name.startswith("calibrated"))
+            for name, row in rows.items():
+                equal = row.covered >= min(ours.covered, 0.95) and row.share == 1
+                if row is not ours and equal and row.half_width < 0.95 * ours.half_width:
+                    found += 1
+                    print(
+                        f"  {cell.name}; {target} items, {group}: {name} {row.covered:.3f} / {100 * row.half_width:.2f}"
+                        f" beside {ours.covered:.3f} / {100 * ours.half_width:.2f}"
+                    )
+    print(f"  {found} cases")
+
+
+def _ranks(worlds: int) -> None:
+    print(
+        f"\nrank sets on these items, {worlds} worlds: share of models held, of worlds with all ranks held, mean size"
+    )
+    print("| cell | method | each model | all at once | mean size |")
+    print("|---|---|---:|---:|---:|")
+    for name, world in RANK_CELLS.items():
+        for row in measure_ranks(world, worlds, seed=SEED):
+            print(f"| {name} | {row.method} | {row.marginal:.3f} | {row.joint:.3f} | {row.size:.2f} |")

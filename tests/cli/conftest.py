@@ -1,0 +1,25 @@
+"""Where a command is given: a folder of its own, keys that are none, and addresses where nobody is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.lab import MODELS
+
+NOBODY = "http://127.0.0.1:9"
+"""The discard port of this machine: nothing that is sent arrives."""
+
+
+@pytest.fixture
+def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder; every provider has a key and an address that does not answer."""
+    for provider in MODELS:
+        monkeypatch.setenv(f"{provider.upper()}_API_KEY", "no-key")
+        name = "GOOGLE_GEMINI_BASE_URL" if provider == "gemini" else f"{provider.upper()}_BASE_URL"
+        monkeypatch.setenv(name, NOBODY)
+    for name in ("LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS", "HF_TOKEN", "NO_COLOR", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

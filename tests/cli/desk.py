@@ -1,0 +1,112 @@
+"""The commands as a person at a desk gives them, in this process, against a sandbox on a clock that moves by itself."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from layton_batch.cli import main
+from layton_batch.sandbox import Fault
+from tests.pipeline.lab import Lab, lab
+
+PROGRAM = (sys.executable, "-m", "layton_batch")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> object:
+        """Stdout as the one JSON document it has to be."""
+        document: object = json.loads(self.out)
+        return document
+
+    def table(self) -> dict[str, object]:
+        """The JSON document, an object."""
+        document = self.json
+        assert isinstance(document, dict)
+        return document
+
+
+def call(*arguments: str | Path) -> Ending:
+    """A command in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
+        main([str(one) for one in arguments])
+    assert isinstance(end.value.code, int)
+    return Ending(end.value.code, out.getvalue(), err.getvalue())
+
+
+def start(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    """A command in a process of its own, which has no other variables than it needs and those given."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    return subprocess.Popen(
+        [*PROGRAM, *map(str, arguments)],
+        cwd=cwd,
+        env={**kept, "PYTHONPATH": str(ROOT), **(env or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str], seconds: float = 60.0) -> Ending:
+    """Wait for a process; one that hangs is killed and fails the test."""
+    try:
+        out, err = process.communicate(timeout=seconds)
+    finally:
+        process.kill()
+    return Ending(process.returncode, out, err)
+
+
+def write(folder: Path, text: str, name: str = "manifest.toml") -> Path:
+    """A text file in a folder."""
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A folder to work in, a lab whose sandbox the environment points at, and the lab's clock for every command."""
+
+    lab: Lab
+
+    @property
+    def folder(self) -> Path:
+        return self.lab.folder
+
+    def write(self, text: str, name: str = "manifest.toml") -> Path:
+        return write(self.folder, text, name)
+
+    def run_root(self) -> Path:
+        """The folder of the only run."""
+        (found,) = (path.parent for path in self.lab.runs.glob("*/run.json"))
+        return found
+
+
+@contextmanager
+def desk(folder: Path, patch: pytest.MonkeyPatch, *faults: Fault, batch_seconds: float = 60.0) -> Iterator[Desk]:
+    """A desk in ``folder``; undone with ``patch``."""
+    with lab(folder, *faults, batch_seconds=batch_seconds) as bench:
+        for name, value in bench.server.environment().items():
+            patch.setenv(name, value)
+        patch.chdir(folder)
+        for module in ("layton_batch.clock", "layton_batch.runs"):
+            patch.setattr(f"{module}.SystemClock", lambda: bench.clock)
+        yield Desk(bench)

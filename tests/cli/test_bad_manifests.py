@@ -1,0 +1,109 @@
+"""A manifest that is wrong is refused before anything is sent: exit code 2, and file, key and reason in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.desk import call, write
+from tests.pipeline.lab import manifest_text
+
+GOOD = manifest_text()
+
+
+def changed(old: str, new: str) -> str:
+    assert old in GOOD
+    return GOOD.replace(old, new, 1)
+
+
+WRONG = {
+    "not TOML": ("name = ", ["manifest.toml", "not TOML"]),
+    "empty file": ("", ["manifest.toml", "name", "is missing"]),
+    "an unknown key": (changed("limit = 4", "limt = 4"), ["items.limt", "did you mean 'limit'"]),
+    "an unknown table": (GOOD + "\n[budgets]\nmax_usd = 1\n", ["budgets", "did you mean 'budget'"]),
+    "two models of one name": (manifest_text(("openai", "openai")), ["models[1].name", "larch-2-mini", "unique"]),
+    "an unknown provider": (changed('"openai"', '"opnai"'), ["models[0].provider", "did you mean 'openai'"]),
+    "an unknown task": (changed('"layton"', '"laton"'), ["task", "did you mean 'layton'"]),
+    "a hint level out of range": (manifest_text(top="hints = 5"), ["items.hints", "at most 4"]),
+    "a negative hint level": (manifest_text(top="hints = -1"), ["items.hints", "at least 0"]),
+    "a limit of the wrong type": (changed("limit = 4", 'limit = "four"'), ["items.limit", "a whole number"]),
+    "a key in the manifest": (changed('task = "layton"', 'task = "layton"\napi_key = "sk-x"'), ["api_key", "environment"]),
+    "no models": (GOOD[: GOOD.index("[[models]]")] + GOOD[GOOD.index("[jury]") :], ["models", "is missing"]),
+    "an unknown metric": (manifest_text(top='[scoring]\nmetric = "both_corect"'), ["scoring.metric", "both_correct"]),
+    "a budget that is no number": (manifest_text(top="[budget]\nmax_usd = nan"), ["budget.max_usd"]),
+    "a panel file that is not there": (
+        GOOD[: GOOD.index("[[jury.judges]]")] + 'panel = "nowhere.toml"\n', ["jury.panel", "nowhere.toml"],
+    ),
+    "a gold set that is not there": (manifest_text(top='[gold]\nsource = "no.jsonl"'), ["no.jsonl", "no such file"]),
+    "items that are not there": (manifest_text(items="no.jsonl"), ["no.jsonl", "no such file"]),
+    "a name that leaves the folder": (changed('name = "lab"', 'name = "../lab"'), ["name"]),
+    "a name with control characters": (changed('name = "lab"', 'name = "a\\u001b[2Jb"'), ["name"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_manifest_names_file_key_and_reason_and_nothing_is_sent(offline: Path, wrong: str, command: str) -> None:
+    text, said = WRONG[wrong]
+    end = call(command, write(offline, text))
+    assert end.code == 2
+    assert end.out == ""
+    assert [part for part in said if part not in end.err] == []
+    assert "Traceback" not in end.err
+    assert not (offline / "runs").exists()
+
+
+def test_every_mistake_is_told_at_once(offline: Path) -> None:
+    text = changed("limit = 4", "limt = 4").replace('"openai"', '"opnai"')
+    end = call("plan", write(offline, text))
+    assert "items.limt" in end.err
+    assert "models[0].provider" in end.err
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"name = \x00", b"a" + b"[" * 100_000, b"a = " + b"[" * 100_000])
+def test_bytes_that_are_no_manifest_are_refused(offline: Path, content: bytes) -> None:
+    path = offline / "manifest.toml"
+    path.write_bytes(content)
+    end = call("plan", path)
+    assert (end.code, end.out) == (2, "")
+    assert "manifest.toml" in end.err
+
+
+def test_a_folder_or_nothing_in_place_of_a_manifest_is_refused(offline: Path) -> None:
+    for path in (offline, offline / "none.toml", offline / ("x" * 300)):
+        end = call("run", path)
+        assert (end.code, end.out) == (2, "")
+        assert "cannot be read" in end.err
+
+
+@pytest.mark.parametrize("usd", ["nan", "-1", "ten", "", "inf"])
+def test_a_budget_on_the_command_line_that_is_no_amount_is_refused(offline: Path, usd: str) -> None:
+    end = call("run", write(offline, GOOD), "--max-usd", usd)
+    assert end.code == 2
+    assert "--max-usd" in end.err
+
+
+@pytest.mark.parametrize(("option", "value"), [("--until", "25:00"), ("--until", "soon"), ("--poll-seconds", "nan")])
+def test_a_time_that_is_none_is_refused(offline: Path, option: str, value: str) -> None:
+    end = call("run", write(offline, GOOD), option, value)
+    assert end.code == 2
+    assert option in end.err
+
+
+def test_a_missing_key_names_the_variable_and_nothing_is_made(offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MISTRAL_API_KEY")
+    end = call("run", write(offline, manifest_text(("openai", "mistral"))))
+    assert end.code == 2
+    assert "MISTRAL_API_KEY" in end.err
+    assert not (offline / "runs").exists()
+
+
+def test_a_key_with_characters_no_header_can_carry_is_refused_without_showing_it(
+    offline: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-geheim\u2028x")
+    end = call("run", write(offline, GOOD))
+    assert end.code == 2
+    assert "OPENAI_API_KEY" in end.err
+    assert "geheim" not in end.err

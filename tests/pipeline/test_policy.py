@@ -1,0 +1,142 @@
+"""What is sent again, when, and what never is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from layton_batch.pipeline import advance
+from layton_batch.runs import find_run, open_folder, read_run
+from layton_batch.sandbox import Fault
+from layton_batch.sandbox.configuration import Limits
+from layton_batch.stages.cancel import cancel_run
+from layton_batch.stages.rank import board
+from layton_batch.stages.retry import retry_run
+from layton_batch.status import RunState
+from tests.pipeline.lab import lab, manifest_text
+
+
+def test_unusable_replies_are_not_bought_again_by_themselves(tmp_path: Path) -> None:
+    text = manifest_text(limit=6)
+    broken = Fault(on="row", action="malformed_text", provider="openai", times=2)
+    cut = Fault(on="row", action="truncated", provider="openai", after=2, times=1)
+    with lab(tmp_path, broken, cut) as bench:
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        assert set(bench.billed().values()) == {1}
+        kinds = bench.table(text, "predictions")["kind"].to_list()
+    assert kinds.count("unparsed") >= 2
+
+
+def test_with_reask_unparsed_they_are_asked_for_once_more_and_no_more(tmp_path: Path) -> None:
+    text = manifest_text(limit=6, top="[policy]\nreask_unparsed = 1")
+    broken = Fault(on="row", action="malformed_text", provider="openai", times=3)
+    with lab(tmp_path, broken) as bench:
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        predict = next(job for job in status.jobs if job.role == "predict")
+        assert (predict.requests, predict.succeeded, predict.waiting) == (6, 6, 0)
+        assert sorted(bench.billed().values())[-3:] == [2, 2, 2]
+        assert status.spent_usd == bench.server.ledger().total_usd
+        again = next(batch for batch in status.batches if batch.parent_id is not None)
+        assert "asking again" in str(again.cause)
+        kinds = bench.table(text, "predictions")["kind"].to_list()
+    assert "unparsed" not in kinds
+
+
+def test_a_truncated_reply_is_asked_for_again_with_twice_the_room(tmp_path: Path) -> None:
+    text = manifest_text(limit=4, top="[policy]\nreask_truncated = 1")
+    with lab(tmp_path, Fault(on="row", action="truncated", provider="openai", times=1)) as bench:
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        folder = bench.run_folder(text).root
+        again = next(batch for batch in status.batches if batch.parent_id is not None)
+        assert b'"max_completion_tokens":8000' in (folder / again.path).read_bytes()
+        assert "unparsed" not in bench.table(text, "predictions")["kind"].to_list()
+
+
+def test_an_unreadable_verdict_leaves_a_vote_over_the_rest_and_an_item_without_any_is_unjudged(tmp_path: Path) -> None:
+    text = manifest_text(limit=4)
+    mute = Fault(on="row", action="malformed_text", provider="gemini")
+    with lab(tmp_path, mute) as bench:
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        with read_run(find_run("lab", bench.runs), bench.settings) as run:
+            row = board(run, run.rules)[0]
+        assert row.n_unjudged == 4
+        assert row.score is not None  # the prior, said to be all there is
+        scores = bench.table(text, "scores")
+    assert set(scores.filter(scores["metric"] == "both_correct")["flag"]) == {"unjudged"}
+
+
+def test_permanent_errors_are_not_sent_again_until_a_person_says_retry(tmp_path: Path) -> None:
+    text = manifest_text(limit=5)
+    wrong = Fault(on="row", action="error", status=400, provider="openai", times=2)
+    with lab(tmp_path, wrong) as bench:
+        status = bench.finish(text)
+        assert status.unanswered == 2
+        assert len([batch for batch in status.batches if batch.provider == "openai"]) == 1
+        with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
+            assert retry_run(run) == 2
+            assert retry_run(run) == 0
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        assert status.unanswered == 0
+        predictions = bench.table(text, "predictions")
+        assert predictions["kind"].to_list().count("missing") == 0
+        answered = predictions.filter(predictions["kind"] == "answered").height
+        assert bench.table(text, "verdicts").height == answered  # the late ones went before the jury too
+        assert set(bench.billed().values()) == {1}
+
+
+def test_retry_lets_a_cancelled_run_go_on(tmp_path: Path) -> None:
+    text = manifest_text(("openai", "mistral"), limit=3)
+    with lab(tmp_path) as bench:
+        with bench.open(text) as run:
+            advance(run)
+            cancel_run(run)
+        assert bench.finish(text).state is RunState.CANCELLED
+        with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
+            retry_run(run)
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        assert status.unanswered == 0
+        assert status.spent_usd == bench.server.ledger().total_usd
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "together", "groq"])
+def test_a_batch_too_large_for_the_provider_is_split_until_it_fits(tmp_path: Path, provider: str) -> None:
+    text = manifest_text((provider,), limit=5)
+    with lab(tmp_path, limits=Limits(rows=2)) as bench:
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        assert status.unanswered == 0
+        assert set(bench.billed().values()) == {1}
+
+
+def test_attempts_are_bounded_and_what_is_left_has_its_outcome(tmp_path: Path) -> None:
+    text = manifest_text(limit=3, top="[policy]\nattempts = 2")
+    with lab(tmp_path, Fault(on="row", action="error", status=500, provider="openai")) as bench:
+        status = bench.finish(text)
+        predict = next(job for job in status.jobs if job.role == "predict")
+        assert (predict.errored, predict.waiting) == (3, 0)
+        assert [batch.attempt for batch in status.batches if batch.provider == "openai"] == [1, 2]
+        assert status.state is RunState.DONE
+
+
+def test_a_download_that_keeps_failing_is_waited_out_and_nothing_is_bought_again(tmp_path: Path) -> None:
+    text = manifest_text(limit=3)
+    with lab(tmp_path, Fault(on="results", action="status", status=503, provider="openai", times=40)) as bench:
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        assert set(bench.billed().values()) == {1}
+
+
+def test_results_cut_at_a_line_are_noticed_by_the_providers_own_count(tmp_path: Path) -> None:
+    text = manifest_text(limit=4)
+    with lab(tmp_path, Fault(on="results", action="truncate", provider="openai", share=0.0, times=1)) as bench:
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        assert status.unanswered == 0
+        assert set(bench.billed().values()) == {1}

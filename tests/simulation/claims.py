@@ -1,0 +1,164 @@
+"""What must hold after every history, whatever happened in it."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Iterator
+from decimal import Decimal
+
+import polars as pl
+
+from layton_batch import tables
+from layton_batch.runs import open_store
+from layton_batch.sandbox import Fault
+from layton_batch.status import RunState
+from layton_batch.store import RunStore
+from tests.simulation.interruptions import is_temporary
+from tests.simulation.world import SEVEN, History, Plan, history
+
+VARYING = ("batch_id", "attempt")
+COMPARED = ("items", "requests", "predictions", "verdicts", "scores", "leaderboard")
+BOUGHT_AGAIN = frozenset({"malformed_line"})
+"""Row faults after which a row is rightly bought twice: it was executed, and what came back cannot be read."""
+
+
+def broken_claims(found: History) -> list[str]:
+    """Every claim that does not hold, in words; empty for a history as it should be."""
+    if found.failure is not None:
+        return [f"the program ended with {found.failure}"]
+    assert found.status is not None
+    broken = list(_ended_well(found))
+    with open_store(found.folder, found.settings) as store:
+        broken += _paid_once(found)
+        broken += _rows_conserved(store)
+        broken += _money_agrees(found)
+        broken += _providers_hold_nothing_else(found, store)
+    broken += _nothing_left_over(found)
+    return broken if broken else list(_same_tables(found))
+
+
+def _ended_well(found: History) -> Iterator[str]:
+    status = found.status
+    assert status is not None
+    if status.state is not RunState.DONE:
+        lost = [f"{batch.id} {batch.state}: {batch.reason}" for batch in status.batches if batch.state != "collected"]
+        yield f"the run is {status.state}, not done ({status.reason}); {lost}"
+    if status.reserved_usd != 0:
+        yield f"${status.reserved_usd} are still set aside"
+    for job in status.jobs:
+        ends = job.succeeded + job.errored + job.expired + job.cancelled + job.missing
+        if ends + job.waiting != job.requests or job.waiting:
+            yield f"job {job.id}: {job.requests} requests, {ends} ends, {job.waiting} waiting"
+        if job.unanswered:
+            yield f"job {job.id}: {job.unanswered} requests have no answer"
+
+
+def _paid_once(found: History) -> Iterator[str]:
+    times = _times_billed(found)
+    wanted = reference(found.plan.world).questions
+    for question in sorted(wanted | set(times)):
+        allowed = 2 if _damaged(found.plan.faults, question) else 1
+        if not 1 <= times[question] <= allowed or question not in wanted:
+            yield f"{question} was billed {times[question]} times"
+
+
+def _times_billed(found: History) -> Counter[str]:
+    return Counter(row.custom_id for row in found.providers.ledger().rows)
+
+
+def _damaged(faults: tuple[Fault, ...], custom_id: str) -> bool:
+    return any(fault.action in BOUGHT_AGAIN and re.search(fault.match, custom_id) for fault in faults)
+
+
+def _rows_conserved(store: RunStore) -> Iterator[str]:
+    """Requests of every batch = its outcomes; requests of a job = those of its first attempts."""
+    ends: Counter[str] = Counter()
+    for row in store.row_counts():
+        ends[row.batch_id] += row.count
+        if not 0 <= row.resubmitted <= row.count:
+            yield f"batch {row.batch_id}: {row.resubmitted} of {row.count} rows sent again"
+    firsts: Counter[str] = Counter()
+    for batch in store.batches():
+        firsts[batch.job_id] += batch.requests if batch.parent_id is None else 0
+        if ends[batch.id] != batch.requests:
+            yield f"batch {batch.id}: {batch.requests} requests, {ends[batch.id]} outcomes"
+    for job in store.jobs():
+        if firsts[job.id] != job.requests:
+            yield f"job {job.id}: {job.requests} requests, {firsts[job.id]} in its batches"
+
+
+def _money_agrees(found: History) -> Iterator[str]:
+    """What the run says it spent = what the providers billed, less what came back unreadable."""
+    assert found.status is not None
+    billed, unreadable = Decimal(0), Decimal(0)
+    bills: dict[str, list[Decimal]] = {}
+    for row in found.providers.ledger().rows:
+        billed += row.usd or Decimal(0)
+        bills.setdefault(row.custom_id, []).append(row.usd or Decimal(0))
+    for custom_id, amounts in bills.items():
+        if _damaged(found.plan.faults, custom_id):
+            unreadable += sum(amounts[:-1], Decimal(0))
+    if found.status.spent_usd != billed - unreadable:
+        yield f"the run says ${found.status.spent_usd}, the providers billed ${billed} (${unreadable} unreadable)"
+    for table in ("usage", "cost"):
+        costs = tables.read(found.folder.tables, table)["cost_usd"]
+        total = sum((Decimal(cost) for cost in costs), Decimal(0))
+        if total != found.status.spent_usd:
+            yield f"tables/{table} adds up to ${total}, the run to ${found.status.spent_usd}"
+
+
+def _providers_hold_nothing_else(found: History, store: RunStore) -> Iterator[str]:
+    """Every batch there is one of ours, and no file was uploaded twice."""
+    ours = {batch.provider_id for batch in store.batches()}
+    for provider in SEVEN:
+        theirs = {batch.id for batch in found.providers.batches(provider)}
+        if strangers := theirs - ours:
+            yield f"{provider} has batches the run does not know: {sorted(strangers)}"
+        mine = sum(batch.provider == provider for batch in store.batches())
+        if provider != "anthropic" and found.providers.uploads(provider) > mine:
+            yield f"{provider} has {found.providers.uploads(provider)} files for {mine} batches"
+    known = [name for name in (batch.provider_id for batch in store.batches()) if name is not None]
+    if len(known) != len(set(known)):
+        yield f"one batch at a provider stands for two of ours: {sorted(known)}"
+
+
+def _nothing_left_over(found: History) -> Iterator[str]:
+    left = [path for path in found.folder.root.rglob("*") if is_temporary(path.relative_to(found.folder.root))]
+    if left:
+        yield f"temporary files are left: {sorted(found.course.name(path) for path in left)}"
+
+
+def _same_tables(found: History) -> Iterator[str]:
+    """Row for row what the undisturbed run has, but for which batch and attempt a row came from.
+
+    Where a provider answers a row twice in other words, the first answer counts and its words may be the others.
+    """
+    doubled = any(fault.action == "duplicate" for fault in found.plan.faults)
+    ignored = ("raw_text", "note") if doubled else ()
+    wanted = reference(found.plan.world).tables
+    for name in COMPARED:
+        if not content(found, name).drop(ignored, strict=False).equals(wanted[name].drop(ignored, strict=False)):
+            yield f"tables/{name} differs from the undisturbed run's"
+
+
+def content(found: History, name: str) -> pl.DataFrame:
+    return tables.read(found.folder.tables, name).drop(VARYING, strict=False)
+
+
+class Reference:
+    """What the undisturbed run of a world leaves behind."""
+
+    def __init__(self, found: History) -> None:
+        assert found.failure is None, found.failure
+        self.questions = frozenset(_times_billed(found))
+        self.tables = {name: content(found, name) for name in COMPARED}
+        self.points = tuple(found.course.points)
+        self.spent = found.status.spent_usd if found.status else Decimal(0)
+
+
+@functools.cache
+def reference(world: int) -> Reference:
+    with history(Plan(world)) as found:
+        return Reference(found)

@@ -1,0 +1,132 @@
+"""From a number to a history, and from a history to a verdict."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from layton_batch.sandbox import Fault
+from tests.simulation.claims import broken_claims, reference
+from tests.simulation.world import ITEMS, Plan, cast, history
+
+HTTP = ("upload", "create", "poll", "results", "list")
+PASSING = (429, 500, 502, 503, 529)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of one history; ``broken`` is empty where every claim held."""
+
+    plan: Plan
+    broken: tuple[str, ...]
+    points: int
+    stopped_at: tuple[str, ...]
+    batches: int
+    billed: int
+
+    def told(self) -> str:
+        """Everything needed to play it again."""
+        models, judge = cast(self.plan.world)
+        lines = [f"{self.plan}", f"models at {', '.join(models)}, judge at {judge}"]
+        lines += [f"stopped at: {point}" for point in self.stopped_at]
+        return "\n  ".join([*lines, *(f"BROKEN: {claim}" for claim in self.broken)])
+
+
+def play(plan: Plan) -> Verdict:
+    """Play a plan and hold every claim against what it left behind."""
+    with history(plan) as found:
+        points = found.course.points
+        return Verdict(
+            plan=plan,
+            broken=tuple(broken_claims(found)),
+            points=len(points),
+            stopped_at=tuple(points[stop - 1] for stop in plan.stops if stop <= len(points)),
+            batches=len(found.status.batches) if found.status else 0,
+            billed=found.providers.ledger().rows_billed,
+        )
+
+
+def every_point(world: int) -> Iterator[Plan]:
+    """The world's run stopped once, at each of its points in turn."""
+    for stop in range(1, len(reference(world).points) + 1):
+        yield Plan(world, stops=(stop,))
+
+
+def plan_of(seed: int) -> Plan:
+    """The history of a seed: stops at random points, providers that fail, time that passes."""
+    draw = random.Random(f"history {seed}")
+    world = seed % 7
+    length = len(reference(world).points)
+    stops = sorted(draw.sample(range(1, length + 40), draw.choice((0, 1, 2, 2, 2, 3, 5))))
+    plan = Plan(
+        world,
+        stops=tuple(stops),
+        faults=tuple(_faults(draw, world)),
+        downtime=draw.choice((0.0, 1.0, 15.0, 90.0, 900.0, 7200.0, 40_000.0)),
+        batch_seconds=draw.choice((2.0, 20.0, 60.0, 600.0)),
+        seed=seed + 1,
+    )
+    if draw.random() < 0.5:
+        plan = replace(
+            plan,
+            skew=draw.choice((-45.0, -5.0, 0.0, 5.0, 45.0)),
+            list_lag=draw.choice((0.0, 0.0, 10.0, 45.0)),
+            call_seconds=draw.choice((0.0, 0.5, 20.0)),
+        )
+    return plan
+
+
+def _faults(draw: random.Random, world: int) -> Iterator[Fault]:
+    models, judge = cast(world)
+    providers = (*models, judge)
+    for _ in range(draw.choice((0, 1, 1, 2, 3))):
+        yield _on_the_wire(draw, draw.choice(providers))
+    if draw.random() < 0.3:
+        yield _in_a_row(draw, draw.choice(providers))
+    if draw.random() < 0.3:
+        yield _of_a_batch(draw, draw.choice(providers))
+
+
+def _on_the_wire(draw: random.Random, provider: str) -> Fault:
+    """A call that is refused in passing, not answered, answered with nonsense, or answered in part."""
+    on = draw.choice(HTTP)
+    actions = ["status", "drop", "drop_after", "drop_after", "not_json"]
+    if on == "results":
+        actions += ["cut", "truncate"]
+    return Fault(
+        on=on,
+        action=draw.choice(actions),
+        provider=provider,
+        after=draw.randrange(4),
+        times=draw.choice((1, 1, 2, 4)),
+        status=draw.choice(PASSING),
+        retry_after=draw.choice((None, None, 7.0, 4000.0)),
+        share=draw.random(),
+    )
+
+
+def _in_a_row(draw: random.Random, provider: str) -> Fault:
+    actions = ("error", "error", "missing", "duplicate", "unknown_id", "malformed_line")
+    return Fault(
+        on="row",
+        action=draw.choice(actions),
+        provider=provider,
+        match=rf"-00000{draw.randrange(1, ITEMS + 1)}\b",
+        times=1,
+        status=draw.choice((429, 500, 503)),
+    )
+
+
+def _of_a_batch(draw: random.Random, provider: str) -> Fault:
+    return Fault(
+        on="batch",
+        action=draw.choice(("fail", "expire", "cancel", "unknown_status")),
+        provider=provider,
+        times=draw.choice((1, 2)),
+        after=draw.randrange(2),
+        share=draw.choice((0.0, 0.4, 0.7, 1.0)),
+        kind="server_error",
+        name="internal error",
+        seconds=draw.choice((30.0, 600.0)),
+    )

@@ -1,0 +1,227 @@
+"""The sandbox's providers without sockets: the SDKs' HTTP transports hand their requests to its gateway directly.
+
+The program under test keeps its dialects and the providers' own SDKs; only the lowest layer, the one that would open a
+connection, is replaced. The gateway's coroutines are run by hand: nothing in them waits, so there is no event loop and
+no second thread, and a history is the same every time.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+import httpx
+import httpx2
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import compile_path
+
+from layton_batch.sandbox import gateway as wire_side
+from layton_batch.sandbox.anthropic_api import AnthropicApi
+from layton_batch.sandbox.configuration import SandboxConfig
+from layton_batch.sandbox.execution import Executor
+from layton_batch.sandbox.faults import PROVIDERS, FaultBook
+from layton_batch.sandbox.gateway import Endpoint, Gateway, Wire
+from layton_batch.sandbox.gemini_api import GeminiApi
+from layton_batch.sandbox.ledger import Ledger, PriceBook, summarise
+from layton_batch.sandbox.lifecycle import Engine
+from layton_batch.sandbox.mistral_api import MistralApi
+from layton_batch.sandbox.objects import Batch
+from layton_batch.sandbox.openai_api import OpenAIApi
+from layton_batch.sandbox.openai_rows import DOUBLEWORD, GROQ, OPENAI
+from layton_batch.sandbox.store import Store
+from layton_batch.sandbox.together_api import TogetherApi
+
+HOST = "providers.invalid"
+ADDRESSES = {
+    "OPENAI_BASE_URL": "/openai/v1",
+    "ANTHROPIC_BASE_URL": "/anthropic",
+    "GOOGLE_GEMINI_BASE_URL": "/gemini",
+    "MISTRAL_BASE_URL": "/mistral",
+    "TOGETHER_BASE_URL": "/together",
+    "GROQ_BASE_URL": "/groq",
+    "DOUBLEWORD_BASE_URL": "/doubleword/v1",
+}
+PRICES = PriceBook.bundled()
+_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+Watch = Callable[[str, str, str], None]
+"""Told of every call: (phase, provider, kind of call); phase is "sent" or "executed". May raise, or move the clock."""
+
+
+class LateLists(Engine):
+    """Providers whose batch listings lag: a batch is not shown before it is ``lag`` seconds old."""
+
+    lag: float = 0.0
+
+    def everything(self, provider: str) -> list[Batch]:
+        return [batch for batch in super().everything(provider) if self.now() - batch.created >= self.lag]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a client sees; ``broken``: the connection ends after these bytes, though more were announced."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    content: bytes
+    broken: bool = False
+
+
+class Providers:
+    """All seven providers' side of the wire, kept in ``folder``."""
+
+    def __init__(self, folder: Path, config: SandboxConfig, *, list_lag: float = 0.0) -> None:
+        assert config.answerer is not None
+        faults = FaultBook(config.faults)
+        self.store = Store(folder)
+        self._engine = LateLists(self.store, Executor(config.answerer, PRICES, faults, config.seed), faults, config)
+        self._engine.lag = list_lag
+        self._gateway = Gateway(faults, self.store.incoming)
+        self._routes = [
+            (endpoint.method, compile_path(wire.prefix + endpoint.path), wire, endpoint)
+            for wire in _wires(self._engine)
+            for endpoint in wire.endpoints
+        ]
+        self.watch: Watch = lambda _phase, _provider, _kind: None
+
+    def environment(self) -> dict[str, str]:
+        """Keys that are none and the address of each provider here."""
+        keys = {f"{provider.upper()}_API_KEY": f"key-for-{provider}" for provider in PROVIDERS}
+        return keys | {name: f"http://{HOST}{path}" for name, path in ADDRESSES.items()}
+
+    def ledger(self) -> Ledger:
+        return summarise(self.store.billed())
+
+    def batches(self, provider: str) -> list[Batch]:
+        """Every batch the provider has, settled as of now, also those its listing does not show yet."""
+        found = (self._engine.current(provider, batch.id) for batch in self.store.batches(provider))
+        return [batch for batch in found if batch is not None]
+
+    def uploads(self, provider: str) -> int:
+        """Batch files the provider holds."""
+        return sum(file.kind == "input" and file.ready for file in self.store.files(provider))
+
+    def calls(self) -> dict[str, dict[str, int]]:
+        return self._gateway.counts()
+
+    def close(self) -> None:
+        self.store.close()
+
+    def answer(self, request: httpx.Request) -> Reply | None:
+        """Carry out one call. None: the connection closes without a reply."""
+        wire, endpoint, params = self._route(request.method, request.url.path)
+        self.watch("sent", wire.provider, endpoint.on)
+        body = b"".join(request.stream)  # type: ignore[arg-type]
+        response = _run(self._gateway._serve(wire, endpoint, _received(request, params, body)))
+        self.watch("executed", wire.provider, endpoint.on)
+        return _reply(response)
+
+    def _route(self, method: str, path: str) -> tuple[Wire, Endpoint, dict[str, str]]:
+        for wanted, (pattern, _, _), wire, endpoint in self._routes:
+            found = pattern.match(path) if wanted == method else None
+            if found:
+                return wire, endpoint, found.groupdict()
+        raise AssertionError(f"the program called {method} {path}, which no provider has")
+
+
+def _wires(engine: Engine) -> list[Wire]:
+    faces: list[Any] = [OpenAIApi(engine, flavour) for flavour in (OPENAI, GROQ, DOUBLEWORD)]
+    faces += [AnthropicApi(engine), GeminiApi(engine), MistralApi(engine), TogetherApi(engine)]
+    return [face.wire() for face in faces]
+
+
+def _received(request: httpx.Request, params: Mapping[str, str], body: bytes) -> Request:
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    scope = {
+        "type": "http",
+        "method": request.method,
+        "scheme": "http",
+        "server": (HOST, 80),
+        "path": request.url.path,
+        "query_string": request.url.query,
+        "headers": [(name.lower(), value) for name, value in request.headers.raw],
+        "path_params": dict(params),
+        "state": {},
+    }
+    return Request(scope, receive)
+
+
+def _run(coroutine: Coroutine[Any, Any, Response]) -> Response:
+    """The result of a coroutine that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        response: Response = done.value
+        return response
+    coroutine.close()
+    raise AssertionError("a provider wanted to wait; on a clock of our own nothing may")
+
+
+async def _here(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
+
+
+def _reply(response: Response) -> Reply | None:
+    if isinstance(response, wire_side._Dropped):
+        if response._head is None:
+            return None
+        head = response._head
+        return Reply(head.status_code, list(head.raw_headers), response._part, broken=True)
+    content = Path(response.path).read_bytes() if isinstance(response, FileResponse) else bytes(response.body)
+    headers = [pair for pair in response.raw_headers if pair[0].lower() != b"content-length"]
+    return Reply(response.status_code, [*headers, (b"content-length", str(len(content)).encode())], content)
+
+
+# ---- in the SDKs' place ---------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def connected(providers: Providers) -> Iterator[None]:
+    """While the block runs every SDK's HTTP library reaches these providers, and nothing else."""
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(wire_side, "run_in_threadpool", _here))
+        # one of the SDKs loads the machine's certificates for each client, which takes as long as a tenth of a history
+        stack.enter_context(mock.patch.object(ssl, "create_default_context", lambda *_a, **_o: _TLS))
+        for library in (httpx, httpx2):
+            _patch(stack, library, providers)
+        yield
+
+
+def _patch(stack: ExitStack, library: ModuleType, providers: Providers) -> None:
+    def handle(_transport: object, request: Any) -> Any:
+        assert request.url.host == HOST, f"a call to {request.url.host}"
+        return _response(library, providers.answer(request), request)
+
+    def nothing(*_arguments: object, **_options: object) -> None:
+        """No pool, and no TLS context that would take longer to make than a whole history."""
+
+    async def nothing_later(*_arguments: object) -> None:
+        pass
+
+    replaced: dict[str, Callable[..., object]] = {"__init__": nothing, "close": nothing, "handle_request": handle}
+    for name, function in replaced.items():
+        stack.enter_context(mock.patch.object(library.HTTPTransport, name, function))
+    for name, function in (("__init__", nothing), ("aclose", nothing_later)):
+        stack.enter_context(mock.patch.object(library.AsyncHTTPTransport, name, function))
+
+
+def _response(library: ModuleType, reply: Reply | None, request: Any) -> Any:
+    if reply is None:
+        raise library.RemoteProtocolError("Server disconnected without sending a response.", request=request)
+
+    class Body(library.SyncByteStream):  # type: ignore[misc,name-defined]
+        def __iter__(self) -> Iterator[bytes]:
+            yield reply.content
+            if reply.broken:
+                raise library.RemoteProtocolError("peer closed connection without sending complete message body")
+
+    return library.Response(reply.status, headers=reply.headers, stream=Body(), request=request)

@@ -1,0 +1,205 @@
+"""Ensembles, the Markdown table and the charts."""
+
+from __future__ import annotations
+
+import io
+import sys
+from math import isclose, sqrt
+from xml.etree import ElementTree
+
+import pytest
+from PIL import Image
+
+from layton_batch.errors import FileError
+from layton_batch.tasks.mcq_idk_rules.abstention import Selective
+from layton_batch.tasks.mcq_idk_rules.chart import bar_chart
+from layton_batch.tasks.mcq_idk_rules.ensembles import by_letter, by_outcome
+from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, Estimate, Marks
+from layton_batch.tasks.mcq_idk_rules.risk_chart import risk_chart
+from layton_batch.tasks.mcq_idk_rules.scene import Circle, Rect, Scene, Text, png, svg
+from layton_batch.tasks.mcq_idk_rules.table import (
+    BoardRow,
+    RunResult,
+    abstention_markdown,
+    latest_rows,
+    markdown,
+    ordered,
+)
+
+RIGHT, WRONG, ABSTAINED = Marks(1, 1, 0, 0), Marks(0, -1, 0, 0), Marks(0, 0, 1, 0)
+
+
+def estimates(
+    trad: float, idk: float, freq: float = 0.05, fail: float = 0.0, se: float | None = 0.01
+) -> dict[str, Estimate]:
+    return {name: Estimate(value, se) for name, value in zip(METRICS, (trad, idk, freq, fail), strict=True)}
+
+
+# ---- ensembles -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("marks", "vote"),
+    [
+        ((RIGHT, RIGHT, WRONG), 1),
+        ((RIGHT, WRONG, WRONG), -1),
+        ((RIGHT, WRONG, ABSTAINED), 0),
+        ((RIGHT, WRONG, RIGHT, WRONG), 0),
+        ((RIGHT, UNREAD, UNREAD), 0),
+        ((WRONG, UNREAD, ABSTAINED), 0),
+        ((WRONG, WRONG, UNREAD), -1),
+        ((RIGHT,), 1),
+    ],
+)
+def test_the_published_vote_needs_a_strict_plurality_and_an_unreadable_reply_votes_for_neither(
+    marks: tuple[Marks, ...], vote: int
+) -> None:
+    assert by_outcome([{"q": one} for one in marks]).votes == {"q": vote}
+
+
+def test_only_items_that_every_member_has_are_voted_on() -> None:
+    voted = by_outcome([{"a": RIGHT, "b": RIGHT}, {"b": RIGHT, "c": RIGHT}])
+    assert voted.votes == {"b": 1}
+    assert by_outcome([]).estimates() == by_outcome([{"a": RIGHT}, {"b": RIGHT}]).estimates() == {}
+
+
+def test_an_ensembles_standard_errors_are_the_populations() -> None:
+    members = [{f"q{i}": marks for i, marks in enumerate([RIGHT] * 6 + [WRONG] * 3 + [UNREAD])}]
+    found = by_outcome(members).estimates()
+    spread = (6 * 0.7**2 + 3 * 1.3**2 + 1 * 0.3**2) / 10
+    assert (found["trad_score"].mean, found["idk_score"].mean, found["idk_freq"].mean) == (0.6, 0.3, 0.1)
+    assert found["extract_fail"] == Estimate(0.0, 0.0)
+    assert found["trad_score"].se == sqrt(0.6 * 0.4 / 10)
+    assert isclose(found["idk_score"].se or 0, sqrt(spread / 10))
+    assert found["idk_freq"].se == sqrt(0.1 * 0.9 / 10)
+
+
+def test_a_vote_on_letters_needs_no_gold_to_be_cast() -> None:
+    """Two wrong models outvote a right one only where they agree."""
+    members: list[dict[str, str | None]] = [
+        {"a": "B", "b": "B", "c": None},
+        {"a": "C", "b": "C", "c": "E"},
+        {"a": "D", "b": "C", "c": "B"},
+    ]
+    voted = by_letter(members, dict.fromkeys("abc", "B"), dict.fromkeys("abc", "E"))
+    assert voted.votes == {"a": 0, "b": -1, "c": 0}
+    assert by_outcome([{"a": RIGHT}, {"a": WRONG}, {"a": WRONG}]).votes == {"a": -1}
+    assert voted.agreement["b"] == pytest.approx(2 / 3)
+
+
+# ---- the table -----------------------------------------------------------------------------------------------------
+
+
+def test_of_several_runs_of_a_model_the_largest_path_counts() -> None:
+    rows = latest_rows(
+        [
+            RunResult("r/b/results_2.json", "openrouter/x/late", estimates(0.2, 0.2)),
+            RunResult("r/b/results_3.json", "x/Late", estimates(0.4, 0.2)),
+            RunResult("r/a/results_9.json", "y/late", estimates(0.9, 0.2)),
+        ]
+    )
+    assert [(row.name, row.mean("trad_score")) for row in rows] == [("late", 0.2), ("Late", 0.4)]
+
+
+def test_rows_are_ordered_by_trad_score_and_ties_keep_their_order() -> None:
+    rows = [BoardRow("none", {}), BoardRow("tied-1", estimates(0.5, 0)), BoardRow("tied-2", estimates(0.5, 0.3))]
+    names = [row.name for row in ordered([*rows, BoardRow("best", estimates(0.7, -1))])]
+    assert names == ["best", "tied-1", "tied-2", "none"]
+
+
+def test_the_markdown_is_padded_to_its_longest_cells() -> None:
+    rows = [BoardRow("a-model", estimates(0.6465, 0.3939, 0.101, 0)), BoardRow("x|y\nz", estimates(1, -1, 0, 1, None))]
+    assert markdown([*rows, BoardRow("none", {})]) == (
+        "| Model   | trad_score ± se | idk_score ± se | idk_freq ± se | extract_fail ± se |\n"
+        "| :------ | --------------: | -------------: | ------------: | ----------------: |\n"
+        "| a-model |    64.65 ± 1.00 |   39.39 ± 1.00 |  10.10 ± 1.00 |       0.00 ± 1.00 |\n"
+        "| x\\|y z  |          100.00 |        -100.00 |          0.00 |            100.00 |\n"
+        "| none    |               - |              - |             - |                 - |"
+    )
+
+
+def test_the_abstention_aware_table_says_what_cannot_be_said() -> None:
+    lines = abstention_markdown(
+        [("m", Selective(6, 2, 3, 1)), ("safe", Selective(3, 0, 1, 0)), ("no", Selective(0, 0, 4, 0))]
+    )
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines.splitlines()[2:]]
+    assert cells == [
+        ["m", "66.67", "75.00", "25.00", "2.00"],
+        ["safe", "75.00", "100.00", "0.00", "∞"],
+        ["no", "0.00", "-", "-", "-"],
+    ]
+
+
+# ---- charts --------------------------------------------------------------------------------------------------------
+
+ROWS = [
+    BoardRow("first", estimates(0.84, 0.68)),
+    BoardRow("sunk", estimates(0.1, -0.75)),
+    BoardRow("<evil & 'long'>\0 " + "name-" * 40, estimates(0.5, 0.1)),
+    BoardRow("none", {}),
+]
+
+
+def texts(scene: Scene) -> list[str]:
+    return [shape.text for shape in scene.shapes if isinstance(shape, Text)]
+
+
+def bars(scene: Scene) -> list[Rect]:
+    return [shape for shape in scene.shapes if isinstance(shape, Rect) and shape.width > 30]
+
+
+def test_the_chart_shows_the_wanted_models_in_the_wanted_order() -> None:
+    scene = bar_chart(ROWS, "GPQA", shown=[("sunk", "Sunk"), ("absent", "Absent"), ("first", "First")])
+    said = texts(scene)
+    assert said.index("Sunk") < said.index("First")
+    assert "Absent" not in said
+    assert {"10.00", "-75.00", "84.00", "68.00", "Traditional score", "IDK score", "IDK frequency"} <= set(said)
+    assert (scene.width, scene.height) == (800, 480)
+
+
+def test_a_negative_bar_is_clipped_as_published_or_goes_below() -> None:
+    published, ours = (bar_chart(ROWS[:2], "GPQA", clip_negative=clip) for clip in (True, False))
+    assert len(bars(published)) == 3
+    assert len(bars(ours)) == 4
+    assert "-100" in texts(ours)
+    assert "-20" not in texts(published)
+
+
+def test_bars_stand_on_zero_and_are_as_high_as_their_value() -> None:
+    high, low = bars(bar_chart(ROWS[:1], "GPQA"))
+    assert high.y + high.height == pytest.approx(low.y + low.height)
+    assert low.height / high.height == pytest.approx(0.68 / 0.84)
+
+
+def test_a_missing_value_is_said_to_be_missing() -> None:
+    assert texts(bar_chart(ROWS[3:], "GPQA")).count("N/A") == 2
+
+
+@pytest.mark.parametrize("rows", [ROWS, [], ROWS[3:], ROWS * 5], ids=["mixed", "no rows", "no values", "many"])
+def test_the_svg_is_well_formed_whatever_a_model_is_called(rows: list[BoardRow]) -> None:
+    root = ElementTree.fromstring(svg(bar_chart(rows, "<b>&")))
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert svg(bar_chart(rows, "x")) == svg(bar_chart(rows, "x"))
+
+
+def test_the_png_has_the_published_size() -> None:
+    image = Image.open(io.BytesIO(png(bar_chart(ROWS, "GPQA"))))
+    assert image.format == "PNG"
+    assert image.size == (1600, 960)
+    assert len(image.convert("RGB").getcolors(1_000_000) or ()) > 50
+
+
+def test_without_pillow_a_png_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(FileError, match=r"layton-batch\[charts\]"):
+        png(bar_chart(ROWS, "GPQA"))
+
+
+def test_the_risk_chart_has_a_point_for_every_model_that_answers() -> None:
+    views = [("m", Selective(6, 2, 3, 1)), ("silent", Selective(0, 0, 4, 0)), ("all wrong", Selective(0, 5, 0, 0))]
+    scene = risk_chart(views, "GPQA", penalty=2)
+    assert sum(isinstance(shape, Circle) for shape in scene.shapes) == 2
+    assert {"m", "all wrong"} <= set(texts(scene))
+    assert "silent" not in texts(scene)
+    ElementTree.fromstring(svg(scene))
+    assert png(risk_chart([], "empty")).startswith(b"\x89PNG")

@@ -1,0 +1,211 @@
+"""Letters out of replies: the original's odd order, and the corrected reader for any number of options."""
+
+from __future__ import annotations
+
+import random
+import re
+from string import ascii_uppercase
+
+import pytest
+
+from layton_batch.tasks.mcq_idk_rules import original
+from layton_batch.tasks.mcq_idk_rules.corrected import read_corrected
+from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL, read_letters
+from layton_batch.tasks.mcq_idk_rules.letters import idk_letter, shuffled_order
+from layton_batch.tasks.mcq_idk_rules.original import read_original
+from layton_batch.tasks.mcq_idk_rules.thoughts import CLOSE, OPEN, after_thoughts, without_thoughts
+
+# ---- thoughts ------------------------------------------------------------------------------------------------------
+
+
+def naive_without_thoughts(text: str) -> str:
+    while OPEN in text and CLOSE in text:
+        start = text.find(OPEN)
+        end = text.find(CLOSE, start)
+        if end < 0:
+            break
+        text = text[:start] + text[end + len(CLOSE) :]
+    return text
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("<think>A?</think>Answer: B", "Answer: B"),
+        ("x<think>1</think>y<think>2</think>z", "xyz"),
+        ("<think>a<think>b</think>c</think>d", "c</think>d"),
+        ("<think>Answer: A", "<think>Answer: A"),
+        ("</think>Answer: A<think>", "</think>Answer: A<think>"),
+        ("</think>a<think>b</think>c", "</think>ac"),
+        ("<thi<think>x</think>nk>hidden</think>seen", "seen"),
+        ("<THINK>a</THINK>b", "<THINK>a</THINK>b"),
+    ],
+)
+def test_think_blocks_go_from_the_first_open_tag_to_the_first_close_tag(text: str, left: str) -> None:
+    assert without_thoughts(text) == left == naive_without_thoughts(text)
+
+
+def test_one_pass_over_the_tags_equals_cutting_them_one_by_one() -> None:
+    draw = random.Random(7)
+    pieces = [OPEN, CLOSE, "<thi", "nk>", "<", "think>", "</thi", "k>", "a", "\n", "<think", ">"]
+    for _ in range(8_000):
+        text = "".join(draw.choices(pieces, k=draw.randint(1, 14)))
+        assert without_thoughts(text) == naive_without_thoughts(text), text
+
+
+def test_corrected_drops_a_thought_whose_open_tag_was_never_sent() -> None:
+    assert after_thoughts("maybe Answer: A\n</think>\nAnswer: B") == "\nAnswer: B"
+
+
+# ---- original ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "letter", "rule"),
+    [
+        ("The final answer is A. I hope it is correct. Final answer is B", "A", "p0"),
+        ("Final answer to this question is: (C), but Answer: D", "C", "p50"),
+        ("The answer is B, since ...\n###D###", "B", "p150"),
+        ("Answer: C\nOn reflection, Answer: A", "A", "p100"),
+        ("\nA company sued.\nB company won.", "B", "p210"),
+        ("B. Because", "B", "p200"),
+        ("Answer: E) I don't know", "E", "answer"),
+        ("answer: e.g. water", "E", "answer"),
+        ("answer a problem", "A", "answer"),
+        ("###A### then ###B###", "B", "hash"),
+        ("\\boxed{\\text{A}} and \\boxed{B}", "B", "boxed"),
+        ("I would take optionB", "B", "option"),
+        ("Answer: F", "F", "answer"),
+        ("Answer: A\n", "A", "p100"),
+        ("option A" + "." * 200, None, None),
+        ("Choice: B", None, None),
+        ("Answer: L", None, None),
+        ("I don't know", None, None),
+        ("", None, None),
+    ],
+)
+def test_the_original_reads_in_its_odd_order(text: str, letter: str | None, rule: str | None) -> None:
+    reading = read_original(text)
+    assert (reading.letter, reading.rule) == (letter, rule)
+
+
+def test_possessive_quantifiers_match_what_the_greedy_ones_match() -> None:
+    """The originals are greedy; ours must not differ, but for the time they take."""
+    named = [*(pattern for _, pattern in original._STAGE_1), original._HASH, *original._BOXED]
+    pairs = [(pattern, greedy(pattern)) for pattern in (*named, original._ANSWER, original._OPTION)]
+    draw = random.Random(11)
+    pieces = [
+        "answer", "Answer", "final answer", "final answer is", " is", "is", ":", "-", " ", "  ", "\n", "\t", "A", "(B)",
+        "**", "C", "E", ".", ",", "I hope", "\\boxed", "boxed", "{", "}", "\\text", "\\mathbf", "(", ")", "###",
+        "option", "choice", "x" * 45, "K", "b", "e",
+    ]  # fmt: skip
+    for _ in range(8_000):
+        text = "".join(draw.choices(pieces, k=draw.randint(1, 12)))
+        for ours, theirs in pairs:
+            assert [m.span() for m in ours.finditer(text)] == [m.span() for m in theirs.finditer(text)], (ours, text)
+
+
+def greedy(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    text = pattern.pattern.replace("*+", "*").replace("++", "+").replace(r"(?<!\s)", "")
+    return re.compile(text, pattern.flags)
+
+
+def test_the_original_ignores_the_number_of_options_and_the_output_limit() -> None:
+    assert read_letters("Answer: K", ORIGINAL, 2, cut=True).letter == "K"
+
+
+# ---- corrected -----------------------------------------------------------------------------------------------------
+
+REQUESTED = (
+    "Answer: {}", "answer: {}", "**Answer:** {}", "**Answer: {}**", "Answer: **{}**", "Answer: ({})", "Answer: {})",
+    "Answer: {}.", "Answer: {}\n", "Answer: {} \n", "Answer:{}", "Answer : {}", "Answer: [{}]", "Answer: `{}`",
+    "Answer: '{}'", "Answer: <{}>", "Answer: option {}", "Answer: {}, because", "Answer: {} because of it",
+    "Answer: {}) I don't know",
+    "Answer:\n\n{}", "Answer: $\\boxed{{{}}}$", "Final Answer: ###{}###", "###{}###", "### {} ###", "**###{}###**",
+    "$\\boxed{{{}}}$", "\\boxed{{\\text{{{}}}}}", "\\boxed{{\\mathbf{{({})}}}}", "\\boxed{{{}) 42}}", "Answer：{}",
+    "The answer is {}.", "the correct answer is **{}**", "Final answer is {}", "{}", "({})", "**{}**", "{}.", "{})",
+    "So, in the end:\n\n**{}**", "{}) nitrogen", "Answer - {}", "I choose option {}.", "Option {} is the best.",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", REQUESTED)
+@pytest.mark.parametrize("n_options", [2, 4, 10, 25])
+def test_every_letter_of_every_number_of_options_is_read_in_every_form(form: str, n_options: int) -> None:
+    for letter in ascii_uppercase[: n_options + 1]:
+        if form == "Option {} is the best." and letter == "I":
+            continue  # "Option I is" is a sentence about me
+        assert read_corrected(form.format(letter), n_options).letter == letter
+
+
+@pytest.mark.parametrize(
+    ("text", "letter"),
+    [
+        ("The answer is A substantial one.\nA company did it.\nFinal Answer: ###D###", "D"),
+        ("Answer: B then ###A###", "A"),
+        ("###C###\n\nWait, that is wrong.\n\n###E###", "E"),
+        ("Answer: A\n\nLet me check again.\n\nAnswer: B", "B"),
+        ("Answer: B. It is not C, for the answer is never C.", "B"),
+        ("\\boxed{A} would be wrong. Answer: C", "C"),
+        ("Answer: C, or in the asked form \\boxed{D}", "D"),
+        ("Answer: A company would pay. So the answer is C.", "C"),
+        ("Answer: I think that it is hard to say.\nAnswer: B", "B"),
+        ("Answer: B\nThe answer: A company must pay.", "B"),
+        ("answer: e.g. water\nAnswer: A", "A"),
+        ("answer: b", "B"),
+        ("B\n\nNitrogen makes up most of the air.", "B"),
+        ("option A is wrong, and so option C is right", "C"),
+        ("Option C must be right, while option A is incorrect", "C"),
+        ("A) one\nB) two\nC) three\n\nB) two", None),
+        ("Some text\nE. I cannot tell", "E"),
+        ("I don't know.", "E"),
+        ("It is hard.\n\nI do not know", "E"),
+        ("Answer: I don't know", "E"),
+        ("I don’t know", "E"),
+        ("I don't know whether it is acid, but the answer is C.", "C"),
+        ("Answer: A or B", None),
+        ("Answer: A and C", None),
+        ("Answers: Options A and B", None),
+        ("Answer: A/B", None),
+        ("Answer: A, B is wrong", "A"),
+        ("Is it A or B? Answer: B", "B"),
+        ("Answer: F", None),
+        ("Answer: F\nAnswer: C", "C"),
+        ("Answer: \\boxed{42}", None),
+        ("C++", None),
+        ("No letter here.", None),
+        ("   ", None),
+        ("", None),
+    ],
+)
+def test_the_requested_form_wins_and_hedging_does_not(text: str, letter: str | None) -> None:
+    assert read_corrected(text, 4).letter == letter
+
+
+def test_a_hedge_says_that_it_names_several_letters() -> None:
+    assert read_corrected("Answer: A or B", 4).note == "names several letters"
+
+
+def test_a_truncated_reply_answers_only_in_the_requested_form() -> None:
+    assert read_letters("Perhaps the answer is B, but", CORRECTED, 4, cut=True).letter is None
+    assert read_letters("Perhaps the answer is B, but", CORRECTED, 4).letter == "B"
+    assert read_letters("Answer: B\n\nIn detail, this", CORRECTED, 4, cut=True).letter == "B"
+
+
+# ---- letters -------------------------------------------------------------------------------------------------------
+
+
+def test_i_dont_know_comes_after_the_last_real_option() -> None:
+    assert [idk_letter(n) for n in (2, 4, 10, 25)] == ["C", "E", "K", "Z"]
+
+
+def test_the_order_of_options_depends_on_seed_and_item_alone() -> None:
+    assert (
+        shuffled_order("q1", 4, 0) == shuffled_order("q1", 4, 0) == (3, 2, 0, 1)
+    )  # pinned: it names what was paid for
+    assert len({shuffled_order(f"q{i}", 4, 0) for i in range(400)}) == 24
+    assert any(shuffled_order(f"q{i}", 4, 0) != shuffled_order(f"q{i}", 4, 1) for i in range(10))
+
+
+def test_every_place_gets_the_right_option_about_equally_often() -> None:
+    places = [shuffled_order(f"item {i}", 5, 3).index(0) for i in range(5_000)]
+    assert all(900 < places.count(place) < 1_100 for place in range(5))

@@ -1,0 +1,135 @@
+"""Replies made elsewhere: the report's form, the two sources of gold, and what a wrong row is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.records import JsonValue
+from layton_batch.tasks.mcq_idk import McqIdkTask
+from layton_batch.tasks.mcq_idk_rules.bring_your_own import grade_rows, graded
+from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL
+from layton_batch.tasks.protocol import TaskOptions
+
+Row = dict[str, JsonValue]
+
+
+def said(item_id: JsonValue, response: JsonValue, **more: JsonValue) -> Row:
+    return {"item_id": item_id, "response": response, **more}
+
+
+def test_the_report_has_the_promised_form_and_the_predictions_order() -> None:
+    rows = [said("b", "Answer: A", gold="A"), said("a", "Answer: E", gold="B"), said("c", None, gold="d")]
+    assert grade_rows(None, rows, ORIGINAL).to_json() == {
+        "metrics": {
+            "trad_score": {"mean": 1 / 3, "se": pytest.approx(1 / 3)},
+            "idk_score": {"mean": 0.0, "se": pytest.approx(3**-0.5)},
+            "idk_freq": {"mean": 1 / 3, "se": pytest.approx(1 / 3)},
+            "extract_fail": {"mean": 1 / 3, "se": pytest.approx(1 / 3)},
+        },
+        "n": 3,
+        "rows": [
+            {"item_id": "b", "letter": "A", "trad_score": 1, "idk_score": 1, "idk_freq": 0, "extract_fail": 0},
+            {"item_id": "a", "letter": "E", "trad_score": 0, "idk_score": 0, "idk_freq": 1, "extract_fail": 0},
+            {"item_id": "c", "letter": None, "trad_score": 0, "idk_score": -1, "idk_freq": 0, "extract_fail": 1},
+        ],
+    }
+
+
+def test_one_prediction_has_no_standard_error_and_none_has_no_metrics() -> None:
+    one = grade_rows(None, [said("a", "Answer: A", gold="A")]).to_json()
+    assert one["metrics"]["trad_score"] == {"mean": 1.0, "se": None}  # type: ignore[index,call-overload]
+    assert grade_rows(None, []).to_json() == {"metrics": {}, "n": 0, "rows": []}
+
+
+def test_the_letter_that_abstains_follows_the_number_of_options() -> None:
+    rows = [said("a", "Answer: E", gold="E", n_options=10), said("b", "Answer: K", gold="E", n_options=10)]
+    assert [row.marks.values() for row in grade_rows(None, rows).rows] == [(1, 1, 0, 0), (0, 0, 1, 0)]
+
+
+def test_gold_comes_from_the_items_where_they_are_given() -> None:
+    items: list[Row] = [
+        {"id": "a", "gold": "B", "options": ["x", "y", "z"]},
+        {"item_id": 2, "gold": "A", "n_options": 2.0},
+    ]
+    report = grade_rows(items, [said("2", "Answer: C"), said("a", "Answer: B", gold="A")])
+    assert [(row.item_id, row.marks.values()) for row in report.rows] == [("2", (0, 0, 1, 0)), ("a", (1, 1, 0, 0))]
+
+
+def test_items_without_a_gold_letter_are_graded_in_the_order_they_are_shown_in() -> None:
+    row: Row = {"id": "q", "question": "?", "options": ["w", "x", "y", "z"], "answer": "y"}
+    (item,) = McqIdkTask(TaskOptions("demo")).items([row])
+    report = grade_rows([row], [said("q", f"Answer: {item.payload['gold']}")])
+    assert report.rows[0].marks.trad_score == 1
+
+
+def test_of_several_replies_to_an_item_the_best_counts() -> None:
+    rows = [
+        said("a", ["Answer: A", "Answer: B", "hm"], gold="B"),
+        said("b", ["hm", ""], gold="B"),
+        said("c", [], gold="B"),
+    ]
+    report = grade_rows(None, rows)
+    assert [(row.letter, row.marks.trad_score, row.marks.extract_fail) for row in report.rows] == [
+        ("A,B", 1, 0),
+        (None, 0, 1),
+        (None, 0, 1),
+    ]
+
+
+def test_the_protocol_decides_who_wins_prose_or_the_requested_form() -> None:
+    rows = [said("a", "A company did it.\n###D###", gold="D")]
+    assert [grade_rows(None, rows, name).rows[0].letter for name in (ORIGINAL, CORRECTED)] == ["A", "D"]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"response": "A", "gold": "A"}, "prediction 2: column 'item_id' must be text"),
+        (said(True, "A", gold="A"), "prediction 2: column 'item_id' must be text"),
+        (said("x", "A"), r"prediction 2 \(item 'x'\): gold is 'None'; it must be a letter from A to D"),
+        (said("x", "A", gold="E"), "gold is 'E'; it must be a letter from A to D"),
+        (said("x", "A", gold="AB"), "gold is 'AB'"),
+        (said("x", "A", gold=1), "gold is '1'"),
+        (said("x", "A", gold="A", n_options=1), "n_options is 1; it must be 2 to 25"),
+        (said("x", "A", gold="A", n_options=26), "n_options is 26"),
+        (said("x", "A", gold="A", n_options="4"), "n_options is '4'"),
+        (said("x", 5, gold="A"), "column 'response' must be text or null, not int"),
+        (said("x", [5], gold="A"), "column 'response' must be text or null, not int"),
+        ({"item_id": "x", "gold": "A"}, "no column 'response'"),
+    ],
+)
+def test_a_wrong_prediction_is_named_with_what_is_wrong(row: Row, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        grade_rows(None, [said("ok", "A", gold="A"), row])
+
+
+def test_predictions_need_an_item_and_items_need_one_gold() -> None:
+    with pytest.raises(DataError, match=r"prediction 1 \(item 'b'\): there is no such item"):
+        grade_rows([{"id": "a", "gold": "A"}], [said("b", "A")])
+    with pytest.raises(DataError, match="item 'a' is there twice, with different gold"):
+        grade_rows([{"id": "a", "gold": "A"}, {"id": "a", "gold": "B"}], [])
+    with pytest.raises(ManifestError, match="protocol 'zeroeval'"):
+        grade_rows(None, [], "zeroeval")
+
+
+def test_rows_are_graded_as_they_come() -> None:
+    seen: list[int] = []
+
+    def rows() -> Iterator[Row]:
+        for i in range(3):
+            seen.append(i)
+            yield said(str(i), "Answer: A", gold="A")
+
+    stream = graded(None, rows())
+    assert next(stream).item_id == "0"
+    assert seen == [0]
+
+
+def test_the_abstention_aware_figures_stand_beside_the_report() -> None:
+    rows = [said(str(i), f"Answer: {letter}", gold="A") for i, letter in enumerate("AAAAAABBEE")]
+    found = grade_rows(None, rows).abstention(seed=1)
+    assert (found["coverage"], found["accuracy_answered"], found["break_even_penalty"]) == (0.8, 0.75, 3.0)
+    assert found["intervals"]["trad_score"]["lower"] < 0.6 < found["intervals"]["trad_score"]["upper"]  # type: ignore[index,call-overload,operator]

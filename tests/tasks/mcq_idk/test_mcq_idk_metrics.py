@@ -1,0 +1,160 @@
+"""Marks, means and standard errors, what abstaining is worth, intervals, and what rank sets are read off."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import product
+from math import isclose
+
+import numpy as np
+import pytest
+
+from layton_batch.stats.joint import JointDraws
+from layton_batch.stats.rank_sets import rank_box
+from layton_batch.tasks.mcq_idk_rules.abstention import Selective, area_under, risk_coverage, selective
+from layton_batch.tasks.mcq_idk_rules.intervals import intervals, shared_draws
+from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, Estimate, Marks, Outcome, best_of, mark, tally
+
+RIGHT, WRONG, ABSTAINED = Marks(1, 1, 0, 0), Marks(0, -1, 0, 0), Marks(0, 0, 1, 0)
+
+
+def some_marks(n: int, seed: int = 0) -> list[Marks]:
+    return random.Random(seed).choices([RIGHT, WRONG, ABSTAINED, UNREAD], [6, 3, 2, 1], k=n)
+
+
+# ---- marks ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("letters", "n_options", "marks", "outcome"),
+    [
+        ((), 4, (0, -1, 0, 1), Outcome.NO_LETTER),
+        (("B",), 4, (1, 1, 0, 0), Outcome.CORRECT),
+        (("A",), 4, (0, -1, 0, 0), Outcome.WRONG),
+        (("E",), 4, (0, 0, 1, 0), Outcome.ABSTAINED),
+        (("E",), 10, (0, -1, 0, 0), Outcome.WRONG),
+        (("K",), 10, (0, 0, 1, 0), Outcome.ABSTAINED),
+        (("F",), 4, (0, -1, 0, 0), Outcome.WRONG),
+        (("C",), 2, (0, 0, 1, 0), Outcome.ABSTAINED),
+        (("A", "B"), 4, (1, 1, 0, 0), Outcome.CORRECT),
+        (("A", "E"), 4, (0, 0, 1, 0), Outcome.ABSTAINED),
+        (("B", "E"), 4, (1, 1, 1, 0), Outcome.CORRECT),
+    ],
+)
+def test_a_letter_gets_its_marks_and_the_best_of_several_counts(
+    letters: tuple[str, ...], n_options: int, marks: tuple[int, ...], outcome: Outcome
+) -> None:
+    found = mark(letters, "B", n_options)
+    assert found.values() == marks
+    assert found.outcome is outcome
+
+
+def test_of_several_replies_the_best_counts_and_only_all_unreadable_ones_are_unreadable() -> None:
+    assert best_of([UNREAD, WRONG]) == WRONG
+    assert best_of([UNREAD, ABSTAINED, RIGHT]) == Marks(1, 1, 1, 0)
+    assert best_of([UNREAD, UNREAD]) == best_of([]) == UNREAD
+
+
+@pytest.mark.parametrize("letter", [None, *"ABCDEFK"])
+def test_a_single_letter_obeys_the_identity(letter: str | None) -> None:
+    marks = mark([letter] if letter else [], "B", 4)
+    assert marks.idk_score == 2 * marks.trad_score - 1 + marks.idk_freq
+
+
+# ---- means ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, 3, 198, 619])
+def test_means_and_standard_errors_are_the_samples(n: int) -> None:
+    marks = some_marks(n)
+    estimates = tally(marks).estimates()
+    for i, name in enumerate(METRICS):
+        values = np.array([one.values()[i] for one in marks], dtype=float)
+        se = estimates[name].se
+        assert estimates[name].mean == values.mean()
+        assert se is not None
+        assert isclose(se, values.std(ddof=1) / np.sqrt(n), abs_tol=1e-15)
+
+
+def test_one_observation_has_no_standard_error_and_none_has_no_mean() -> None:
+    assert tally([WRONG]).estimates()["idk_score"] == Estimate(-1.0, None)
+    assert tally([]).estimates() == {}
+
+
+# ---- abstaining ----------------------------------------------------------------------------------------------------
+
+
+def test_the_abstention_aware_view_counts_what_was_answered() -> None:
+    view = selective(tally([RIGHT] * 6 + [WRONG] * 2 + [ABSTAINED] * 3 + [UNREAD]))
+    assert (view.correct, view.wrong, view.abstained, view.no_letter, view.n) == (6, 2, 3, 1, 12)
+    assert (view.coverage, view.accuracy, view.risk) == (8 / 12, 6 / 8, 2 / 8)
+    assert view.break_even_penalty == 6 / 3
+
+
+def test_the_break_even_penalty_is_where_the_score_is_zero() -> None:
+    view = Selective(correct=6, wrong=2, abstained=3, no_letter=1)
+    assert view.break_even_penalty is not None
+    assert view.score_at(view.break_even_penalty) == 0
+    assert view.score_at(1) == (6 - 3) / 12
+
+
+def test_a_model_without_mistakes_breaks_even_at_no_penalty_and_one_without_answers_has_no_accuracy() -> None:
+    assert Selective(3, 0, 1, 0).break_even_penalty is None
+    assert Selective(0, 0, 4, 0).accuracy is Selective(0, 0, 4, 0).risk is None
+    assert Selective(0, 0, 0, 0).coverage is Selective(0, 0, 0, 0).score_at(1) is None
+
+
+def test_the_risk_coverage_curve_takes_equal_confidence_together() -> None:
+    curve = risk_coverage([(0.5, False), (1.0, True), (0.5, True), (0.9, True)])
+    assert [(p.threshold, p.coverage, p.risk) for p in curve] == [(1.0, 0.25, 0.0), (0.9, 0.5, 0.0), (0.5, 1.0, 0.25)]
+    assert area_under(curve) == 0.125
+    assert risk_coverage([]) == ()
+    assert area_under(()) is None
+
+
+# ---- intervals -----------------------------------------------------------------------------------------------------
+
+
+def test_the_bootstrap_interval_is_close_to_the_normal_one_for_many_items() -> None:
+    marks = some_marks(2_000)
+    found, estimates = intervals(Counter(marks), seed=1), tally(marks).estimates()
+    for name in METRICS:
+        se = estimates[name].se or 0
+        assert found[name].lower == pytest.approx(estimates[name].mean - 1.96 * se, abs=0.12 * se + 1e-3)
+        assert found[name].upper == pytest.approx(estimates[name].mean + 1.96 * se, abs=0.12 * se + 1e-3)
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    counts = Counter(some_marks(5_000))
+    assert intervals(counts, seed=3) == intervals(counts, seed=3) != intervals(counts, seed=4)
+
+
+def test_where_all_items_agree_the_interval_is_exact_and_not_a_point() -> None:
+    found = intervals({RIGHT: 10}, level=0.95)
+    unseen = 1 - 0.025 ** (1 / 10)  # the Clopper-Pearson bound for 0 of 10
+    assert found["trad_score"].lower == pytest.approx(1 - unseen)
+    assert found["trad_score"].upper == 1
+    assert found["idk_score"].lower == pytest.approx(1 - 2 * unseen)
+    assert found["extract_fail"].lower == 0
+    assert found["extract_fail"].upper == pytest.approx(unseen)
+    assert intervals({}) == {}
+
+
+def test_shared_draws_feed_the_rank_sets() -> None:
+    items, shifts = 400, (0.1, 0.3, 0.3)
+    draw = np.random.default_rng(2)
+    base = draw.random(items)
+    marks = [[float(2 * (value > shift) - 1) for value in base] for shift in shifts]
+    theta = shared_draws(marks, seed=1, draws=500)
+    assert theta.shape == (500, 3)
+    assert np.allclose(theta.mean(axis=0), np.mean(marks, axis=1), atol=0.02)
+    assert (theta[:, 1] == theta[:, 2]).all()  # the same marks under the same weights
+    sets = rank_box(JointDraws(theta, np.arange(3)))
+    assert (list(sets.best), list(sets.worst)) == ([1, 2, 2], [1, 2, 2])
+
+
+def test_several_letters_never_beat_the_sum_of_their_parts() -> None:
+    for first, second in product("ABE", repeat=2):
+        both, one, two = (mark(letters, "B", 4) for letters in ((first, second), (first,), (second,)))
+        assert both.idk_score == max(one.idk_score, two.idk_score)

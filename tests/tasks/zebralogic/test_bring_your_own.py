@@ -1,0 +1,195 @@
+"""Predictions made elsewhere: rows in, the report out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.records import JsonValue
+from layton_batch.tasks.zebralogic_rules.bring_your_own import grade_rows
+from layton_batch.tasks.zebralogic_rules.protocols import PROTOCOLS
+
+from .grids import GRID, SOLUTION, WRONG, reply
+
+Row = dict[str, JsonValue]
+all_protocols = pytest.mark.parametrize("protocol", list(PROTOCOLS))
+
+
+def items(*ids: str, **more: JsonValue) -> list[Row]:
+    return [{"id": name, "size": "3*2", "solution": SOLUTION, **more} for name in ids]
+
+
+def report(predictions: list[Row], protocol: str = "corrected", given: list[Row] | None = None) -> dict[str, JsonValue]:
+    found = grade_rows(items("a", "b", "c", "d") if given is None else given, predictions, protocol).to_json()
+    assert json.loads(json.dumps(found)) == found
+    return found
+
+
+def rows(found: Mapping[str, JsonValue]) -> list[Row]:
+    value = found["rows"]
+    assert isinstance(value, list)
+    return [dict(row) for row in value if isinstance(row, Mapping)]
+
+
+def test_the_report_has_the_documented_fields_in_the_predictions_order() -> None:
+    found = report([{"id": "b", "output": reply(WRONG)}, {"id": "a", "output": reply()}, {"id": "c", "output": "?"}])
+    assert (found["score"], found["n_cases"], found["n_scored"], found["n_errored"]) == (1 / 3, 3, 3, 0)
+    assert found["failure_counts"] == {"wrong_answer": 1, "none": 1, "no_answer": 1}
+    assert found["items_without_prediction"] == 1
+    assert rows(found)[0] == {
+        "item_id": "b", "tag": "wrong_answer", "score": 0.0, "cells_correct": 5, "cells_total": 6,
+        "cell_accuracy": 5 / 6, "wrong_cells": ["house 1:Name"], "note": None,
+    }  # fmt: skip
+    assert [row["item_id"] for row in rows(found)] == ["b", "a", "c"]
+
+
+@all_protocols
+def test_every_row_has_one_known_tag_and_the_counts_add_up(protocol: str) -> None:
+    texts = [reply(), reply(WRONG), "", "{", reply("x"), reply([]), json.dumps(GRID), '{"a":' * 2000, reply({})]
+    found = report([{"id": "a", "output": text} for text in texts], protocol)
+    counts = found["failure_counts"]
+    assert isinstance(counts, Mapping)
+    assert sum(int(str(count)) for count in counts.values()) == found["n_cases"] == len(texts)
+    assert all((row["tag"] == "none") == (row["score"] == 1.0) for row in rows(found))
+
+
+@pytest.mark.parametrize("protocol", ["original", "corrected"])
+def test_infrastructure_errors_are_counted_but_not_scored(protocol: str) -> None:
+    found = report(
+        [
+            {"id": "a", "output": reply()},
+            {"id": "b", "output": None},
+            {"id": "c", "error": "APITimeoutError: slow"},
+            {"id": "d", "output": None, "error": "KeyError: 'x'"},
+        ],
+        protocol,
+    )
+    assert (found["score"], found["n_cases"], found["n_scored"], found["n_errored"]) == (1.0, 4, 1, 3)
+    assert found["failure_counts"] == {"none": 1, "adapter_error": 2, "harness_error": 1}
+
+
+def test_nothing_scored_is_a_score_of_zero() -> None:
+    found = report([{"id": "a", "output": None}])
+    assert (found["score"], found["n_scored"]) == (0.0, 0)
+    assert report([])["score"] == 0.0
+
+
+def test_a_reply_that_was_cut_off_says_so() -> None:
+    cut: Row = {"id": "a", "output": reply()[:-9], "finish_reason": "MAX_TOKENS"}
+    (row,) = rows(report([cut]))
+    assert row["tag"] == "truncated"
+    assert str(row["note"]).startswith("truncated at the output limit")
+    (row,) = rows(report([cut], "original"))
+    assert (row["tag"], row["note"]) == (
+        "no_answer", "truncated at the output limit: no JSON solution grid found",
+    )  # fmt: skip
+    (row,) = rows(report([{**cut, "output": reply(WRONG)}]))
+    assert (row["tag"], row["cells_correct"]) == ("truncated", 5)
+    (row,) = rows(report([{**cut, "output": reply()}]))
+    assert (row["tag"], row["note"]) == ("none", None)
+
+
+def test_the_summary_has_zeroevals_fields_and_null_where_no_puzzle_is() -> None:
+    found = report([{"id": "a", "output": reply(reasoning="four")}, {"id": "b", "output": reply(WRONG)}], "zeroeval")
+    assert found["summary"] == {
+        "Puzzle Acc": "50.00", "Cell Acc": "91.67", "No answer": "0.00", "Easy": "50.00", "Hard": None, "Total": 2,
+        "Reason Lens": "2.00", "Small": "50.00", "Medium": None, "Large": None, "XL": None,
+    }  # fmt: skip
+    empty = report([], "zeroeval")["summary"]
+    assert isinstance(empty, Mapping)
+    assert (empty["Puzzle Acc"], empty["Reason Lens"], empty["Total"]) == (None, None, 0)
+
+
+def test_an_unanswered_puzzle_counts_its_cells() -> None:
+    summary = report([{"id": "a", "output": reply()}, {"id": "b", "output": "?"}])["summary"]
+    assert isinstance(summary, Mapping)
+    assert (summary["Cell Acc"], summary["No answer"]) == ("50.00", "50.00")
+
+
+def test_of_several_samples_zeroeval_counts_the_best_that_can_be_read() -> None:
+    given: Row = {"id": "a", "output": ["?", reply(WRONG), reply(), reply(WRONG)]}
+    assert [row["tag"] for row in rows(report([given], "zeroeval"))] == ["none"]
+    assert [row["tag"] for row in rows(report([{"id": "a", "output": ["?", "??"]}], "zeroeval"))] == ["no_answer"]
+    assert [row["tag"] for row in rows(report([{"id": "a", "output": [reply()]}]))] == ["none"]
+    with pytest.raises(DataError, match=r"prediction 1 \('a'\): 4 outputs; only protocol zeroeval"):
+        report([given], "original")
+
+
+def test_predictions_may_carry_the_gold_themselves() -> None:
+    given: list[Row] = [{"id": 7, "solution": json.dumps(SOLUTION), "output": reply()}]
+    found = grade_rows(None, given, "zeroeval").to_json()
+    assert (found["score"], rows(found)[0]["item_id"], found["items_without_prediction"]) == (1.0, "7", 0)
+
+
+def test_sets_tell_items_of_one_id_apart() -> None:
+    other: JsonValue = {"header": ["House", "Name"], "rows": [["1", "Zoe"]]}
+    given: list[Row] = [
+        *items("a", set="june"),
+        {"id": "a", "set": "final", "solution": other},
+        *items("b", set="june"),
+    ]
+    predictions: list[Row] = [
+        {"id": "a", "set": "final", "output": reply()}, {"id": "a", "set": "june", "output": reply()},
+        {"id": "b", "output": reply()},
+    ]  # fmt: skip
+    found = report(predictions, given=given)
+    assert [row["cells_total"] for row in rows(found)] == [1, 6, 6]
+    assert found["items_without_prediction"] == 0
+    with pytest.raises(DataError, match="'set' is None, but the items of this id are of the sets 'final', 'june'"):
+        report([{"id": "a", "output": reply()}], given=given)
+    with pytest.raises(DataError, match="'set' is 'may'"):
+        report([{"id": "b", "set": "may", "output": reply()}], given=given)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reason"),
+    [
+        ({"output": "x"}, r"^prediction 1: column 'id' must be a text or a whole number"),
+        ({"id": "zz", "output": "x"}, r"^prediction 1 \('zz'\): there is no item of this id"),
+        ({"id": "a"}, r"^prediction 1 \('a'\): column 'output' is missing"),
+        ({"id": "a", "output": 5}, "column 'output' must be text, an array of texts or null"),
+        ({"id": "a", "output": [5]}, "column 'output' must be text, an array of texts or null"),
+    ],
+)
+def test_a_wrong_prediction_names_its_row(prediction: Row, reason: str) -> None:
+    with pytest.raises(DataError, match=reason):
+        report([prediction])
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ([{"id": "a"}], r"^item 1 \('a'\): column 'solution' is missing"),
+        ([{"id": "a", "solution": None}], "column 'solution' is null"),
+        ([*items("a", "a")], r"^item 2 \('a'\): there is another item of this id and set"),
+        ([{"id": True, "solution": SOLUTION}], "^item 1: column 'id'"),
+    ],
+)
+def test_a_wrong_item_names_its_row(given: list[Row], reason: str) -> None:
+    with pytest.raises(DataError, match=reason):
+        report([], given=given)
+
+
+def test_an_unknown_protocol_is_an_error() -> None:
+    with pytest.raises(ManifestError, match="protocol 'x'"):
+        grade_rows([], [], "x")
+
+
+def test_texts_are_not_kept() -> None:
+    def predictions() -> Iterator[Row]:
+        for number in range(200):
+            yield {"id": "a", "output": f"{'x' * 100_000} {number} {reply()}"}
+
+    import tracemalloc
+
+    tracemalloc.start()
+    try:
+        found = grade_rows(items("a"), predictions(), "corrected")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.tally.cases == 200
+    assert peak < 3_000_000, "20 MB of text went through"

@@ -1,0 +1,303 @@
+"""What each protocol reads, compares and calls it."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+
+import pytest
+
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.records import JsonValue
+from layton_batch.tasks.zebralogic_rules.gold import gold_from
+from layton_batch.tasks.zebralogic_rules.json_objects import objects
+from layton_batch.tasks.zebralogic_rules.original import ORIGINAL, _fenced
+from layton_batch.tasks.zebralogic_rules.protocols import PROTOCOLS, rules_of
+from layton_batch.tasks.zebralogic_rules.strict_json import MAX_DEPTH, TooDeepError, load
+from layton_batch.tasks.zebralogic_rules.tags import INFRASTRUCTURE, Tag, infrastructure_tag
+
+from .grids import GOLD, GRID, SOLUTION, WRONG, grade, outcome, reply
+
+all_protocols = pytest.mark.parametrize("protocol", list(PROTOCOLS))
+
+
+@all_protocols
+def test_a_right_grid_passes_and_a_wrong_cell_is_named(protocol: str) -> None:
+    assert outcome(protocol, reply()) == ("none", 6)
+    wrong = grade(protocol, reply(WRONG))
+    assert (wrong.tag, wrong.cells_correct, wrong.score) == (Tag.WRONG_ANSWER, 5, 0.0)
+    assert wrong.wrong_cells == ("house 1:Name",)
+    assert wrong.cell_accuracy == 5 / 6
+
+
+@all_protocols
+@pytest.mark.parametrize(
+    "text", ["", "Alice lives in house 1.", "{", "}", "{}", "[]", "null", '{"solution": null}', "```"]
+)
+def test_a_text_without_a_grid_is_no_answer(protocol: str, text: str) -> None:
+    found = grade(protocol, text)
+    assert (found.tag, found.score) == (Tag.NO_ANSWER, 0.0)
+    assert found.note
+
+
+# ---- original ------------------------------------------------------------------------------------------------------
+
+
+def test_original_the_first_fence_with_houses_wins_then_the_widest_span() -> None:
+    assert outcome("original", f"```json\n{reply(WRONG)}\n```\n```json\n{reply()}\n```") == ("wrong_answer", 5)
+    assert outcome("original", f'```json\n{{"x": 1}}\n```\n```\n{json.dumps(GRID)}\n```') == ("none", 6)
+    assert outcome("original", f"{reply(WRONG)}\n```json\n{reply()}\n```") == ("none", 6)
+    assert outcome("original", f"{reply()}\n{reply()}") == ("no_answer", None)
+
+
+@pytest.mark.parametrize(
+    ("opening", "is_fence"),
+    [("```json\n", True), ("```\n", True), ("```json \t\n\n", True), ("```JSON\n", False), ("```python\n", False),
+     ("```json ", False), ("``` json\n", False), ("````json\n", True), ("```\u00a0\n", True)],
+)  # fmt: skip
+def test_original_what_opens_a_fence(opening: str, is_fence: bool) -> None:
+    # A stray brace after the fence spoils the second way to read, so the fence decides.
+    assert (outcome("original", f"{opening}{reply()}```}}")[0] == "none") is is_fence
+
+
+def test_original_a_solution_key_hides_the_houses_beside_it() -> None:
+    assert outcome("original", json.dumps({**GRID, "solution": "see above"})) == ("no_answer", None)
+    assert outcome("original", json.dumps({"House 9": 1, "solution": GRID})) == ("none", 6)
+
+
+@pytest.mark.parametrize(
+    ("value", "right"),
+    [(" ALICE ", True), ("Alice.", False), ("", False), (None, False), (["Alice"], False), ({"Alice": 1}, False)],
+)
+def test_original_values_are_compared_as_python_writes_them(value: JsonValue, right: bool) -> None:
+    found = outcome("original", reply({**GRID, "House 1": {" name ": value, "Drink": "milk"}}))
+    assert found == (("none", 6) if right else ("wrong_answer", 5))
+
+
+def test_original_a_gold_value_none_is_what_null_becomes() -> None:
+    gold = gold_from({"header": ["House", "Pet"], "rows": [["1", "None"]]}, "x")
+    assert ORIGINAL.grade('{"House 1": {"Pet": null}}', gold).tag is Tag.NONE
+
+
+def test_original_keys_that_become_one_count_last_and_rows_that_are_none_do_not_count() -> None:
+    twice = {"House 1": {"Name": "x"}, "HOUSE   1": GRID["House 1"], **{k: GRID[k] for k in ("House 2", "House 3")}}
+    assert outcome("original", json.dumps(twice)) == ("none", 6)
+    assert outcome("original", json.dumps({**GRID, "house 1": "Alice"})) == ("none", 6)
+    assert outcome("original", json.dumps({**GRID, "House 2": None})) == ("wrong_answer", 4)
+
+
+def test_original_names_at_most_twenty_wrong_cells() -> None:
+    header = ["House", *"abcdef"]
+    gold = gold_from({"header": header, "rows": [[str(house), *"uvwxyz"] for house in range(1, 7)]}, "x")
+    assert len(ORIGINAL.grade('{"House 1": {}}', gold).wrong_cells) == 20
+    assert len(PROTOCOLS["corrected"].grade('{"House 1": {}}', gold).wrong_cells) == 36
+
+
+@pytest.mark.parametrize("text", ['{"reasoning": "a\nb", "solution": {}}', '{"a": 1,}', "{'a': 1}", '{"a": 01}'])
+def test_original_json_is_strict(text: str) -> None:
+    assert outcome("original", text.replace("{}", json.dumps(GRID))) == ("no_answer", None)
+
+
+def test_original_fences_are_those_of_its_pattern() -> None:
+    pattern = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
+    draw = random.Random(5)
+    pieces = ["```", "``", "`", "json", "\n", " ", "\t", "\x1c", "x", "```json\n", "{}"]
+    for _ in range(20_000):
+        text = "".join(draw.choices(pieces, k=draw.randint(0, 14)))
+        assert list(_fenced(text)) == pattern.findall(text), text
+
+
+# ---- zeroeval ------------------------------------------------------------------------------------------------------
+
+
+def test_zeroeval_the_last_complete_group_counts_even_if_it_is_rubbish() -> None:
+    assert outcome("zeroeval", f"{reply(WRONG)} {reply()}") == ("none", 6)
+    assert outcome("zeroeval", f"{reply()} {{rubbish}}") == ("no_answer", 0)
+    assert outcome("zeroeval", f"{{ {reply()}") == ("no_answer", 0)
+    assert outcome("zeroeval", f"}} {reply()}") == ("none", 6)
+
+
+def test_zeroeval_line_breaks_in_strings_pass_but_braces_and_tabs_do_not() -> None:
+    assert outcome("zeroeval", reply(reasoning="a").replace('"a"', '"a\nb"')) == ("none", 6)
+    assert outcome("zeroeval", reply(reasoning="a").replace('"a"', '"a\tb"')) == ("no_answer", 0)
+    assert outcome("zeroeval", reply(reasoning="a } b")) == ("no_answer", 0)
+
+
+def test_zeroeval_needs_the_envelope_and_exact_keys() -> None:
+    assert outcome("zeroeval", json.dumps(GRID)) == ("no_answer", 0)
+    assert outcome("zeroeval", reply({key.lower(): row for key, row in GRID.items()})) == ("wrong_answer", 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [(" ALICE ", ("none", 6)), (None, ("wrong_answer", 5)), ("", ("wrong_answer", 5)), ([], ("wrong_answer", 5)),
+     (["Alice", "x"], ("none", 6)), ({}, ("wrong_answer", 5)), (1, ("malformed_output", 0)),
+     (True, ("malformed_output", 0)), ({"a": 1}, ("malformed_output", 0)), ([1], ("malformed_output", 0))],
+)  # fmt: skip
+def test_zeroeval_values(value: JsonValue, found: tuple[str, int]) -> None:
+    assert outcome("zeroeval", reply({**GRID, "House 1": {"Name": value, "Drink": "milk"}})) == found
+
+
+@pytest.mark.parametrize(
+    ("grid", "tag"),
+    [("House 1: Alice", "malformed_output"), ("unsolvable", "wrong_answer"), (5, "malformed_output"),
+     (["House 1"], "malformed_output"), ([], "wrong_answer"), ({**GRID, "House 2": None}, "malformed_output"),
+     ({**GRID, "House 2": "Carol, coffee"}, "wrong_answer"), ({**GRID, "House 2": "Name: Carol"}, "malformed_output")],
+)  # fmt: skip
+def test_zeroeval_what_python_can_look_into_is_wrong_and_the_rest_malformed(grid: JsonValue, tag: str) -> None:
+    assert outcome("zeroeval", reply(grid))[0] == tag
+
+
+def test_zeroeval_reasoning_has_a_length_or_the_script_stops() -> None:
+    assert grade("zeroeval", reply(reasoning="four")).reasoning_chars == 4
+    assert grade("zeroeval", reply()).reasoning_chars == 0
+    assert outcome("zeroeval", reply(reasoning=None))[0] == "malformed_output"
+
+
+# ---- corrected -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{reply(WRONG)}\nCorrection:\n{reply()}",
+        f"```json\n{reply(WRONG)}\n```\nFinal: {json.dumps(GRID)}",
+        f"<think>{reply(WRONG)}</think> Let x ∈ {{1, 2}} and \\frac{{a}}{{b}}. {reply()} $\\boxed{{done}}$ :-}}",
+        reply(reasoning="a").replace('"a"', '"a\n\t} {"'),
+        json.dumps({"answer": {"grid": GRID}}),
+        json.dumps([{"id": 7, "solution": GRID}]),
+        json.dumps({**GRID, "solution": "see above"}),
+        json.dumps({"House reasoning": "x", "solution": GRID}),
+        reply({"House1": GRID["House 1"], "house_02": GRID["House 2"], "HOUSE - 3": GRID["House 3"]}),
+        reply({**GRID, "House 1": {"Name": ["Alice"], "Drink": " Milk "}}),
+        f'He said "{{" and then {reply()}',
+        f'{{"reasoning": "he said "hi"", "solution": {json.dumps(GRID)}}}',
+        f'{{"reasoning": "\\( x \\)", "solution": {json.dumps(GRID)}}}',
+        f'{{"unclosed": "quote}}\n{json.dumps(GRID)}',
+        f'{{"steps": [{json.dumps(GRID)}, {{"House 1": ',
+        f"{reply()}" + " {" * 100,
+        f"{'x' * 9000} {reply(reasoning='y' * 9000)}",
+    ],
+)
+def test_corrected_reads_a_grid_that_is_plainly_there(text: str) -> None:
+    assert outcome("corrected", text) == ("none", 6)
+
+
+@pytest.mark.parametrize(
+    ("value", "right"), [("alice", True), (1, False), (None, False), ([], False), ({}, False), (True, False)]
+)
+def test_corrected_values(value: JsonValue, right: bool) -> None:
+    found = outcome("corrected", reply({**GRID, "House 1": {"Name": value, "Drink": "milk"}}))
+    assert found == (("none", 6) if right else ("wrong_answer", 5))
+
+
+def test_corrected_repairs_nothing_and_says_what_looks_cut_off() -> None:
+    assert outcome("corrected", reply().replace("}}}", "},}}")) == ("no_answer", 0)
+    cut = grade("corrected", reply()[:-20])
+    assert (cut.tag, cut.cells_total) == (Tag.NO_ANSWER, 6)
+    assert "may be cut off" in str(cut.note)
+
+
+def test_corrected_a_row_with_its_own_house_number_is_not_a_grid() -> None:
+    row = json.dumps({"House": "1", "Name": "Alice", "Drink": "milk"})
+    assert outcome("corrected", f'{{"solution": {{"House 1": {row}, "House 2": {{"House"') == ("no_answer", 0)
+
+
+def simple_objects(text: str) -> list[object]:
+    """What ``objects`` promises, in quadratic time and but for braces in the strings of broken objects."""
+    decoder = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
+    found, position = [], text.find("{")
+    while position >= 0:
+        try:
+            value, position = decoder.raw_decode(text, position)
+            found.append(value)
+        except json.JSONDecodeError:
+            position += 1
+        position = text.find("{", position)
+    return found
+
+
+def test_objects_are_those_that_trying_every_brace_finds() -> None:
+    draw = random.Random(11)
+    pieces = [
+        '{"a":',
+        '{"b": 1}',
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        '"c":',
+        '"d"',
+        " ",
+        "x",
+        "1.50",
+        "null",
+        "tru",
+        "\n",
+        '"',
+        "{}",
+    ]
+    compared = 0
+    for _ in range(20_000):
+        text = "".join(draw.choices(pieces, k=draw.randint(1, 16)))
+        if re.search(r'"[^"]*\{[^"]*"', text):
+            continue  # a brace that may be in a string
+        compared += 1
+        assert list(objects(text)) == simple_objects(text), text
+    assert compared > 5_000
+
+
+# ---- all -----------------------------------------------------------------------------------------------------------
+
+
+def test_nesting_is_too_deep_at_the_same_depth_whatever_the_python() -> None:
+    def nested(depth: int) -> str:
+        return "[" * depth + "]" * depth
+
+    assert load(nested(400)) is not None
+    for text in (nested(MAX_DEPTH + 1), nested(20_000), "[" * (MAX_DEPTH + 1) + "rubbish"):
+        with pytest.raises(TooDeepError):
+            load(text)
+    with pytest.raises(json.JSONDecodeError):
+        load("rubbish" + nested(20_000))
+    assert load(json.dumps(["[" * 20_000, '\\"[' * 2_000])) is not None
+
+
+def test_who_is_to_blame_for_an_exception_goes_by_its_name() -> None:
+    adapters = ["APITimeoutError", "ConnectionError: lost", "HTTPStatusError", "CapitalizationError"]
+    assert {infrastructure_tag(name) for name in adapters} == {Tag.ADAPTER_ERROR}
+    harness = ["OSError", "BrokenPipeError", "RemoteProtocolError", "KeyError: 'http'"]
+    assert {infrastructure_tag(name) for name in harness} == {Tag.HARNESS_ERROR}
+    assert {Tag.ADAPTER_ERROR, Tag.HARNESS_ERROR} == INFRASTRUCTURE
+
+
+def test_an_unknown_protocol_is_named_with_the_known() -> None:
+    with pytest.raises(ManifestError, match="'zero': zebralogic has corrected, original, zeroeval"):
+        rules_of("zero")
+
+
+@pytest.mark.parametrize(
+    ("solution", "reason"),
+    [
+        (5, "must be an object with header and rows"),
+        ("{", "is text but not JSON"),
+        ("[" * 100_000, "is text but not JSON"),
+        ({}, "solution.header must be an array"),
+        ({"header": ["House", "a"], "rows": []}, "solution.rows must be an array"),
+        ({"header": ["House", "a"], "rows": [["1"]]}, r"solution.rows\[0\] has 1 values for 2 columns"),
+        ({"header": ["House"], "rows": [["1"]]}, "at least one attribute"),
+        ({"header": ["Name", "a"], "rows": [["1", "x"]]}, "must be 'House'"),
+        ({"header": ["House", "a"], "rows": [["1", None]]}, "must hold texts only"),
+        ({"header": ["House", "a"], "rows": [["1", "___"]]}, "blanked out.*gated.*ask for access.*HF_TOKEN"),
+    ],
+)
+def test_a_solution_that_is_none_says_why(solution: JsonValue, reason: str) -> None:
+    with pytest.raises(DataError, match=f"^item 'x': .*{reason}"):
+        gold_from(solution, "item 'x'")
+
+
+def test_a_solution_is_the_same_as_json_text() -> None:
+    assert gold_from(json.dumps(SOLUTION), "x") == GOLD
+    assert GOLD.size == "3*2"

@@ -1,0 +1,129 @@
+"""On real replies every protocol gives the published, or independently computed, value on every row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from layton_batch.records import JsonValue
+from layton_batch.tasks.zebralogic_puzzles.clues import Clue, Relation, Thing
+from layton_batch.tasks.zebralogic_puzzles.solver import solutions
+from layton_batch.tasks.zebralogic_rules.bring_your_own import GradeReport, grade_rows
+
+from .grids import grade
+
+DATA = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "zebra"
+pytestmark = [
+    pytest.mark.shared_data,
+    pytest.mark.skipif(not DATA.is_dir(), reason="the optional folder of real data is not there"),
+]
+OUTPUTS = ("outputs__gpt-4o-2024-05-13__june2024.parquet", "outputs__o1-mini-2024-09-12__final.parquet")
+Row = Mapping[str, JsonValue]
+
+
+@cache
+def table(name: str) -> list[Row]:
+    return list(pl.read_parquet(DATA / name).iter_rows(named=True))
+
+
+def report(name: str, protocol: str) -> GradeReport:
+    return grade_rows(table("puzzles.parquet"), table(name), protocol)
+
+
+def expected(name: str) -> dict[str, JsonValue]:
+    entries = json.loads((DATA / "expected_summaries.json").read_text())
+    (only,) = [entry for entry in entries if f"__{entry['model']}__{entry['set']}." in name]
+    return only
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_the_original_protocol_equals_agi_evals_on_every_row(name: str) -> None:
+    done = report(name, "original")
+    for row, (item_id, found) in zip(table(name), done.rows, strict=True):
+        ours = (item_id, found.tag.value, found.score, found.cells_correct, found.cells_total, list(found.wrong_cells))
+        columns = ("id", "a_tag", "a_score", "a_cells_correct", "a_cells_total", "a_wrong_cells")
+        assert ours == tuple(row[column] for column in columns)
+    theirs = expected(name)
+    assert (done.tally.score, done.tally.failure_counts()) == (theirs["agi_score"], theirs["agi_failure_counts"])
+
+
+def test_the_zeroeval_protocol_equals_the_papers_script_on_every_row() -> None:
+    name = OUTPUTS[1]
+    done = report(name, "zeroeval")
+    for row, (_, found) in zip(table(name), done.rows, strict=True):
+        read = found.tag.value != "no_answer"
+        ours = (read, found.cells_correct, found.cells_total, found.tag.value == "none", found.reasoning_chars)
+        columns = ("z_parsed", "z_correct", "z_total", "z_solved", "z_reason_len")
+        assert ours == tuple(row[column] for column in columns), row["id"]
+    assert done.to_json()["summary"] == expected(name)["zeroeval"]
+
+
+def test_the_published_summary_comes_out_to_the_digit() -> None:
+    prefix = [row for row in table(OUTPUTS[1]) if row["in_published_prefix"]]
+    done = grade_rows(table("puzzles.parquet"), prefix, "zeroeval").to_json()
+    assert done["summary"] == expected(OUTPUTS[1])["zeroeval_published_prefix"]
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_the_corrected_protocol_equals_a_tolerant_reader_on_every_row(name: str) -> None:
+    done = report(name, "corrected")
+    for row, (_, found) in zip(table(name), done.rows, strict=True):
+        ours = (found.tag.value != "no_answer", found.cells_correct, found.tag.value == "none")
+        assert ours == (row["t_parsed"], row["t_correct"], row["t_solved"]), row["id"]
+    unanswered = done.tally.failure_counts().get("no_answer", 0) / len(done.rows)
+    assert (done.tally.score, unanswered) == (expected(name)["tolerant_score"], expected(name)["tolerant_no_answer"])
+
+
+def cases() -> list[Row]:
+    if not DATA.is_dir():
+        return []
+    return [json.loads(line) for line in (DATA / "extraction_cases.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: str(case["tag"]))
+def test_every_extraction_case(case: dict[str, dict[str, JsonValue]]) -> None:
+    text = str(case["text"])
+    agi, detail = case["agi"], case["agi"]["detail"]
+    assert isinstance(detail, Mapping)
+    ours = grade("original", text)
+    assert (ours.tag.value, ours.score) == (agi["tag"], agi["score"])
+    counts = ("cells_correct", "cells_total", "cell_accuracy")
+    assert [getattr(ours, name) for name in counts] == [detail.get(name) for name in counts]
+    assert list(ours.wrong_cells) == detail.get("wrong_cells", [])
+    paper, theirs = grade("zeroeval", text), case["zeroeval"]
+    if "exc" in theirs:
+        assert paper.tag.value == "malformed_output"
+    else:
+        assert (paper.tag.value != "no_answer", paper.cells_correct) == (theirs["parsed"], theirs["correct"])
+        assert (paper.cells_total, paper.tag.value == "none") == (theirs["total"], theirs["solved"])
+        assert paper.reasoning_chars == theirs["reason"]
+    if case["ideal"] is not None:
+        assert grade("corrected", text).tag.value == case["ideal"]
+
+
+def test_the_solver_finds_the_one_solution_of_every_real_puzzle() -> None:
+    for row in table("puzzles.parquet"):
+        houses, attributes, clues = formal(row)
+        assert solutions(houses, attributes, clues) == [(tuple(range(houses)),) * attributes], row["id"]
+
+
+def formal(row: Row) -> tuple[int, int, list[Clue]]:
+    """A real puzzle's clues, values numbered by their houses in the solution."""
+    names = {"dleft": "directly_left", "next": "next_to", "b1": "one_between", "b2": "two_between"}
+    solution = json.loads(str(row["solution"]).lower())
+    header, rows = solution["header"], solution["rows"]
+
+    def thing(entry: list[str]) -> Thing:
+        place = header.index(entry[0].lower())
+        return Thing(place - 1, [house[place] for house in rows].index(entry[1].lower()))
+
+    clues = [
+        Clue(Relation(names.get(kind, kind)), thing(first), other - 1 if isinstance(other, int) else thing(other))
+        for kind, first, other in json.loads(str(row["clues"]))
+    ]
+    return len(rows), len(header) - 1, clues
