@@ -60,6 +60,8 @@ class Manifest(Form):
     def identity(self) -> str:
         """SHA-256, in hex, over what determines the requests."""
         asked = self.model_dump(mode="json", include=_IDENTITY_FIELDS, exclude_none=True)
+        if self.task_options:
+            asked["task_options"] = self.task_options
         asked["jury"] = {"seats": self.seats, "panel": _dumped(self._panel)} if self._panel else None
         asked["prompts"] = self._prompt_texts
         canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

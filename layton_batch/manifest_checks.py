@@ -213,7 +213,8 @@ class _Check:
             {key: path for key, path in prompts.items() if path.is_file()},
         )
         try:
-            task = load_task(name, options)
+            settings = self.raw.get("task_options")
+            task = load_task(name, options, settings if isinstance(settings, Mapping) else {})
         except LaytonBatchError as error:
             self._add(self.file, (), str(error))  # the message says which of the options it is about
             return None

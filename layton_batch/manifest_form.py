@@ -257,4 +257,5 @@ class Form(Table):
     models: Annotated[tuple[ModelTable, ...], Strict(False), Field(min_length=1)]
     jury: JuryTable | None = None
     prompts: dict[str, Location] = {}
+    task_options: Annotated[dict[str, pydantic.JsonValue], AfterValidator(_params)] = {}
     prices: Annotated[tuple[PriceTable, ...], Strict(False)] = ()

@@ -101,6 +101,14 @@ class Run:
         """The run's items as frozen at its beginning."""
         return item_table.read(self.folder)
 
+    def item(self, item_id: str) -> Item:
+        """One of the run's items."""
+        return self._by_id[item_id]
+
+    @cached_property
+    def _by_id(self) -> dict[str, Item]:
+        return {item.id: item for item in self.items}
+
     @property
     def rules(self) -> Rules:
         """How the manifest wants its board scored."""

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 
 import typer
 
-from layton_batch.cli import inspect_commands, money_commands, run_commands, sandbox_commands, statistics_commands
+from layton_batch.cli import (
+    grade_commands,
+    inspect_commands,
+    money_commands,
+    run_commands,
+    sandbox_commands,
+    statistics_commands,
+)
 from layton_batch.cli.terminal import forgiving_streams, plain, terminating
 from layton_batch.errors import LaytonBatchError
 
@@ -31,7 +38,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for commands in (run_commands, inspect_commands, money_commands, sandbox_commands, statistics_commands):
+for commands in (
+    run_commands,
+    inspect_commands,
+    money_commands,
+    grade_commands,
+    sandbox_commands,
+    statistics_commands,
+):
     commands.register(app)
 app.registered_commands.sort(key=lambda command: (*ORDER, command.name).index(command.name))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from layton_batch.sandbox.seeded_draws import draw, pick, position
+from layton_batch.sandbox.token_counts import BYTES_PER_TOKEN, text_tokens
 
 
 class Form(StrEnum):
@@ -67,6 +68,13 @@ def say(form: Form, values: Mapping[str, object], *key: object) -> Utterance:
     if form is Form.REFUSED:
         return Utterance(pick(_REFUSALS, "refusal", *key), "refusal")
     return Utterance(body)
+
+
+def within(limit: int | None, said: Utterance) -> Utterance:
+    """What is said, cut off at the output limit where there is one, in tokens."""
+    if limit is None or text_tokens(said.text) <= limit:
+        return said
+    return Utterance(said.text.encode("utf-8", "replace")[: limit * BYTES_PER_TOKEN].decode("utf-8", "ignore"), "length")
 
 
 def _with_slip(body: str, values: Mapping[str, object], *key: object) -> str:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from layton_batch.sandbox import question_kinds as kinds
 from layton_batch.sandbox import reply_forms
 from layton_batch.sandbox.comparison import compared
+from layton_batch.sandbox.exercises import Exercise, Exercises
 from layton_batch.sandbox.generic_replies import generic_reply, guess
 from layton_batch.sandbox.profiles import (
     JudgeProfile,
@@ -32,7 +33,7 @@ from layton_batch.sandbox.reply_forms import Form
 from layton_batch.sandbox.riddle_lookup import Passage, Riddle, RiddleIndex, hints_shown
 from layton_batch.sandbox.seeded_draws import draw, normal
 from layton_batch.sandbox.stock_reasoning import Mark, Truth, reason, recognise
-from layton_batch.sandbox.token_counts import BYTES_PER_TOKEN, counted, text_tokens
+from layton_batch.sandbox.token_counts import counted
 from layton_batch.sandbox.wrong_answers import WrongAnswers, right_answer
 
 _USUAL_PICARATS = 35
@@ -60,18 +61,28 @@ class Participation:
 
 
 class SimulateAnswerer:
-    """Answers everything. `items` are the riddles it knows; the same question gets the same reply for the same seed,
-    in any order and any process."""
+    """Answers everything. `items` are the riddles it knows, `exercises` the items graded by rule; the same question
+    gets the same reply for the same seed, in any order and any process."""
 
-    def __init__(self, items: Iterable[Riddle] = (), seed: int = 0, profiles: Profiles | None = None) -> None:
+    def __init__(
+        self,
+        items: Iterable[Riddle] = (),
+        seed: int = 0,
+        profiles: Profiles | None = None,
+        exercises: Iterable[Exercise] = (),
+    ) -> None:
         self._index = RiddleIndex(tuple(items))
         self._wrong = WrongAnswers(self._index.riddles)
         self._seed = seed
         self._profiles = profiles or bundled_profiles()
+        self._exercises = Exercises(exercises, seed, self._profiles)
 
     def answer(self, question: Question) -> Reply:
         kind = kind_of(question)
         passage = Passage(question.text)
+        solution = self._exercises.reply(question, passage)
+        if solution is not None:
+            return solution
         found = self._index.find(passage, question.images)
         riddle = found[0] if found else None
         if kind is Kind.JUDGE:
@@ -166,9 +177,5 @@ def _justification_rate(profile: JudgeProfile, truth: Truth) -> float:
 def _reply(question: Question, form: Form, values: Mapping[str, object], *key: object) -> Reply:
     """The values in the order and with the names of the question's schema, within the output limit."""
     named = {name: values[name] for name in kinds.properties(question.schema) if name in values}
-    said = reply_forms.say(form, named or values, *key)
-    limit = question.max_output_tokens
-    if limit is not None and text_tokens(said.text) > limit:
-        cut = said.text.encode("utf-8", "replace")[: limit * BYTES_PER_TOKEN].decode("utf-8", "ignore")
-        said = reply_forms.Utterance(cut, "length")
+    said = reply_forms.within(question.max_output_tokens, reply_forms.say(form, named or values, *key))
     return counted(question, said.text, said.finish, of_judge=kind_of(question) is Kind.JUDGE)

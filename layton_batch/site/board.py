@@ -10,6 +10,7 @@ import string
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from layton_batch.leaderboard import FLAGS, RULE
 from layton_batch.site.reading import Asked
 from layton_batch.site.shown import one_line
 
@@ -17,16 +18,7 @@ NONE = "–"
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
 _MOST_TICKS = 6
 _ROOM = 0.04  # of the axis, kept free at both ends, so that dots and labels fit
-_COUNTS = ("n_unparsed", "n_missing", "n_unjudged")
-
-FLAGS: Mapping[str, str] = {
-    "empty_gold_bin": "For some number of yes votes no human label says what it means.",
-    "no_gold": "No human label stands behind this row: its interval says almost nothing.",
-    "unjudged": "Some answers have no readable verdict; nobody knows whether they are right.",
-    "known_zeros": "Abstained, unreadable and missing answers count as wrong.",
-    "monte_carlo": "The distribution was too large to enumerate and was drawn with the run's seed.",
-    "short_jury": "Some answers were judged by fewer judges than were to sit.",
-}
+_COUNTS = ("n_abstained", "n_unparsed", "n_missing", "n_unjudged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +48,9 @@ class BoardRow:
     spread: str
     score: str
     interval: str
+    new: str
+    labels: str
+    least: str
     said: str
     items: int
     counts: tuple[int, ...]
@@ -64,23 +59,31 @@ class BoardRow:
     sort_spread: str
     sort_score: str
     sort_interval: str
+    sort_new: str
+    sort_labels: str
     plot: Mark | None
     spread_plot: Mark | None
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """``count_names`` are the heads of ``BoardRow.counts``; ``footnotes`` are (letter, name, explanation)."""
+    """``count_names`` are the heads of ``BoardRow.counts``; ``footnotes`` are (letter, name, explanation).
+
+    ``has_new``, ``has_labels``: whether any row has an interval for new items, or can have labels behind it.
+    """
 
     rows: tuple[BoardRow, ...]
     ticks: tuple[Tick, ...]
     count_names: tuple[str, ...]
     footnotes: tuple[tuple[str, str, str], ...]
     has_hints: bool
+    has_new: bool
+    has_labels: bool
     method: str
     metric: str
     level: str
     meaning: str
+    spread_meaning: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +116,13 @@ def show_board(rows: Sequence[Row], asked: Asked) -> Board:
         count_names=tuple(name.removeprefix("n_") for name in counts),
         footnotes=tuple((letter, _words(flag), FLAGS.get(flag, "")) for flag, letter in letters.items()),
         has_hints=len({row["n_hints"] for row in rows}) > 1,
-        method=one_line(method),
+        has_new=any(row["new_lower"] is not None for row in rows),
+        has_labels=any(row["borrowed_labels"] is not None for row in rows) and method != RULE,
+        method="graded by rule" if method == RULE else one_line(method),
         metric=_words(metric),
         level=f"{asked.level * 100:g} %",
         meaning=_meaning(method, asked.level),
+        spread_meaning=_spread_meaning(method, asked.level),
     )
 
 
@@ -127,15 +133,27 @@ def _meaning(method: str, level: float) -> str:
             "it holds for exactly these items and takes the rates found in the human labels as certain, so it is "
             "narrower than a 95 % interval should be."
         )
+    new = f"The second interval holds, with {level * 100:g} % probability, the score on new items of the same kind."
+    if method == RULE:
+        return f"Every answer was graded by rule, so the score is exact on these items. {new}"
     return (
         f"With {level * 100:g} % probability the interval holds the share of exactly these items that a person would "
-        "judge correct; it does not speak of other items."
+        f"judge correct; it does not speak of other items. {new}"
     )
+
+
+def _spread_meaning(method: str, level: float) -> str:
+    if method == "paper":
+        return "The rank spread runs from the best to the worst rank that overlapping intervals leave open."
+    where = "new items of this kind" if method == RULE else "these items"
+    return f"The rank spread holds the ranks on {where} of all models at once, with {level * 100:g} % probability."
 
 
 def _row(row: Row, counts: Sequence[str], letters: Mapping[str, str], axis: Axis, ranked: int) -> BoardRow:
     score, lower, upper = (_number(row[name]) for name in ("score", "lower", "upper"))
     rank, best, worst = (_number(row[name]) for name in ("rank", "rank_best", "rank_worst"))
+    new_lower, new_upper = (_number(row[name]) for name in ("new_lower", "new_upper"))
+    own, borrowed, least = (_number(row[name]) for name in ("own_labels", "borrowed_labels", "smallest_gold_bin"))
     interval = _interval(row, lower, upper)
     return BoardRow(
         model=one_line(row["model"]),
@@ -145,6 +163,9 @@ def _row(row: Row, counts: Sequence[str], letters: Mapping[str, str], axis: Axis
         spread=NONE if best is None or worst is None else f"{best:.0f}–{worst:.0f}",
         score=NONE if score is None else f"{score:.1f}",
         interval=interval,
+        new=NONE if new_lower is None or new_upper is None else f"{new_lower:.1f}–{new_upper:.1f}",
+        labels=NONE if own is None or borrowed is None else f"{own:.0f}+{borrowed:.0f}",
+        least=NONE if least is None else f"{least:.0f}",
         said=NONE if score is None else f"{score:.1f}, interval {interval}, rank {best or 0:.0f} to {worst or 0:.0f}",
         items=int(_number(row["n_items"]) or 0),
         counts=tuple(int(_number(row[name]) or 0) for name in counts),
@@ -153,6 +174,8 @@ def _row(row: Row, counts: Sequence[str], letters: Mapping[str, str], axis: Axis
         sort_spread="" if best is None or worst is None else f"{best * 1_000_000 + worst:.0f}",
         sort_score=_sortable(score),
         sort_interval="" if lower is None or upper is None else f"{upper - lower:.6g}",
+        sort_new="" if new_lower is None or new_upper is None else f"{new_upper - new_lower:.6g}",
+        sort_labels=_sortable(own),
         plot=_mark(axis, score, lower, upper),
         spread_plot=_spread_mark(rank, best, worst, ranked),
     )

@@ -43,7 +43,7 @@ def _forget_scores(run: Run, predict_id: str) -> None:
 def _grade_predictions(run: Run, job: Job, items: Mapping[str, Item]) -> None:
     rows, marks = [], []
     for row in final_responses(run, job.id).iter_rows(named=True):
-        prediction = run.task.parse(row["item_id"], job.spec.name, response_from(row))
+        prediction = run.task.parse(items[row["item_id"]], job.spec.name, response_from(row))
         rows.append(_prediction_row(run, job.spec, items[row["item_id"]], prediction, row))
         if not run.task.uses_jury:
             marks += _mark_rows(run.task.grade(items[row["item_id"]], prediction))

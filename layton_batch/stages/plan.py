@@ -7,6 +7,7 @@ planned when the run begins; a judge's job when the predictions it depends on ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 import polars as pl
@@ -107,8 +108,16 @@ def _lines(
     for number, (item_id, prompt) in enumerate(prompts, before + 1):
         name = custom_id(identity, job.id, number)
         items_of[name] = item_id
-        request = Request(name, item_id, job.spec, prompt)
+        request = Request(name, item_id, _with_room(run, job, item_id), prompt)
         yield Line(name, provider.encode(request), estimate_request(request, run.prices))
+
+
+def _with_room(run: Run, job: Job, item_id: str) -> ModelSpec:
+    """The job's model, with the output limit the task advises for this item where the manifest sets none."""
+    advise = getattr(run.task, "output_tokens", None)
+    if advise is None or job.role is not Role.PREDICT or job.spec.max_output_tokens is not None:
+        return job.spec
+    return replace(job.spec, max_output_tokens=advise(run.item(item_id)))
 
 
 def _write_requests(

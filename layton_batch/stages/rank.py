@@ -60,12 +60,13 @@ def judged(run: Run, metric: str) -> list[Judged]:
     """
     gold = run.load_gold()
     recorded = {(row.entrant, row.item_id, row.content): row for row in (judged_of(gold, metric) if gold else ())}
-    own = {}
+    own, makers = {}, {_entrant(run, job): job.spec.family for job in _done(run)}
     for job in _done(run):
         for row in _judged(run, job, metric):
             known = recorded.pop((row.entrant, row.item_id, row.content), None)
             own[row.entrant, row.item_id] = replace(row, human=known.human) if known else row
-    return [*own.values(), *recorded.values()]
+    others = [replace(row, maker=makers.get(row.entrant, row.maker)) for row in recorded.values()]
+    return [*own.values(), *others]
 
 
 def _done(run: Run) -> list[Job]:

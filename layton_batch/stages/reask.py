@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from layton_batch.costs.estimate import estimate_request, output_bound
-from layton_batch.records import Batch, Job, ModelSpec, Prompt, Request
+from layton_batch.records import Batch, Item, Job, ModelSpec, Prompt, Request
 from layton_batch.run import Run
 from layton_batch.stages.final_responses import final_responses, response_from
 from layton_batch.stages.predictions import stored_predictions
@@ -50,9 +50,12 @@ def _wanted(run: Run, job: Job, rounds: int) -> Mapping[str, Sequence[_Row]]:
     """Unusable replies by the batch they came in, as far as the policy still allows."""
     policy = run.manifest.policy
     found: dict[str, list[_Row]] = defaultdict(list)
+    items = {item.id: item for item in run.items}
     for row in final_responses(run, job.id).iter_rows(named=True):
         response = response_from(row)
-        if response.outcome is not RequestOutcome.SUCCEEDED or _usable(run, job, row["item_id"], row["model"], row):
+        if response.outcome is not RequestOutcome.SUCCEEDED or _usable(
+            run, job, items, row["item_id"], row["model"], row
+        ):
             continue
         truncated = response.finish_reason is FinishReason.LENGTH
         if rounds <= (policy.reask_truncated if truncated else policy.reask_unparsed):
@@ -60,10 +63,10 @@ def _wanted(run: Run, job: Job, rounds: int) -> Mapping[str, Sequence[_Row]]:
     return found
 
 
-def _usable(run: Run, job: Job, item_id: str, model: str, row: Mapping[str, object]) -> bool:
+def _usable(run: Run, job: Job, items: Mapping[str, Item], item_id: str, model: str, row: Mapping[str, object]) -> bool:
     response = response_from(row)
     if job.role is Role.PREDICT:
-        return run.task.parse(item_id, model, response).kind is not PredictionKind.UNPARSED
+        return run.task.parse(items[item_id], model, response).kind is not PredictionKind.UNPARSED
     verdict = run.task.parse_verdict(item_id, model, job.spec.name, response)
     return verdict.is_answer_correct is not None and verdict.is_justification_correct is not None
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from layton_batch.clock import Clock
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.records import Item
+from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
-from layton_batch.tasks.protocol import Task, TaskOptions
+from layton_batch.tasks.protocol import Factory, Task, TaskOptions
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -29,8 +30,12 @@ GROUP = "layton_batch.tasks"
 
 BUILT_IN: dict[str, str] = {
     "layton": "layton_batch.tasks.layton:LaytonTask",
+    "mcq_idk": "layton_batch.tasks.mcq_idk:McqIdkTask",
+    "zebralogic": "layton_batch.tasks.zebralogic:ZebraLogicTask",
+    "rome": "layton_batch.tasks.rome:RomeTask",
 }
 
+NO_SETTINGS: Mapping[str, JsonValue] = {}
 BUNDLED = "bundled"
 """The source that means the original items shipped with the package."""
 
@@ -40,15 +45,25 @@ def task_names() -> tuple[str, ...]:
     return (*BUILT_IN, *sorted(set(_entry_points()) - set(BUILT_IN)))
 
 
-def load_task(name: str, options: TaskOptions) -> Task:
-    """The task, ready for use. Raises ManifestError for an unknown name (with the nearest one) or unfit options."""
-    return _factory(name)(options)
+def load_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue] = NO_SETTINGS) -> Task:
+    """The task, ready for use. Raises ManifestError for an unknown name or setting (with the nearest one) or unfit
+    options. ``settings`` are the factory's keyword parameters: what a manifest says under ``[task_options]``."""
+    factory = _factory(name)
+    known = [parameter for parameter in inspect.signature(factory).parameters if parameter != "options"]
+    for key in settings:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            told = f"task {name!r} has no such option{meant} (known: {', '.join(known) or 'none'})"
+            raise ManifestError(f"task_options.{key}: {told}")
+    return factory(options, **settings)
 
 
 def manifest_task(manifest: Manifest, prompts_folder: Path | None = None) -> Task:
     """The task a manifest names. With a folder, the prompt texts the manifest carries are written there and used."""
     prompts = manifest.prompt_paths(prompts_folder)
-    return load_task(manifest.task, TaskOptions(manifest.items.split, manifest.items.hints, prompts or None))
+    options = TaskOptions(manifest.items.split, manifest.items.hints, prompts or None)
+    return load_task(manifest.task, options, cast("Mapping[str, JsonValue]", manifest.task_options))
 
 
 def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock | None = None) -> Sequence[Item]:
@@ -76,15 +91,15 @@ def validate_items(items: Sequence[Item]) -> None:
         raise DataError(f"item ids must be unique; more than once: {', '.join(map(repr, twice[:5]))}")
 
 
-def _factory(name: str) -> Callable[[TaskOptions], Task]:
+def _factory(name: str) -> Factory:
     if name in BUILT_IN:
         module, _, attribute = BUILT_IN[name].partition(":")
-        return cast("Callable[[TaskOptions], Task]", getattr(importlib.import_module(module), attribute))
+        return cast("Factory", getattr(importlib.import_module(module), attribute))
     point = _entry_points().get(name)
     if point is None:
         raise ManifestError(unknown_task(name))
     try:
-        return cast("Callable[[TaskOptions], Task]", point.load())
+        return cast("Factory", point.load())
     except (ImportError, AttributeError) as error:
         raise ManifestError(f"task {name!r} ({point.value}) cannot be loaded: {error}") from error
 

@@ -96,7 +96,7 @@ class LaytonTask:
             response_schema=ANSWER_SCHEMA,
         )
 
-    def parse(self, item_id: str, model: str, response: Response) -> Prediction:
+    def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """``answered`` with a text answer; ``unparsed`` with the reason in the note; ``missing`` without a reply."""
         raw = without_surrogates(response.text) if response.text is not None else None
         kind, answer, justification = PredictionKind.MISSING, None, None
@@ -108,7 +108,7 @@ class LaytonTask:
             if reply.value is not None:
                 answer, justification, note = _submission(reply.value, note)
                 kind = PredictionKind.UNPARSED if answer is None else PredictionKind.ANSWERED
-        return Prediction(item_id, model, kind, answer, justification, raw, note)
+        return Prediction(item.id, model, kind, answer, justification, raw, note)
 
     def judge_prompt(self, candidate: Candidate) -> Prompt:
         item, render, has_image = candidate.item, self._templates.render, bool(candidate.item.images)

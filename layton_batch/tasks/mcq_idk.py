@@ -58,7 +58,7 @@ class McqIdkTask:
         return [item_from(row, number, split, seed) for number, row in enumerate(rows, 1) if belongs(row, split)]
 
     def bundled(self, split: str) -> Path:
-        if split != BUNDLED_SPLIT:
+        if split not in (BUNDLED_SPLIT, "llm"):  # "llm" is what a manifest says that says nothing
             raise DataError(f"no bundled items for split {split!r}; there is {BUNDLED_SPLIT!r}")
         return HERE / "data" / "mcq_idk" / f"{BUNDLED_SPLIT}.jsonl"
 
@@ -78,12 +78,8 @@ class McqIdkTask:
         )
         return Prompt(system="", parts=(f"{text}\n\n" if self._protocol == ORIGINAL else text,))
 
-    def parse(self, item_id: str, model: str, response: Response) -> Prediction:
-        """``answered`` with a letter, or ``unparsed``. Which letter abstains hangs on the item: see ``parse_item``."""
-        return self._parse(item_id, model, response, None)
-
-    def parse_item(self, item: Item, model: str, response: Response) -> Prediction:
-        """As ``parse``, for a caller who has the item: reads among its letters only, and tells who ``abstained``."""
+    def parse(self, item: Item, model: str, response: Response) -> Prediction:
+        """``answered`` with one of the item's letters, ``abstained`` with the last one, or ``unparsed``."""
         options = item.payload.get("options")
         return self._parse(item.id, model, response, len(options) if isinstance(options, list) else None)
 

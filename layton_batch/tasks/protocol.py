@@ -23,6 +23,12 @@ class TaskOptions:
     prompts: Mapping[str, Path] | None = None
 
 
+class Factory(Protocol):
+    """What makes a task: a class or function of the options; keyword parameters are what ``[task_options]`` may say."""
+
+    def __call__(self, options: TaskOptions, **settings: JsonValue) -> Task: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """What a judge judges: an item and what a participant said about it."""
@@ -32,7 +38,10 @@ class Candidate:
 
 
 class Task(Protocol):
-    """A benchmark. Implementations hold only what ``TaskOptions`` gave them and their templates."""
+    """A benchmark. Implementations hold only what ``TaskOptions`` gave them and their templates.
+
+    A task may also have ``output_tokens(item) -> int``: the output limit it advises where the manifest sets none.
+    """
 
     name: str
     metrics: Sequence[str]
@@ -50,7 +59,7 @@ class Task(Protocol):
         """What a participant is shown."""
         ...
 
-    def parse(self, item_id: str, model: str, response: Response) -> Prediction:
+    def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """A participant's reply as a prediction; never raises on model text."""
         ...
 

@@ -94,19 +94,19 @@ class ZebraLogicTask:
         wanted = _BASE_TOKENS + _TOKENS_A_CELL * len(gold_of(item).cells)
         return -(-wanted // _TOKEN_STEP) * _TOKEN_STEP
 
-    def parse(self, item_id: str, model: str, response: Response) -> Prediction:
+    def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """``answered`` with the grid as JSON text; ``unparsed`` with the reason in the note; ``missing`` without a
         reply. A reply that the output limit cut off says so in the note, whatever was found in it."""
         raw = without_surrogates(response.text) if response.text is not None else None
         missing = failure(response)
         if missing is not None:
-            return Prediction(item_id, model, PredictionKind.MISSING, raw_text=raw, note=missing)
+            return Prediction(item.id, model, PredictionKind.MISSING, raw_text=raw, note=missing)
         reading = self.rules.read(raw or "")
         note = _joined(_ending(response), reading.note)
         if reading.tag is not Tag.NONE:
-            return Prediction(item_id, model, PredictionKind.UNPARSED, raw_text=raw, note=note)
+            return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=raw, note=note)
         reasoning = without_surrogates(reading.reasoning) if isinstance(reading.reasoning, str) else ""
-        return Prediction(item_id, model, PredictionKind.ANSWERED, _shown(reading), reasoning or None, raw, note)
+        return Prediction(item.id, model, PredictionKind.ANSWERED, _shown(reading), reasoning or None, raw, note)
 
     def grade(self, item: Item, prediction: Prediction) -> Grade:
         """The marks are the share of solved puzzles and of right cells; the tag is one of ``Tag`` but "none"."""

@@ -1,4 +1,4 @@
-"""The statistics by themselves: a published table, 5,000 and 100,000 models, and the paper's own bootstrap beside it."""
+"""The statistics alone: a published table, 5,000 and 100,000 models, and the paper's own bootstrap beside them."""
 
 from __future__ import annotations
 

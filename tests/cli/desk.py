@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,10 @@ class Desk:
 
     def write(self, text: str, name: str = "manifest.toml") -> Path:
         return write(self.folder, text, name)
+
+    def server_total(self) -> Decimal:
+        """What the sandbox has billed so far, in USD."""
+        return self.lab.server.ledger().total_usd
 
     def run_root(self) -> Path:
         """The folder of the only run."""

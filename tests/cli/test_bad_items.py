@@ -44,7 +44,7 @@ WRONG_ITEMS: dict[str, tuple[bytes, list[str]]] = {
     "blank lines only": (b"\n\n  \n", ["empty"]),
     "no description": (without(ROWS, "description"), ["row 1", "description"]),
     "no id": (without(ROWS, "id"), ["row 1", "id"]),
-    "no solution": (without(ROWS, "solution"), ["row 1", "solution"]),
+    "neither solution nor answer": (changed(ROWS, 1, {"solution": None, "answer": None}), ["row 1", "solution"]),
     "a number for a description": (changed(ROWS, 2, {"description": 7}), ["row 2", "description"]),
     "a list for a hint": (changed(ROWS, 3, {"first_hint": ["x"]}), ["row 3", "first_hint"]),
     "a file name with control characters for an id": (

@@ -64,7 +64,8 @@ def plan_of(seed: int) -> Plan:
         stops=tuple(stops),
         faults=tuple(_faults(draw, world)),
         downtime=draw.choice((0.0, 1.0, 15.0, 90.0, 900.0, 7200.0, 40_000.0)),
-        batch_seconds=draw.choice((2.0, 20.0, 60.0, 600.0)),
+        batch_seconds=draw.choice((2.0, 20.0, 60.0, 200.0)),
+        moving=draw.random() < 0.2,
         seed=seed + 1,
     )
     if draw.random() < 0.5:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
@@ -20,6 +21,10 @@ from unittest import mock
 from sqlalchemy.engine.default import DefaultDialect
 
 from layton_batch import atomic
+from layton_batch.store import owner
+
+
+_NUMBERS = re.compile(r"\.[0-9a-f]{8}-[^/]*\.tmp")
 
 
 class Killed(BaseException):
@@ -27,11 +32,15 @@ class Killed(BaseException):
 
 
 class Course:
-    """The points of one history, numbered from 1 over all lives of the program, and the numbers at which it is stopped."""
+    """The points of one history, numbered from 1 over all lives of the program, and the numbers at which it is stopped.
 
-    def __init__(self, root: Path, stops: Iterable[int] = ()) -> None:
+    ``moving``: every life is on another machine, which cannot tell whether the one before is dead.
+    """
+
+    def __init__(self, root: Path, stops: Iterable[int] = (), *, moving: bool = False) -> None:
         self.root = root
         self.stops = frozenset(stops)
+        self.moving = moving
         self.points: list[str] = []
         self.lives = 1
         self.dead = False
@@ -49,12 +58,26 @@ class Course:
         self.dead = False
         self.lives += 1
 
+    # ---- who the program is: another process in every life, and on another machine where the run moves
+
+    def machine(self) -> str:
+        return f"machine-{self.lives if self.moving else 1}"
+
+    def myself(self) -> tuple[str, int, str]:
+        return self.machine(), 1_000_000 + self.lives, "1"
+
+    def is_gone(self, where: str, pid: int, _begun: str) -> bool:
+        return where == self.machine() and pid != self.myself()[1]
+
+    # ---- what is its own
+
     def owns(self, path: object) -> bool:
         """Whether the path is the program's, not the providers'."""
         return self.root in Path(str(path)).parents
 
     def name(self, path: object) -> str:
-        return Path(str(path)).relative_to(self.root).as_posix()
+        """The path as a point names it: the same in every replay, so without the number in a temporary name."""
+        return _NUMBERS.sub(".tmp", Path(str(path)).relative_to(self.root).as_posix())
 
 
 def is_temporary(path: object) -> bool:
@@ -70,10 +93,15 @@ def instrumented(course: Course, shuffle: random.Random | None = None) -> Iterat
     with ExitStack() as stack:
         for target, name, replacement in (
             (DefaultDialect, "do_commit", _committing(course)),
-            (Path, "replace", _replacing(course)),
-            (Path, "unlink", _unlinking(course)),
-            (shutil, "rmtree", _removing(course)),
-            (atomic, "os", _Process(course)),
+            (Path, "replace", _renaming(course, Path.replace)),
+            (Path, "rename", _renaming(course, Path.rename)),
+            (Path, "unlink", _removing(course, Path.unlink)),
+            (shutil, "rmtree", _removing(course, shutil.rmtree)),
+            (atomic, "_exchange", _exchanging(course)),
+            (atomic, "os", _NoDisk()),
+            *((module, "myself", course.myself) for module in (atomic, owner)),
+            *((module, "is_gone", course.is_gone) for module in (atomic, owner)),
+            (atomic, "machine", course.machine),
         ):
             stack.enter_context(mock.patch.object(target, name, replacement))
         stack.enter_context(mock.patch("layton_batch.runs.ThreadPoolExecutor", lambda _threads: Inline(shuffle)))
@@ -91,10 +119,8 @@ def _committing(course: Course) -> Callable[..., None]:
     return do_commit
 
 
-def _replacing(course: Course) -> Callable[..., Path]:
-    original = Path.replace
-
-    def replace(path: Path, target: str | os.PathLike[str]) -> Path:
+def _renaming(course: Course, original: Callable[..., Any]) -> Callable[..., Any]:
+    def rename(path: Path, target: Any) -> Any:
         if not course.owns(target):
             return original(path, target)
         course.reach(f"rename {course.name(target)}")
@@ -102,49 +128,41 @@ def _replacing(course: Course) -> Callable[..., Path]:
         course.reach(f"renamed {course.name(target)}")
         return done
 
-    return replace
+    return rename
 
 
-def _unlinking(course: Course) -> Callable[..., None]:
-    original = Path.unlink
+def _exchanging(course: Course) -> Callable[[Path, Path], bool]:
+    original = atomic._exchange
 
-    def unlink(path: Path, missing_ok: bool = False) -> None:
-        if course.owns(path) and course.dead:
-            return
-        if course.owns(path) and not is_temporary(path):
-            course.reach(f"remove {course.name(path)}")
-        original(path, missing_ok)
+    def exchange(one: Path, other: Path) -> bool:
+        course.reach(f"exchange {course.name(other)}")
+        done = original(one, other)
+        course.reach(f"exchanged {course.name(other)}")
+        return done
 
-    return unlink
+    return exchange
 
 
-def _removing(course: Course) -> Callable[..., None]:
-    original = shutil.rmtree
-
-    def rmtree(path: Any, *arguments: Any, **options: Any) -> None:
-        if course.owns(path) and course.dead:
-            return
-        if course.owns(path) and not is_temporary(path):
-            course.reach(f"remove {course.name(path)}")
+def _removing(course: Course, original: Callable[..., None]) -> Callable[..., None]:
+    def remove(path: Any, *arguments: Any, **options: Any) -> None:
+        if course.owns(path):
+            if course.dead:
+                return
+            if not is_temporary(path):
+                course.reach(f"remove {course.name(path)}")
         original(path, *arguments, **options)
 
-    return rmtree
+    return remove
 
 
-class _Process:
-    """The ``os`` module as a process sees it whose id is another in every life, and whose disk syncs at once."""
-
-    def __init__(self, course: Course) -> None:
-        self._course = course
+class _NoDisk:
+    """The ``os`` module with a disk that syncs at once: nothing here outlives the machine, the process tests do."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(os, name)
 
-    def getpid(self) -> int:
-        return 1_000_000 + self._course.lives
-
     def fsync(self, _descriptor: int) -> None:
-        """Nothing here outlives the machine; the process tests sync for real."""
+        pass
 
 
 class Inline(Executor):

@@ -48,7 +48,7 @@ class Plan:
     ``world`` (0..6) picks the two models' providers and the judge's; ``stops`` are the numbers of the points at which
     the program is killed, ``downtime`` how long it stays down each time; ``skew`` is by how much the providers' clock
     is ahead of ours, ``list_lag`` how long their listings lack a new batch, ``call_seconds`` the longest a call takes
-    to get there and, once more, for the reply to come back. Times are seconds of the history's own clock.
+    to get there and, once more, for the reply to come back; ``moving``: every life is on another machine. Times are seconds of the history's own clock.
     """
 
     world: int
@@ -59,6 +59,7 @@ class Plan:
     list_lag: float = 0.0
     call_seconds: float = 0.0
     batch_seconds: float = 60.0
+    moving: bool = False
     seed: int = 0
 
 
@@ -148,7 +149,7 @@ def _play(plan: Plan, base: Path, providers: Providers, clock: ManualClock) -> H
     folder.root.mkdir(parents=True)
     folder.database.write_bytes(empty_database())
     settings = Settings.from_environment(providers.environment(), base)
-    found = History(plan, folder, providers, Course(folder.root, plan.stops), clock, settings)
+    found = History(plan, folder, providers, Course(folder.root, plan.stops, moving=plan.moving), clock, settings)
     weather = random.Random(f"weather {plan.seed}")
 
     def watch(phase: str, provider: str, kind: str) -> None:

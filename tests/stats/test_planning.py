@@ -14,6 +14,7 @@ from layton_batch.stats.planning import (
     expected_variance,
     labels_to_separate,
     plan_board,
+    plan_budget,
     plan_labels,
     rows_to_label,
 )
@@ -164,3 +165,29 @@ def test_the_variance_function_takes_a_posterior_as_it_is() -> None:
     strata = make_strata([(1, 1)], [[10]], [[(0, 0)]])
     post = Posterior(np.array([[2.0]]), np.array([[3.0]]), np.array([[10]]))
     assert expected_variance(strata, post)[0] * 100 == pytest.approx(float(stats.betabinom.var(10, 2, 3)))
+
+
+def test_a_budget_shortens_the_widest_interval_as_far_as_it_reaches(boards: dict[str, Board]) -> None:
+    strata = boards["both_correct"].strata
+    models = range(9)
+    plans = plan_budget(strata, 24, models)
+    assert sum(p.count for p in plans) == 24
+    assert plans == tuple(sorted(plans, key=lambda p: (-p.count, p.model)))
+    widest = max(p.half_width_then for p in plans)
+    for p in plans:  # one label fewer anywhere would leave that model wider than the widest is now
+        if p.count:
+            short = plan_labels(strata, p.model, widest)
+            assert p.count <= short.count + 1
+    aimed = [plan_labels(strata, m, 0.01).count for m in models]
+    assert sum(aimed) == 24
+    assert widest <= 0.01 + 1e-12
+
+
+def test_a_budget_beyond_all_items_labels_them_all_and_a_negative_one_is_refused() -> None:
+    strata = make_strata(BINS, [[8, 3, 4, 9]] * 2, [[(30, 1), (4, 1), (5, 4), (60, 59)]] * 2)
+    plans = plan_budget(strata, 1000, [0, 1])
+    assert [p.count for p in plans] == [24, 24]
+    assert [p.half_width_then for p in plans] == [0.0, 0.0]
+    assert plan_budget(strata, 0, [0])[0].count == 0
+    with pytest.raises(ValueError, match="number of labels"):
+        plan_budget(strata, -1, [0])

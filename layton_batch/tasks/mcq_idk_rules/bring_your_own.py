@@ -121,7 +121,7 @@ def item_key(item: Item, protocol: str) -> Key:
 
 
 def _graded(row: Row, number: int, keys: Mapping[str, Key] | None, protocol: str) -> GradedRow:
-    item_id = _item_id(row, f"prediction {number}", ("item_id", "id"))
+    item_id = _item_id(row, f"prediction {number}", ("item_id", "id", "sample_id"))
     where = f"prediction {number} (item {item_id!r})"
     if keys is None:
         key = _key(row, where)
@@ -161,7 +161,7 @@ def _keys(items: Iterable[Row], protocol: str) -> dict[str, Key]:
             item = item_from(row, number, split="", seed=0)
             item_id, key = item.id, item_key(item, protocol)
         else:
-            item_id = _item_id(row, f"item row {number}", ("item_id", "id"))
+            item_id = _item_id(row, f"item row {number}", ("item_id", "id", "sample_id"))
             key = _key(row, f"item row {number} (item {item_id!r})")
         if keys.setdefault(item_id, key) != key:
             raise DataError(f"item row {number}: item {item_id!r} is there twice, with different gold")

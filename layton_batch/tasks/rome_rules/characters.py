@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cache
 from typing import Literal
 
@@ -35,7 +36,9 @@ _LETTERS = str.maketrans(
 )  # fmt: skip
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 _SUPERSCRIPTS = re.compile("[\u207b\u207a]?[\u2070\u00b9\u00b2\u00b3\u2074-\u2079]+")
-_PLAIN_DIGITS = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b\u207a", "0123456789-+")
+_PLAIN_DIGITS = str.maketrans(
+    "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207b\u207a", "0123456789-+"
+)
 _OTHER_DIGIT = re.compile(r"[^\W\D_0-9]")
 _LINE_ENDS = re.compile("\r\n?|[\u0085\u2028\u2029]")
 _BLANKS = re.compile(r"\s+")
@@ -43,8 +46,7 @@ _BLANKS = re.compile(r"\s+")
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-_WHOLE = 4096
-_PIECE = 512
+_WHOLE, _PIECE = 4096, 512
 Form = Literal["NFC", "NFD", "NFKC"]
 
 
@@ -85,10 +87,14 @@ def _digits() -> dict[int, str]:
 
 
 def _normalised(text: str, form: Form) -> str:
-    if len(text) <= _WHOLE:
-        return unicodedata.normalize(form, text)
-    return "".join(
-        unicodedata.normalize(form, piece[start : start + _PIECE])
-        for piece in re.split(r"(\s+)", text)
-        for start in range(0, len(piece), _PIECE)
-    )
+    return "".join(_pieces(text, form)) if len(text) > _WHOLE else unicodedata.normalize(form, text)
+
+
+def _pieces(text: str, form: Form) -> Iterator[str]:
+    """The text normalised a piece at a time, cut at a blank or, in a run without any, somewhere."""
+    start = 0
+    while start < len(text):
+        blank = text.find(" ", start + _PIECE, start + 2 * _PIECE)
+        end = blank if blank >= 0 else start + 2 * _PIECE
+        yield unicodedata.normalize(form, text[start:end])
+        start = end

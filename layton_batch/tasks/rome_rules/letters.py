@@ -17,7 +17,9 @@ MOST_CHARACTERS = 8_000
 
 _OPEN, _CLOSE = r"[(\[{<\"']", r"[)\]}>\"']"
 _ONE = rf"(?:{_OPEN}\s?)?(?<![A-Za-z0-9])[A-Za-z](?![A-Za-z0-9]|'[a-z])(?:\s?{_CLOSE})?\.?"
-_BETWEEN = r"(?:\s?[,;/&+、|]\s?(?:(?:and|or)\s)?|\s(?:and|or|as well as|&)\s|\s?[与和及或跟]\s?|\s{1,3}|(?<=[)\]}}>.]))"
+_BETWEEN = (
+    r"(?:\s?[,;/&+、|]\s?(?:(?:and|or)\s)?|\s(?:and|or|as well as|&)\s|\s?[与和及或跟]\s?|\s{1,3}|(?<=[)\]}}>.]))"
+)
 _GROUP = re.compile(rf"(?:{_ONE})(?:{_BETWEEN}{_ONE}){{0,30}}|(?<![A-Za-z0-9])(?:[A-Z]{{2,26}})(?![A-Za-z0-9]|'[a-z])")
 _LETTER = re.compile(rf"({_OPEN}\s?)?(?<![A-Za-z0-9])([A-Za-z])(?![A-Za-z0-9])(\s?{_CLOSE})?")
 _WORD_AFTER = re.compile(r"[ \t]{1,3}([A-Za-z][A-Za-z']*)")
@@ -40,8 +42,12 @@ _STRONG_CUE = re.compile(
     r"故选|应选|选择|选项(?:为|是)?|答案(?:为|是)?|选)[\s:\"'(*]{0,6}$",
     re.IGNORECASE,
 )
-_WEAK_CUE = re.compile(r"(?:\b(?:so|therefore|thus|hence|is|are|be|with)|因此|所以|故|是|为)[\s,:\"'(*]{0,6}$", re.IGNORECASE)
-_NAMES_ONE = re.compile(r"(?:\b(?:option|choice|answer|letter)s?|选项|选择?|答案)[\s:]{0,3}(?:is\s|为|是)?[\"'(]?$", re.IGNORECASE)
+_WEAK_CUE = re.compile(
+    r"(?:\b(?:so|therefore|thus|hence|is|are|be|with)|因此|所以|故|是|为)[\s,:\"'(*]{0,6}$", re.IGNORECASE
+)
+_NAMES_ONE = re.compile(
+    r"(?:\b(?:option|choice|answer|letter)s?|选项|选择?|答案)[\s:]{0,3}(?:is\s|为|是)?[\"'(]?$", re.IGNORECASE
+)
 _SENTENCE_END = re.compile(r"(?<=[a-z0-9)])[.!?](?=\s)|[。\n]")
 _MARKED = re.compile(
     r"(?:^|[,;\n]|\band\b)\s{0,3}(?:and\s)?(?:\(([A-Z])\)|([A-Z])[.):](?=\s)|[Oo]ptions?\s\(?([A-Z])\b\)?)(?=([^,;\n]{0,200}))"

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 
 _BEFORE, _AFTER = 100, 60
-_CLAUSE = re.compile(
-    r"[.;:!?,\n()\[\]。、]|\s-\s|\bbut\b|\bhowever\b|\byet\b|而是|但是?|却", re.IGNORECASE
-)
+_CLAUSE = re.compile(r"[.;:!?,\n()\[\]。、]|\s-\s|\bbut\b|\bhowever\b|\byet\b|而是|但是?|却", re.IGNORECASE)
 _DENIED = re.compile(
     r"(?:\bnot\b|n't\b|\b(?:never|cannot|neither|nor|unlike|excluding|ruled? out|ruling out|rejected?|rejecting|"
     r"rather than|instead of|as opposed to|except(?: for)?|other than|no longer)\b)"

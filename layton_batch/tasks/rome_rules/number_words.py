@@ -13,7 +13,10 @@ _SMALL = {
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
         "eighteen nineteen".split()
     )
-} | {word: 20.0 + 10 * place for place, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())}
+} | {
+    word: 20.0 + 10 * place
+    for place, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())
+}
 _LARGE = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "dozen": 12.0}
 _PARTS = {"half": 2.0, "halves": 2.0, "third": 3.0, "thirds": 3.0, "quarter": 4.0, "quarters": 4.0, "fifth": 5.0,
           "fifths": 5.0, "sixth": 6.0, "sixths": 6.0, "eighth": 8.0, "eighths": 8.0, "tenth": 10.0, "tenths": 10.0}  # fmt: skip
@@ -23,10 +26,14 @@ _ENGLISH = re.compile(
     rf"(?:[ -](?:and[ ](?:a[ ])?|point[ ])?(?:{_NAMES})(?![a-z])){{0,20}})",
     re.IGNORECASE,
 )
-_NOT_A_NUMBER = re.compile(r"\b(?:this|that|the|which|no|any|every|each|another|only|some|other|correct|right|wrong) $", re.IGNORECASE)
+_NOT_A_NUMBER = re.compile(
+    r"\b(?:this|that|the|which|no|any|every|each|another|only|some|other|correct|right|wrong) $", re.IGNORECASE
+)
 _FIGURES = {figure: value for value, figure in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _UNITS = {"十": 10, "百": 100, "千": 1000}
-_CHINESE = re.compile("(?P<sign>负|零下)?(?P<words>[零〇一二两三四五六七八九十百千万亿]{1,40})(?:点(?P<after>[零〇一二三四五六七八九]{1,40}))?")
+_CHINESE = re.compile(
+    "(?P<sign>负|零下)?(?P<words>[零〇一二两三四五六七八九十百千万亿]{1,40})(?:点(?P<after>[零〇一二三四五六七八九]{1,40}))?"
+)
 
 
 def number_words(text: str) -> Iterator[Numeral]:

@@ -54,7 +54,11 @@ class Mentions:
             return False
         if wanted[0].isdigit() and _runs_on_before(self._lower, start):
             return False
-        if wanted[-1].isdigit() and self._lower[end : end + 1] in {".", ","} and self._lower[end + 1 : end + 2].isdigit():
+        if (
+            wanted[-1].isdigit()
+            and self._lower[end : end + 1] in {".", ","}
+            and self._lower[end + 1 : end + 2].isdigit()
+        ):
             return False
         if end == len(text) or not _joined(text[end - 1], text[end]):
             return True

@@ -38,7 +38,9 @@ _ALTERNATIVE = re.compile(
     r"\s{0,3}(?:-|~|,?\s?\bto\b|through|,?\s?\bor\b|至|到|或者?)\s{0,3}(?:[A-Za-z]\s?=)?\s{0,3}", re.IGNORECASE
 )
 _BETWEEN_WORD = re.compile(r"\bbetween\s{1,3}$", re.IGNORECASE)
-_NONE_AT_ALL = re.compile(r"\W{0,12}(?:there (?:is|are) )?(?:none|nil|nothing|没有|无)(?: at all)?\W{0,12}", re.IGNORECASE)
+_NONE_AT_ALL = re.compile(
+    r"\W{0,12}(?:there (?:is|are) )?(?:none|nil|nothing|没有|无)(?: at all)?\W{0,12}", re.IGNORECASE
+)
 
 
 def matches(value: float, gold: int | float) -> bool:
@@ -100,7 +102,9 @@ def _is_beside_the_point(text: str, one: Numeral) -> bool:
     before, after = text[max(0, one.start - 24) : one.start], text[one.end : one.end + 16]
     if _OUT_OF.search(before):
         return True
-    return len(one.values) == 2 and bool(_SURENESS.search(after) or _OF_SURENESS.search(text[max(0, one.start - 40) : one.start]))
+    return len(one.values) == 2 and bool(
+        _SURENESS.search(after) or _OF_SURENESS.search(text[max(0, one.start - 40) : one.start])
+    )
 
 
 def _sentence(text: str, found: Sequence[Numeral], last: bool) -> list[Numeral]:

@@ -35,7 +35,9 @@ _END = re.compile(
     r"|[*\"'`)\]}]*(?:\s*[,;-]?\s*)(?:because|since|as|based|so|which|where|in that order|in this order|respectively|from|for|"
     r"according|given|due|is the|are the|i\s|hope|因为|由于|这是|依次)"
 )
-_CUE = re.compile(r"(?:[:=]|\b(?:is|are|be|as|order|sequence|answer)|是|为)[\s\"'*(\[]{0,8}(?=[^\s\"'*(\[])", re.IGNORECASE)
+_CUE = re.compile(
+    r"(?:[:=]|\b(?:is|are|be|as|order|sequence|answer)|是|为)[\s\"'*(\[]{0,8}(?=[^\s\"'*(\[])", re.IGNORECASE
+)
 _PARTS = re.compile(r"[,;|/>→、\n]+")
 _WEAK_PARTS = re.compile(r"[\s-]+")
 

@@ -63,7 +63,7 @@ class Statement:
 
 def final_statement(reply: str) -> Statement:
     """The reply's answer, thoughts left out. The last label with something after it wins, then the last box."""
-    text = spelled(_without_thoughts(reply))
+    text = spelled(without_thoughts(reply))
     label, cue = _label_and_cue(text)
     if label is not None:
         return _after(text[label:], Source.LABEL)
@@ -85,7 +85,12 @@ def _label_and_cue(text: str) -> tuple[int | None, int | None]:
     for place in islice(_last_first(low), _MOST_WORDS):
         if (end := _label_end(text, place)) is not None and _WORD.search(text, end):
             return end, cue
-        if cue is None and (said := _CUE.match(text, place)) and not _is_letter(text, place - 1) and _WORD.search(text, said.end()):
+        if (
+            cue is None
+            and (said := _CUE.match(text, place))
+            and not _is_letter(text, place - 1)
+            and _WORD.search(text, said.end())
+        ):
             cue = said.end()
     return None, cue
 
@@ -129,7 +134,8 @@ def paragraphs(text: str) -> list[str]:
     return [part.strip() for part in _EMPTY_LINE.split(text) if _WORD.search(part)]
 
 
-def _without_thoughts(reply: str) -> str:
+def without_thoughts(reply: str) -> str:
+    """What a reply says once its thinking, where it shows any, is over."""
     end = max(reply.rfind(sign) + len(sign) if sign in reply else 0 for sign in _THOUGHTS)
     return reply[end:]
 

@@ -13,8 +13,8 @@ from layton_batch.tasks.zebralogic_rules.zeroeval import ZEROEVAL
 PROTOCOLS: Mapping[str, Rules] = {rules.name: rules for rules in (CORRECTED, ORIGINAL, ZEROEVAL)}
 
 
-def rules_of(protocol: str) -> Rules:
-    """Raises ManifestError for a protocol there is none of."""
-    if protocol not in PROTOCOLS:
+def rules_of(protocol: object) -> Rules:
+    """Raises ManifestError for a protocol there is none of; a manifest may say anything."""
+    if not isinstance(protocol, str) or protocol not in PROTOCOLS:
         raise ManifestError(f"protocol {protocol!r}: zebralogic has {', '.join(PROTOCOLS)}")
     return PROTOCOLS[protocol]

@@ -199,13 +199,8 @@ GOLD, REST = str(item().payload["gold"]), [letter for letter in "ABCD" if letter
 def test_a_reply_becomes_a_prediction(
     response: Response, kind: PredictionKind, answer: str | None, note: str | None
 ) -> None:
-    found = task().parse_item(item(), "m", response)
+    found = task().parse(item(), "m", response)
     assert (found.kind, found.answer, found.note, found.raw_text) == (kind, answer, note, response.text)
-
-
-def test_without_the_item_a_letter_is_an_answer_whichever_it_is() -> None:
-    found = task().parse("q1", "m", reply("Answer: K"))
-    assert (found.item_id, found.kind, found.answer) == ("q1", PredictionKind.ANSWERED, "K")
 
 
 @pytest.mark.parametrize(
@@ -222,12 +217,11 @@ def test_without_the_item_a_letter_is_an_answer_whichever_it_is() -> None:
         (Response("c", RequestOutcome.ERRORED, error_message="boom"), (0, -1, 0, 1), "missing"),
     ],
 )
-@pytest.mark.parametrize("with_item", [True, False])
 def test_a_grade_has_every_metric_and_one_kind_of_failure(
-    response: Response, marks: tuple[int, ...], tag: str | None, with_item: bool
+    response: Response, marks: tuple[int, ...], tag: str | None
 ) -> None:
     one, rules = item(), task()
-    prediction = rules.parse_item(one, "m", response) if with_item else rules.parse(one.id, "m", response)
+    prediction = rules.parse(one, "m", response)
     grade = rules.grade(one, prediction)
     assert tuple(grade.marks[name] for name in rules.metrics) == marks
     assert (grade.item_id, grade.model, grade.tag) == ("q1", "m", tag)
@@ -236,7 +230,7 @@ def test_a_grade_has_every_metric_and_one_kind_of_failure(
 def test_the_original_scores_whatever_text_there_is() -> None:
     one = item(ORIGINAL)
     for changes in ({"refusal": "No."}, {"finish_reason": FinishReason.LENGTH}, {}):
-        said = task(ORIGINAL).parse(one.id, "m", reply(f"The answer is {one.payload['gold']}.", **changes))
+        said = task(ORIGINAL).parse(one, "m", reply(f"The answer is {one.payload['gold']}.", **changes))
         assert task(ORIGINAL).grade(one, said).marks["trad_score"] == 1
 
 
@@ -245,7 +239,7 @@ def test_of_two_equal_options_either_is_right_but_in_the_original_only_the_first
     twins = [letter for letter, option in zip("ABCD", shown(one), strict=True) if option == "y"]
     for protocol, wanted in ((CORRECTED, [1, 1]), (ORIGINAL, [1, 0])):
         rules = task(protocol)
-        said = [rules.parse_item(one, "m", reply(f"Answer: {letter}")) for letter in twins]
+        said = [rules.parse(one, "m", reply(f"Answer: {letter}")) for letter in twins]
         assert [rules.grade(one, prediction).marks["trad_score"] for prediction in said] == wanted
 
 
@@ -277,5 +271,5 @@ def test_options_it_cannot_work_with_are_refused() -> None:
         McqIdkTask(TaskOptions("demo", 1))
     with pytest.raises(ManifestError, match="protocol 'strict': mcq_idk has corrected and original"):
         task("strict")
-    with pytest.raises(DataError, match="no bundled items for split 'llm'; there is 'demo'"):
-        task().bundled("llm")
+    with pytest.raises(DataError, match="no bundled items for split 'vlm'; there is 'demo'"):
+        task().bundled("vlm")

@@ -276,6 +276,8 @@ def test_who_is_to_blame_for_an_exception_goes_by_its_name() -> None:
 def test_an_unknown_protocol_is_named_with_the_known() -> None:
     with pytest.raises(ManifestError, match="'zero': zebralogic has corrected, original, zeroeval"):
         rules_of("zero")
+    with pytest.raises(ManifestError, match="protocol"):
+        rules_of(["original"])
 
 
 @pytest.mark.parametrize(

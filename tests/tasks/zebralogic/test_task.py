@@ -51,7 +51,7 @@ def said(text: str | None, finish: FinishReason = FinishReason.STOP, refusal: st
 def both(protocol: str, response: Response) -> tuple[Prediction, str | None, dict[str, float]]:
     """The prediction, and tag and marks of its grade."""
     asked = task(protocol)
-    prediction = asked.parse("z1", "m", response)
+    prediction = asked.parse(item(), "m", response)
     grade = asked.grade(item(), prediction)
     assert (grade.item_id, grade.model, list(grade.marks)) == ("z1", "m", list(asked.metrics))
     return prediction, grade.tag, dict(grade.marks)
@@ -289,7 +289,7 @@ def test_no_reply_is_missing_and_not_the_models_fault(protocol: str) -> None:
 
 def test_an_item_without_a_grid_is_graded_zero_with_a_note() -> None:
     asked = task()
-    grade = asked.grade(Item("z1", "llm", "", "?"), asked.parse("z1", "m", said(reply())))
+    grade = asked.grade(Item("z1", "llm", "", "?"), asked.parse(item(), "m", said(reply())))
     assert (grade.tag, set(grade.marks.values())) == ("harness_error", {0.0})
     assert "solution" in str(grade.note)
 
@@ -317,6 +317,6 @@ def test_no_jury_is_asked() -> None:
     asked = task()
     assert not asked.uses_jury
     with pytest.raises(LaytonBatchError, match="asks no judge"):
-        asked.judge_prompt(Candidate(item(), asked.parse("z1", "m", said(""))))
+        asked.judge_prompt(Candidate(item(), asked.parse(item(), "m", said(""))))
     with pytest.raises(LaytonBatchError, match="reads no verdicts"):
         asked.parse_verdict("z1", "m", "j", said(""))

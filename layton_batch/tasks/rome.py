@@ -1,0 +1,280 @@
+"""rome: questions in words (split ``llm``) or about pictures (split ``vlm``), graded by five kinds of rule, or by a jury.
+
+Rows have the published columns of ROME: ``question_id, question, reference, evaluator, evaluator_kwargs``, ``task`` (the
+category) and, for ``vlm``, ``img`` (base64, or a list of it) or ``img_path`` below a folder of pictures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+from layton_batch.errors import DataError, LaytonBatchError, ManifestError
+from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
+from layton_batch.states import FinishReason, PredictionKind
+from layton_batch.tasks.fencing import block, fence, without_surrogates
+from layton_batch.tasks.protocol import Candidate, TaskOptions
+from layton_batch.tasks.reply_json import as_bool, failure, read_reply
+from layton_batch.tasks.rome_rules import original
+from layton_batch.tasks.rome_rules.bring_your_own import grader
+from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
+from layton_batch.tasks.rome_rules.mark import CORRECTED, ORIGINAL, Mark
+from layton_batch.tasks.rome_rules.pictures import has_pictures, pictures_of
+from layton_batch.tasks.rome_rules.statement import Source, final_statement, without_thoughts
+from layton_batch.tasks.templates import Slots, Templates
+
+HERE = Path(__file__).parent
+SPLITS = ("llm", "vlm")
+TRUNCATED, REFUSED = "truncated", "refused"
+
+_SHOWN = frozenset({"has_image", "images"})
+_SLOTS: Mapping[str, Slots] = {
+    "participant_system": Slots(_SHOWN),
+    "participant_question": Slots(_SHOWN | {"question"}, must=frozenset({"question"})),
+    "participant_form": Slots(_SHOWN | {"evaluator", "chinese"}),
+    "judge_system": Slots(_SHOWN),
+    "judge_question": Slots(
+        _SHOWN | {"question", "reference", "response"}, must=frozenset({"question", "reference", "response"})
+    ),
+}
+VERDICT_SCHEMA = ResponseSchema(
+    "answer_verdict",
+    {
+        "type": "object",
+        # The reasoning comes first, so that a judge writes it before it commits to a verdict.
+        "properties": {"reasoning": {"type": "string"}, "is_answer_correct": {"type": "boolean"}},
+        "required": ["reasoning", "is_answer_correct"],
+        "additionalProperties": False,
+    },
+)
+_MARKER = re.compile(r"<image (\d{1,2})>")
+_CHINESE = re.compile("[\u4e00-\u9fff]")
+_CHINESE_SHARE = 0.2
+
+
+class RomeTask:
+    """The task under one protocol. ``judge``: a jury grades, not the rules. ``pictures``: the folder of ``img_path``."""
+
+    name: str = "rome"
+
+    def __init__(
+        self, options: TaskOptions, protocol: str = CORRECTED, judge: bool = False, pictures: Path | None = None
+    ) -> None:
+        if options.split not in SPLITS:
+            raise ManifestError(f"split {options.split!r}: the rome task has {' and '.join(SPLITS)}")
+        if options.hints:
+            raise ManifestError(f"hints {options.hints}: the rome task has no hints")
+        self._rules = grader(protocol)
+        self.uses_jury: bool = judge
+        self.metrics: Sequence[str] = ("answer_correct",) if judge else ("accuracy",)
+        self._options, self._protocol, self._pictures = options, protocol, pictures
+        self._templates = Templates(HERE / "prompts" / "rome" / protocol, _SLOTS, options.prompts)
+
+    def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
+        """Rows of this task's split as items; rows with a picture are ``vlm``, unless their ``split`` says otherwise."""
+        split = self._options.split
+        return [self._item(row, number) for number, row in enumerate(rows, 1) if _split(row) == split]
+
+    def bundled(self, split: str) -> Path:
+        if split not in SPLITS:
+            raise DataError(f"no bundled items for split {split!r}; there are {' and '.join(SPLITS)}")
+        return HERE / "data" / "rome" / f"questions_{split}.jsonl"
+
+    def prompt(self, item: Item) -> Prompt:
+        shown = {"has_image": bool(item.images), "images": len(item.images)}
+        question = without_surrogates(item.question).strip()
+        is_chinese = len(_CHINESE.findall(question)) >= _CHINESE_SHARE * len(question)
+        form = self._templates.render(
+            "participant_form", evaluator=item.payload["evaluator"], chinese=is_chinese, **shown
+        )
+        text = self._templates.render(
+            "participant_question", question=question if self._protocol == ORIGINAL else block(question), **shown
+        )
+        parts = _at_markers(text, item.images) if self._protocol == ORIGINAL else _numbered(text, item.images)
+        return Prompt(self._templates.render("participant_system", **shown), _joined(*parts, form))
+
+    def parse(self, item_id: str, model: str, response: Response) -> Prediction:
+        """``answered`` with the answer as the reply states it; ``unparsed`` where there is none, with the reason."""
+        raw = without_surrogates(response.text) if response.text is not None else None
+        note = failure(response)
+        if note is not None:
+            return Prediction(item_id, model, PredictionKind.MISSING, raw_text=raw, note=note)
+        answer, note = self._answer(response, raw or "")
+        kind = PredictionKind.UNPARSED if answer is None else PredictionKind.ANSWERED
+        return Prediction(item_id, model, kind, answer, raw_text=raw, note=note)
+
+    def grade(self, item: Item, prediction: Prediction) -> Grade:
+        """``accuracy``: the rule's score, 0 where there is nothing to grade. The tag is the kind of failure."""
+        if prediction.kind is not PredictionKind.ANSWERED:
+            tag = prediction.note if prediction.note in {TRUNCATED, REFUSED} else str(prediction.kind)
+            return self._grade(item, prediction, 0.0, tag, prediction.note)
+        reply = prediction.raw_text if prediction.raw_text is not None else prediction.answer or ""
+        evaluator, arguments = item.payload.get("evaluator"), item.payload.get("evaluator_kwargs")
+        mark = (
+            self._rules(evaluator, arguments, reply)
+            if isinstance(evaluator, str) and isinstance(arguments, Mapping)
+            else Mark(0, "", "the item names no evaluator")
+        )
+        return self._grade(item, prediction, float(mark.score), _tag(mark, arguments), mark.error)
+
+    def judge_prompt(self, candidate: Candidate) -> Prompt:
+        item, prediction = candidate.item, candidate.prediction
+        shown = {"has_image": bool(item.images), "images": len(item.images)}
+        reply = prediction.raw_text if prediction.raw_text is not None else prediction.answer or ""
+        reference = without_surrogates(item.answer or "")
+        is_original = self._protocol == ORIGINAL
+        question = self._templates.render(
+            "judge_question",
+            question=without_surrogates(item.question) if is_original else block(item.question),
+            reference=reference if is_original else block(reference),
+            response=fence(reply if is_original else without_thoughts(reply)),
+            **shown,
+        )
+        schema = None if is_original else VERDICT_SCHEMA
+        return Prompt(self._templates.render("judge_system", **shown), (question,), schema)
+
+    def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
+        """The answer's part of a verdict; there is no justification to judge."""
+        note = failure(response)
+        if note is not None:
+            return Verdict(item_id, model, judge, None, None, note)
+        if self._protocol == ORIGINAL:
+            return Verdict(item_id, model, judge, bool(published_judgement(response.text or "")), None)
+        value, note = _verdict(response)
+        return Verdict(item_id, model, judge, value, None, note)
+
+    def _item(self, row: Mapping[str, JsonValue], number: int) -> Item:
+        name = row.get("question_id")
+        where = f"row {number}" + (f" (question {name!r})" if isinstance(name, str | int) else "")
+        images = pictures_of(row, where, self._pictures) if self._options.split == "vlm" else ()
+        if self._options.split == "vlm" and not images:
+            raise DataError(f"{where}: column 'img' is missing; split vlm needs a picture")
+        reference = _text(row, "reference", where)
+        if self.uses_jury and reference is None:
+            raise DataError(f"{where}: column 'reference' is empty; a jury needs it")
+        return Item(
+            id=_id(row, where),
+            split=self._options.split,
+            category=_text(row, "task", where) or "all",
+            question=_needed(row, "question", where),
+            images=images,
+            answer=reference,
+            solution=reference,
+            payload=_payload(row, where),
+        )
+
+    def _answer(self, response: Response, text: str) -> tuple[str | None, str | None]:
+        """The stated answer, or None and why there is none. The published code takes every reply for an answer."""
+        if self._protocol == ORIGINAL and text:
+            return original.prepare(text), None
+        if response.refusal or response.finish_reason is FinishReason.REFUSAL:
+            return None, REFUSED
+        is_cut = response.finish_reason is FinishReason.LENGTH
+        statement = final_statement(text)
+        if is_cut and statement.source is Source.WHOLE:
+            return None, TRUNCATED  # it never came to its answer
+        answer = statement.text.strip()
+        return (answer, TRUNCATED if is_cut else None) if answer else (None, "empty reply")
+
+    def _grade(self, item: Item, prediction: Prediction, mark: float, tag: str | None, note: str | None) -> Grade:
+        return Grade(item.id, prediction.model, dict.fromkeys(self.metrics, mark), tag, note)
+
+
+# ---- rows to items -------------------------------------------------------------------------------------------------
+
+
+def _split(row: Mapping[str, JsonValue]) -> JsonValue:
+    return row.get("split") or ("vlm" if has_pictures(row) else "llm")
+
+
+def _text(row: Mapping[str, JsonValue], column: str, where: str) -> str | None:
+    """A text column; null, absent and blank are None. Numbers are taken as they are written."""
+    value = row.get(column)
+    if isinstance(value, bool) or (value is not None and not isinstance(value, str | int | float)):
+        raise DataError(f"{where}: column {column!r} must be text or null, not {type(value).__name__}")
+    text = "" if value is None else str(value)
+    return without_surrogates(text) if text.strip() else None
+
+
+def _needed(row: Mapping[str, JsonValue], column: str, where: str) -> str:
+    value = _text(row, column, where)
+    if value is None:
+        raise DataError(f"{where}: column {column!r} is {'empty' if column in row else 'missing'}")
+    return value
+
+
+def _id(row: Mapping[str, JsonValue], where: str) -> str:
+    value = _needed(row, "question_id", where)
+    if not value.isprintable() or len(value) > 200:
+        raise DataError(f"{where}: column 'question_id' must be at most 200 printable characters")
+    return value
+
+
+def _payload(row: Mapping[str, JsonValue], where: str) -> Mapping[str, JsonValue]:
+    arguments = row.get("evaluator_kwargs")
+    if not isinstance(arguments, Mapping):
+        raise DataError(f"{where}: column 'evaluator_kwargs' must be an object")
+    return {"evaluator": _needed(row, "evaluator", where), "evaluator_kwargs": arguments}
+
+
+# ---- items to prompts ----------------------------------------------------------------------------------------------
+
+
+def _numbered(text: str, images: tuple[Image, ...]) -> list[str | Image]:
+    """The text, which calls them <image 1> …, and then the pictures, each behind its name where there are several."""
+    if len(images) < 2:
+        return [text, *images]
+    return [text, *chain.from_iterable((f"<image {place}>:", image) for place, image in enumerate(images, 1))]
+
+
+def _at_markers(text: str, images: tuple[Image, ...]) -> list[str | Image]:
+    """Every picture where the text names it; before the text, the ones it does not name."""
+    parts: list[str | Image] = []
+    shown: set[int] = set()
+    end = 0
+    for marker in _MARKER.finditer(text):
+        place = int(marker.group(1))
+        if 1 <= place <= len(images) and place not in shown:
+            shown.add(place)
+            parts += [text[end : marker.start()].strip(), images[place - 1]]
+            end = marker.end()
+    parts.append(text[end:].strip())
+    return [*(image for place, image in enumerate(images, 1) if place not in shown), *parts]
+
+
+def _joined(*parts: str | Image) -> tuple[str | Image, ...]:
+    """The parts without empty ones, neighbouring texts as one."""
+    joined: list[str | Image] = []
+    for part in parts:
+        last = joined[-1] if joined else None
+        if isinstance(part, str) and isinstance(last, str):
+            joined[-1] = f"{last}\n\n{part}" if part else last
+        elif part:
+            joined.append(part)
+    return tuple(joined)
+
+
+# ---- replies to marks and verdicts ---------------------------------------------------------------------------------
+
+
+def _tag(mark: Mark, arguments: JsonValue) -> str | None:
+    if mark.error is not None:
+        return "ungradable"
+    if not mark.score:
+        return "wrong_answer" if mark.read.strip() else "no_answer"
+    fine = arguments.get("fine_grained_score", 1.0) if isinstance(arguments, Mapping) else 1.0
+    return "coarse_location" if isinstance(fine, int | float) and mark.score < min(1.0, fine) else None
+
+
+def _verdict(response: Response) -> tuple[bool | None, str | None]:
+    """The verdict of a reply in the asked form; of one in words, what it plainly says."""
+    reply = read_reply(response)
+    if reply.value is not None:
+        value = as_bool(reply.value.get("is_answer_correct", reply.value.get("judgement")))
+        return value, reply.note if value is not None else "is_answer_correct is not true or false"
+    if response.refusal or response.finish_reason is not FinishReason.STOP:
+        return None, reply.note
+    value = judgement(response.text or "")
+    return (value, "in words") if value is not None else (None, reply.note)

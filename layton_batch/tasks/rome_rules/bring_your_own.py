@@ -1,0 +1,135 @@
+"""Predictions made elsewhere, graded: ROME's rows in, its ``scores.json`` form out. Memory stays flat unless the graded
+rows are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.records import JsonValue
+from layton_batch.tasks.rome_rules import corrected, original
+from layton_batch.tasks.rome_rules.mark import CORRECTED, ORIGINAL, PROTOCOLS, Mark
+from layton_batch.tasks.rome_rules.tally import Tally
+
+Row = Mapping[str, JsonValue]
+Sink = Callable[[Row], None]
+
+_GRADERS: Mapping[str, Callable[[str, Row, str], Mark]] = {ORIGINAL: original.grade, CORRECTED: corrected.grade}
+
+
+@dataclass(slots=True)
+class GradeReport:
+    """The outcome of :func:`grade_rows`."""
+
+    protocol: str
+    tally: Tally
+    ungradable: int = 0  # predictions whose rule could not grade them; they got 0
+    unanswered: int = 0  # questions that no prediction is about; as published, they do not count
+    rows: list[Row] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The published ``scores.json``."""
+        return self.tally.to_json(self.protocol)
+
+    def updated(self) -> list[Row]:
+        """The published ``updated_predictions.json``; empty where a sink took the rows."""
+        return self.rows
+
+
+def grade_rows(
+    items: Iterable[Row] | None,
+    predictions: Iterable[Row],
+    protocol: str = CORRECTED,
+    *,
+    tracker_type: str = "task",
+    tracker_subtype: str | None = None,
+    sink: Sink | None = None,
+) -> GradeReport:
+    """Grade predictions ``question_id, answer`` by annotations ``question_id, evaluator, evaluator_kwargs``.
+
+    Without items the predictions carry the annotations' fields. ``sink`` gets every graded row in order, and then none
+    is kept. Raises DataError naming the row (an unknown question, no rows at all), ManifestError for an unknown protocol.
+    """
+    questions = None if items is None else _questions(items, protocol)
+    report = GradeReport(protocol, Tally(tracker_type, tracker_subtype))
+    keep = report.rows.append if sink is None else sink
+    seen: set[str] = set()
+    for question_id, mark, row in graded(questions, predictions, protocol):
+        report.tally.add(row, mark.score)
+        report.ungradable += mark.error is not None
+        seen.add(question_id)
+        keep(row)
+    if not report.tally.count:
+        raise DataError("there are no predictions to grade")
+    report.unanswered = len(questions.keys() - seen) if questions is not None else 0
+    return report
+
+
+def grade_answer(evaluator: str, arguments: Row, reply: str, protocol: str = CORRECTED) -> Mark:
+    """One reply by one evaluator. Raises ManifestError for an unknown protocol, nothing else."""
+    return grader(protocol)(evaluator, arguments, reply)
+
+
+def grader(protocol: str) -> Callable[[str, Row, str], Mark]:
+    """The rules of a protocol."""
+    if protocol not in _GRADERS:
+        raise ManifestError(f"protocol {protocol!r}: the rome task has {' and '.join(PROTOCOLS)}")
+    return _GRADERS[protocol]
+
+
+def graded(
+    questions: Mapping[str, Row] | None, predictions: Iterable[Row], protocol: str
+) -> Iterator[tuple[str, Mark, Row]]:
+    """Each prediction's question id, its mark, and the row as the published file has it."""
+    rules = grader(protocol)
+    for number, prediction in enumerate(predictions, 1):
+        question_id = _text_id(prediction.get("question_id"), f"prediction {number}")
+        question = prediction if questions is None else questions.get(question_id)
+        if question is None:
+            raise DataError(f"prediction {number}: question_id {question_id!r} is not among the annotations")
+        mark = _mark(question, prediction, rules)
+        yield question_id, mark, _updated(prediction, question, mark, protocol)
+
+
+def _questions(items: Iterable[Row], protocol: str) -> dict[str, Row]:
+    questions: dict[str, Row] = {}
+    for number, row in enumerate(items, 1):
+        question_id = _text_id(row.get("question_id"), f"annotation {number}")
+        if question_id in questions and protocol != ORIGINAL:  # as published, the last one counts
+            raise DataError(f"annotation {number}: question_id {question_id!r} is there already")
+        questions[question_id] = row
+    return questions
+
+
+def _text_id(value: JsonValue, where: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
+        raise DataError(f"{where}: question_id must be a text or a number")
+    return str(value)
+
+
+def _mark(question: Row, prediction: Row, rules: Callable[[str, Row, str], Mark]) -> Mark:
+    """As published: what the annotation must have, then what the prediction must have."""
+    evaluator, arguments, answer = question.get("evaluator"), question.get("evaluator_kwargs"), prediction.get("answer")
+    if not isinstance(evaluator, str) or not isinstance(arguments, Mapping):
+        return Mark(0, "", "KeyError: the annotation must include 'evaluator' and 'evaluator_kwargs'")
+    if not isinstance(answer, str):
+        return Mark(0, "", "KeyError: the prediction must include 'answer', a text")
+    return rules(evaluator, arguments, answer)
+
+
+def _updated(prediction: Row, question: Row, mark: Mark, protocol: str) -> dict[str, JsonValue]:
+    """The prediction with ``raw_answer``, ``answer`` as it was read, the question's fields (which win) and ``correct``."""
+    row = dict(prediction)
+    if "answer" in prediction:
+        row["raw_answer"] = prediction["answer"]
+        row["answer"] = mark.read
+    if question is not prediction:
+        row |= question
+    if "answer" in prediction and protocol != ORIGINAL:
+        row["answer"] = mark.read
+    row["correct"] = mark.score
+    row["judgement_response"] = None
+    if mark.error is not None:
+        row["error"] = mark.error
+    return row

@@ -1,0 +1,43 @@
+"""What a judge's reply in words says. As published, and as it is meant."""
+
+from __future__ import annotations
+
+import re
+
+from layton_batch.tasks.rome_rules.characters import spelled
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_MARKS = r"[\s*_`\"'()\[\]{}$]{0,8}"
+_LABELLED = re.compile(
+    rf"(?:judge?ments?|verdict|score|grade|rating|判断|判定|评判|结论|评分|得分|打分){_MARKS}(?::|=|\bis\b|为|是){_MARKS}"
+    r"(?:\\boxed\{)?(?P<value>[+-]?\d*\.?\d+|(?:true|false|yes|no|correct|incorrect)(?![a-z]))",
+    re.IGNORECASE,
+)
+_THOUGHT_END = "</think>"
+_WORDS = {"true": True, "yes": True, "correct": True, "false": False, "no": False, "incorrect": False}
+_LONGEST_BARE = 40
+
+
+def published_judgement(reply: str) -> int:
+    """1 where the first number of the last paragraph is above one half; 0 otherwise, also where there is none."""
+    text = reply.replace("Judgement:", "").strip()
+    number = _NUMBER.search(text.rpartition("\n\n")[2])
+    return int(number is not None and float(number.group()) > 0.5)
+
+
+def judgement(reply: str) -> bool | None:
+    """What the last line labelled as the judgement says, else what the reply or its last line is; None where nothing
+    says 0 or 1, no or yes: a half, a ten or a minus one is no judgement."""
+    text = spelled(reply.rpartition(_THOUGHT_END)[2])
+    read = [_value(found.group("value")) for found in _LABELLED.finditer(text)]
+    if read:
+        return read[-1]
+    lines = [line.strip(" \t*_`\"'()[]{}$.!#") for line in text.split("\n")[-_LONGEST_BARE:]]
+    lines = [line for line in lines if line]
+    return _value(lines[-1]) if lines and len(lines[-1]) <= _LONGEST_BARE else None
+
+
+def _value(text: str) -> bool | None:
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    return {"0": False, "1": True, "0.0": False, "1.0": True}.get(text)

@@ -1,0 +1,108 @@
+"""The pictures of a question: base64 in the row, or files under one folder and nowhere else."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from layton_batch.errors import DataError
+from layton_batch.records import Image, JsonValue
+
+MAX_BYTES = 20_000_000
+MAX_PICTURES = 32
+_SIGNATURES = (
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+
+def pictures_of(row: Mapping[str, JsonValue], where: str, folder: Path | None) -> tuple[Image, ...]:
+    """The row's ``img`` (base64, or a list of it), else the files its ``img_path`` names below ``folder``.
+
+    Raises DataError: no base64, no JPEG, PNG, WebP or GIF, too large, or a path that is missing or leads elsewhere.
+    """
+    values = _listed(row.get("img"))
+    pictures = tuple(_decoded(value, where) for value in values) or tuple(_files(row, where, folder))
+    if len(pictures) > MAX_PICTURES:
+        raise DataError(f"{where}: {len(pictures)} pictures; at most {MAX_PICTURES} are sent")
+    return pictures
+
+
+def has_pictures(row: Mapping[str, JsonValue]) -> bool:
+    """Whether the row names or carries a picture."""
+    return bool(_listed(row.get("img")) or _listed(row.get("img_path")))
+
+
+def _listed(value: JsonValue) -> list[JsonValue]:
+    values = value if isinstance(value, list) else [value]
+    return [one for one in values if one not in (None, "")]
+
+
+def _decoded(value: JsonValue, where: str) -> Image:
+    if isinstance(value, Mapping):  # the form Parquet files of image data sets have
+        value = value.get("bytes")
+    if not isinstance(value, str):
+        raise DataError(f"{where}: column 'img' must be base64 text or a list of it")
+    text = "".join((value.partition(";base64,")[2] if value.startswith("data:") else value).split())
+    try:
+        content = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise DataError(f"{where}: column 'img' is not base64 ({error})") from error
+    return Image(_media_type(content, f"{where}: column 'img'"), text)
+
+
+def _files(row: Mapping[str, JsonValue], where: str, folder: Path | None) -> Iterator[Image]:
+    for name in _listed(row.get("img_path")):
+        if not isinstance(name, str):
+            raise DataError(f"{where}: column 'img_path' must be a text or a list of texts")
+        if folder is None:
+            raise DataError(f"{where}: picture {name!r} is a file, and no folder of pictures is named")
+        content = _content(_inside(name, folder, where), name, where)
+        media_type = _media_type(content, f"{where}: picture {name!r}")
+        yield Image(media_type, base64.b64encode(content).decode("ascii"))
+
+
+def _inside(name: str, folder: Path, where: str) -> Path:
+    """The file, certainly below the folder also where links are followed."""
+    path = PurePosixPath(name)
+    if (
+        not name.isprintable()
+        or "\\" in name
+        or ":" in name
+        or path.is_absolute()
+        or ".." in path.parts
+        or name[0] == "~"
+    ):
+        raise DataError(f"{where}: picture {name!r} is not a plain path below the folder of pictures")
+    found = (folder / path).resolve()
+    if not found.is_relative_to(folder.resolve()):
+        raise DataError(f"{where}: picture {name!r} leads out of the folder of pictures")
+    return found
+
+
+def _content(path: Path, name: str, where: str) -> bytes:
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise DataError(f"{where}: picture {name!r} is not a file")
+        if status.st_size > MAX_BYTES:
+            raise DataError(f"{where}: picture {name!r} has {status.st_size:,} bytes; at most {MAX_BYTES:,} are sent")
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{where}: cannot read picture {name!r}: {error.strerror or error}") from error
+
+
+def _media_type(content: bytes, where: str) -> str:
+    if len(content) > MAX_BYTES:
+        raise DataError(f"{where} has {len(content):,} bytes; at most {MAX_BYTES:,} are sent")
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        return "image/webp"
+    for signature, media_type in _SIGNATURES:
+        if content.startswith(signature):
+            return media_type
+    raise DataError(f"{where} is not a JPEG, PNG, WebP or GIF image")

@@ -1,0 +1,123 @@
+"""What a provider may answer: a recorded outcome, nothing lost, nothing counted or paid twice."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from layton_batch.sandbox import Fault
+from tests.cli.desk import Desk, Ending, call, desk
+from tests.pipeline.lab import MODELS, manifest_text
+
+Document = dict[str, object]
+
+
+def run(bench: Desk, text: str) -> Ending:
+    return call("run", bench.write(text), "--json")
+
+
+def first_job(end: Ending) -> Document:
+    return cast("list[Document]", end.table()["jobs"])[0]
+
+
+def kinds() -> dict[str, str]:
+    events = cast("list[Document]", call("events", "lab", "--json").json)
+    return {str(event["kind"]): str(event["detail"]) for event in events}
+
+
+ODD_LINES = (
+    Fault(on="row", action="unknown_id", match="000001"),
+    Fault(on="row", action="duplicate", match="000002"),
+    Fault(on="row", action="malformed_line", match="000003", times=len(MODELS)),
+)
+"""A line under a custom_id nobody sent, a second line with other content, half a line: from every provider."""
+
+
+def test_odd_result_lines_are_noted_and_every_request_has_one_outcome(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch, *ODD_LINES) as bench:
+        end = run(bench, manifest_text(tuple(MODELS)))
+        assert end.code == 0, end.err
+        assert {"unknown_custom_id", "duplicate_result", "unreadable_line"} <= set(kinds())
+        jobs = cast("list[Document]", end.table()["jobs"])
+        assert {(job["requests"], job["succeeded"], job["waiting"]) for job in jobs} == {(4, 4, 0)}
+        twice = {name for name, times in bench.lab.billed().items() if times > 1}
+        # an answer that was paid for and could not be read was asked again; nothing else was
+        assert {name[-6:] for name in twice} <= {"000003"}
+
+
+def test_odd_result_lines_cost_what_was_billed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch, *ODD_LINES[:2]) as bench:
+        end = run(bench, manifest_text())
+        assert end.code == 0, end.err
+        assert Decimal(str(end.table()["spent_usd"])) == bench.lab.server.ledger().total_usd
+        assert set(bench.lab.billed().values()) == {1}
+
+
+@pytest.mark.parametrize("on", ["upload", "create", "poll", "results"])
+def test_a_reply_that_is_not_json_is_asked_again_or_looked_into_and_nothing_is_paid_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on: str
+) -> None:
+    faults = [Fault(on=on, action="not_json", provider=provider, times=1) for provider in MODELS]
+    with desk(tmp_path, monkeypatch, *faults) as bench:
+        end = run(bench, manifest_text(tuple(MODELS)))
+        assert "Traceback" not in end.err
+        assert end.code == (4 if on == "create" and lost(end) else 0), end.err
+        assert set(bench.lab.billed().values()) <= {1}
+
+
+def lost(end: Ending) -> list[str]:
+    """Batches that wait for a person, each with a reason."""
+    batches = cast("list[Document]", end.table()["batches"])
+    waiting = [batch for batch in batches if batch["state"] == "lost"]
+    assert all(batch["reason"] for batch in waiting)
+    return [str(batch["id"]) for batch in waiting]
+
+
+def test_an_unknown_status_is_named_to_the_person_and_never_taken_for_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = Fault(on="batch", action="unknown_status", provider="openai", name="pondering\x1b[2J")
+    with desk(tmp_path, monkeypatch, odd) as bench:
+        text = manifest_text(top="[policy]\nattempts = 1\ndeadline_hours = 2")
+        call("run", bench.write(text), "--once")
+        bench.lab.clock.sleep(60)
+        call("run", "manifest.toml", "--once")
+        shown = call("status", "lab")
+        assert "pondering" in shown.out
+        assert "\x1b" not in shown.out + call("events", "lab").out
+        assert run(bench, text).code in {0, 5}  # cancelled at its deadline
+        assert "deadline" in kinds()
+
+
+def test_answers_that_are_broken_refused_or_cut_are_outcomes_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = [
+        Fault(on="row", action=action, provider="openai", match="00000" + number)
+        for number, action in (("1", "malformed_text"), ("2", "refused"), ("3", "truncated"))
+    ]
+    with desk(tmp_path, monkeypatch, *faults) as bench:
+        end = run(bench, manifest_text())
+        assert end.code == 0, end.err
+        assert first_job(end)["succeeded"] == 4  # paid answers all, never bought again
+        assert set(bench.lab.billed().values()) == {1}
+        rows = cast("list[Document]", call("leaderboard", "lab", "--format", "json").json)
+        assert rows[0]["n_items"] == 4
+        assert cast("int", rows[0]["n_unparsed"]) >= 2
+
+
+def test_rows_that_fail_for_good_end_with_code_5_and_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch, Fault(on="row", action="error", status=400, provider="openai", times=1)) as bench:
+        end = run(bench, manifest_text())
+        assert end.code == 5
+        assert (first_job(end)["errored"], first_job(end)["succeeded"]) == (1, 3)
+        told = call("run", "manifest.toml")
+        assert told.code == 5
+        assert "1 request" in told.err

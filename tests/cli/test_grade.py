@@ -1,0 +1,119 @@
+"""``grade``: predictions made elsewhere, in the seed systems' own files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from layton_batch.cli import main
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+real = pytest.mark.skipif(not DATA.is_dir(), reason="the optional folder of real data, ../shared/data, is not there")
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as end:
+        main(["grade", *arguments])
+    said = capsys.readouterr()
+    return int(end.value.code or 0), said.out, said.err
+
+
+def lines(path: Path, *rows: dict[str, object]) -> str:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def test_abstention_metrics_are_fractions_and_rows_keep_their_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        {"item_id": "b", "gold": "A", "response": "Answer: A"},
+        {"item_id": "a", "gold": "B", "response": "Answer: E"},
+        {"item_id": "c", "gold": "B", "response": "Answer: C"},
+        {"item_id": "d", "gold": "B", "response": "no idea what to say"},
+    ]
+    code, out, _ = run(capsys, "mcq_idk", "--predictions", lines(tmp_path / "p.jsonl", *rows), "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert report["n"] == 4
+    assert {name: one["mean"] for name, one in report["metrics"].items()} == {
+        "trad_score": 0.25,
+        "idk_score": -0.25,
+        "idk_freq": 0.25,
+        "extract_fail": 0.25,
+    }
+    assert [(row["item_id"], row["letter"]) for row in report["rows"]] == [
+        ("b", "A"),
+        ("a", "E"),
+        ("c", "C"),
+        ("d", None),
+    ]
+
+
+def test_a_json_list_of_results_is_read_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps([{"item_id": "b", "gold": "A", "response": "Answer: A"}]), encoding="utf-8")
+    code, out, _ = run(capsys, "mcq_idk", "--predictions", str(path), "--json")
+    assert (code, json.loads(out)["n"]) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["layton", "--predictions", "x.jsonl"], "not graded by rule"),
+        (["mcq_idk", "--predictions", "x.jsonl", "--protocol", "zeroeval"], "protocol 'zeroeval'"),
+        (["mcq_idk", "--predictions", "nowhere.jsonl"], "nowhere.jsonl"),
+        (["zebralogic", "--predictions", "x.jsonl", "--updated", "u.json"], "--updated is for rome"),
+    ],
+)
+def test_wrong_use_is_told_and_exits_with_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert told in err
+    assert "Traceback" not in err
+
+
+@real
+def test_rome_reproduces_its_files_byte_for_byte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example = DATA / "rome" / "example"
+    scores, updated = tmp_path / "scores.json", tmp_path / "updated.json"
+    files = ["--items", str(example / "annotation.json"), "--predictions", str(example / "predictions.json")]
+    code, _, _ = run(
+        capsys, "rome", *files, "--protocol", "original", "--output", str(scores), "--updated", str(updated)
+    )
+    assert code == 0
+    assert scores.read_bytes() == (example / "scores.json").read_bytes()
+    assert updated.read_bytes() == (example / "updated_predictions.json").read_bytes()
+
+
+@real
+def test_the_published_abstention_rows_come_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    published = json.loads((DATA / "idk" / "published_table.json").read_text(encoding="utf-8"))
+    samples = {path.name: path for path in (DATA / "idk" / "samples").glob("*.parquet")}
+    for row in published:
+        path = next(path for name, path in samples.items() if name.startswith(f"{row['benchmark']}__{row['model']}__"))
+        code, out, _ = run(capsys, "mcq_idk", "--predictions", str(path), "--protocol", "original", "--json")
+        assert code == 0
+        for metric, one in json.loads(out)["metrics"].items():
+            assert f"{100 * one['mean']:.2f} ± {100 * one['se']:.2f}" == row[metric]
+
+
+@real
+def test_the_grids_summary_is_as_published(capsys: pytest.CaptureFixture[str]) -> None:
+    zebra = DATA / "zebra"
+    expected = next(row for row in json.loads((zebra / "expected_summaries.json").read_text()) if row["zeroeval"])
+    outputs = str(zebra / f"outputs__{expected['model']}__{expected['set']}.parquet")
+    files = ["--items", str(zebra / "puzzles.parquet"), "--predictions", outputs]
+    _, out, _ = run(capsys, "zebralogic", *files, "--protocol", "zeroeval", "--json")
+    summary = json.loads(out)["summary"]
+    assert {key: str(summary[key]) for key in expected["zeroeval"]} == {
+        key: str(value) for key, value in expected["zeroeval"].items()
+    }
+    _, out, _ = run(capsys, "zebralogic", *files, "--protocol", "original", "--json")
+    assert json.loads(out)["score"] == expected["agi_score"]
+    assert json.loads(out)["failure_counts"] == expected["agi_failure_counts"]

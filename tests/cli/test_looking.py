@@ -1,0 +1,142 @@
+"""leaderboard, cost, site, score, status on finished runs: every format, several sources, nothing wider than 80."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from layton_batch.cli import terminal
+from tests.cli.desk import call, desk
+from tests.pipeline.lab import BUNDLED, MODELS, manifest_text
+
+Document = dict[str, object]
+GOLD = str(BUNDLED / "gold_llm.jsonl")
+BOARD_COLUMNS = {"rank", "rank_best", "rank_worst", "model", "provider", "n_hints", "score", "lower", "upper",
+                 "half_width", "method", "metric", "n_items", "n_unparsed", "n_missing"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Two finished runs, ``lab`` and ``other``, and what the sandbox billed for both."""
+
+    folder: Path
+    billed: Decimal
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    folder = tmp_path_factory.mktemp("finished")
+    gold = f'[gold]\nsource = "{GOLD}"'
+    with pytest.MonkeyPatch.context() as patch, desk(folder, patch) as bench:
+        assert call("run", bench.write(manifest_text(tuple(MODELS), top=gold))).code == 0
+        other = manifest_text(("groq",), limit=6, top=gold).replace('name = "lab"', 'name = "other"')
+        assert call("run", bench.write(other, "other.toml")).code == 0
+        return Finished(folder, bench.server_total())
+
+
+@pytest.fixture
+def here(finished: Finished, offline: Path) -> Iterator[Path]:
+    """A copy of the finished runs, where no provider can be reached."""
+    shutil.copytree(finished.folder / "runs", offline / "runs")
+    yield offline
+
+
+@pytest.mark.parametrize("method", ["paper", "calibrated"])
+@pytest.mark.parametrize("sources", [("lab",), (GOLD,), ("lab", "other"), ("lab", GOLD)], ids=lambda one: str(len(one)))
+def test_a_leaderboard_says_the_same_in_every_format(here: Path, sources: tuple[str, ...], method: str) -> None:
+    asked = ("leaderboard", *sources, "--method", method)
+    rows = cast("list[Document]", call(*asked, "--format", "json").json)
+    assert set(rows[0]) >= BOARD_COLUMNS
+    assert {row["method"] for row in rows} == {method}
+    from_csv = list(csv.DictReader(io.StringIO(call(*asked, "--format", "csv").out)))
+    assert [row["model"] for row in from_csv] == [row["model"] for row in rows]
+    markdown = call(*asked, "--format", "md").out
+    table = call(*asked)
+    assert (table.code, table.err) == (0, "")
+    for row in rows:
+        assert str(row["model"]).replace("-", "\\-") in markdown or str(row["model"]) in markdown
+        assert str(row["model"]) in table.out
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--method", "papper"), ("--metric", "both"), ("--format", "yaml")]
+)
+def test_a_leaderboard_asked_for_what_there_is_not_says_what_there_is(here: Path, option: str, value: str) -> None:
+    end = call("leaderboard", "lab", option, value)
+    assert (end.code, end.out) == (2, "")
+    assert value in end.err
+
+
+def test_a_leaderboard_needs_no_run_and_no_source_is_a_usage_error(offline: Path) -> None:
+    assert call("leaderboard", GOLD, "--method", "paper").code == 0
+    assert call("leaderboard").code == 2
+    assert call("leaderboard", "nothing.jsonl").code == 2
+
+
+def test_the_bill_is_what_the_sandbox_billed_in_every_format(finished: Finished, here: Path) -> None:
+    document = call("cost", "lab", "other", "--json").table()
+    total = cast("Document", document["total"])
+    assert Decimal(str(total["cost_usd"] if "cost_usd" in total else total["batched_usd"])) == finished.billed
+    assert call("cost", "lab", "other", "--format", "json").json == document
+    rows = list(csv.DictReader(io.StringIO(call("cost", "lab", "other", "--format", "csv").out)))
+    assert len(rows) >= len(cast("list[Document]", document["rows"]))
+    assert "|" in call("cost", "lab", "--format", "md").out
+    assert call("cost", "lab", "--format", "xml").code == 2
+    assert call("cost").code == 2
+
+
+def test_score_again_gives_the_same_board_without_a_network(here: Path) -> None:
+    before = call("leaderboard", "lab", "--format", "json").json
+    assert call("score", "lab").code == 0
+    assert call("leaderboard", "lab", "--format", "json").json == before
+
+
+def test_a_site_is_written_where_it_is_told_one_folder_a_run(here: Path) -> None:
+    assert call("site", "lab", "--out", "pages").code == 0
+    assert (here / "pages" / "index.html").exists()
+    assert call("site", "lab", "other", "--out", "both").code == 0
+    assert len(list((here / "both").glob("*/index.html"))) == 2
+    (here / "file").write_text("")
+    end = call("site", "lab", "--out", "file")
+    assert end.code == 2
+    assert "file" in end.err
+
+
+def test_a_run_is_found_by_name_id_and_folder(here: Path) -> None:
+    (root,) = (path.parent for path in (here / "runs").glob("lab-*/run.json"))
+    documents = [call("status", name, "--json").json for name in ("lab", root.name, str(root))]
+    assert documents[0] == documents[1] == documents[2]
+    assert [one["run"] for one in cast("list[Document]", call("status", "--json").json)] != []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("status", "lab"), ("cost", "lab", "other"), ("leaderboard", "lab"), ("leaderboard", "lab", "--method", "paper")],
+    ids=" ".join,
+)
+def test_no_table_is_wider_than_eighty_columns(
+    here: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(terminal, "WITHOUT_TERMINAL", 80)
+    end = call(*command)
+    assert end.code == 0
+    assert max(len(line) for line in end.out.splitlines()) <= 80
+    for model in MODELS.values():
+        if command[0] != "status":
+            assert model in end.out  # no name is cut or broken
+
+
+def test_json_on_stdout_is_one_document_and_nothing_else(here: Path) -> None:
+    for command in (("status", "--json"), ("events", "lab", "--json"), ("cost", "lab", "--json")):
+        end = call(*command)
+        assert json.loads(end.out) is not None
+        assert end.err == ""

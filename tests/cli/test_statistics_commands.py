@@ -1,0 +1,306 @@
+"""judges, label-plan, compare and leaderboard's options, from the command line on made-up and on real predictions."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from layton_batch.cli.app import main
+
+DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "layton" / "ppi_llm.jsonl"
+JUDGES = {"ada": "north", "bell": "south", "cato": "west", "dora": "none of them"}
+MODELS = {"north-1": "north", "north-2": "north", "south-1": "south", "west-1": "west"}
+
+Ran = tuple[int, str, str]
+Invoke = Callable[..., Ran]
+
+
+@pytest.fixture
+def invoke(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Ran:
+        with pytest.raises(SystemExit) as end:
+            main(arguments)
+        shown = capsys.readouterr()
+        return int(end.value.code or 0), shown.out, shown.err
+
+    return run
+
+
+def gold_row(rng: random.Random, model: str, provider: str, item: int, *, own_family: bool) -> dict[str, Any]:
+    right = rng.random() < 0.75
+    row: dict[str, Any] = {
+        "riddle_id": f"r{item}", "provider": provider, "model": model, "n_hints": 0, "answer": f"{model} {item}",
+        "justification": "because",
+    }  # fmt: skip
+    for judge, maker in JUDGES.items():
+        sits = own_family or maker != provider
+        verdict = (right if rng.random() < 0.85 else not right) if sits else None
+        row |= {f"is_answer_correct_{judge}": verdict, f"is_justification_correct_{judge}": verdict}
+    labelled = rng.random() < 0.5
+    row |= dict.fromkeys(("human_answer_correct", "human_justification_correct"), right if labelled else None)
+    return row
+
+
+def gold_file(folder: Path, *, models: Mapping[str, str] = MODELS, own_family: bool = False, items: int = 40) -> str:
+    rng = random.Random(4)
+    rows = [
+        gold_row(rng, model, provider, item, own_family=own_family)
+        for model, provider in models.items()
+        for item in range(items)
+    ]
+    path = folder / "gold.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(path)
+
+
+def real() -> str:
+    if not DATA.exists():
+        pytest.skip("the optional folder of real data is absent: no ppi_llm.jsonl")
+    return str(DATA)
+
+
+def document(ran: Ran) -> Any:
+    assert ran[0] == 0, ran[2]
+    return json.loads(ran[1])
+
+
+@pytest.mark.shared_data
+def test_the_real_judges_are_as_good_as_recorded(invoke: Invoke) -> None:
+    found = document(invoke("judges", real(), "--json"))
+    recorded = json.loads((DATA.parent / "diagnostics_llm.json").read_text(encoding="utf-8"))["llm/both_correct"]
+    assert {one["judge"] for one in found["judges"]} == set(recorded["judges"])
+    for one in found["judges"]:
+        want = recorded["judges"][one["judge"]]
+        assert one["report"]["labels"] == want["n"]
+        assert one["report"]["accuracy"] == pytest.approx(want["accuracy"], abs=5e-5)
+        assert one["report"]["kappa"] == pytest.approx(want["cohen_kappa"], abs=5e-5)
+        assert {favour["estimate"] for favour in one["own_favour"]} == {None}
+        assert all("not identifiable" in favour["reason"] for favour in one["own_favour"])
+    assert found["agreement"]["fleiss_kappa"] == pytest.approx(recorded["agreement"]["fleiss_kappa"], abs=5e-5)
+    assert found["jury"]["majority_accuracy"] == pytest.approx(recorded["jury"]["majority_accuracy"], abs=5e-5)
+    assert [[b["positives"], b["labels"]] for b in found["bins"]] == [[0, 160], [1, 5], [8, 11], [438, 438]]
+    assert len(found["mistakes"]) == 4
+    for one in found["models"]:
+        want = recorded["ess"][one["model"]]
+        assert one["own_labels"] == want["own"]
+        if want["own"]:
+            assert one["gain"] == pytest.approx(want["gain_finite"], abs=0.0051)
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize(("points", "key"), [("1", "labels_to_1pt"), ("0.5", "labels_to_half_pt")])
+def test_the_real_label_plan_is_the_recorded_one(invoke: Invoke, points: str, key: str) -> None:
+    plan = document(invoke("label-plan", real(), "--half-width", points, "--json"))
+    recorded = json.loads((DATA.parent / "diagnostics_llm.json").read_text(encoding="utf-8"))["llm/both_correct"]
+    assert {one["model"]: one["labels"] for one in plan["models"]} == {m: e[key] for m, e in recorded["ess"].items()}
+    assert len(plan["rows"]) == sum(one["labels"] for one in plan["models"])
+    assert max(one["half_width_then"] for one in plan["models"] if one["labels"]) <= float(points)
+
+
+@pytest.mark.shared_data
+def test_real_probabilities_are_the_recorded_ones(invoke: Invoke) -> None:
+    recorded = json.loads((DATA.parent / "expected_llm.json").read_text(encoding="utf-8"))
+    both = recorded["splits"]["llm"]["both_correct"]
+    names = list(both["prob_better_finite"])
+    for first, second in ((names[0], names[1]), (names[2], names[3]), (names[0], names[5])):
+        found = document(invoke("compare", real(), first, second, "--json"))
+        these, new = found["standings"]
+        assert (these["target"], new["target"]) == ("these", "new")
+        assert these["better"] == pytest.approx(_probability(both["prob_better_finite"], first, second), abs=0.035)
+        assert new["better"] == pytest.approx(_probability(both["prob_better_superpop"], first, second), abs=0.035)
+
+
+def _probability(table: Mapping[str, Any], first: str, second: str) -> float:
+    row = table[first]
+    return float(row[second] if isinstance(row, dict) else row[list(table).index(second)])
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv", "md"])
+def test_the_leaderboard_shows_everything_in_every_form(invoke: Invoke, tmp_path: Path, form: str) -> None:
+    code, out, _ = invoke("leaderboard", gold_file(tmp_path), "--format", form, "--seed", "2")
+    assert code == 0
+    for model in MODELS:
+        assert model in out
+    if form == "json":
+        for row in json.loads(out):
+            assert row["own_labels"] > 0
+            assert row["new_lower"] < row["lower"]
+            assert row["rank_best"] <= row["rank"] <= row["rank_worst"]
+            assert row["smallest_gold_bin"] >= 0
+    if form == "table":
+        assert all(name in out for name in ("box", "these", "new", "labels", "bin"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--level", "1"], "--level"),
+        (["--level", "nan"], "--level"),
+        (["--provider-shift", "-0.1"], "--provider-shift"),
+        (["--provider-shift", "nan"], "--provider-shift"),
+        (["--seed", "-1"], "--seed"),
+        (["--method", "best"], "--method"),
+        (["--metric", "beauty"], "--metric"),
+        (["--method", "paper", "--level", "0.9"], "--method calibrated"),
+        (["--method", "paper", "--provider-shift", "0"], "--method calibrated"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_reason(
+    invoke: Invoke, tmp_path: Path, arguments: Sequence[str], reason: str
+) -> None:
+    code, out, err = invoke("leaderboard", gold_file(tmp_path), *arguments)
+    assert (code, out) == (2, "")
+    assert reason in err
+
+
+def test_one_source_given_twice_is_refused_not_counted_twice(invoke: Invoke, tmp_path: Path) -> None:
+    source = gold_file(tmp_path)
+    code, _, err = invoke("leaderboard", source, source)
+    assert code == 2
+    assert "there twice" in err
+
+
+def test_judges_tells_what_it_knows_and_lists_errors_on_request(invoke: Invoke, tmp_path: Path) -> None:
+    source = gold_file(tmp_path)
+    code, out, _ = invoke("judges", source)
+    assert code == 0
+    assert "not identifiable if its maker is north" in out
+    assert "say --judge-maker" in out  # dora judged everybody
+    assert "What the jury gets wrong" not in out
+    wrong = len(document(invoke("judges", source, "--json"))["mistakes"])
+    assert wrong > 0
+    assert f"{wrong} answers" in out
+    _, listed, _ = invoke("judges", source, "--errors")
+    assert "What the jury gets wrong" in listed
+
+
+def test_own_verdicts_make_self_preference_an_estimate(invoke: Invoke, tmp_path: Path) -> None:
+    source = gold_file(tmp_path, own_family=True)
+    makers = [text for judge, maker in JUDGES.items() for text in ("--judge-maker", f"{judge}={maker}")]
+    found = {one["judge"]: one["own_favour"] for one in document(invoke("judges", source, *makers, "--json"))["judges"]}
+    for favour in found["ada"]:
+        assert favour["maker"] == "north"
+        assert abs(favour["estimate"]) < 0.2
+        assert favour["standard_error"] > 0
+    assert found["dora"][0]["estimate"] is None
+    code, _, err = invoke("judges", source, "--judge-maker", "ada")
+    assert code == 2
+    assert "JUDGE=MAKER" in err
+
+
+def test_a_label_plan_is_written_for_the_labelling_app(invoke: Invoke, tmp_path: Path) -> None:
+    source, out = gold_file(tmp_path), tmp_path / "plans" / "next.jsonl"
+    plan = document(invoke("label-plan", source, "--labels", "15", "--output", str(out), "--json"))
+    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert rows == plan["rows"]
+    assert len(rows) == 15
+    assert [set(row) for row in rows] == [{"item_id", "provider", "model", "n_hints"}] * 15
+    labelled = {
+        (row["model"], row["riddle_id"])
+        for row in map(json.loads, Path(source).read_text(encoding="utf-8").splitlines())
+        if row["human_answer_correct"] is not None
+    }
+    asked = {(row["model"], row["item_id"]) for row in rows}
+    assert len(asked) == 15
+    assert not asked & labelled
+    for one in plan["models"]:
+        assert one["half_width_then"] <= one["half_width_now"]
+        assert one["labels"] == sum(row["model"] == one["model"] for row in rows)
+
+
+def test_a_half_width_is_reached_by_either_design_and_contested_items_take_fewer(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    source = gold_file(tmp_path)
+    counts = {}
+    for design in ("contested", "balanced"):
+        plan = document(invoke("label-plan", source, "--half-width", "4", "--design", design, "--json"))
+        assert max(one["half_width_then"] for one in plan["models"]) <= 4.0
+        counts[design] = len(plan["rows"])
+    assert 0 < counts["contested"] < counts["balanced"]
+
+
+def test_a_plan_for_one_model_asks_about_no_other(invoke: Invoke, tmp_path: Path) -> None:
+    source = gold_file(tmp_path)
+    for design in ("contested", "balanced"):
+        ran = invoke("label-plan", source, "--labels", "5", "--model", "south-1", "--design", design, "--json")
+        plan = document(ran)
+        assert {row["model"] for row in plan["rows"]} == {"south-1"}
+        assert len(plan["rows"]) == 5
+        assert [one["model"] for one in plan["models"]] == ["south-1"]
+    code, out, _ = invoke("label-plan", source, "--labels", "5")
+    assert code == 0
+    assert "5 labels to add" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], "either --half-width"),
+        (["--half-width", "1", "--labels", "3"], "either --half-width"),
+        (["--half-width", "-1"], "--half-width"),
+        (["--half-width", "nan"], "--half-width"),
+        (["--labels", "-2"], "--labels"),
+        (["--labels", "2", "--design", "best"], "--design"),
+        (["--labels", "2", "--model", "north"], "no model 'north'"),
+    ],
+)
+def test_an_aim_that_makes_no_sense_is_refused(
+    invoke: Invoke, tmp_path: Path, arguments: Sequence[str], reason: str
+) -> None:
+    code, out, err = invoke("label-plan", gold_file(tmp_path), *arguments)
+    assert (code, out) == (2, "")
+    assert reason in err
+
+
+def test_comparing_is_antisymmetric_and_needs_two_models(invoke: Invoke, tmp_path: Path) -> None:
+    source = gold_file(tmp_path)
+    there = document(invoke("compare", source, "north-1", "west-1", "--json"))
+    back = document(invoke("compare", source, "west-1", "north/north-1", "--json"))
+    for one, other in zip(there["standings"], back["standings"], strict=True):
+        assert one["better"] == pytest.approx(1 - other["better"])
+        assert one["difference"] == pytest.approx(-other["difference"])
+        assert one["resolvable"] > 0
+    assert there["labels"]["first_labels"] >= 0
+    code, out, _ = invoke("compare", source, "north-1", "west-1@0")
+    assert code == 0
+    assert "P(first is better)" in out
+    for arguments, reason in (
+        ([source, "north-1"], "two models"),
+        ([source, "north-1", "north/north-1"], "same model"),
+        ([source, "north-1", "north-3"], "is 'north-"),
+    ):
+        code, _, err = invoke("compare", *arguments)
+        assert code == 2
+        assert reason in err
+
+
+HOSTILE = {"\x1b[31mred": "north", "[bold]b[/]": "south", "a\nb": "west", "x" * 200: "west"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["judges", "S", "--errors"], ["label-plan", "S", "--labels", "9"], ["compare", "S", "[bold]b[/]", "a\nb"]],
+)
+def test_hostile_names_reach_no_terminal(invoke: Invoke, tmp_path: Path, arguments: Sequence[str]) -> None:
+    source = gold_file(tmp_path, models=HOSTILE)
+    code, out, err = invoke(*(source if text == "S" else text for text in arguments))
+    assert code == 0, err
+    assert "\x1b" not in out
+    assert "[bold]b[/]" in out
+    assert max(map(len, out.splitlines())) <= 120
+
+
+def test_a_file_that_is_no_gold_set_is_named(invoke: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "other.jsonl").write_text('{"a": 1}\n', encoding="utf-8")
+    for command in (["judges"], ["label-plan", "--labels", "1"]):
+        code, _, err = invoke(command[0], "other.jsonl", *command[1:])
+        assert code == 2
+        assert "not a gold set" in err

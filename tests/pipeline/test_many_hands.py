@@ -1,0 +1,262 @@
+"""Several processes on one run share its work, and nobody's question is paid twice."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from layton_batch import atomic
+from layton_batch.errors import StoreError
+from layton_batch.pipeline import advance, is_finished
+from layton_batch.records import Submission
+from layton_batch.run import Run
+from layton_batch.runs import open_run
+from layton_batch.sandbox import Sandbox, SandboxConfig
+from layton_batch.settings import Settings
+from layton_batch.states import Lifecycle
+from layton_batch.status import RunState, read_status
+from layton_batch.store import sqlite_url
+from tests.pipeline.lab import MODELS, ROOT, Lab, lab, manifest_text
+
+SEVEN = tuple(MODELS)
+COMMAND = [sys.executable, "-m", "layton_batch", "run"]
+TWO_MODELS = manifest_text(("openai",)) + (
+    '[[models]]\nname = "larch-2-nano"\nprovider = "openai"\nmodel = "larch-2-nano"\nmax_output_tokens = 4000\n'
+)
+
+
+def creates(bench: Lab) -> int:
+    return sum(counts.get("create", 0) for counts in bench.server.request_counts().values())
+
+
+def during(run: Run, provider: str, call: str, action: Callable[[], None]) -> None:
+    """While this run makes its first such call to the provider, something else happens."""
+    client = run.providers.get(provider)
+    original = getattr(client, call)
+    waiting = [action]
+
+    def instead(submission: Submission) -> object:
+        if waiting:
+            waiting.pop()()
+        return original(submission)
+
+    setattr(client, call, instead)
+
+
+def sent_by(run: Run) -> list[str]:
+    """Fills with the batches that this process itself sends."""
+    found: list[str] = []
+    told = run.store.listen
+
+    def listen(event: object) -> None:
+        if getattr(event, "kind", "") == "submitted":
+            found.append(str(getattr(event, "batch_id", "")))
+        if told is not None:
+            told(event)  # type: ignore[arg-type]
+
+    run.store.listen = listen
+    return found
+
+
+def drive_together(bench: Lab, *runs: Run) -> None:
+    """Tick each in a thread of its own until all say that it is over."""
+    for _ in range(300):
+        with ThreadPoolExecutor(len(runs)) as pool:
+            list(pool.map(advance, runs))
+        if all(is_finished(run) for run in runs):
+            return
+        bench.clock.sleep(7)
+    raise AssertionError(read_status(runs[0].store))
+
+
+def test_two_at_once_bill_every_row_once_and_agree_that_it_is_done(tmp_path: Path) -> None:
+    text = manifest_text(SEVEN)
+    with lab(tmp_path) as bench:
+        with bench.open(text) as one, bench.open(text) as other:
+            drive_together(bench, one, other)
+            status = read_status(other.store)
+        assert status.state is RunState.DONE
+        assert status.unanswered == 0
+        assert set(bench.billed().values()) == {1}
+        assert creates(bench) == len(status.batches)
+        assert status.spent_usd == bench.server.ledger().total_usd
+        assert set(bench.table(text, "leaderboard")["model"]) == set(MODELS.values())
+        again = bench.finish(text)
+        assert again == status
+
+
+def test_while_one_uploads_another_sends_the_rest(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench, bench.open(TWO_MODELS) as one, bench.open(TWO_MODELS) as other:
+        mine, theirs = sent_by(one), sent_by(other)
+        during(one, "openai", "upload", lambda: bool(advance(other)) and None)
+        advance(one)
+        assert (len(mine), len(theirs)) == (1, 1)
+        assert set(mine).isdisjoint(theirs)
+        drive_together(bench, one, other)
+        assert set(bench.billed().values()) == {1}
+
+
+def test_who_was_away_longer_than_its_lease_drops_its_work_unpaid(tmp_path: Path) -> None:
+    text = manifest_text()
+
+    def away(bench: Lab, other: Run) -> None:
+        bench.clock.sleep(500)
+        advance(other)
+
+    with lab(tmp_path) as bench, bench.open(text) as one, bench.open(text) as other:
+        mine, theirs = sent_by(one), sent_by(other)
+        during(one, "openai", "upload", lambda: away(bench, other))
+        advance(one)
+        assert (len(mine), len(theirs)) == (0, 1)
+        assert creates(bench) == 1
+        drive_together(bench, one, other)
+        assert set(bench.billed().values()) == {1}
+
+
+class Died(BaseException):
+    """The machine is gone."""
+
+
+def die(run: Run) -> None:
+    """As if the host had vanished: its lease stays, under a name that nobody here can check."""
+    run.store.close = lambda: None  # type: ignore[method-assign]
+    raise Died
+
+
+def test_a_create_left_open_by_a_vanished_host_is_settled_when_its_lease_runs_out(tmp_path: Path) -> None:
+    text = manifest_text()
+    with lab(tmp_path) as bench:
+        with pytest.raises(Died), bench.open(text) as gone:
+            gone.store.holder.owner = "elsewhere.boot.1/1/1/1"
+            client = gone.providers.get("openai")
+            create = client.create
+            client.create = lambda submission: (create(submission), die(gone))[0]  # type: ignore[method-assign]
+            gone.store.release = lambda _names: None  # type: ignore[method-assign]
+            gone.store.release_named = lambda _name: True  # type: ignore[method-assign]
+            advance(gone)
+        with bench.open(text) as run:
+            advance(run)
+            (batch,) = run.store.batches({Lifecycle.SUBMITTING})
+            assert bench.server.request_counts()["openai"].get("list", 0) == 0  # another may have it in hand
+            bench.clock.sleep(121)
+            advance(run)
+            assert run.store.batch(batch.id).state in {Lifecycle.IN_FLIGHT, Lifecycle.ENDED, Lifecycle.COLLECTED}
+        bench.finish(text)
+        assert creates(bench) == len(read_batches(bench, text))
+        assert set(bench.billed().values()) == {1}
+
+
+def read_batches(bench: Lab, text: str) -> list[str]:
+    with bench.open(text) as run:
+        return [batch.id for batch in run.store.batches()]
+
+
+def test_two_at_once_do_not_spend_one_budget_twice(tmp_path: Path) -> None:
+    prices = "".join(
+        f'[[prices]]\nprovider = "{provider}"\nmodel = "{model}"\ninput = 1\noutput = 10\n'
+        for provider, model in (("openai", "larch-2-mini"), ("openai", "larch-2-nano"), ("gemini", "tern-3-referee"))
+    )
+    text = TWO_MODELS.split("[[prices]]")[0].replace("[items]", "[budget]\nmax_usd = 0.2\n[items]")
+    text += TWO_MODELS[TWO_MODELS.rindex("[[models]]") :] + prices  # either model may cost up to $0.16
+    with lab(tmp_path) as bench, bench.open(text) as one, bench.open(text) as other:
+        during(one, "openai", "upload", lambda: bool(advance(other)) and None)
+        advance(one)
+        advance(other)
+        assert creates(bench) == 1
+        spent, reserved = one.store.money()
+        assert spent + reserved <= one.manifest.budget.max_usd  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("ticks", [1, 2, 4])
+def test_a_run_folder_copied_in_mid_flight_goes_on_where_it_is_put(tmp_path: Path, ticks: int) -> None:
+    text = manifest_text(("openai", "anthropic"))
+    with lab(tmp_path) as bench:
+        with bench.open(text) as run:
+            for _ in range(ticks):
+                advance(run)
+                bench.clock.sleep(20)
+            shutil.copytree(bench.runs, tmp_path / "elsewhere")  # with its log, as it is while the run is open
+        shutil.rmtree(bench.runs)
+        bench.runs = tmp_path / "elsewhere"
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        assert set(bench.billed().values()) == {1}
+
+
+def test_a_second_host_without_the_runs_files_is_told_to_share_them(tmp_path: Path) -> None:
+    text = manifest_text()
+    with lab(tmp_path) as bench:
+        environment = {**bench.server.environment(), "LAYTON_BATCH_STATE": sqlite_url(tmp_path / "shared.sqlite3")}
+        bench.settings = Settings.from_environment(environment, tmp_path)
+        with bench.open(text) as run:
+            advance(run)
+        bench.runs = tmp_path / "other-host"
+        with (
+            pytest.raises(StoreError, match="share the folder it was started in"),
+            open_run(bench.manifest(text), bench.runs, bench.settings, clock=bench.clock),
+        ):
+            pass
+
+
+def test_what_a_killed_process_was_writing_is_swept_when_the_run_is_opened(tmp_path: Path) -> None:
+    text = manifest_text()
+    with lab(tmp_path) as bench:
+        with bench.open(text) as run:
+            advance(run)
+            root = run.folder.root
+        child = "import sys, os\nfrom pathlib import Path\nfrom layton_batch import atomic\n"
+        child += "with atomic.writing(Path(sys.argv[1])) as handle:\n    handle.write(b'half')\n    os._exit(9)\n"
+        subprocess.run([sys.executable, "-c", child, str(root / "raw" / "x.zst")], cwd=ROOT, check=False)
+        assert len(list(root.rglob(".*.tmp"))) == 1
+        with bench.open(text), atomic.writing(root / "mine"):
+            assert [path.name.startswith(".mine.") for path in root.rglob(".*.tmp")] == [True]
+        assert atomic.sweep(root) == 0
+
+
+def start(bench_folder: Path, server: Sandbox, text: str) -> subprocess.Popen[str]:
+    (bench_folder / "manifest.toml").write_text(text, encoding="utf-8")
+    command = [*COMMAND, str(bench_folder / "manifest.toml"), "--runs", str(bench_folder / "runs")]
+    environment = {**server.environment(), "PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    return subprocess.Popen(
+        [*command, "--poll-seconds", "0.1", "--json"], env=environment, cwd=bench_folder, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def billed_once(server: Sandbox) -> bool:
+    names = [row.custom_id for row in server.ledger().rows]
+    return len(names) == len(set(names)) > 0
+
+
+def test_two_real_processes_on_one_run_both_end_well_and_bill_every_row_once(tmp_path: Path) -> None:
+    text = manifest_text(("openai", "mistral", "anthropic"), limit=3)
+    with Sandbox(SandboxConfig(batch_seconds=0.3)) as server:
+        running = [start(tmp_path, server, text) for _ in range(2)]
+        ends = [process.communicate(timeout=120) for process in running]
+        assert [process.returncode for process in running] == [0, 0], [error for _, error in ends]
+        assert [error for _, error in ends] == ["", ""]
+        assert billed_once(server)
+        assert len(server.ledger().rows) == 3 * 3 * 2  # three models, three riddles, one judge
+
+
+def test_after_a_kill_the_next_process_does_not_wait_for_the_leases(tmp_path: Path) -> None:
+    text = manifest_text(("openai", "mistral", "anthropic"), limit=3)
+    with Sandbox(SandboxConfig(batch_seconds=0.3)) as server:
+        first = start(tmp_path, server, text)
+        began = time.monotonic()
+        while not any(counts.get("create") for counts in server.request_counts().values()):
+            assert time.monotonic() - began < 60, "nothing was sent"
+            time.sleep(0.005)
+        first.kill()
+        first.communicate()
+        second = start(tmp_path, server, text)
+        _, error = second.communicate(timeout=100)  # less than a lease lasts
+        assert second.returncode == 0, error
+        assert billed_once(server)

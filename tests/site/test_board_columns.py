@@ -1,0 +1,52 @@
+"""The board's columns for new items and labels are there where rows have them, and not where they have not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from layton_batch.leaderboard import RULE
+from layton_batch.site.build import build_site
+from tests.site.fabricated_run import fabricated
+from tests.site.read_html import read_page
+
+MORE = {
+    "level": 0.95, "new_score": 79.0, "new_lower": 70.1, "new_upper": 88.8, "own_labels": 12, "borrowed_labels": 345,
+    "smallest_gold_bin": 7, "n_abstained": 0,
+}  # fmt: skip
+
+
+def shown(tmp_path: Path, **columns: object) -> str:
+    run = fabricated(tmp_path)
+    run.table("leaderboard", [{**row, **columns} for row in run.leaderboard_rows()])
+    return " ".join(read_page(build_site(run.folder, run.status())).text.split())
+
+
+def test_intervals_for_new_items_and_labels_are_shown(tmp_path: Path) -> None:
+    text = shown(tmp_path, **MORE)
+    for part in ("New items", "70.1–88.8", "Labels", "12+345", "Smallest bin", "score on new items of the same kind"):
+        assert part in text
+    assert "The rank spread holds the ranks on these items of all models at once" in text
+    assert "Abstained" not in text.replace("Abstained, unreadable", "")
+
+
+def test_rows_without_them_leave_the_columns_out(tmp_path: Path) -> None:
+    text = shown(tmp_path)
+    assert "New items" not in text
+    assert "Smallest bin" not in text
+
+
+def test_a_board_graded_by_rule_speaks_of_no_labels(tmp_path: Path) -> None:
+    rule = {**MORE, "method": RULE, "own_labels": 0, "borrowed_labels": 0, "smallest_gold_bin": None}
+    text = shown(tmp_path, **rule)
+    assert "graded by rule" in text
+    assert "exact on these items" in text
+    assert "70.1–88.8" in text
+    assert "Smallest bin" not in text
+
+
+def test_abstentions_have_a_column_of_their_own(tmp_path: Path) -> None:
+    assert "Abstained" in shown(tmp_path, n_abstained=2).replace("Abstained, unreadable", "")
+
+
+def test_the_paper_s_spread_is_called_what_it_is(tmp_path: Path) -> None:
+    assert "that overlapping intervals leave open" in shown(tmp_path, method="paper")

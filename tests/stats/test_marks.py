@@ -1,0 +1,78 @@
+"""Scores of tasks graded by rule: exact here, Jeffreys for new items, and comparisons that are paired."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from layton_batch.stats.compare import differences
+from layton_batch.stats.marks import mark_draws, mark_scores
+from layton_batch.stats.strata import FloatArray
+
+
+def binary(right: list[int], items: int) -> FloatArray:
+    marks = np.zeros((len(right), items))
+    for row, count in zip(marks, right, strict=True):
+        row[:count] = 1.0
+    return marks
+
+
+def test_marks_of_0_and_1_get_jeffreys_interval() -> None:
+    marks = binary([0, 12, 20], 20)
+    scores = mark_scores(marks, mark_draws(marks, seed=0, draws=100))
+    assert scores.mean == pytest.approx([0, 0.6, 1])
+    assert scores.new_lower == pytest.approx([0, stats.beta.ppf(0.025, 12.5, 8.5), stats.beta.ppf(0.025, 20.5, 0.5)])
+    assert scores.new_upper == pytest.approx([stats.beta.ppf(0.975, 0.5, 20.5), stats.beta.ppf(0.975, 12.5, 8.5), 1])
+
+
+def test_a_models_draws_are_jeffreys_posterior() -> None:
+    theta = mark_draws(binary([0, 12, 20], 20), seed=3, draws=20_000).theta
+    for column, right in enumerate((0, 12, 20)):
+        law = stats.beta(right + 0.5, 20 - right + 0.5)
+        assert stats.kstest(theta[:, column], law.cdf).pvalue > 1e-3
+
+
+def test_comparisons_are_paired() -> None:
+    same = np.concatenate([binary([10], 20), binary([10], 20), binary([10], 20)[:, ::-1]])
+    draws = mark_draws(same, seed=1, draws=4000)
+    alike, unlike = differences(draws, [(0, 1), (0, 2)])
+    assert alike.upper - alike.lower < 0.35 * (unlike.upper - unlike.lower)
+    assert alike.better == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize("values", [(0.0, 0.5, 1.0), (-1.0, 0.0, 1.0), (0.0, 0.25, 0.5, 1.0)])
+@pytest.mark.parametrize("items", [30, 150])
+def test_intervals_of_graded_marks_hold_the_truth(values: tuple[float, ...], items: int) -> None:
+    rng = np.random.default_rng(11)
+    weights = np.arange(1.0, len(values) + 1)
+    weights /= weights.sum()
+    truth = float(np.dot(values, weights))
+    marks = rng.choice(values, (400, items), p=weights)
+    scores = mark_scores(marks, mark_draws(marks, seed=5, draws=1500))
+    held = (scores.new_lower <= truth) & (truth <= scores.new_upper)
+    assert held.mean() == pytest.approx(0.95, abs=0.03)
+
+
+def test_marks_that_are_all_the_same_are_not_certain() -> None:
+    marks = np.array([[0.5] * 12, [0.0] * 11 + [0.25]])
+    scores = mark_scores(marks, mark_draws(marks, seed=0))
+    assert scores.mean[0] == 0.5
+    assert scores.new_lower[0] < 0.49 < 0.51 < scores.new_upper[0]
+
+
+def test_an_item_a_model_was_not_asked_counts_neither_for_nor_against_it() -> None:
+    marks = np.array([[1.0, 0.0, np.nan, np.nan], [1.0, 0.0, 1.0, 1.0]])
+    scores = mark_scores(marks, mark_draws(marks, seed=0, draws=200))
+    assert scores.mean.tolist() == [0.5, 0.75]
+    assert scores.new_upper[0] - scores.new_lower[0] > scores.new_upper[1] - scores.new_lower[1]
+
+
+def test_what_cannot_be_scored_is_refused() -> None:
+    with pytest.raises(ValueError, match="needs a mark"):
+        mark_draws(np.array([[np.nan, np.nan]]), seed=0)
+    with pytest.raises(ValueError, match="finite"):
+        mark_draws(np.array([[np.inf, 0.0]]), seed=0)
+    marks = np.array([[1.0]])
+    with pytest.raises(ValueError, match="level"):
+        mark_scores(marks, mark_draws(marks, seed=0, draws=10), level=1.0)

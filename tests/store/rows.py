@@ -1,0 +1,55 @@
+"""Rows to put into a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any
+
+from layton_batch.records import Batch, Job, ModelSpec
+from layton_batch.states import Lifecycle, Role
+from layton_batch.store import Holder, RunStore, open_engine
+
+SPEC = ModelSpec(name="m", provider="openai", model="m-1", family="openai")
+JOB = Job("predict-m", Role.PREDICT, SPEC)
+RUN = "lab-0123abcd"
+NOW = 1_800_000_000.0
+
+
+def batch(number: int, **changes: Any) -> Batch:
+    fields: dict[str, Any] = {
+        "id": f"predict-m.s{number:04d}.a1",
+        "job_id": JOB.id,
+        "shard_id": f"s{number:04d}",
+        "provider": "openai",
+        "model": "m-1",
+        "attempt": 1,
+        "state": Lifecycle.PLANNED,
+        "tag": f"lb-{number}",
+        "requests": 3,
+        "path": f"requests/predict-m/s{number:04d}.jsonl",
+        "sha256": "0" * 64,
+        "size_bytes": 400,
+        "max_cost": Decimal("0.50"),
+    }
+    return Batch(**{**fields, **changes})
+
+
+def store_on(engine: Any, seconds: float = 120.0) -> RunStore:
+    """Another holder on an open database."""
+    return RunStore(engine, RUN, holder=Holder(seconds=seconds))
+
+
+@contextmanager
+def opened(url: str, count: int = 1, **changes: Any) -> Iterator[RunStore]:
+    """A store with one planned job of ``count`` batches."""
+    engine = open_engine(url)
+    try:
+        store = store_on(engine)
+        store.create("0123abcd" * 8, "{}", "0", NOW)
+        store.add_jobs([JOB], NOW)
+        store.plan_job(JOB, [batch(number, **changes) for number in range(count)], NOW)
+        yield store
+    finally:
+        engine.dispose()

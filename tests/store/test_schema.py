@@ -1,0 +1,134 @@
+"""Schemas: an older one is brought up with its rows, a newer one is refused, and nothing stops half way."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import sqlalchemy
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, create_engine, inspect, text
+
+from layton_batch import store as package
+from layton_batch.errors import StoreError
+from layton_batch.states import Lifecycle
+from layton_batch.store import RunStore, open_engine, schema
+from layton_batch.store.engine import HEAD
+from tests.store.rows import NOW, RUN
+
+MIGRATIONS = Path(package.__file__).parent / "migrations"
+
+
+def config() -> Config:
+    found = Config()
+    found.set_main_option("script_location", str(MIGRATIONS))
+    return found
+
+
+def at_revision(url: str, revision: str) -> Engine:
+    """A database as an older version of the program left it."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        upgrading = config()
+        upgrading.attributes["connection"] = connection
+        command.upgrade(upgrading, revision)
+    return engine
+
+
+def insert_old_rows(engine: Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(
+            text("INSERT INTO runs VALUES (:run, :hash, '{}', '0', :now, :no, NULL)"),
+            {"run": RUN, "hash": "0" * 64, "now": NOW, "no": False},
+        )
+        columns = "run_id, batch_id, seq, job_id, shard_id, attempt, provider, model, state, tag, requests, path, "
+        columns += "sha256, size_bytes, max_cost, provider_id, due_at, failures"
+        values = ":run, :id, :seq, 'j', 's', 1, 'openai', 'm', :state, 't', 3, 'p', 'h', 9, '0.10', :there, :now, 0"
+        for seq, (state, there) in enumerate([("planned", None), ("submitting", None), ("in_flight", "batch_1")]):
+            row = {"run": RUN, "id": f"b{seq}", "seq": seq, "state": state, "there": there, "now": NOW}
+            connection.execute(text(f"INSERT INTO batches ({columns}) VALUES ({values})"), row)
+
+
+def test_the_schema_in_code_is_the_one_that_the_migrations_make(url: str) -> None:
+    assert ScriptDirectory.from_config(config()).get_current_head() == HEAD
+    engine = open_engine(url)
+    found = inspect(engine)
+    for table in schema.metadata.sorted_tables:
+        made = {column["name"]: column["nullable"] for column in found.get_columns(table.name)}
+        assert made == {column.name: bool(column.nullable) for column in table.columns}
+    engine.dispose()
+
+
+def test_an_older_schema_is_brought_up_with_its_rows_in_nobodys_hands(url: str) -> None:
+    old = at_revision(url, "0001")
+    insert_old_rows(old)
+    old.dispose()
+    engine = open_engine(url)
+    store = RunStore(engine, RUN)
+    assert [(one.id, str(one.state), one.provider_id) for one in store.batches()] == [
+        ("b0", "planned", None),
+        ("b1", "submitting", None),
+        ("b2", "in_flight", "batch_1"),
+    ]
+    claimed = store.claim(NOW, states=[Lifecycle.PLANNED, Lifecycle.SUBMITTING, Lifecycle.IN_FLIGHT])
+    assert len(claimed) == 3
+    store.move(claimed[2], Lifecycle.ENDED, NOW, event="ended")
+    engine.dispose()
+
+
+def test_two_processes_that_meet_at_an_old_schema_take_turns(url: str) -> None:
+    old = at_revision(url, "0001")
+    insert_old_rows(old)
+    old.dispose()
+    with ThreadPoolExecutor(4) as pool:
+        engines = list(pool.map(open_engine, [url] * 4))
+    assert len(RunStore(engines[0], RUN).batches()) == 3
+    for engine in engines:
+        engine.dispose()
+
+
+def test_a_newer_schema_is_refused_and_left_as_it_is(url: str) -> None:
+    engine = open_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(StoreError, match=r"schema 9999.*newer version wrote it; upgrade layton-batch"):
+        open_engine(url)
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "9999"
+    engine.dispose()
+
+
+def test_a_migration_that_fails_leaves_the_old_schema(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = at_revision(url, "0001")
+    insert_old_rows(old)
+    with monkeypatch.context() as patched:
+
+        def broken(*_: object, **__: object) -> None:
+            raise sqlalchemy.exc.OperationalError("CREATE TABLE leases", {}, Exception("disk is full"))
+
+        patched.setattr("alembic.operations.base.Operations.create_table", broken)
+        with pytest.raises(StoreError, match="disk is full"):
+            open_engine(url)
+    columns = {column["name"] for column in inspect(old).get_columns("batches")}
+    assert "fence" not in columns
+    old.dispose()
+    open_engine(url).dispose()
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql+psycopg://me:hunter22@127.0.0.1:1/x", "cannot be opened"),
+        ("no url at all hunter22", "is no database URL"),
+        ("nothing://me:hunter22@there/x", "cannot be opened"),
+    ],
+)
+def test_a_database_out_of_reach_is_a_sentence_without_its_password(url: str, said: str) -> None:
+    with pytest.raises(StoreError) as caught:
+        open_engine(url)
+    assert said in str(caught.value)
+    assert "hunter22" not in str(caught.value)
+    assert "\n" not in str(caught.value)

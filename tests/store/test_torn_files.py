@@ -1,0 +1,135 @@
+"""A state file that a power cut or a bad copy left incomplete: opened as committed, or refused in a sentence."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from layton_batch.errors import StoreError
+from layton_batch.store import RunStore, open_engine, sqlite_url
+from tests.store.rows import NOW, RUN, batch, opened
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def make(folder: Path, page: int = 4096) -> Path:
+    path = folder / "state.sqlite3"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(f"PRAGMA page_size={page}; VACUUM")
+    with opened(sqlite_url(path), 3) as store:
+        for number in range(3):
+            store.note(batch(number), NOW, event="seen", detail="x" * 200)
+    return path
+
+
+def read(path: Path) -> list[str] | None:
+    """The batches' ids, or None where the file was refused as a person would want."""
+    try:
+        engine = open_engine(sqlite_url(path))
+    except StoreError as error:
+        assert str(path) in str(error)
+        assert "\n" not in str(error)
+        return None
+    try:
+        store = RunStore(engine, RUN)
+        store.events(), store.money(), store.jobs()
+        return [one.id for one in store.batches()]
+    except StoreError as error:
+        assert str(path) in str(error)
+        return None
+    finally:
+        engine.dispose()
+
+
+def test_commits_are_synced_and_readers_do_not_wait_for_writers(tmp_path: Path) -> None:
+    engine = open_engine(sqlite_url(tmp_path / "state.sqlite3"))
+    with engine.connect() as connection:
+        assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
+        assert connection.execute(text("PRAGMA synchronous")).scalar() == 2  # FULL
+    engine.dispose()
+
+
+def test_a_file_cut_at_any_byte_of_its_last_page_is_whole_or_refused(tmp_path: Path) -> None:
+    page = 512
+    path = make(tmp_path, page)
+    content = path.read_bytes()
+    assert int.from_bytes(content[16:18], "big") == page
+    assert read(path) == [batch(number).id for number in range(3)]
+    results = set()
+    for kept in range(len(content) - page, len(content)):
+        torn = tmp_path / "torn.sqlite3"
+        for leftover in tmp_path.glob("torn.sqlite3*"):
+            leftover.unlink()
+        torn.write_bytes(content[:kept])
+        found = read(torn)
+        assert found in (None, [batch(number).id for number in range(3)])
+        results.add(found is None)
+    assert True in results  # a page less is noticed
+
+
+def test_a_log_cut_anywhere_opens_with_what_was_committed_before(tmp_path: Path) -> None:
+    path = tmp_path / "state.sqlite3"
+    with opened(sqlite_url(path)) as store:
+        store.add_event(NOW, None, "marker", "first")
+        before = (path.with_name("state.sqlite3-wal")).stat().st_size
+        store.add_event(NOW, None, "marker", "second")
+        wal = path.with_name("state.sqlite3-wal").read_bytes()
+        main = path.read_bytes()
+    for kept in range(before, len(wal), 97):
+        folder = tmp_path / "cut"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        (folder / "state.sqlite3").write_bytes(main)
+        (folder / "state.sqlite3-wal").write_bytes(wal[:kept])
+        engine = open_engine(sqlite_url(folder / "state.sqlite3"))
+        details = [event.detail for event in RunStore(engine, RUN).events() if event.kind == "marker"]
+        assert details == ["first"]
+        engine.dispose()
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database at all, but long enough to look at " * 40])
+def test_a_file_that_is_no_state_store_is_refused_or_made_anew(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "state.sqlite3"
+    path.write_bytes(content)
+    found = read(path)
+    assert found == ([] if not content else None)
+
+
+FULL = """
+import resource, sys
+from layton_batch.errors import StoreError
+from layton_batch.store import RunStore, open_engine
+engine = open_engine(sys.argv[1])
+store = RunStore(engine, sys.argv[2])
+limit = int(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+try:
+    for number in range(10_000):
+        store.add_event(float(number), None, "filling", "x" * 1000)
+except StoreError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_is_said_and_everything_before_it_is_kept(tmp_path: Path) -> None:
+    path = make(tmp_path)
+    limit = path.stat().st_size + 60_000
+    command = [sys.executable, "-c", FULL, sqlite_url(path), RUN, str(limit)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
+    assert "cannot be written" in done.stdout, done.stderr
+    assert "everything before it is" in done.stdout
+    assert done.stderr == ""
+    engine = open_engine(sqlite_url(path))
+    events = RunStore(engine, RUN).events()
+    filled = [event.at for event in events if event.kind == "filling"]
+    assert filled == [float(number) for number in range(len(filled))]
+    assert len(filled) > 5
+    assert len(RunStore(engine, RUN).batches()) == 3
+    engine.dispose()

@@ -1,0 +1,359 @@
+"""Boards: the recorded scores, intervals and boxes, both kinds of grading, and input that contradicts itself."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from layton_batch.ballots import Ballot, Entrant, Label, MarkSheet
+from layton_batch.cli.board_report import board_csv, board_markdown, board_notes, folded, write_board
+from layton_batch.cli.board_sources import board_of
+from layton_batch.errors import DataError
+from layton_batch.leaderboard import FLAGS, METHODS, RULE, Row, Rules, rank_board, rank_marks
+from layton_batch.records import Job, ModelSpec
+from layton_batch.run_folder import RunFolder
+from layton_batch.settings import Settings
+from layton_batch.stages import rank
+from layton_batch.states import Role
+from layton_batch.tables import SCHEMAS, frame, read, write
+
+DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "layton"
+METRICS = ("both_correct", "answer_correct", "justification_correct")
+CONTRACT = (
+    "rank", "rank_best", "rank_worst", "model", "provider", "n_hints", "score", "lower", "upper", "half_width",
+    "method", "metric", "n_items", "n_unparsed", "n_missing",
+)  # fmt: skip
+HOSTILE = (
+    '=HYPERLINK("http://evil")',
+    "[bold red]markup[/]",
+    "line\nbreak | pipe",
+    "\x1b[31mred\x07",
+    "\u202egnp.exe",
+    "<script>alert(1)</script>",
+    "![x](http://evil) @everyone www.evil.example $x$",
+    "x" * 300,
+    "模型" * 30,
+)
+
+
+def real(metric: str, method: str = "calibrated", **asked: Any) -> list[Row]:
+    source = DATA / "ppi_llm.jsonl"
+    if not source.exists():
+        pytest.skip("the optional folder of real data is absent: no ppi_llm.jsonl")
+    return board_of([str(source)], DATA, Settings.from_environment({}, DATA), method, metric, **asked)
+
+
+def recorded(metric: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    name = metric if metric == "both_correct" else f"is_{metric}"
+    document = json.loads((DATA / "expected_llm.json").read_text(encoding="utf-8"))
+    return document["splits"]["llm"][name]["models"], document["splits"]["llm"][name]
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_calibrated_board_is_the_recorded_one(metric: str) -> None:
+    rows = {row.model: row for row in real(metric)}
+    models, _ = recorded(metric)
+    assert set(rows) == {one["model"] for one in models}
+    for one in models:
+        row, want = rows[one["model"]], one["calibrated"]
+        assert row.rank == want["rank"]
+        assert row.score == pytest.approx(100 * want["mean"], abs=0.051)
+        assert row.lower is not None
+        assert row.upper is not None
+        assert 0 <= 100 * want["lo"] - row.lower < 0.1 + 1e-4  # rounded outwards only
+        assert 0 <= row.upper - 100 * want["hi"] + 1e-4 < 0.1 + 2e-4
+        assert row.new_lower == pytest.approx(100 * one["superpop"]["lo"], abs=0.11)
+        assert row.new_upper == pytest.approx(100 * one["superpop"]["hi"], abs=0.11)
+        assert row.own_labels == one["own_labels"]
+        assert (row.n_items, row.level, row.n_unjudged) == (186, 0.95, 0)
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize("metric", METRICS)
+def test_rank_boxes_are_the_recorded_ones_up_to_the_draws(metric: str) -> None:
+    for row in real(metric):
+        (one,) = (model for model in recorded(metric)[0] if model["model"] == row.model)
+        for mine, want in (
+            ((row.rank_best, row.rank_worst), one["calibrated"]["rank_box95"]),
+            ((row.new_rank_best, row.new_rank_worst), one["superpop"]["rank_box95"]),
+        ):
+            assert mine[0] is not None
+            assert mine[1] is not None
+            assert abs(mine[0] - want[0]) <= 1
+            assert abs(mine[1] - want[1]) <= 1
+            assert mine[0] <= (row.rank or 0) <= mine[1]
+
+
+@pytest.mark.shared_data
+def test_the_paper_s_method_prints_what_the_paper_prints() -> None:
+    rows = {row.model: row for row in real("both_correct", "paper")}
+    for one in recorded("both_correct")[0]:
+        row, want = rows[one["model"]], one["paper"]
+        assert (row.score, row.half_width, row.rank) == (want["score"], want["W"], want["rank"])
+        assert [row.rank_best, row.rank_worst] == want["spread"]
+        assert (row.new_lower, row.new_upper, row.new_rank_best) == (None, None, None)
+        assert row.own_labels == 0
+        assert row.borrowed_labels == sum(b["m"] for b in one["bins"] if b["n"])
+        assert row.smallest_gold_bin == min(b["m"] for b in one["bins"] if b["n"])
+
+
+@pytest.mark.shared_data
+def test_options_change_what_they_say() -> None:
+    width = {}
+    for level in (0.8, 0.95, 0.99):
+        rows = real("both_correct", level=level)
+        width[level] = sum((row.upper or 0) - (row.lower or 0) for row in rows)
+        assert {row.level for row in rows} == {level}
+    assert width[0.8] < width[0.95] < width[0.99]
+    trusting, cautious = (
+        sum((row.upper or 0) - (row.lower or 0) for row in real("both_correct", provider_shift=shift))
+        for shift in (0.0, 0.5)
+    )
+    assert trusting < width[0.95] < cautious
+
+
+def made_up(models: int = 5, items: int = 60) -> tuple[list[Ballot], list[Label]]:
+    rng = random.Random(8)
+    ballots, labels = [], []
+    for number in range(models):
+        who = Entrant(f"model-{number}", f"provider-{number % 3}", 0)
+        for item in range(items):
+            right = rng.random() < 0.9 - 0.12 * number
+            yes = rng.choice((1, 2)) if rng.random() < 0.1 else 3 * right
+            ballots.append(Ballot(who, f"item-{item}", yes, 3, content=item))
+            if rng.random() < 0.4 and number < 4:
+                labels.append(Label(who, f"item-{item}", yes, 3, right, content=item))
+    return ballots, labels
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_order_of_the_input_changes_nothing(method: str) -> None:
+    ballots, labels = made_up()
+    rules = Rules(method=method, seed=3)
+    before = rank_board(ballots, labels, rules)
+    rng = random.Random(1)
+    rng.shuffle(ballots)
+    rng.shuffle(labels)
+    assert rank_board(ballots, labels, rules) == before
+
+
+def test_the_same_seed_draws_the_same_board_and_boxes_hold_ranks() -> None:
+    ballots, labels = made_up(8)
+    for seed in range(4):
+        rows = rank_board(ballots, labels, Rules(seed=seed))
+        assert rows == rank_board(ballots, labels, Rules(seed=seed))
+        for row in rows:
+            assert 1 <= (row.rank_best or 0) <= (row.rank or 0) <= (row.rank_worst or 0) <= 8
+            assert 1 <= (row.new_rank_best or 0) <= (row.rank or 0) <= (row.new_rank_worst or 0) <= 8
+            assert 0 <= (row.lower or 0) <= (row.score or 0) <= (row.upper or 0) <= 100
+            assert 0 <= (row.new_lower or 0) <= (row.new_score or 0) <= (row.new_upper or 0) <= 100
+
+
+def test_labels_are_told_apart_by_whose_they_are() -> None:
+    ballots, labels = made_up()
+    rows = {row.model: row for row in rank_board(ballots, labels, Rules())}
+    for model, row in rows.items():
+        own = sum(label.entrant.model == model for label in labels)
+        assert row.own_labels == own
+        assert row.own_labels + row.borrowed_labels <= len(labels)
+    assert rows["model-4"].own_labels == 0
+    assert "borrowed_only" in rows["model-4"].flags
+    assert rows["model-0"].flags == ""
+
+
+def test_without_any_label_the_board_says_so_and_promises_little() -> None:
+    ballots, _ = made_up()
+    for row in rank_board(ballots, [], Rules()):
+        assert "no_gold" in row.flags
+        assert (row.upper or 0) - (row.lower or 0) > 80
+        assert (row.own_labels, row.borrowed_labels, row.smallest_gold_bin) == (0, 0, 0)
+    (paper, *_) = rank_board(ballots, [], Rules(method="paper"))
+    assert paper.score is None
+    assert paper.rank is None
+
+
+def test_abstained_unparsed_and_missing_are_three_counts_and_all_wrong() -> None:
+    who = Entrant("m", "p", 0)
+    kinds = ["answered", "abstained", "unparsed", "unparsed", "missing"]
+    ballots = [Ballot(who, str(i), 3, 3, known_zero=kind != "answered", kind=kind) for i, kind in enumerate(kinds)]
+    (row,) = rank_board(ballots, [], Rules())
+    assert (row.n_abstained, row.n_unparsed, row.n_missing, row.n_items) == (1, 2, 1, 5)
+    assert (row.upper or 100) <= 20
+
+
+def test_contradictions_name_the_model_and_the_item() -> None:
+    ballots, labels = made_up()
+    with pytest.raises(DataError, match=r"item 'item-0' of model 'model-0' .* twice"):
+        rank_board([*ballots, ballots[0]], labels, Rules())
+    other = replace(labels[0], correct=not labels[0].correct)
+    with pytest.raises(DataError, match="more than one human label"):
+        rank_board(ballots, [*labels, other], Rules())
+
+
+def sheet(model: str, marks: list[float], kinds: list[str] | None = None) -> MarkSheet:
+    items = [f"i{number}" for number in range(len(marks))]
+    return MarkSheet(Entrant(model, "p", 0), items, marks, kinds or ["answered"] * len(marks))
+
+
+def test_a_board_graded_by_rule_is_exact_here_and_careful_about_new_items() -> None:
+    rows = rank_marks([sheet("b", [1.0] * 10 + [0.0] * 30), sheet("a", [1.0] * 30 + [0.0] * 10)], Rules(metric="acc"))
+    assert [(row.model, row.rank, row.score) for row in rows] == [("a", 1, 75.0), ("b", 2, 25.0)]
+    for row in rows:
+        assert row.lower == row.upper == row.score == row.new_score
+        assert (row.method, row.metric, row.half_width) == (RULE, "acc", 0.0)
+        assert (row.own_labels, row.borrowed_labels, row.smallest_gold_bin) == (0, 0, None)
+        assert row.rank_best == row.rank_worst == row.rank
+    assert (rows[0].new_lower, rows[0].new_upper) == (60.1, 86.4)  # Jeffreys: Beta(30.5, 10.5), rounded outwards
+
+
+def test_equal_marks_share_a_rank_and_close_ones_a_box() -> None:
+    rows = rank_marks([sheet(name, [1.0, 0.0, 1.0, 0.5]) for name in "abc"], Rules())
+    assert [row.rank for row in rows] == [1, 1, 1]
+    assert {(row.rank_best, row.rank_worst) for row in rows} == {(1, 3)}
+
+
+def test_marks_below_nothing_can_be_ranked() -> None:
+    (row, last) = rank_marks([sheet("a", [1.0, -1.0, 1.0, 1.0]), sheet("b", [-1.0, -1.0, 0.0, 1.0])], Rules())
+    assert (row.score, last.score) == (50.0, -25.0)
+    assert (last.new_lower or 0) < -25 < (last.new_upper or 0)
+
+
+def test_kinds_are_counted_and_bad_marks_refused() -> None:
+    (row,) = rank_marks([sheet("a", [1.0, 0.0, 0.0], ["answered", "unparsed", "missing"])], Rules())
+    assert (row.n_unparsed, row.n_missing, row.n_abstained) == (1, 1, 0)
+    with pytest.raises(DataError, match=r"'a'.*no number"):
+        rank_marks([sheet("a", [float("nan")])], Rules())
+    with pytest.raises(DataError, match="more than one mark"):
+        rank_marks([sheet("a", [1.0]), sheet("a", [1.0])], Rules())
+    assert rank_marks([], Rules()) == []
+
+
+def test_rows_have_the_contract_s_fields_and_fit_the_table() -> None:
+    row = rank_board(*made_up(), Rules())[0]
+    names = list(asdict(row))
+    assert tuple(names[: len(CONTRACT)]) == CONTRACT
+    assert names == list(SCHEMAS["leaderboard"])
+    assert frame("leaderboard", [asdict(row)]).row(0, named=True) == asdict(row)
+
+
+def test_every_flag_the_statistics_know_has_words() -> None:
+    from layton_batch.stats.strata import Flag
+
+    assert {str(flag) for flag in Flag} < set(FLAGS)
+
+
+def hostile_board() -> list[Row]:
+    ballots, _ = made_up(len(HOSTILE))
+    names = {f"model-{number}": text for number, text in enumerate(HOSTILE)}
+    renamed = [replace(b, entrant=Entrant(names[b.entrant.model], names[b.entrant.model], 0)) for b in ballots]
+    return rank_board(renamed, [], Rules())
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_hostile_names_are_harmless_in_the_table(capsys: pytest.CaptureFixture[str], wide: bool) -> None:
+    write_board(hostile_board(), "table", wide=wide)
+    shown = capsys.readouterr().out
+    assert "[bold red]markup[/]" in shown
+    for bad in ("\x1b", "\x07", "\u202e"):
+        assert bad not in shown
+    assert not any(line.startswith("break") for line in shown.splitlines())
+
+
+def test_hostile_names_are_harmless_in_csv(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = list(csv.DictReader(io.StringIO(board_csv(hostile_board()))))
+    assert len(rows) == len(HOSTILE)
+    for row in rows:
+        assert not row["model"].startswith(("=", "+", "-", "@"))
+        assert "\x1b" not in row["model"]
+        assert "\n" not in row["model"]
+    assert {row["score"] for row in rows} != {""}
+
+
+def test_hostile_names_are_harmless_in_markdown() -> None:
+    lines = board_markdown(hostile_board()).splitlines()
+    assert len(lines) == 2 + len(HOSTILE)
+    for line in lines[2:]:
+        assert line.replace("\\|", "").count("|") == 13
+        for bad in ("<script", "![", "http://", "www.e", "\x1b", "\u202e", " @everyone"):
+            assert bad not in line.replace("\\<", "").replace("\\[", "")
+
+
+def test_json_carries_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    board = hostile_board()
+    write_board(board, "json")
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["model"] for row in rows] == [row.model for row in board]
+    assert set(CONTRACT) <= set(rows[0])
+
+
+def test_a_board_without_rows_and_one_of_each_kind_print(capsys: pytest.CaptureFixture[str]) -> None:
+    write_board([], "table")
+    assert "no model is done yet" in capsys.readouterr().out
+    write_board(rank_marks([sheet("a", [1.0, 0.0])], Rules(metric="acc")), "table")
+    shown = capsys.readouterr().out
+    assert "graded by rule" in shown
+    assert "labels" not in shown
+    write_board(rank_board(*made_up(), Rules(method="paper")), "table")
+    assert "the published bootstrap's" in capsys.readouterr().out
+
+
+def test_what_holds_for_several_models_is_said_once() -> None:
+    ballots, _ = made_up()
+    (note,) = board_notes(rank_board(ballots, [], Rules()))
+    assert note.startswith("all models: ")
+    assert FLAGS["no_gold"] in note
+
+
+def test_a_long_name_breaks_after_a_hyphen_and_loses_nothing() -> None:
+    name = "claude-opus-4-5-20251101-thinking-32k"
+    assert folded(name, 36) == "claude-opus-4-5-20251101-thinking-\n32k"
+    for text in (name, "x" * 90, "-" * 50):
+        parts = folded(text, 20).split("\n")
+        assert "".join(parts) == text
+        assert max(map(len, parts)) <= 20
+
+
+class FinishedJobs:
+    def jobs(self) -> list[Job]:
+        return [
+            Job(f"predict-{name}", Role.PREDICT, ModelSpec(name, "p", name, "f"), planned=True, graded=True)
+            for name in ("a", "b")
+        ]
+
+
+def test_a_run_graded_by_rule_is_ranked_from_its_marks(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    for name, marks in (("a", (0.0, 0.5, 0.0)), ("b", (1.0, 1.0, 0.0))):
+        kinds = ("answered", "abstained", "unparsed")
+        ids = ("i1", "i2", "i3")
+        scores = [
+            {"item_id": item, "model": name, "metric": metric, "vote": mark}
+            for metric in ("acc", "other")
+            for item, mark in zip(ids, marks, strict=True)
+        ]
+        said = [{"item_id": item, "model": name, "kind": kind} for item, kind in zip(ids, kinds, strict=True)]
+        write(folder.part("scores", f"predict-{name}"), frame("scores", scores))
+        write(folder.part("predictions", f"predict-{name}"), frame("predictions", said))
+    run: Any = SimpleNamespace(
+        store=FinishedJobs(),
+        folder=folder,
+        task=SimpleNamespace(uses_jury=False, metrics=("acc", "other")),
+        manifest=SimpleNamespace(items=SimpleNamespace(hints=0)),
+        rules=Rules(metric="acc"),
+    )
+    assert rank.rank(run)
+    assert not rank.rank(run)
+    stored = read(folder.tables, "leaderboard")
+    assert stored["model"].to_list() == ["b", "a"]
+    assert stored["score"].to_list() == [66.7, 16.7]
+    assert stored["method"].to_list() == [RULE, RULE]
+    assert stored.select("n_abstained", "n_unparsed", "n_missing").rows() == [(1, 1, 0)] * 2
