@@ -8,7 +8,6 @@ import json
 import random
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,12 +17,8 @@ from layton_batch.cli.board_report import board_csv, board_markdown, board_notes
 from layton_batch.cli.board_sources import board_of
 from layton_batch.errors import DataError
 from layton_batch.leaderboard import FLAGS, METHODS, RULE, Row, Rules, rank_board, rank_marks
-from layton_batch.records import Job, ModelSpec
-from layton_batch.run_folder import RunFolder
 from layton_batch.settings import Settings
-from layton_batch.stages import rank
-from layton_batch.states import Role
-from layton_batch.tables import SCHEMAS, frame, read, write
+from layton_batch.tables import SCHEMAS, frame
 
 DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "layton"
 METRICS = ("both_correct", "answer_correct", "justification_correct")
@@ -320,40 +315,3 @@ def test_a_long_name_breaks_after_a_hyphen_and_loses_nothing() -> None:
         parts = folded(text, 20).split("\n")
         assert "".join(parts) == text
         assert max(map(len, parts)) <= 20
-
-
-class FinishedJobs:
-    def jobs(self) -> list[Job]:
-        return [
-            Job(f"predict-{name}", Role.PREDICT, ModelSpec(name, "p", name, "f"), planned=True, graded=True)
-            for name in ("a", "b")
-        ]
-
-
-def test_a_run_graded_by_rule_is_ranked_from_its_marks(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "run")
-    for name, marks in (("a", (0.0, 0.5, 0.0)), ("b", (1.0, 1.0, 0.0))):
-        kinds = ("answered", "abstained", "unparsed")
-        ids = ("i1", "i2", "i3")
-        scores = [
-            {"item_id": item, "model": name, "metric": metric, "vote": mark}
-            for metric in ("acc", "other")
-            for item, mark in zip(ids, marks, strict=True)
-        ]
-        said = [{"item_id": item, "model": name, "kind": kind} for item, kind in zip(ids, kinds, strict=True)]
-        write(folder.part("scores", f"predict-{name}"), frame("scores", scores))
-        write(folder.part("predictions", f"predict-{name}"), frame("predictions", said))
-    run: Any = SimpleNamespace(
-        store=FinishedJobs(),
-        folder=folder,
-        task=SimpleNamespace(uses_jury=False, metrics=("acc", "other")),
-        manifest=SimpleNamespace(items=SimpleNamespace(hints=0)),
-        rules=Rules(metric="acc"),
-    )
-    assert rank.rank(run)
-    assert not rank.rank(run)
-    stored = read(folder.tables, "leaderboard")
-    assert stored["model"].to_list() == ["b", "a"]
-    assert stored["score"].to_list() == [66.7, 16.7]
-    assert stored["method"].to_list() == [RULE, RULE]
-    assert stored.select("n_abstained", "n_unparsed", "n_missing").rows() == [(1, 1, 0)] * 2

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from layton_batch.sandbox.item_files import load_items
 from layton_batch.sandbox.questions import Answerer
 from layton_batch.sandbox.replay import ReplayAnswerer
-from layton_batch.sandbox.riddle_lookup import load_riddles
 from layton_batch.sandbox.simulate import SimulateAnswerer
 
 
@@ -17,9 +17,12 @@ def default_answerer(seed: int = 0) -> Answerer:
 
 
 def answerer_from_files(replay: Sequence[Path] = (), items: Sequence[Path] = (), seed: int = 0) -> Answerer:
-    """A replay of the recordings if any are given, else simulated models that know the items' riddles.
+    """A replay of the recordings if any are given, else simulated models that know the items.
 
     With recordings nothing is ever made up: a question they do not answer raises NotRecorded. Raises UnreadableRows
     for a file that is not in a form either of them reads.
     """
-    return ReplayAnswerer(replay) if replay else SimulateAnswerer(load_riddles(items), seed)
+    if replay:
+        return ReplayAnswerer(replay)
+    known = load_items(items)
+    return SimulateAnswerer(known.riddles, seed, exercises=known.exercises)

@@ -1,8 +1,8 @@
 """What the made-up models do with items that are graded by rule: find the item by its text, try it, say something.
 
-What is right, and how it is said, is each kind's own: `simulate_mcq`, `simulate_grids`, `simulate_rules`. Here is what they
-share: a model solves an item if its draw for it is below logistic(k (skill + talent + reasoning - difficulty)), where
-talent is a small draw of its own for every kind, so that the kinds do not all rank the models alike.
+What is right, and how it is said, is each kind's own: `simulate_mcq`, `simulate_grids`, `simulate_rules`. Here is what
+they share: a model solves an item if its draw for it is below logistic(k (skill + talent + reasoning - difficulty)),
+where talent is a small draw of its own for every kind, so that the kinds do not all rank the models alike.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ _CLUMSIER = 3.0
 _MOST_CLUMSY = 0.3
 
 _Option = TypeVar("_Option")
+
+
+class UnfitRow(ValueError):
+    """A row with an item's columns and not an item's values; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,8 @@ def within(limit: int | None, said: Utterance) -> Utterance:
     """What is said, cut off at the output limit where there is one, in tokens."""
     if limit is None or text_tokens(said.text) <= limit:
         return said
-    return Utterance(said.text.encode("utf-8", "replace")[: limit * BYTES_PER_TOKEN].decode("utf-8", "ignore"), "length")
+    kept = said.text.encode("utf-8", "replace")[: limit * BYTES_PER_TOKEN]
+    return Utterance(kept.decode("utf-8", "ignore"), "length")
 
 
 def _with_slip(body: str, values: Mapping[str, object], *key: object) -> str:

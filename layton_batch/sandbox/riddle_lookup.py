@@ -148,11 +148,11 @@ def riddle_from(row: Row) -> Riddle:
         answer=text_of(row, "answer"),
         solution=text_of(row, "solution"),
         justification=text_of(row, "justification"),
-        image=_image_digest(text_of(row, "img")),
+        image=image_digest(text_of(row, "img")),
     )
 
 
-def _image_digest(encoded: str) -> str:
+def image_digest(encoded: str) -> str:
     """Of the decoded image, so that it can be compared with what a request carries; empty without a readable image."""
     try:
         image = base64.b64decode(encoded.partition("base64,")[2] or encoded, validate=True)

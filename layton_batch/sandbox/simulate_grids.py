@@ -1,7 +1,7 @@
 """Made-up models at logic grids: solved, partly wrong, in the wrong form, or cut off, which long grids are more often.
 
-A wrong grid is a right one with the values of some attributes exchanged between two houses: it uses every value once, as
-a solver's slip does, and most of its cells are right. The harder the puzzle for the model, the more is exchanged.
+A wrong grid is a right one with the values of some attributes exchanged between two houses: it uses every value once,
+as a solver's slip does, and most of its cells are right. The harder the puzzle for the model, the more is exchanged.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from layton_batch.sandbox.exercises import Attempt
+from layton_batch.sandbox.exercises import Attempt, UnfitRow
 from layton_batch.sandbox.reply_forms import Form, Utterance
 from layton_batch.sandbox.riddle_lookup import Row, text_of
 from layton_batch.sandbox.stock_reasoning import Truth
@@ -32,15 +32,15 @@ def is_grid(row: Row) -> bool:
 
 
 def puzzle_from(row: Row) -> Puzzle:
-    """The puzzle of a row in ZebraLogicBench's columns. Raises ValueError where the solution is no table."""
+    """The puzzle of a row in ZebraLogicBench's columns. Raises UnfitRow where the solution is no table."""
     table = row["solution"]
     if isinstance(table, str):
         table = json.loads(table)
     header, rows = (table.get(name) for name in ("header", "rows")) if isinstance(table, Mapping) else (None, None)
     if not (isinstance(header, list) and isinstance(rows, list) and rows):
-        raise ValueError("column 'solution' has no header and rows")
+        raise UnfitRow("column 'solution' has no header and rows")
     if not all(isinstance(values, list) and len(values) == len(header) > 1 for values in rows):
-        raise ValueError("the rows of 'solution' are not as long as its header")
+        raise UnfitRow("the rows of 'solution' are not as long as its header")
     name = ":".join(part for part in (text_of(row, "set"), text_of(row, "id")) if part)
     houses = tuple(tuple(map(str, values)) for values in rows)
     return Puzzle(name or text_of(row, "puzzle"), text_of(row, "puzzle"), tuple(map(str, header[1:])), houses)
@@ -93,9 +93,7 @@ class Puzzle:
         return grid
 
 
-def _said(
-    grid: Grid, form: Form, truth: Truth, attempt: Attempt, puzzle: Puzzle, *, reasoned: bool
-) -> Utterance:
+def _said(grid: Grid, form: Form, truth: Truth, attempt: Attempt, puzzle: Puzzle, *, reasoned: bool) -> Utterance:
     opening, closing = attempt.thoughts(truth)
     steps = _steps(puzzle, attempt)
     thoughts = f"{opening} {steps} {closing}"
@@ -112,9 +110,9 @@ def _said(
         return Utterance(f"{before}```json\n{_with_slip(body, attempt)}\n```")
     if form is Form.PROSE:
         return Utterance(f"{before}{_in_prose(grid, body, attempt)}")
-    if (form is Form.FENCED) is reasoned:
-        return Utterance(f"{before}```json\n{body}\n```")
-    return Utterance(f"{before}{body}")  # as it is asked for with reasoning, and not without
+    # A prompt that wants the reasoning inside asks for bare JSON, another for a code block; FENCED is the other way.
+    fenced = reasoned if form is Form.FENCED else not reasoned
+    return Utterance(f"{before}```json\n{body}\n```" if fenced else f"{before}{body}")
 
 
 def _in_prose(grid: Grid, body: str, attempt: Attempt) -> str:
@@ -124,7 +122,7 @@ def _in_prose(grid: Grid, body: str, attempt: Attempt) -> str:
         [
             f"The grid is this:\n\n{body}\n\nLet me know if you would like the steps in more detail.",
             f"```json\n{bare}\n```\n\nEvery clue was checked once more.",
-            f'My first draft was {{"solution": {{"House 1": {{}}}}}}, which I take back. The grid:\n\n```json\n{body}\n```',
+            f'My draft was {{"solution": {{"House 1": {{}}}}}}, which I take back. The grid:\n\n```json\n{body}\n```',
         ],
         "prose",
     )

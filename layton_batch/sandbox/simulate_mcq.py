@@ -1,7 +1,7 @@
 """Made-up models at multiple choice where "I don't know" is an option: right, wrong, abstaining, or saying no letter.
 
-A task may shuffle the options, so letters mean nothing to an item: the lettered lines are read from the prompt. Who does
-not solve an item abstains at a rate of his own, or else guesses among the options, and may be lucky.
+A task may shuffle the options, so letters mean nothing to an item: the lettered lines are read from the prompt. A model
+that does not solve an item abstains at a rate of its own, or else guesses among the options, and may be lucky.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import ClassVar
 
-from layton_batch.sandbox.exercises import Attempt
+from layton_batch.sandbox.exercises import Attempt, UnfitRow
 from layton_batch.sandbox.reply_forms import Form, Utterance
 from layton_batch.sandbox.riddle_lookup import Row, squash, text_of
 from layton_batch.sandbox.stock_reasoning import Truth
@@ -24,6 +24,7 @@ _MEAN_DIFFICULTY, _DIFFICULTY_SPREAD = 0.3, 1.0
 _LEAST_CAUTION, _CAUTION_RANGE = 0.1, 0.55
 _OTHER_FORMS = 0.12
 """How often a weak model answers in another form than the one asked for; a strong one does so less."""
+_RIGHT = ("answer", "gold", "answer_index", "label")
 _DONT_KNOW = frozenset({"idon'tknow", "idon’tknow", "idontknow", "idonotknow"})
 
 
@@ -33,7 +34,7 @@ def is_choice(row: Row) -> bool:
 
 
 def choice_from(row: Row) -> Choice:
-    """The item of a row with the published columns. Raises ValueError where the right option cannot be told."""
+    """The item of a row with the published columns. Raises UnfitRow where the right option cannot be told."""
     columns = _lower(row)
     question = text_of(columns, "question")
     name = next((name for name in ("id", "item_id", "record id", "record_id") if text_of(columns, name)), "")
@@ -71,7 +72,7 @@ def options_in(prompt: str) -> dict[str, str]:
             found = {}
         if match[1] == ascii_uppercase[len(found) : len(found) + 1]:
             found[match[1]] = match.span()
-    ends = [start for start, _ in found.values()][1:] + [len(prompt)]
+    ends = [*[start for start, _ in found.values()][1:], len(prompt)]
     spans = zip(found.items(), ends, strict=True)
     options = {letter: prompt[start:end].strip() for (letter, (_, start)), end in spans}
     # Behind the last option a prompt may go on after an empty line.
@@ -120,13 +121,13 @@ def _lower(row: Row) -> dict[str, object]:
 
 def _right_option(columns: Row) -> str:
     options = [str(option).strip() for option in _listed(columns.get("options") or columns.get("choices"))]
-    said = next((columns[name] for name in ("answer", "gold", "answer_index", "label") if columns.get(name) is not None), None)
+    said = next((columns[name] for name in _RIGHT if columns.get(name) is not None), None)
     if isinstance(said, str) and said.strip() in options:
         return said.strip()
     if isinstance(said, str) and len(said.strip()) == 1:
         said = ascii_uppercase.find(said.strip())
     if isinstance(said, bool) or not isinstance(said, int) or not 0 <= said < len(options):
-        raise ValueError("which of its options is right cannot be told")
+        raise UnfitRow("which of its options is right cannot be told")
     return options[said]
 
 

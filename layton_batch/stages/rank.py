@@ -23,14 +23,17 @@ def rank(run: Run) -> bool:
     """Write ``tables/leaderboard`` when the set of scored models has changed."""
     done = _done(run)
     path = run.folder.part("leaderboard", "leaderboard")
-    if not done or (path.exists() and _models(path) == {job.spec.name for job in done}):
+    if not done or (path.exists() and _is_current(path, {job.spec.name for job in done})):
         return False
     write_board(run, board(run, run.rules))
     return True
 
 
-def _models(path: Path) -> set[str]:
-    return set(pl.read_parquet(path, columns=["model"])["model"])
+def _is_current(path: Path, models: set[str]) -> bool:
+    """Whether the table has exactly these models, and the columns of this version."""
+    if list(pl.read_parquet_schema(path)) != list(tables.SCHEMAS["leaderboard"]):
+        return False
+    return set(pl.read_parquet(path, columns=["model"])["model"]) == models
 
 
 def board(run: Run, rules: Rules) -> list[Row]:

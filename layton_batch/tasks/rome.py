@@ -1,6 +1,6 @@
-"""rome: questions in words (split ``llm``) or about pictures (split ``vlm``), graded by five kinds of rule, or by a jury.
+"""rome: questions in words (split ``llm``) or about pictures (split ``vlm``), graded by rules or by a jury.
 
-Rows have the published columns of ROME: ``question_id, question, reference, evaluator, evaluator_kwargs``, ``task`` (the
+Rows have the published columns of ROME: ``question_id, question, reference, evaluator, evaluator_kwargs``, ``task`` (a
 category) and, for ``vlm``, ``img`` (base64, or a list of it) or ``img_path`` below a folder of pictures.
 """
 
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 
-from layton_batch.errors import DataError, LaytonBatchError, ManifestError
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.fencing import block, fence, without_surrogates
@@ -55,7 +54,7 @@ _CHINESE_SHARE = 0.2
 
 
 class RomeTask:
-    """The task under one protocol. ``judge``: a jury grades, not the rules. ``pictures``: the folder of ``img_path``."""
+    """The task under one protocol. ``judge``: a jury grades, no rule. ``pictures``: the folder of ``img_path``."""
 
     name: str = "rome"
 
@@ -73,7 +72,7 @@ class RomeTask:
         self._templates = Templates(HERE / "prompts" / "rome" / protocol, _SLOTS, options.prompts)
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
-        """Rows of this task's split as items; rows with a picture are ``vlm``, unless their ``split`` says otherwise."""
+        """Rows of this task's split as items; a row with a picture is ``vlm`` unless its ``split`` says otherwise."""
         split = self._options.split
         return [self._item(row, number) for number, row in enumerate(rows, 1) if _split(row) == split]
 
@@ -226,7 +225,10 @@ def _numbered(text: str, images: tuple[Image, ...]) -> list[str | Image]:
     """The text, which calls them <image 1> …, and then the pictures, each behind its name where there are several."""
     if len(images) < 2:
         return [text, *images]
-    return [text, *chain.from_iterable((f"<image {place}>:", image) for place, image in enumerate(images, 1))]
+    parts: list[str | Image] = [text]
+    for place, image in enumerate(images, 1):
+        parts += [f"<image {place}>:", image]
+    return parts
 
 
 def _at_markers(text: str, images: tuple[Image, ...]) -> list[str | Image]:

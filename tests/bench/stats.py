@@ -18,7 +18,8 @@ from layton_batch.stats.ppi import ppi_mean_pointestimate
 from layton_batch.stats.rank_sets import rank_box
 from layton_batch.stats.ranks import paper_ranks, score_ranks
 from layton_batch.stats.strata import GoldPredictions, Strata, TargetPredictions, build_strata
-from tests.bench.measure import told
+from tests.bench.measure import DATA, told
+from tests.bench.measure import best as quickest
 
 ITEMS, SEATS, GOLD_MODELS, PROVIDERS = 186, 3, 7, 5
 ITERATIONS, PUBLISHED_ITERATIONS = 40, 10_000
@@ -43,6 +44,8 @@ def main() -> None:
     _many(100_000, limit=30.0, rounds=1)
     told("peak memory of all this", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "MiB", 1024)
     _reference(board, strata)
+    if (source := DATA / "ppi_llm.jsonl").exists():
+        told("calibrated table from ppi file, CPU", quickest(["leaderboard", str(source)]).cpu, "s", 1.5)
 
 
 def made_up(models: int) -> Rows:

@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
+from weakref import WeakKeyDictionary
 
 from sqlalchemy.engine.default import DefaultDialect
 
@@ -110,8 +111,13 @@ def instrumented(course: Course, shuffle: random.Random | None = None) -> Iterat
 
 def _committing(course: Course) -> Callable[..., None]:
     original = DefaultDialect.do_commit
+    engines: WeakKeyDictionary[DefaultDialect, int] = WeakKeyDictionary()
 
     def do_commit(dialect: DefaultDialect, connection: Any) -> None:
+        ghost = engines.setdefault(dialect, course.lives) != course.lives
+        if course.dead or ghost:  # a generator that is closed only now, long after its program was killed
+            connection.rollback()
+            return
         course.reach("commit")
         original(dialect, connection)
         course.reach("committed")

@@ -7,7 +7,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest import mock
@@ -170,13 +170,12 @@ def _play(plan: Plan, base: Path, providers: Providers, clock: ManualClock) -> H
 def _lives(found: History, asked: Manifest) -> Status:
     """Start the program again after every kill, until it ends by itself."""
     while True:
-        try:
+        with suppress(Killed):
             return once(found, asked)
-        except Killed:
-            if found.course.lives >= MOST_LIVES:
-                raise AssertionError(f"killed {found.course.lives} times") from None
-            found.course.restart()
-            found.clock.sleep(found.plan.downtime)
+        if found.course.lives >= MOST_LIVES:
+            raise AssertionError(f"killed {found.course.lives} times")
+        found.course.restart()
+        found.clock.sleep(found.plan.downtime)
 
 
 def once(found: History, asked: Manifest) -> Status:

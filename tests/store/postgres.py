@@ -1,4 +1,4 @@
-"""A real PostgreSQL from the machine's packages, for one test session: its own folder, a port of its own, no disk syncs."""
+"""A real PostgreSQL from the machine's packages for one test session: own folder, own port, no disk syncs."""
 
 from __future__ import annotations
 

@@ -30,20 +30,22 @@ def make(folder: Path, page: int = 4096) -> Path:
 
 
 def read(path: Path) -> list[str] | None:
-    """The batches' ids, or None where the file was refused as a person would want."""
+    """The batches' ids, or None where the file was refused in one line that names it."""
     try:
-        engine = open_engine(sqlite_url(path))
+        return ids(path)
     except StoreError as error:
-        assert str(path) in str(error)
-        assert "\n" not in str(error)
-        return None
+        complaint = str(error)
+    assert str(path) in complaint
+    assert "\n" not in complaint
+    return None
+
+
+def ids(path: Path) -> list[str]:
+    engine = open_engine(sqlite_url(path))
     try:
         store = RunStore(engine, RUN)
         store.events(), store.money(), store.jobs()
         return [one.id for one in store.batches()]
-    except StoreError as error:
-        assert str(path) in str(error)
-        return None
     finally:
         engine.dispose()
 

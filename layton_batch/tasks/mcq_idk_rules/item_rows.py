@@ -27,12 +27,13 @@ Row = Mapping[str, JsonValue]
 
 
 def belongs(row: Row, split: str) -> bool:
-    """Whether the row is of the split: one that names another is not, and a two-letter split may be a language."""
+    """Whether the row is of the split: one that names another is not, and a two-letter split may be a language. "llm",
+    which is what a manifest says that says nothing, takes every row."""
     columns = _lower(row)
     named = columns.get("split")
     if named is None and len(split) == 2:
         named = columns.get("language")
-    return named is None or named == split
+    return split == "llm" or named is None or named == split
 
 
 def item_from(row: Row, number: int, split: str, seed: int) -> Item:

@@ -49,7 +49,7 @@ def grade_rows(
     """Grade predictions ``question_id, answer`` by annotations ``question_id, evaluator, evaluator_kwargs``.
 
     Without items the predictions carry the annotations' fields. ``sink`` gets every graded row in order, and then none
-    is kept. Raises DataError naming the row (an unknown question, no rows at all), ManifestError for an unknown protocol.
+    is kept. Raises DataError naming the row (an unknown question, no rows), ManifestError for an unknown protocol.
     """
     questions = None if items is None else _questions(items, protocol)
     report = GradeReport(protocol, Tally(tracker_type, tracker_subtype))
@@ -119,7 +119,7 @@ def _mark(question: Row, prediction: Row, rules: Callable[[str, Row, str], Mark]
 
 
 def _updated(prediction: Row, question: Row, mark: Mark, protocol: str) -> dict[str, JsonValue]:
-    """The prediction with ``raw_answer``, ``answer`` as it was read, the question's fields (which win) and ``correct``."""
+    """The prediction with ``raw_answer``, ``answer`` as read, the question's fields (which win) and ``correct``."""
     row = dict(prediction)
     if "answer" in prediction:
         row["raw_answer"] = prediction["answer"]

@@ -5,7 +5,7 @@ Every rule checks what the annotation asks for; one it cannot grade by gets 0 an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from layton_batch.records import JsonValue
 from layton_batch.tasks.rome_rules.letters import chosen_letters, label_letters
@@ -31,11 +31,15 @@ def grade(evaluator: str, arguments: Arguments, reply: str) -> Mark:
     function, known = rule
     statement = final_statement(reply)
     try:
-        if unknown := sorted(set(arguments) - set(known)):
-            raise UnfitArgumentsError(f"{evaluator} takes no {', '.join(unknown)} (it takes {', '.join(known)})")
+        _check_names(evaluator, arguments, known)
         return function(statement, arguments)
     except UnfitArgumentsError as error:
         return Mark(0, statement.text.strip(), str(error))
+
+
+def _check_names(evaluator: str, arguments: Arguments, known: Sequence[str]) -> None:
+    if unknown := sorted(set(arguments) - set(known)):
+        raise UnfitArgumentsError(f"{evaluator} takes no {', '.join(unknown)} (it takes {', '.join(known)})")
 
 
 def _key_items(statement: Statement, arguments: Arguments) -> Mark:

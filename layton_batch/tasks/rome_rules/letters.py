@@ -25,9 +25,12 @@ _LETTER = re.compile(rf"({_OPEN}\s?)?(?<![A-Za-z0-9])([A-Za-z])(?![A-Za-z0-9])(\
 _WORD_AFTER = re.compile(r"[ \t]{1,3}([A-Za-z][A-Za-z']*)")
 # After the article comes a noun; after an option's letter may come a word that ties sentences together.
 _TIES = frozenset(
-    "is was are were am and or because since as due based but which if when would can should will has have only then so "
-    "not for with in on it that this these those both by from while where however therefore thus being fits matches shows "
-    "best seems appears must does answer correct".split()
+    re.findall(
+        "[a-z]+",
+        "is was are were am and or because since as due based but which if when would can should will "
+        "has have only then so not for with in on it that this these those both by from while where "
+        "however therefore thus being fits matches shows best seems appears must does answer correct",
+    )
 )
 _LEAD = re.compile(
     r"[\s\W_]{0,20}(?:(?:"
@@ -94,7 +97,7 @@ def _tidied(text: str) -> str:
 
 
 def _of_reply(text: str, wanted: int) -> str:
-    """Of a reply that marks its answer nowhere: a last or first line that is only letters, a cue, the opening, the end."""
+    """Of a reply that marks its answer nowhere: a line of letters alone, a cue, the opening, the end."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if not lines:
         return ""
@@ -102,7 +105,7 @@ def _of_reply(text: str, wanted: int) -> str:
         group = _leading(line, wanted)
         if group is not None and not re.search(r"\w", line[group.end :]):
             return group.letters
-    if all((found := _MARKED.match(line)) and not _DENIAL.search(found[4]) for line in lines):
+    if all((option := _MARKED.match(line)) and not _DENIAL.search(option[4]) for line in lines):
         return _with_marked("\n".join(lines), Group("", 0, 0))
     found = _cued(text) or _leading(lines[0], wanted) or _leading(lines[-1], wanted) or _last_group(text)
     return found.letters if found else ""
@@ -164,8 +167,7 @@ def _groups(text: str, small_too: bool = False) -> Iterator[Group]:
                 yield Group(run, found.start(), found.end())
             continue
         kept = list(_kept(text, found, small_too))
-        for group in _together(kept):
-            yield group
+        yield from _together(kept)
 
 
 def _kept(text: str, found: re.Match[str], small_too: bool) -> Iterator[re.Match[str]]:

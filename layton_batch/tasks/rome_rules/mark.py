@@ -9,12 +9,12 @@ PROTOCOLS = (CORRECTED, ORIGINAL)
 """The rules there are; the first is the default."""
 
 Score = int | float
-"""0 or 1, or what the item says a location is worth. Whole numbers stay ``int``: the published files show the two apart."""
+"""0 or 1, or what the item says a location is worth. Whole numbers stay ``int``, as in the published files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """``read`` is what the rule took for the answer; ``error`` says why the rule could not grade (the score is then 0)."""
+    """``read``: what the rule took for the answer. ``error``: why the rule could not grade; the score is then 0."""
 
     score: Score
     read: str

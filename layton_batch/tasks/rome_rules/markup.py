@@ -11,9 +11,12 @@ _SYMBOLS = {
     "dfrac": "\\frac", "tfrac": "\\frac", "cfrac": "\\frac", "quad": " ", "qquad": " ", "newline": "\n",
 }  # fmt: skip
 _DRESSING = frozenset(
-    "text textbf textit textrm textsf texttt textsc textnormal emph mathrm mathbf mathit mathsf mathbb mathcal mathtt "
-    "mbox hbox operatorname boxed fbox framebox underline left right big Big bigl bigr Bigl Bigr displaystyle "
-    "textstyle bf it rm bm boldsymbol ensuremath".split()
+    re.findall(
+        "[A-Za-z]+",
+        "text textbf textit textrm textsf texttt textsc textnormal emph mathrm mathbf mathit mathsf mathbb mathcal "
+        "mathtt mbox hbox operatorname boxed fbox framebox underline left right big Big bigl bigr Bigl Bigr displaystyle "
+        "textstyle bf it rm bm boldsymbol ensuremath",
+    )
 )
 _TEX = re.compile(r"\\(?:([A-Za-z]+)|(.))", re.DOTALL)
 _TAG = re.compile(

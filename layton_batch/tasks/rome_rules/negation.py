@@ -1,4 +1,4 @@
-"""Whether a name is mentioned only to be ruled out: "not Tokyo", "Tokyo is wrong", "不是东京". Looks a few words around."""
+"""Whether a name is mentioned only to be ruled out: "not Tokyo", "Tokyo is wrong", "不是东京"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers written in words, English and Chinese: "minus twenty-one", "two thirds", "a dozen", "一百二十". Linear time."""
+"""Numbers in words, English and Chinese: "minus twenty-one", "two thirds", "a dozen", "一百二十"."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 
 from layton_batch.tasks.rome_rules.numerals import Numeral
 
-_SMALL = {
-    word: float(number)
-    for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen".split()
-    )
-} | {
-    word: 20.0 + 10 * place
-    for place, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())
+_ONES = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+)  # fmt: skip
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_SMALL = {word: float(place) for place, word in enumerate(_ONES)} | {
+    word: 20.0 + 10 * place for place, word in enumerate(_TENS)
 }
 _LARGE = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "dozen": 12.0}
-_PARTS = {"half": 2.0, "halves": 2.0, "third": 3.0, "thirds": 3.0, "quarter": 4.0, "quarters": 4.0, "fifth": 5.0,
-          "fifths": 5.0, "sixth": 6.0, "sixths": 6.0, "eighth": 8.0, "eighths": 8.0, "tenth": 10.0, "tenths": 10.0}  # fmt: skip
+_PARTS = {
+    "half": 2.0, "halves": 2.0, "third": 3.0, "thirds": 3.0, "quarter": 4.0, "quarters": 4.0, "fifth": 5.0,
+    "fifths": 5.0, "sixth": 6.0, "sixths": 6.0, "eighth": 8.0, "eighths": 8.0, "tenth": 10.0, "tenths": 10.0,
+}  # fmt: skip
 _NAMES = "|".join(sorted({*_SMALL, *_LARGE, *_PARTS}, key=len, reverse=True))
 _ENGLISH = re.compile(
     rf"(?<![a-z])(?:(?P<sign>minus|negative)[ -])?(?P<words>(?:an?[ ])?(?:{_NAMES})(?![a-z])"

@@ -1,6 +1,6 @@
 """Numbers written in digits, wherever they stand in a text, and what each may mean. Linear time.
 
-Read: signs, thousands separators (1,234 · 1 234 · 1'234 · 1_234 · 1.234.567 · 12,34,567), decimal points and commas, .5,
+Read: signs, thousands separators (1,234 · 1 234 · 1'234 · 1_234 · 1.234.567 · 12,34,567), decimal points and commas,
 exponents (1e6 · 10^6 · 6.02 × 10^23), fractions (1/2 · \\frac{1}{2} · 1 1/2), π and roots, percent, and words of scale
 (1.2 million · 3k · 1.5 万). Passed over: digits inside names (x_1, H2O, 12 m^2), dates, times, ratios and versions.
 """
@@ -22,7 +22,8 @@ _NUMBER = re.compile(
     r"(?P<none>\d{1,4}(?P<cut>[-/.])\d{1,2}(?P=cut)\d{1,4}(?!\d)|\d+ ?: ?\d+(?::\d+)?)"
     rf"|(?P<european>{_EUROPEAN})|(?P<version>\d+(?:\.\d+){{2,99}})"
     rf"|(?P<grouped>{_GROUPED})|(?P<indian>{_INDIAN})|(?P<comma>{_COMMA})|(?P<plain>{_PLAIN})"
-    r"|\\frac ?(?:\{ ?(?P<over>-? ?(?:[\d.]{1,30} ?π?|π)) ?\} ?\{ ?(?P<under>[\d.]{1,30}) ?\}|(?P<over1>\d) ?(?P<under1>\d))"
+    r"|\\frac ?(?:\{ ?(?P<over>-? ?(?:[\d.]{1,30} ?π?|π)) ?\} ?\{ ?(?P<under>[\d.]{1,30}) ?\}"
+    r"|(?P<over1>\d) ?(?P<under1>\d))"
     r"|(?P<pi>π|(?<![A-Za-z])[Pp]i(?![A-Za-z]))|√ ?[{(]? ?(?P<root>[\d.]{1,30}) ?[})]?"
 )
 _SCIENTIFIC = re.compile(r" ?[×x·] ?10 ?\^ ?[{(]? ?([+-]? ?\d{1,4}) ?[})]?")
@@ -33,12 +34,13 @@ _PI = re.compile(r" ?×? ?(?:π|[Pp]i(?![A-Za-z]))")
 _ROOT = re.compile(r" ?×? ?√ ?[{(]? ?([\d.]{1,30}) ?[})]?")
 _PERCENT = re.compile(r" ?(?:%|percent\b|per cent\b|个百分点)")
 _SCALE = re.compile(
-    r" ?-?(thousand|million|billion|trillion|hundred|dozen|lakh|crore|mn|bn|百万|千万|万亿|[百千万亿])(?![a-z])|(k|K|M|B)(?![A-Za-z])"
+    r" ?-?(thousand|million|billion|trillion|hundred|dozen|lakh|crore|mn|bn|百万|千万|万亿|[百千万亿])(?![a-z])"
+    r"|(k|K|M|B)(?![A-Za-z])"
 )
 _SCALES = {
     "hundred": 1e2, "dozen": 12.0, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "lakh": 1e5,
-    "crore": 1e7, "mn": 1e6, "bn": 1e9, "百": 1e2, "千": 1e3, "万": 1e4, "百万": 1e6, "千万": 1e7, "亿": 1e8, "万亿": 1e12,
-    "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9,
+    "crore": 1e7, "mn": 1e6, "bn": 1e9, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9,
+    "百": 1e2, "千": 1e3, "万": 1e4, "百万": 1e6, "千万": 1e7, "亿": 1e8, "万亿": 1e12,
 }  # fmt: skip
 _LATIN = re.compile(r"[A-Za-zÀ-ɏΑ-ω]$")
 _CURRENCY = re.compile(r"(?:\b(?:USD?|EUR|RMB|CNY|GBP|JPY|INR|AUD|CAD|CHF|HKD?|Rs))$")
@@ -51,7 +53,7 @@ _BEHIND = 24
 
 @dataclass(frozen=True, slots=True)
 class Numeral:
-    """``values``: what it may mean, the likeliest first (50% is 50 or 0.5). ``depth``: how many brackets it stands in."""
+    """``values``: what it may mean, the likeliest first (50% is 50 or 0.5). ``depth``: brackets around it."""
 
     values: tuple[float, ...]
     start: int

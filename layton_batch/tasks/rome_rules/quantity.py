@@ -124,7 +124,7 @@ def _sentence(text: str, found: Sequence[Numeral], last: bool) -> list[Numeral]:
 
 
 def _stated(text: str, sentence: Sequence[Numeral], last: bool) -> Numeral | None:
-    """After the last equals sign; else the one the sentence opens with; else after the last cue ("so", "is", "total")."""
+    """After the last equals sign; else the one the sentence opens with; else after the last cue ("so", "is")."""
     first, final = sentence[0], sentence[-1]
     if after := _after_last(_EQUALS, text, sentence):
         return after

@@ -33,7 +33,7 @@ class Rounds:
 
 
 def over_rounds(scores: Sequence[Mapping[str, JsonValue]]) -> dict[str, Rounds]:
-    """Accuracies in percent over rounds, each given as ``scores.json``: ``accuracy`` and every bucket, first-seen order.
+    """Accuracies in percent over rounds, each given as ``scores.json``: ``accuracy`` and every bucket, as first seen.
 
     A bucket that a round lacks is averaged over those that have it. Raises DataError where a round is in another form.
     """

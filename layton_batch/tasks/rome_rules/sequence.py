@@ -1,7 +1,7 @@
 """Whether an answer lists given things in a given order, all of them and nothing else. Linear time.
 
-The things are looked for one after another, each a whole word, with only separators (commas of any script, arrows, bars,
-slashes, dashes, line ends, "then", "and", "first", "1.") between them. ``<`` is none: it may turn the order round.
+The things are looked for one after another, each a whole word, with only separators (commas of any script, arrows,
+bars, slashes, dashes, line ends, "then", "first", "1.") between them. ``<`` is none: it may turn the order round.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _BARE = re.compile(r"[{}]")
 _LINE_BLANKS = re.compile(r"[ \t\f\v]+")
 _SEPARATOR = re.compile(
     r"[\s,;|/>→⇒➔➜⟶·•、*\"'`()\[\]~+&.:-]|=>"
-    r"|(?:and|then|next|finally|lastly|last|followed by|before|after that|first|second|third|fourth|fifth|sixth|firstly|"
-    r"secondly|thirdly|frame|image|picture|photo|figure|panel|option|item|step|to|is|comes|goes)(?![a-z0-9])"
+    r"|(?:and|then|next|finally|lastly|last|followed by|before|after that|first|second|third|fourth|fifth|sixth|"
+    r"firstly|secondly|thirdly|frame|image|picture|photo|figure|panel|option|item|step|to|is|comes|goes)(?![a-z0-9])"
     r"|第[一二三四五六七八九十\d]{1,3}(?:步|个|名|位|张)?|然后|接着|随后|最后|其次|首先|先|再|之后|和|与|到|是|图片?|选项"
 )
 _RUN = re.compile(r"[a-z0-9]+")
@@ -31,9 +31,10 @@ _NUMBERING = re.compile(
 )
 _END = re.compile(
     r"[\s*\"'`)\]}.!。;]*$"  # nothing more
-    r"|[*\"'`)\]}]*(?:[.!。](?=\s|$)|\s*\(|[ \t]*\n[ \t]*\n|[ \t]*\n(?=[^\n]*[ \t][^\n]*[a-z]{2}))"  # a sentence, a line of prose
-    r"|[*\"'`)\]}]*(?:\s*[,;-]?\s*)(?:because|since|as|based|so|which|where|in that order|in this order|respectively|from|for|"
-    r"according|given|due|is the|are the|i\s|hope|因为|由于|这是|依次)"
+    # a sentence ends, an aside begins, a paragraph ends, or the next line is prose
+    r"|[*\"'`)\]}]*(?:[.!。](?=\s|$)|\s*\(|[ \t]*\n[ \t]*\n|[ \t]*\n(?=[^\n]{0,200}[ \t][^\n]{0,200}[a-z]{2}))"
+    r"|[*\"'`)\]}]*\s*[,;-]?\s*(?:because|since|as|based|so|which|where|in that order|in this order|respectively|from|"
+    r"for|according|given|due|is the|are the|i\s|hope|因为|由于|这是|依次)"
 )
 _CUE = re.compile(
     r"(?:[:=]|\b(?:is|are|be|as|order|sequence|answer)|是|为)[\s\"'*(\[]{0,8}(?=[^\s\"'*(\[])", re.IGNORECASE
@@ -54,7 +55,7 @@ def things_in_order(order: object) -> list[str]:
             raise ValueError("order must be a text or a list of texts and numbers")
         things = [folded(str(thing)) for thing in order]
     else:
-        raise ValueError("order must be a text or a list of texts and numbers")
+        raise ValueError("order must be a text or a list of texts and numbers")  # noqa: TRY004 - of one kind for callers
     if not things or not all(things):
         raise ValueError("order names nothing, or something blank")
     return things
@@ -95,7 +96,7 @@ def _one_line_spelling(text: str) -> str:
 
 
 def _behind_cues(text: str) -> Iterator[str]:
-    """What stands behind the last cue of the text's first lines; one cue is tried, as earlier ones may be taken back."""
+    """What stands behind the last cue of the text; one cue is tried, as earlier ones may be taken back."""
     cues = [cue.end() for cue in _CUE.finditer(text[:MOST_CHARACTERS])]
     if cues:
         yield text[cues[-1] :]

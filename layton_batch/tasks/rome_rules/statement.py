@@ -22,9 +22,10 @@ _LINE = re.compile(
     r"[ \t#>*_]{0,12}(?:the[ ])?(?:(?:final|correct|最终|正确)[ ]?)?(?:answers?|答案)[ \t*_#]{0,8}", re.IGNORECASE
 )
 _CUE = re.compile(
-    rf"(?:answers?{_MARKS}[ ](?:is|are|was|were|(?:would|should|must|will|can[ ]only)[ ]be)|(?<=final[ ])answer)"
-    r"(?![A-Za-z:=])"
-    r"(?![ *_]{1,4}(?:not|clear|clearer|obvious|simple|straightforward|based|given|shown|hard|difficult|unclear|that)\b)"
+    rf"(?:answers?{_MARKS}[ ](?:is|are|was|were|(?:would|should|must|will|can[ ]only)[ ]be)(?![A-Za-z])[ ]?:?"
+    r"|(?<=final[ ])answer(?![A-Za-z:=]))"
+    r"(?![ *_]{0,4}(?:not|clear|clearer|unclear|obvious|simple|straightforward|based|given|shown|hard|difficult|that|as)"
+    r"(?![a-z]))"
     r"|(?:答案|选项)(?:应该|应当|应)?(?:是|为|选)(?!不)",
     re.IGNORECASE,
 )

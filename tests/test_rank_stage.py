@@ -1,0 +1,112 @@
+"""The rank stage: marks of a rule, and a run's verdicts beside a gold set's labels."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from layton_batch.ballots import Entrant, MarkSheet
+from layton_batch.gold import Gold, GoldRow, Marks
+from layton_batch.leaderboard import RULE, Rules, rank_marks
+from layton_batch.records import Job, ModelSpec
+from layton_batch.run_folder import RunFolder
+from layton_batch.stages import rank
+from layton_batch.states import Role
+from layton_batch.tables import frame, read, write
+
+
+class FinishedJobs:
+    def jobs(self) -> list[Job]:
+        return [
+            Job(f"predict-{name}", Role.PREDICT, ModelSpec(name, "p", name, "f"), planned=True, graded=True)
+            for name in ("a", "b")
+        ]
+
+
+def test_a_run_graded_by_rule_is_ranked_from_its_marks(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    for name, marks in (("a", (0.0, 0.5, 0.0)), ("b", (1.0, 1.0, 0.0))):
+        kinds = ("answered", "abstained", "unparsed")
+        ids = ("i1", "i2", "i3")
+        scores = [
+            {"item_id": item, "model": name, "metric": metric, "vote": mark}
+            for metric in ("acc", "other")
+            for item, mark in zip(ids, marks, strict=True)
+        ]
+        said = [{"item_id": item, "model": name, "kind": kind} for item, kind in zip(ids, kinds, strict=True)]
+        write(folder.part("scores", f"predict-{name}"), frame("scores", scores))
+        write(folder.part("predictions", f"predict-{name}"), frame("predictions", said))
+    run: Any = SimpleNamespace(
+        store=FinishedJobs(),
+        folder=folder,
+        task=SimpleNamespace(uses_jury=False, metrics=("acc", "other")),
+        manifest=SimpleNamespace(items=SimpleNamespace(hints=0)),
+        rules=Rules(metric="acc"),
+    )
+    assert rank.rank(run)
+    assert not rank.rank(run)
+    stored = read(folder.tables, "leaderboard")
+    assert stored["model"].to_list() == ["b", "a"]
+    assert stored["score"].to_list() == [66.7, 16.7]
+    assert stored["method"].to_list() == [RULE, RULE]
+    assert stored.select("n_abstained", "n_unparsed", "n_missing").rows() == [(1, 1, 0)] * 2
+
+
+class JudgedJobs(FinishedJobs):
+    def jobs(self) -> list[Job]:
+        judges = [
+            Job(f"judge-{name}", Role.JUDGE, ModelSpec(f"judge-{name}", "j", "j", "j"), f"predict-{name}", graded=True)
+            for name in ("a", "b")
+        ]
+        return [*super().jobs(), *judges]
+
+
+def gold_row(item: str, model: str, answer: str, human: bool) -> GoldRow:
+    return GoldRow(item, "p", model, 0, answer, None, (Marks(True, True, True),), Marks(human, human, human))
+
+
+def test_a_run_s_verdicts_meet_the_labels_of_exactly_the_same_answers(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    for name in ("a", "b"):
+        one = {"item_id": "i1", "model": name}
+        write(folder.part("scores", f"predict-{name}"), frame("scores", [{**one, "metric": "both_correct", "yes": 0}]))
+        said = {**one, "kind": "answered", "answer": f"said by {name}"}
+        write(folder.part("predictions", f"predict-{name}"), frame("predictions", [said]))
+        verdict = {**one, "judge": f"judge-{name}", "both_correct": False}
+        write(folder.part("verdicts", f"judge-{name}"), frame("verdicts", [verdict]))
+    recorded = Gold(
+        ("old-judge",),
+        (
+            gold_row("i1", "a", "said by a", human=True),  # this run's very answer
+            gold_row("i1", "b", "said otherwise", human=False),  # another answer to the same item
+            gold_row("i1", "c", "said by c", human=True),
+        ),
+    )
+    run: Any = SimpleNamespace(
+        store=JudgedJobs(),
+        folder=folder,
+        manifest=SimpleNamespace(items=SimpleNamespace(hints=0)),
+        load_gold=lambda: recorded,
+    )
+    rows = [(row.entrant.model, row.maker, dict(row.verdicts), row.human) for row in rank.judged(run, "both_correct")]
+    assert rows == [
+        ("a", "f", {"judge-a": False}, True),
+        ("b", "f", {"judge-b": False}, None),
+        ("b", "f", {"old-judge": True}, False),
+        ("c", "p", {"old-judge": True}, True),
+    ]
+
+
+def test_a_table_of_an_older_version_is_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "leaderboard.parquet"
+    table = frame(
+        "leaderboard",
+        [asdict(row) for row in rank_marks([MarkSheet(Entrant("a", "p", 0), ["i"], [1.0], ["answered"])], Rules())],
+    )
+    write(path, table)
+    assert rank._is_current(path, {"a"})
+    assert not rank._is_current(path, {"a", "b"})
+    write(path, table.drop("new_lower"))
+    assert not rank._is_current(path, {"a"})
