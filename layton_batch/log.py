@@ -27,7 +27,8 @@ SHORTEST_SECRET = 6
 
 _HEADER = re.compile(
     r"""(?ix) ( ["']? (?: (?:proxy-)?authorization | (?:x-|x-goog-)?api-?key | cookie | set-cookie ) ["']?
-    \s* [:=,] \s* (?: b? ["'] )? (?: (?:bearer|basic|token) \s+ )? ) (?! \[hidden ) [^\s"',;}\])]{4,}""",
+    \s* [:=,] \s* (?: b? ["'] )? (?! (?: (?:bearer|basic|token) \s+ )? \[hidden )
+    (?: (?:bearer|basic|token) \s+ )? ) [^\s"',;}\])]{4,}""",
 )
 _BEARER = re.compile(r"(?i)\b(bearer\s+)(?!\[hidden)[A-Za-z0-9._~+/=-]{6,}")
 _QUERY = re.compile(r"(?i)([?&](?:key|api_key|access_token)=)(?!\[hidden)[^&\s\"']+")
@@ -56,6 +57,14 @@ class Redactor:
         return _PASSWORD.sub(rf"\g<1>{HIDDEN}\g<2>", text)
 
 
+_known: list[Redactor] = [Redactor()]
+
+
+def redact(text: str) -> str:
+    """Text for a person, without the secrets that :func:`protect` was told of."""
+    return _known[-1](text)
+
+
 def protect(secrets: Iterable[str]) -> Redactor:
     """From here on no log record and no traceback of this process shows one of these values.
 
@@ -63,6 +72,7 @@ def protect(secrets: Iterable[str]) -> Redactor:
     that come later. Calling it again replaces what is known.
     """
     redactor = Redactor.of(secrets)
+    _known[:] = [redactor]
     logging.setLogRecordFactory(_factory(redactor))
     sys.excepthook = _excepthook(redactor)
     return redactor
@@ -70,6 +80,7 @@ def protect(secrets: Iterable[str]) -> Redactor:
 
 def unprotect() -> None:
     """Undo :func:`protect`."""
+    _known[:] = [Redactor()]
     logging.setLogRecordFactory(logging.LogRecord)
     sys.excepthook = sys.__excepthook__
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from layton_batch.cli.loop import drive
 from layton_batch.cli.status_report import exit_code, print_outcome
 from layton_batch.cli.terminal import say
-from layton_batch.errors import FileError
+from layton_batch.errors import FileError, ManifestError
 from layton_batch.manifest import Manifest
 from layton_batch.manifest_checks import load_manifest, shipped
 from layton_batch.runs import open_run
@@ -16,35 +16,46 @@ from layton_batch.sandbox.answerers import answerer_from_files
 from layton_batch.settings import Settings
 
 HERE = Path(__file__).resolve().parent.parent
-BUNDLED = HERE / "tasks" / "data" / "layton"
+BUNDLED = HERE / "tasks" / "data"
+ITEM_FILES = ("layton/riddles_*.jsonl", "mcq_idk/demo.jsonl", "zebralogic/puzzles.jsonl", "rome/questions_*.jsonl")
+MANIFESTS = {
+    "layton": "demo.toml",
+    "mcq_idk": "demo-mcq_idk.toml",
+    "zebralogic": "demo-zebralogic.toml",
+    "rome": "demo-rome.toml",
+}
+"""The demonstration's manifest for each task that has bundled items."""
 
 
 def bundled_items() -> list[Path]:
-    """The riddles shipped with the package."""
-    return sorted(BUNDLED.glob("riddles_*.jsonl"))
+    """The items shipped with the package, of every task."""
+    return [path for pattern in ITEM_FILES for path in sorted(BUNDLED.glob(pattern))]
 
 
-def demo_manifest() -> Manifest:
-    """The manifest shipped with the package."""
-    return load_manifest(shipped("demo.toml"))
+def demo_manifest(task: str = "layton") -> Manifest:
+    """The manifest shipped with the package. Raises ManifestError for a task without a demonstration."""
+    if task not in MANIFESTS:
+        raise ManifestError(f"demo: no task {task!r} to show; there are {', '.join(MANIFESTS)}")
+    return load_manifest(shipped(MANIFESTS[task]))
 
 
-def run_demo(out: Path, batch_seconds: float) -> int:
+def run_demo(out: Path, batch_seconds: float, task: str = "layton") -> int:
     """Run it to the end, print what came out, and return the exit code.
 
-    The sandbox keeps its side in ``out/sandbox``, so that a demonstration that was stopped goes on where it was.
+    The sandbox keeps its side below ``out/sandbox``, so that a demonstration that was stopped goes on where it was.
     """
+    manifest = demo_manifest(task)
     out = out.resolve()  # relative paths would be looked up under the settings' folder, which is not this process's
     say("demo: made-up models, simulated answers and labels; every call goes to 127.0.0.1")
     config = SandboxConfig(
         batch_seconds=batch_seconds,
         answerer=answerer_from_files((), bundled_items(), 0),
-        state_dir=_sandbox_folder(out),
+        state_dir=_sandbox_folder(out, task),
     )
     with Sandbox(config) as server:
         # only the sandbox's variables: whatever keys this machine has are not used
         settings = Settings.from_environment(server.environment(), out)
-        with open_run(demo_manifest(), out, settings, poll_seconds=max(batch_seconds / 4, 0.1)) as run:
+        with open_run(manifest, out, settings, poll_seconds=max(batch_seconds / 4, 0.1)) as run:
             status = drive(run, once=False, stop_at=None, quiet=False)
             print_outcome(run, status)
             billed = server.ledger().total_usd
@@ -52,8 +63,9 @@ def run_demo(out: Path, batch_seconds: float) -> int:
     return exit_code(status)
 
 
-def _sandbox_folder(out: Path) -> Path:
-    folder = out / "sandbox"
+def _sandbox_folder(out: Path, task: str) -> Path:
+    """One for each task, so that each has a bill of its own."""
+    folder = out / "sandbox" / task
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -24,7 +24,7 @@ def sandbox(
     faults: Annotated[Path | None, typer.Option("--faults", help="What goes wrong, as TOML or JSON.")] = None,
     state: Annotated[Path | None, typer.Option("--state", help="Keep batches and the bill in this folder.")] = None,
     items: Annotated[
-        list[Path] | None, typer.Option("--items", help="Riddles the simulated models know; default: bundled ones.")
+        list[Path] | None, typer.Option("--items", help="Items the simulated models know; default: bundled ones.")
     ] = None,
     batch_seconds: Annotated[float, typer.Option("--batch-seconds", min=0.0, help="From create to end.")] = 1.0,
     seed: Annotated[int, typer.Option("--seed", help="For everything the sandbox draws.")] = 0,
@@ -63,11 +63,14 @@ def sandbox(
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Where the run, its tables and pages go.")] = Path("demo"),
     batch_seconds: Annotated[float, typer.Option("--batch-seconds", min=0.0, help="How long a batch takes.")] = 1.0,
+    task: Annotated[
+        str, typer.Option("--task", help="Which benchmark: layton, mcq_idk, zebralogic or rome.")
+    ] = "layton",
 ) -> None:
-    """See it all work: bundled riddles, made-up models, no key.
+    """See it all work: bundled items, made-up models, no key.
 
     The whole pipeline against a sandbox in this process: no network, no cost. Ends with a leaderboard, a bill, a site.
     """
     from layton_batch.cli.demo import run_demo
 
-    raise typer.Exit(run_demo(out, batch_seconds))
+    raise typer.Exit(run_demo(out, batch_seconds, task))

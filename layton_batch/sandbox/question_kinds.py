@@ -10,6 +10,9 @@ from layton_batch.sandbox.questions import Question
 
 ANSWER, JUSTIFICATION = "answer", "justification"
 ANSWER_VERDICT, JUSTIFICATION_VERDICT = "is_answer_correct", "is_justification_correct"
+REASONING = "reasoning"
+JUDGEMENT = "Judgement: "
+"""What a prompt asks a judge to write before a 0 or a 1, where it wants no JSON."""
 
 
 class Kind(StrEnum):
@@ -23,6 +26,8 @@ def kind_of(question: Question) -> Kind:
     names = properties(question.schema)
     if not names and question.schema is None:
         asked = f"{question.system}\n{question.text}"
+        if JUDGEMENT in asked:
+            return Kind.JUDGE
         names = [name for name in (ANSWER_VERDICT, JUSTIFICATION_VERDICT, ANSWER, JUSTIFICATION) if name in asked]
         if not ({ANSWER, JUSTIFICATION} <= set(names) and "JSON" in asked):
             return Kind.OTHER

@@ -48,6 +48,7 @@ _EASY_FACTOR = (1 - _HARD_TO_JUDGE * _HARD_FACTOR) / (1 - _HARD_TO_JUDGE)
 _ONE_ERROR_BRINGS_ANOTHER = 0.75
 """A judge taken in by a wrong answer mostly believes the reasoning too; one that fails a right answer fails both."""
 _WRONG_ANSWER_RIGHT_REASONS = 0.1
+_IN_WORDS = {True: "The final answer says what the reference says.", False: "The final answer says something else."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ class SimulateAnswerer:
     def answer(self, question: Question) -> Reply:
         kind = kind_of(question)
         passage = Passage(question.text)
-        solution = self._exercises.reply(question, passage)
+        solution = None if kind is Kind.JUDGE else self._exercises.reply(question, passage)
         if solution is not None:
             return solution
         found = self._index.find(passage, question.images)
@@ -153,7 +154,15 @@ class SimulateAnswerer:
         if mark is None:
             mark = Mark(compared(question.text, passage, riddle) if riddle else self._coin(passage), -1, -1)
         on_answer, on_justification = self.verdict(question.model, item, mark, text)
-        values = {kinds.ANSWER_VERDICT: on_answer, kinds.JUSTIFICATION_VERDICT: on_justification}
+        if question.schema is None and kinds.JUDGEMENT in question.text:
+            words = f"{_IN_WORDS[on_answer]}\n\n{kinds.JUDGEMENT}{int(on_answer)}"
+            return counted(question, words, of_judge=True)
+        values: dict[str, object] = {
+            kinds.ANSWER_VERDICT: on_answer,
+            kinds.JUSTIFICATION_VERDICT: on_justification,
+        }
+        if kinds.REASONING in kinds.properties(question.schema):
+            values[kinds.REASONING] = _IN_WORDS[on_answer]
         key = (self._seed, question.model, item, mark, text)
         form = reply_forms.form_for(self._profiles.judge(question.model).forms, *key)
         return _reply(question, form, values, *key)

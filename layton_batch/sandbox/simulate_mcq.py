@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from string import ascii_uppercase
 from typing import ClassVar
 
@@ -66,17 +67,16 @@ class Choice:
 
 def options_in(prompt: str) -> dict[str, str]:
     """The texts of the lettered options by letter, in order; those of the last list from A on."""
-    found: dict[str, tuple[int, int]] = {}
-    for match in _OPTION.finditer(prompt):
-        if match[1] == "A":
-            found = {}
-        if match[1] == ascii_uppercase[len(found) : len(found) + 1]:
-            found[match[1]] = match.span()
-    ends = [*[start for start, _ in found.values()][1:], len(prompt)]
-    spans = zip(found.items(), ends, strict=True)
-    options = {letter: prompt[start:end].strip() for (letter, (_, start)), end in spans}
-    # Behind the last option a prompt may go on after an empty line.
-    return {letter: text.partition("\n\n")[0] if letter == max(options) else text for letter, text in options.items()}
+    marks: list[re.Match[str]] = []
+    for mark in _OPTION.finditer(prompt):
+        if mark[1] == "A":
+            marks = [mark]
+        elif marks and mark[1] == ascii_uppercase[len(marks) : len(marks) + 1]:
+            marks.append(mark)
+    options = {mark[1]: prompt[mark.end() : after.start()].strip() for mark, after in pairwise(marks)}
+    if marks:  # behind the last option a prompt may go on after an empty line
+        options[marks[-1][1]] = prompt[marks[-1].end() :].partition("\n\n")[0].strip()
+    return options
 
 
 def _decided(options: Mapping[str, str], right: str, attempt: Attempt) -> tuple[str, Truth]:
@@ -87,7 +87,9 @@ def _decided(options: Mapping[str, str], right: str, attempt: Attempt) -> tuple[
     caution = _LEAST_CAUTION + _CAUTION_RANGE * attempt.habit("caution")
     if idk is not None and attempt.draw("abstains") < caution:
         return idk, Truth.FLAWED
-    return attempt.pick([letter for letter in options if letter != idk], "guess"), Truth.WRONG
+    # By the texts: shuffled otherwise, the same option is taken for right.
+    by_text = sorted((text, letter) for letter, text in options.items() if letter != idk)
+    return attempt.pick(by_text, "guess")[1], Truth.WRONG
 
 
 def _said(letter: str, truth: Truth, form: Form, options: Mapping[str, str], attempt: Attempt) -> Utterance:
@@ -98,6 +100,8 @@ def _said(letter: str, truth: Truth, form: Form, options: Mapping[str, str], att
     if form is Form.UNSTRUCTURED:
         others = [other for other in options if other != letter]
         return Utterance(f"{thoughts}\n\nBoth {letter} and {attempt.pick(others, 'other')} remain possible for me.")
+    if form is Form.FENCED:  # a line that the published extraction takes for the answer, ahead of a boxed letter
+        thoughts = f"{thoughts}\n{attempt.pick(list(options), 'tempting')} is tempting at first."
     return Utterance(f"{thoughts}\n\n{_answer(letter, form, options[letter], attempt)}")
 
 

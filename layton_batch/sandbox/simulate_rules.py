@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from layton_batch.sandbox.exercises import Attempt, UnfitRow
+from layton_batch.sandbox.exercises import Attempt
 from layton_batch.sandbox.reply_forms import Form, Utterance
 from layton_batch.sandbox.riddle_lookup import Row, image_digest, squash, text_of
 from layton_batch.sandbox.stock_reasoning import Truth
@@ -24,7 +24,6 @@ _MEAN_DIFFICULTY, _DIFFICULTY_SPREAD = 0.5, 1.0
 _OTHER_FORMS = 0.1
 _COARSE = 0.4
 """How often who does not know the place at least knows the region it is in, where the annotation has one."""
-_CHINESE = re.compile("[\u4e00-\u9fff]")
 _OPTION = re.compile(r"(?:^|(?<=\s))\(?([A-Z])[.):](?=\s)")
 _OPTION_LETTERS = "ABCD"
 _NAMES = ("a wooden ladder", "Marlow Bay", "the third shelf", "a paper lantern", "Orrin Vale", "nothing of the kind")
@@ -36,26 +35,15 @@ def is_rule(row: Row) -> bool:
 
 
 def rule_from(row: Row) -> RuleItem:
-    """The item of a row in ROME's columns. Raises UnfitRow for an evaluator nobody knows, or unfit arguments."""
-    evaluator, arguments = text_of(row, "evaluator"), row["evaluator_kwargs"]
-    if isinstance(arguments, str):
-        arguments = json.loads(arguments)
-    if evaluator not in _ANSWERS:
-        raise UnfitRow(f"there is no evaluator {evaluator!r} (there are {', '.join(_ANSWERS)})")
-    if not isinstance(arguments, Mapping):
-        raise UnfitRow("column 'evaluator_kwargs' must be an object")
-    item = RuleItem(
+    """The item of a row in ROME's columns, also with an annotation that nothing can be graded by."""
+    arguments, img = row["evaluator_kwargs"], row.get("img")
+    return RuleItem(
         text_of(row, "question_id") or text_of(row, "id") or squash(text_of(row, "question")),
         text_of(row, "question"),
-        evaluator,
-        arguments,
-        image_digest(text_of(row, "img")),
+        text_of(row, "evaluator"),
+        arguments if isinstance(arguments, Mapping) else {},
+        image_digest(text_of({"img": img[0] if isinstance(img, list) and img else img}, "img")),
     )
-    try:
-        item.right()
-    except (KeyError, IndexError, TypeError) as error:
-        raise UnfitRow(f"column 'evaluator_kwargs' has not what {evaluator} needs ({error!r})") from error
-    return item
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +57,24 @@ class RuleItem:
     arguments: Arguments
     image: str = ""
 
-    def say(self, prompt: str, attempt: Attempt) -> Utterance:
+    def say(self, prompt: str, attempt: Attempt) -> Utterance | None:
+        right = self.right()
+        if not right:
+            return None
         weakness = min(1.0, max(0.1, 1 - attempt.strength(0.0) / 2))
         form = attempt.form({Form.PROSE: _OTHER_FORMS * weakness})
         if form is Form.REFUSED:
             return attempt.refusal()
         solved = attempt.solves(attempt.difficulty(_MEAN_DIFFICULTY, _DIFFICULTY_SPREAD))
-        answer = self.right() if solved else _ANSWERS[self.evaluator][1](self.arguments, prompt, attempt)
+        answer = right if solved else _ANSWERS[self.evaluator][1](self.arguments, prompt, attempt)
         return _said(answer, form, Truth.RIGHT if solved else Truth.WRONG, prompt, attempt)
 
     def right(self) -> str:
-        return _ANSWERS[self.evaluator][0](self.arguments)
+        """Empty where the annotation names an evaluator nobody knows, or not what it needs."""
+        try:
+            return _ANSWERS[self.evaluator][0](self.arguments).strip()
+        except (KeyError, IndexError, TypeError, ValueError, RecursionError):
+            return ""
 
 
 def _said(answer: str, form: Form, truth: Truth, prompt: str, attempt: Attempt) -> Utterance:

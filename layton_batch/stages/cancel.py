@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from layton_batch.errors import ProviderError, StaleStateError
 from layton_batch.records import Batch
 from layton_batch.run import Run
@@ -14,14 +16,27 @@ def cancel_run(run: Run) -> None:
     A provider that cannot be reached leaves an event; cancelling again asks again.
     """
     run.store.set_cancelled(run.clock.now())
-    for batch in run.store.batches({Lifecycle.PLANNED, Lifecycle.IN_FLIGHT}):
+    _stop(run, run.store.batches({Lifecycle.PLANNED, Lifecycle.IN_FLIGHT}))
+
+
+def stop_rest(run: Run) -> bool:
+    """What another process had in hand when the run was cancelled, or was just being sent. Asks providers once each."""
+    batches = run.store.batches({Lifecycle.PLANNED, Lifecycle.IN_FLIGHT})
+    return _stop(run, [batch for batch in batches if not run.store.has_event(batch.id, "cancel_failed")])
+
+
+def _stop(run: Run, batches: Sequence[Batch]) -> bool:
+    moved = False
+    for batch in batches:
         try:
             if batch.state is Lifecycle.PLANNED:
                 _withdraw(run, batch)
             else:
                 _ask_to_stop(run, batch)
+            moved = True
         except StaleStateError:
-            continue
+            continue  # another process has it in hand: it drops what it had not sent, and sees the rest end
+    return moved
 
 
 def _withdraw(run: Run, batch: Batch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from layton_batch.clock import utc
 from layton_batch.providers.protocol import Limits
@@ -34,9 +35,10 @@ def gate(run: Run) -> Gate:
     budget = run.manifest.budget.max_usd
 
     def weigh(batch: Batch, standing: Standing) -> str | None:
-        if (run.folder.root / batch.path).is_file() is False:
+        if not (run.folder.root / batch.path).is_file():
             return f"{HELD}its file {batch.path} is not in {run.folder.root}: share or copy the run's folder"
-        reason = over_limit(batch, standing, run.providers.dialect(batch.provider).limits)
+        held = over_limit(batch, standing, run.providers.dialect(batch.provider).limits)
+        reason = held.reason if held else None
         if reason is None and budget is not None:
             total = standing.committed_usd + (batch.max_cost or 0)
             if batch.max_cost is None or total > budget:
@@ -46,23 +48,31 @@ def gate(run: Run) -> Gate:
     return weigh
 
 
-def over_limit(batch: Batch, standing: Standing, limits: Limits) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Why a batch is not sent now, and, where that is known, when it can be (epoch seconds)."""
+
+    reason: str
+    until: float | None = None
+
+
+def over_limit(batch: Batch, standing: Standing, limits: Limits) -> Held | None:
     """Which of the provider's limits sending this batch now would break."""
     name, at_once, hourly = batch.provider, limits.max_concurrent_batches, limits.max_creates_per_hour
     if at_once is not None and standing.running >= at_once:
-        return f"{HELD}{name} runs {at_once} batches at once"
+        return Held(f"{HELD}{name} runs {at_once} batches at once")
     if hourly is not None and standing.creates >= hourly:
-        free = utc((standing.oldest_create or 0.0) + HOUR)
-        return f"{HELD}{name} takes {hourly} batches an hour; the next one from {free:%H:%M} UTC"
+        free = (standing.oldest_create or 0.0) + HOUR
+        return Held(f"{HELD}{name} takes {hourly} batches an hour; the next one from {utc(free):%H:%M} UTC", free)
     return _over_queue(batch, standing, getattr(limits, "max_enqueued_tokens", None))
 
 
-def _over_queue(batch: Batch, standing: Standing, most: int | None) -> str | None:
+def _over_queue(batch: Batch, standing: Standing, most: int | None) -> Held | None:
     """A batch that alone is over the limit goes when nothing else is queued: the provider then says itself."""
     queued = standing.queued_bytes.get(batch.model, 0)
     if most is None or queued == 0 or (queued + batch.size_bytes) // BYTES_PER_TOKEN <= most:
         return None
-    return f"{HELD}about {queued // BYTES_PER_TOKEN} of {most} tokens that {batch.provider} queues are taken"
+    return Held(f"{HELD}about {queued // BYTES_PER_TOKEN} of {most} tokens that {batch.provider} queues are taken")
 
 
 def within_limits(run: Run, planned: Sequence[Batch]) -> list[Batch]:
@@ -75,12 +85,12 @@ def within_limits(run: Run, planned: Sequence[Batch]) -> list[Batch]:
     allowed = []
     for batch in planned:
         standing = standings.get(batch.provider) or run.store.standing(batch.provider, now)
-        reason = over_limit(batch, standing, run.providers.dialect(batch.provider).limits)
-        if reason is None:
+        held = over_limit(batch, standing, run.providers.dialect(batch.provider).limits)
+        if held is None:
             standing = standing.plus(batch, now)
             allowed.append(batch)
         else:
-            run.store.hold_back(batch, reason)
+            run.store.hold_back(batch, held.reason, held.until)
         standings[batch.provider] = standing
     return allowed
 

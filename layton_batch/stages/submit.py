@@ -25,6 +25,7 @@ from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found, Submission
 from layton_batch.run import Run
 from layton_batch.stages.backoff import backoff
+from layton_batch.stages.cancel import stop_rest
 from layton_batch.stages.limits import gate, within_limits
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store import Entry
@@ -45,16 +46,16 @@ CLOCK_SLACK = 120.0
 def submit(run: Run) -> bool:
     """Settle what was being sent when the program stopped, then send what is planned, due and within the budget."""
     row = run.store.row()
-    if row is not None and row.cancelled:
-        return False
+    cancelled = row is not None and row.cancelled
+    stopped = cancelled and stop_rest(run)
     now = run.clock.now()
     due = [batch for batch in run.store.batches({Lifecycle.SUBMITTING, Lifecycle.PLANNED}) if batch.due_at <= now]
     unsettled = [batch for batch in due if batch.state is Lifecycle.SUBMITTING]
-    planned = _affordable(run, [batch for batch in due if batch.state is Lifecycle.PLANNED])
+    planned = [] if cancelled else _affordable(run, [batch for batch in due if batch.state is Lifecycle.PLANNED])
     groups: dict[str, list[Batch]] = defaultdict(list)
     for batch in [*unsettled, *within_limits(run, planned)]:
         groups[batch.provider].append(batch)
-    return any(list(run.executor.map(lambda name: _submit_group(run, name, groups[name]), groups)))
+    return stopped | any(list(run.executor.map(lambda name: _submit_group(run, name, groups[name]), groups)))
 
 
 def _affordable(run: Run, planned: Sequence[Batch]) -> list[Batch]:

@@ -33,6 +33,9 @@ LEASE_SECONDS = 120.0
 SOON_SECONDS = 1.0
 """When to look again for what others have in hand."""
 
+HELD_SECONDS = 5.0
+"""When to look again at what a limit holds back."""
+
 DESK = "desk"
 """The lease on planning and on writing tables: one process at a time."""
 
@@ -134,16 +137,25 @@ class Leases(Transactions):
             retire(self.holder.owner)
 
     def next_due(self, at: float, states: Collection[Lifecycle]) -> float | None:
-        """When there will be something to do (epoch seconds): a batch is due, or others may have let go of one."""
+        """When there will be something to do (epoch seconds): a batch is due, or others may have let go of one.
+
+        A planned batch that is due and still there was held back: what it waits for shows elsewhere.
+        """
         table = schema.batches
-        columns = (table.c.due_at, table.c.lease_owner, table.c.lease_until)
+        columns = (table.c.state, table.c.due_at, table.c.lease_owner, table.c.lease_until)
         query = select(*columns).where(table.c.run_id == self.run_id, table.c.state.in_([str(one) for one in states]))
         with self.reading() as connection:
-            rows = connection.execute(query).mappings().all()
-        moments = [row["due_at"] if self._is_free(row, at) else max(row["due_at"], at + SOON_SECONDS) for row in rows]
+            moments = [self._moment(row, at) for row in connection.execute(query).mappings()]
         if not moments and self.in_other_hands(DESK, at):
             return at + SOON_SECONDS / 4
         return min(moments, default=None)
+
+    def _moment(self, row: RowMapping, at: float) -> float:
+        if not self._is_free(row, at):
+            return max(float(row["due_at"]), at + SOON_SECONDS)
+        if row["state"] == str(Lifecycle.PLANNED):
+            return max(float(row["due_at"]), at + HELD_SECONDS)
+        return float(row["due_at"])
 
     # ---- named leases ------------------------------------------------------------------------------------------
 
@@ -243,11 +255,11 @@ class Leases(Transactions):
         with self.reading() as connection:
             return read_standing(connection, self.run_id, provider, at, None)
 
-    def hold_back(self, batch: Batch, reason: str) -> None:
-        """Write down why a planned batch is not sent yet, unless somebody has it in hand."""
-        if batch.reason != reason:
+    def hold_back(self, batch: Batch, reason: str, until: float | None = None) -> None:
+        """Write down why a planned batch is not sent (before ``until``), unless somebody has it in hand."""
+        if batch.reason != reason or until is not None:
             with self.writing() as writing:
-                self._note_reason(writing, batch, reason)
+                self._note_reason(writing, batch, reason, {} if until is None else {"due_at": until})
 
     def _is_held_back(self, writing: Writing, batch: Batch, gate: Gate, at: float) -> bool:
         if batch.state is not Lifecycle.PLANNED:
@@ -255,10 +267,10 @@ class Leases(Transactions):
         standing = read_standing(writing.connection, self.run_id, batch.provider, at, batch.id)
         reason = gate(batch, standing)
         if reason is not None and reason != batch.reason:
-            self._note_reason(writing, batch, reason)
+            self._note_reason(writing, batch, reason, {})
         return reason is not None
 
-    def _note_reason(self, writing: Writing, batch: Batch, reason: str) -> None:
+    def _note_reason(self, writing: Writing, batch: Batch, reason: str, more: Mapping[str, float]) -> None:
         table = schema.batches
         planned = and_(self._one(batch.id), table.c.state == str(Lifecycle.PLANNED), table.c.lease_owner.is_(None))
-        writing.connection.execute(update(table).where(planned).values(reason=writing.text(reason)))
+        writing.connection.execute(update(table).where(planned).values(reason=writing.text(reason), **more))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import cast
@@ -86,8 +87,11 @@ def test_a_run_tick_by_tick_ends_with_75_until_it_is_done(tmp_path: Path, monkey
 
 def test_until_returns_75_at_that_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path, monkeypatch, batch_seconds=1e6) as bench:
-        end = call("run", bench.write(manifest_text()), "--until", "03:00")
+        in_five_minutes = datetime.fromtimestamp(bench.lab.clock.now() + 300).strftime("%H:%M")
+        begun = bench.lab.clock.now()
+        end = call("run", bench.write(manifest_text()), "--until", in_five_minutes)
         assert end.code == 75
+        assert bench.lab.clock.now() - begun <= 300
         assert "the same command goes on" in end.err
 
 

@@ -20,6 +20,7 @@ from layton_batch.run import Run
 from layton_batch.runs import open_run
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.settings import Settings
+from layton_batch.stages.cancel import cancel_run
 from layton_batch.states import Lifecycle
 from layton_batch.status import RunState, read_status
 from layton_batch.store import Holder, sqlite_url
@@ -268,3 +269,52 @@ def test_after_a_kill_the_next_process_does_not_wait_for_the_leases(tmp_path: Pa
         _, error = second.communicate(timeout=100)  # less than a lease lasts
         assert second.returncode == 0, error
         assert billed_once(server)
+
+
+def test_cancelling_while_another_process_is_sending_stops_that_too(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench, bench.open(TWO_MODELS) as one, bench.open(TWO_MODELS) as person:
+        during(one, "openai", "upload", lambda: cancel_run(person))
+        advance(one)
+        assert creates(bench) == 0
+        bench.clock.sleep(5)
+        for _ in range(5):
+            advance(one)
+            bench.clock.sleep(60)
+        assert is_finished(one)
+        assert read_status(one.store).state is RunState.CANCELLED
+
+
+def test_what_was_just_being_sent_when_the_run_was_cancelled_is_asked_to_stop(tmp_path: Path) -> None:
+    text = manifest_text()
+    with lab(tmp_path) as bench, bench.open(text) as one, bench.open(text) as person:
+        during(one, "openai", "create", lambda: cancel_run(person))
+        for _ in range(8):
+            advance(one)
+            bench.clock.sleep(30)
+        assert bench.server.request_counts()["openai"].get("cancel") == 1
+        assert is_finished(one)
+        assert read_status(one.store).state is RunState.CANCELLED
+
+
+FULL = "import resource, sys; size = int(sys.argv.pop(1)); resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)); "
+FULL += "from layton_batch.cli import main; main()"
+
+
+@pytest.mark.parametrize("size", [20_000, 200_000])
+def test_a_disk_that_fills_up_in_the_middle_of_a_run_is_said_and_costs_nothing_twice(tmp_path: Path, size: int) -> None:
+    text = manifest_text(limit=3)
+    with Sandbox(SandboxConfig(batch_seconds=0.3)) as server:
+        (tmp_path / "manifest.toml").write_text(text, encoding="utf-8")
+        command = [sys.executable, "-c", FULL, str(size), "run", "manifest.toml", "--poll-seconds", "0.1"]
+        environment = {**server.environment(), "PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+        done = subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
+        )
+        assert done.returncode == 2, done.stderr
+        assert "cannot be" in done.stderr
+        assert "Traceback" not in done.stderr
+        again = start(tmp_path, server, text)
+        _, error = again.communicate(timeout=110)
+        assert again.returncode == 0, error
+        assert billed_once(server)
+        assert len(server.ledger().rows) == 3 * 2

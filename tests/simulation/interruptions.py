@@ -11,9 +11,11 @@ import os
 import random
 import re
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -32,10 +34,24 @@ class Killed(BaseException):
     """The program is no more. Not an Exception, as nothing may get hold of it."""
 
 
+@dataclass(slots=True)
+class Hand:
+    """One program at work on the run; another process in each of its lives."""
+
+    number: int
+    lives: int = 1
+    dead: bool = False
+
+    @property
+    def pid(self) -> int:
+        return 1_000_000 + 1_000 * self.number + self.lives
+
+
 class Course:
     """The points of one history, numbered from 1 over all lives of the program, and the numbers at which it is stopped.
 
-    ``moving``: every life is on another machine, which cannot tell whether the one before is dead.
+    ``moving``: every life is on another machine, which cannot tell whether the one before is dead. ``pause`` is called
+    at every point outside a transaction: where another hand may get its turn.
     """
 
     def __init__(self, root: Path, stops: Iterable[int] = (), *, moving: bool = False) -> None:
@@ -43,32 +59,50 @@ class Course:
         self.stops = frozenset(stops)
         self.moving = moving
         self.points: list[str] = []
-        self.lives = 1
-        self.dead = False
+        self.hands: dict[int, Hand] = {}
+        self.pause: Callable[[], None] = lambda: None
+
+    def enter(self) -> Hand:
+        """This thread is a program from now on."""
+        hand = Hand(len(self.hands) + 1)
+        self.hands[threading.get_ident()] = hand
+        return hand
+
+    def mine(self) -> Hand | None:
+        """The program that this thread is; None for a thread beside it, which no point stops."""
+        return self.hands.get(threading.get_ident())
 
     def reach(self, what: str) -> None:
         """The program is about to do, or has just done, ``what``."""
-        if self.dead:
+        hand = self.mine()
+        if hand is None:
+            return
+        if hand.dead:
             raise Killed
         self.points.append(what)
         if len(self.points) in self.stops:
-            self.dead = True
+            hand.dead = True
             raise Killed
+        if what != "commit":
+            self.pause()
 
-    def restart(self) -> None:
-        self.dead = False
-        self.lives += 1
+    @property
+    def dead(self) -> bool:
+        hand = self.mine()
+        return hand is not None and hand.dead
 
     # ---- who the program is: another process in every life, and on another machine where the run moves
 
     def machine(self) -> str:
-        return f"machine-{self.lives if self.moving else 1}"
+        hand = self.mine()
+        return f"machine-{hand.pid if hand is not None and self.moving else 1}"
 
     def myself(self) -> tuple[str, int, str]:
-        return self.machine(), 1_000_000 + self.lives, "1"
+        hand = self.mine()
+        return self.machine(), hand.pid if hand is not None else 1, "1"
 
     def is_gone(self, where: str, pid: int, _begun: str) -> bool:
-        return where == self.machine() and pid != self.myself()[1]
+        return where == self.machine() and pid not in {hand.pid for hand in self.hands.values() if not hand.dead}
 
     # ---- what is its own
 
@@ -111,10 +145,10 @@ def instrumented(course: Course, shuffle: random.Random | None = None) -> Iterat
 
 def _committing(course: Course) -> Callable[..., None]:
     original = DefaultDialect.do_commit
-    engines: WeakKeyDictionary[DefaultDialect, int] = WeakKeyDictionary()
+    begun_by: WeakKeyDictionary[DefaultDialect, tuple[str, int, str]] = WeakKeyDictionary()
 
     def do_commit(dialect: DefaultDialect, connection: Any) -> None:
-        ghost = engines.setdefault(dialect, course.lives) != course.lives
+        ghost = begun_by.setdefault(dialect, course.myself()) != course.myself() and course.mine() is not None
         if course.dead or ghost:  # a generator that is closed only now, long after its program was killed
             connection.rollback()
             return

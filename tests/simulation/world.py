@@ -6,14 +6,15 @@ import functools
 import random
 import shutil
 import tempfile
+import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
 from layton_batch.cli.loop import drive
-from layton_batch.clock import ManualClock
+from layton_batch.clock import Clock, ManualClock
 from layton_batch.errors import LaytonBatchError
 from layton_batch.manifest import Manifest
 from layton_batch.manifest_checks import load_manifest
@@ -22,11 +23,12 @@ from layton_batch.runs import open_run
 from layton_batch.sandbox import Answerer, Fault, SandboxConfig
 from layton_batch.sandbox.answerers import answerer_from_files
 from layton_batch.settings import Settings
-from layton_batch.status import Status
+from layton_batch.status import RunState, Status
 from layton_batch.store import open_engine, sqlite_url
 from tests.pipeline.lab import BUNDLED, MODELS, START, demo_prices
 from tests.simulation.in_process import Providers, connected
 from tests.simulation.interruptions import Course, Killed, instrumented
+from tests.simulation.two_hands import Turns
 
 SEVEN = tuple(MODELS)
 REFEREES = {
@@ -36,6 +38,8 @@ REFEREES = {
     "anthropic": "wagtail-5-referee",
     "together": "alderworks/Juniper-referee",
 }
+ALONE = 7
+"""Worlds from here on have one model: the provider at ``world - ALONE``."""
 ITEMS = 3
 MOST_LIVES = 12
 PATIENCE_SECONDS = 200 * 3600.0
@@ -43,12 +47,13 @@ PATIENCE_SECONDS = 200 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that makes one history what it is.
+    """Everything that makes one history what it is. Times are seconds of its own clock.
 
-    ``world`` (0..6) picks the two models' providers and the judge's; ``stops`` are the numbers of the points at which
-    the program is killed, ``downtime`` how long it stays down each time; ``skew`` is by how much the providers' clock
-    is ahead of ours, ``list_lag`` how long their listings lack a new batch, ``call_seconds`` the longest a call takes
-    to get there and, once more, for the reply to come back; ``moving``: every life is on another machine. Times are seconds of the history's own clock.
+    ``world`` picks the models' providers and the judge's (:func:`cast`). ``stops`` are the numbers of the points at
+    which the program is killed, ``downtime`` is how long it stays down each time. ``skew`` is by how much the
+    providers' clock is ahead of ours, ``list_lag`` how long their listings lack a new batch, ``call_seconds`` the
+    longest a call takes to get there and, once more, its reply to come back. ``moving``: every life is on another
+    machine. ``migrating``: the state store does not exist yet. ``hands``: how many programs work on the run at once.
     """
 
     world: int
@@ -60,6 +65,8 @@ class Plan:
     call_seconds: float = 0.0
     batch_seconds: float = 60.0
     moving: bool = False
+    migrating: bool = False
+    hands: int = 1
     seed: int = 0
 
 
@@ -77,15 +84,15 @@ class History:
     failure: str | None = None
 
 
-def cast(world: int) -> tuple[tuple[str, str], str]:
-    """The providers of a world: its two models', and its judge's."""
-    models = (SEVEN[world % 7], SEVEN[(world + 1) % 7])
-    judge = next(name for name in (*REFEREES,)[world % 5 :] + (*REFEREES,)[: world % 5] if name not in models)
-    return models, judge
+def cast(world: int) -> tuple[tuple[str, ...], str]:
+    """The providers of a world: its models', and its judge's. Worlds 0..6 have two models, 7..13 one."""
+    models = (SEVEN[world % 7],) if world >= ALONE else (SEVEN[world], SEVEN[(world + 1) % 7])
+    judges = (*REFEREES,)[world % 5 :] + (*REFEREES,)[: world % 5]
+    return models, next(name for name in judges if name not in models)
 
 
 def manifest_text(world: int) -> str:
-    """Two models, three items each, one judge; attempts enough for all that a history does to them."""
+    """Two models or one, three items each, one judge; attempts enough for all that a history does to them."""
     models, judge = cast(world)
     text = f'name = "history"\ntask = "layton"\n[items]\nsource = "bundled"\nsplit = "llm"\nlimit = {ITEMS}\n'
     text += "[policy]\nattempts = 9\n"
@@ -147,46 +154,64 @@ def _play(plan: Plan, base: Path, providers: Providers, clock: ManualClock) -> H
     asked = manifest(plan.world)
     folder = RunFolder(base / "runs" / asked.run_id())
     folder.root.mkdir(parents=True)
-    folder.database.write_bytes(empty_database())
+    if not plan.migrating:
+        folder.database.write_bytes(empty_database())
     settings = Settings.from_environment(providers.environment(), base)
-    found = History(plan, folder, providers, Course(folder.root, plan.stops, moving=plan.moving), clock, settings)
+    course = Course(folder.root, plan.stops, moving=plan.moving)
+    found = History(plan, folder, providers, course, clock, settings)
     weather = random.Random(f"weather {plan.seed}")
 
     def watch(phase: str, provider: str, kind: str) -> None:
         clock.sleep(weather.random() * plan.call_seconds)
-        found.course.reach(f"{phase}: {provider} {kind}")
+        course.reach(f"{phase}: {provider} {kind}")
 
     providers.watch = watch
     shuffle = random.Random(f"order {plan.seed}") if plan.seed else None
     # one SDK waits by itself between its tries of an upload
-    with connected(providers), instrumented(found.course, shuffle), mock.patch("time.sleep", clock.sleep):
-        try:
-            found.status = _lives(found, asked)
-        except (LaytonBatchError, AssertionError, ValueError, KeyError, TypeError, OSError) as error:
-            found.failure = f"{type(error).__name__}: {error}"
+    with connected(providers), instrumented(course, shuffle), mock.patch("time.sleep", clock.sleep):
+        if plan.hands == 1:
+            course.enter()
+            _live(found, asked, clock)
+        else:
+            turns = Turns(clock, random.Random(f"turns {plan.seed}"))
+            turns.run(course, [lambda: _live(found, asked, turns)] * plan.hands)
     return found
 
 
-def _lives(found: History, asked: Manifest) -> Status:
+def _live(found: History, asked: Manifest, clock: Clock) -> None:
+    """A program from its first start to its end; what that was is noted."""
+    try:
+        status = _lives(found, asked, clock)
+    except (LaytonBatchError, AssertionError, ValueError, KeyError, TypeError, OSError) as error:
+        found.failure = f"{type(error).__name__}: {error}"
+    else:
+        if found.status is None or status.state is not RunState.DONE:
+            found.status = status
+
+
+def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
     """Start the program again after every kill, until it ends by itself."""
+    hand = found.course.mine()
+    assert hand is not None
     while True:
-        with suppress(Killed):
-            return once(found, asked)
-        if found.course.lives >= MOST_LIVES:
-            raise AssertionError(f"killed {found.course.lives} times")
-        found.course.restart()
-        found.clock.sleep(found.plan.downtime)
+        try:
+            return once(found, asked, clock)
+        except Killed as killed:
+            _let_go(killed)
+        if hand.lives >= MOST_LIVES:
+            raise AssertionError(f"killed {hand.lives} times")
+        hand.lives, hand.dead = hand.lives + 1, False
+        clock.sleep(found.plan.downtime)
 
 
-def once(found: History, asked: Manifest) -> Status:
+def _let_go(killed: BaseException | None) -> None:
+    """Free what the killed program still held: its generators must not be closed in the middle of the next life."""
+    while killed is not None:
+        traceback.clear_frames(killed.__traceback__)
+        killed = killed.__context__
+
+
+def once(found: History, asked: Manifest, clock: Clock) -> Status:
     """One life of the program: what `layton-batch run` does."""
-    with open_run(asked, found.folder.root.parent, found.settings, clock=found.clock) as run:
-        return drive(run, once=False, stop_at=found.clock.now() + PATIENCE_SECONDS, quiet=True)
-
-
-def undisturbed(world: int) -> Plan:
-    return Plan(world)
-
-
-def with_stops(plan: Plan, *stops: int) -> Plan:
-    return replace(plan, stops=stops)
+    with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
+        return drive(run, once=False, stop_at=clock.now() + PATIENCE_SECONDS, quiet=True)

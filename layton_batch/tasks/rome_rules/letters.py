@@ -18,7 +18,8 @@ MOST_CHARACTERS = 8_000
 _OPEN, _CLOSE = r"[(\[{<\"']", r"[)\]}>\"']"
 _ONE = rf"(?:{_OPEN}\s?)?(?<![A-Za-z0-9])[A-Za-z](?![A-Za-z0-9]|'[a-z])(?:\s?{_CLOSE})?\.?"
 _BETWEEN = (
-    r"(?:\s?[,;/&+、|]\s?(?:(?:and|or)\s)?|\s(?:and|or|as well as|&)\s|\s?[与和及或跟]\s?|\s{1,3}|(?<=[)\]}}>.]))"
+    r"(?:\s?[,;/&+、|]\s?(?:(?:and|or)\s)?|\s(?:and|or|as well as|&)\s|\s?[与和及或跟]\s?"
+    r"|(?<!\.)\s{1,3}|(?<=[)\]}>.]))"  # blanks, or nothing at all behind a bracket or full stop
 )
 _GROUP = re.compile(rf"(?:{_ONE})(?:{_BETWEEN}{_ONE}){{0,30}}|(?<![A-Za-z0-9])(?:[A-Z]{{2,26}})(?![A-Za-z0-9]|'[a-z])")
 _LETTER = re.compile(rf"({_OPEN}\s?)?(?<![A-Za-z0-9])([A-Za-z])(?![A-Za-z0-9])(\s?{_CLOSE})?")
@@ -56,6 +57,7 @@ _MARKED = re.compile(
     r"(?:^|[,;\n]|\band\b)\s{0,3}(?:and\s)?(?:\(([A-Z])\)|([A-Z])[.):](?=\s)|[Oo]ptions?\s\(?([A-Z])\b\)?)(?=([^,;\n]{0,200}))"
 )
 _DENIAL = re.compile(r"\b(?:not|wrong|incorrect|false|isn't|eliminated|ruled)\b|错|不", re.IGNORECASE)
+_BULLET = re.compile(r"^[ \t]*(?:[-•+]|\d{1,2}[.)])[ \t]+", re.MULTILINE)
 _BLANKS = re.compile(r"[ \t]+")
 
 
@@ -93,7 +95,7 @@ def chosen_letters(statement: Statement, wanted: int) -> str:
 
 
 def _tidied(text: str) -> str:
-    return _BLANKS.sub(" ", text.replace("{", " ").replace("}", " ")).strip()
+    return _BLANKS.sub(" ", _BULLET.sub("", text.replace("{", " ").replace("}", " "))).strip()
 
 
 def _of_reply(text: str, wanted: int) -> str:
@@ -101,7 +103,7 @@ def _of_reply(text: str, wanted: int) -> str:
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if not lines:
         return ""
-    for line in (lines[-1], lines[0]):
+    for line in ("\n".join(lines), lines[-1], lines[0]):
         group = _leading(line, wanted)
         if group is not None and not re.search(r"\w", line[group.end :]):
             return group.letters

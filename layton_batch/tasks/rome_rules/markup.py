@@ -13,9 +13,9 @@ _SYMBOLS = {
 _DRESSING = frozenset(
     re.findall(
         "[A-Za-z]+",
-        "text textbf textit textrm textsf texttt textsc textnormal emph mathrm mathbf mathit mathsf mathbb mathcal "
-        "mathtt mbox hbox operatorname boxed fbox framebox underline left right big Big bigl bigr Bigl Bigr displaystyle "
-        "textstyle bf it rm bm boldsymbol ensuremath",
+        "text textbf textit textrm textsf texttt textsc textnormal emph mathrm mathbf mathit mathsf mathbb "
+        "mathcal mathtt mbox hbox operatorname boxed fbox framebox underline left right big Big bigl bigr Bigl Bigr "
+        "displaystyle textstyle bf it rm bm boldsymbol ensuremath",
     )
 )
 _TEX = re.compile(r"\\(?:([A-Za-z]+)|(.))", re.DOTALL)

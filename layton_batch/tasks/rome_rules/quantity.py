@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
+from layton_batch.tasks.rome_rules.negation import is_ruled_out
 from layton_batch.tasks.rome_rules.number_words import number_words
 from layton_batch.tasks.rome_rules.numerals import Numeral, numerals
 from layton_batch.tasks.rome_rules.statement import Source, Statement
@@ -31,6 +32,8 @@ _CUE = re.compile(
 _REASON = re.compile(r"\b(?:because|since|given that|where)\b|因为|由于", re.IGNORECASE)
 _EQUALS = re.compile(r"[=≈]")
 _OUT_OF = re.compile(r"(?:\bout of|\d\s{1,3}of|±|\+/-)\s{0,3}(?:the\s|a total of\s)?\s?$", re.IGNORECASE)
+_BOUND = re.compile(r"(?:[<>≤≥]|\b(?:more|less|fewer|greater|larger|smaller) than)\s{0,3}$", re.IGNORECASE)
+_WORDS = re.compile(r"[^\W\d_]|[=≈]")
 _SURENESS = re.compile(r"^\s{0,3}(?:sure|certain|confiden)|^\W{0,6}(?:的)?(?:把握|置信)", re.IGNORECASE)
 _OF_SURENESS = re.compile(r"(?:confiden(?:ce|t)|certainty|probability|置信度|把握)[^\n.;]{0,20}$", re.IGNORECASE)
 _BETWEEN = re.compile(r"\s{0,3}(?:and|和|与)\s{0,3}", re.IGNORECASE)
@@ -88,7 +91,7 @@ def _chosen(text: str, last: bool) -> tuple[str, tuple[float, ...]]:
     found = [one for one in found if one.depth == shallowest]
     sentence = _sentence(text, found, last)
     one = _stated(text, sentence, last)
-    if one is None or _is_one_of_two(text, one, sentence):
+    if one is None or _is_one_of_two(text, one, sentence) or _is_bare_list(text, found):
         return text, ()
     return text[one.start : one.end].strip(), one.values
 
@@ -98,9 +101,9 @@ def _in_words(text: str) -> list[Numeral]:
 
 
 def _is_beside_the_point(text: str, one: Numeral) -> bool:
-    """The ten of "3 out of 10", the half of "12 ± 0.5", the 90% of "90% sure"."""
+    """The ten of "3 out of 10", the half of "12 ± 0.5", the 90% of "90% sure", a bound (> 7), and what is ruled out."""
     before, after = text[max(0, one.start - 24) : one.start], text[one.end : one.end + 16]
-    if _OUT_OF.search(before):
+    if _OUT_OF.search(before) or _BOUND.search(before) or is_ruled_out(text, one.start, one.end):
         return True
     return len(one.values) == 2 and bool(
         _SURENESS.search(after) or _OF_SURENESS.search(text[max(0, one.start - 40) : one.start])
@@ -117,7 +120,7 @@ def _sentence(text: str, found: Sequence[Numeral], last: bool) -> list[Numeral]:
         elif stop.start() >= anchor.end:
             end = stop.start()
             break
-    inside = [one for one in found if start <= one.start < end]
+    inside = [one for one in found if start <= one.start < end] or [anchor]
     reason = _REASON.search(text, start, end)
     before = [one for one in inside if reason is None or one.start < reason.start()]
     return before or inside
@@ -142,6 +145,14 @@ def _after_last(sign: re.Pattern[str], text: str, sentence: Sequence[Numeral]) -
         if sign.search(text, gap_start, one.start):
             latest = one
     return latest
+
+
+def _is_bare_list(text: str, found: Sequence[Numeral]) -> bool:
+    """Whether the answer is nothing but several different numbers."""
+    if len({one.values for one in found}) < 2:
+        return False
+    gaps = zip((0, *(one.end for one in found)), (*(one.start for one in found), len(text)), strict=True)
+    return not any(_WORDS.search(text, start, end) for start, end in gaps)
 
 
 def _is_one_of_two(text: str, one: Numeral, sentence: Sequence[Numeral]) -> bool:

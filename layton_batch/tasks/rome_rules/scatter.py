@@ -1,4 +1,4 @@
-"""Accuracy against tokens used: the points, and the picture of them. A model is a point; its rounds are its error bar."""
+"""Accuracy against tokens used: the points, and the picture of them. A model is a point, its rounds the error bar."""
 
 from __future__ import annotations
 

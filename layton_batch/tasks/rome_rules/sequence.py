@@ -30,7 +30,7 @@ _NUMBERING = re.compile(
     r"(?:\((\d{1,3})\)|#?(\d{1,3})(?:\)|[.:、](?!\d)|(?:st|nd|rd|th)\b[:.]?))\s*"
 )
 _END = re.compile(
-    r"[\s*\"'`)\]}.!。;]*$"  # nothing more
+    r"[\s*\"'`)\]}.!。;,]*$"  # nothing more
     # a sentence ends, an aside begins, a paragraph ends, or the next line is prose
     r"|[*\"'`)\]}]*(?:[.!。](?=\s|$)|\s*\(|[ \t]*\n[ \t]*\n|[ \t]*\n(?=[^\n]{0,200}[ \t][^\n]{0,200}[a-z]{2}))"
     r"|[*\"'`)\]}]*\s*[,;-]?\s*(?:because|since|as|based|so|which|where|in that order|in this order|respectively|from|"

@@ -24,7 +24,7 @@ _LINE = re.compile(
 _CUE = re.compile(
     rf"(?:answers?{_MARKS}[ ](?:is|are|was|were|(?:would|should|must|will|can[ ]only)[ ]be)(?![A-Za-z])[ ]?:?"
     r"|(?<=final[ ])answer(?![A-Za-z:=]))"
-    r"(?![ *_]{0,4}(?:not|clear|clearer|unclear|obvious|simple|straightforward|based|given|shown|hard|difficult|that|as)"
+    r"(?![ *_]{0,4}(?:not|(?:un)?clear|clearer|obvious|simple|straightforward|based|given|shown|hard|difficult|that|as)"
     r"(?![a-z]))"
     r"|(?:答案|选项)(?:应该|应当|应)?(?:是|为|选)(?!不)",
     re.IGNORECASE,

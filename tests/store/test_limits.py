@@ -1,0 +1,123 @@
+"""What would break a provider's limits is held back and says why; what slept too long is warned of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from layton_batch.pipeline import advance
+from layton_batch.providers.protocol import Limits
+from layton_batch.run import Run
+from layton_batch.stages.limits import custom_id_problem, over_limit
+from layton_batch.states import Lifecycle
+from layton_batch.store import Entry, Standing
+from tests.pipeline.lab import Lab, lab, manifest_text
+from tests.store.rows import NOW, batch, opened
+
+TWO = manifest_text(("openai",)) + '[[models]]\nname = "other"\nprovider = "openai"\nmodel = "larch-2-nano"\n'
+HALF = "max_output_tokens = 4000\n"
+
+
+def limited(run: Run, **changes: int) -> Limits:
+    """Give the run's dialect of OpenAI other limits."""
+    dialect = run.providers.dialect("openai")
+    dialect.limits = replace(dialect.limits, **changes)  # type: ignore[arg-type]
+    return dialect.limits
+
+
+def states(run: Run) -> list[tuple[str, str | None]]:
+    return [(str(one.state), one.reason) for one in run.store.batches() if one.provider == "openai"]
+
+
+def ticks(bench: Lab, run: Run, until: Callable[[], bool]) -> None:
+    for _ in range(200):
+        if until():
+            return
+        advance(run)
+        bench.clock.sleep(30)
+    raise AssertionError(states(run))
+
+
+def test_no_more_batches_at_once_than_the_provider_runs(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench, bench.open(TWO + HALF) as run:
+        limited(run, max_concurrent_batches=1)
+        advance(run)
+        assert states(run) == [("in_flight", None), ("planned", "held back: openai runs 1 batches at once")]
+        ticks(bench, run, lambda: all(state == "collected" for state, _ in states(run)))
+        assert set(bench.billed().values()) == {1}
+
+
+def test_no_more_creates_an_hour_than_the_provider_takes(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench, bench.open(TWO + HALF) as run:
+        limited(run, max_creates_per_hour=1)
+        began = bench.clock.now()
+        advance(run)
+        (_, held) = states(run)
+        assert "takes 1 batches an hour" in str(held[1])
+        ticks(bench, run, lambda: all(state == "collected" for state, _ in states(run)))
+        assert bench.clock.now() - began > 3600
+
+
+@pytest.mark.parametrize(
+    ("standing", "limits", "said"),
+    [
+        (Standing(), {}, None),
+        (Standing(running=2), {"max_concurrent_batches": 3}, None),
+        (Standing(running=3), {"max_concurrent_batches": 3}, "runs 3 batches at once"),
+        (Standing(creates=4, oldest_create=NOW), {"max_creates_per_hour": 5}, None),
+        (Standing(creates=5, oldest_create=NOW), {"max_creates_per_hour": 5}, "the next one from 09:00 UTC"),
+    ],
+)
+def test_each_limit_says_what_it_is(standing: Standing, limits: dict[str, int], said: str | None) -> None:
+    found = over_limit(batch(0), standing, Limits(10, 10, 10, **limits))  # type: ignore[arg-type]
+    assert (found is None) == (said is None)
+    assert said is None or said in str(found)
+
+
+def test_the_queue_is_counted_by_model_and_never_blocks_a_batch_that_is_alone() -> None:
+    class Queued(Limits):
+        max_enqueued_tokens = 150
+
+    limits = Queued(10, 10, 10)
+    assert over_limit(batch(0, size_bytes=4000), Standing(), limits) is None
+    assert over_limit(batch(0), Standing(queued_bytes={"another": 4000}), limits) is None
+    assert over_limit(batch(0), Standing(queued_bytes={"m-1": 200}), limits) is None
+    assert "75 of 150 tokens" in str(over_limit(batch(0, size_bytes=500), Standing(queued_bytes={"m-1": 300}), limits))
+
+
+def test_standing_counts_what_is_there_and_what_others_are_about_to_send(url: str) -> None:
+    with opened(url, 4) as store:
+        (first,) = store.claim(NOW, ids=[batch(0).id])
+        store.move(
+            first, Lifecycle.SUBMITTING, NOW, event="submitting", submitting_at=NOW,
+            money=[Entry(first.id, "reserved", Decimal("0.50"))],
+        )  # fmt: skip
+        store.claim(NOW, ids=[batch(1).id])
+        standing = store.standing("openai", NOW + 1)
+        assert standing == Standing(Decimal("1.00"), 2, {"m-1": 800}, 1, NOW)
+        assert store.standing("openai", NOW + 4000).creates == 0
+        assert store.standing("mistral", NOW + 1).running == 0
+        sent = standing.plus(batch(2), NOW + 1)
+        assert sent == Standing(Decimal("1.50"), 3, {"m-1": 1200}, 2, NOW)
+
+
+def test_results_that_will_not_be_kept_much_longer_are_warned_of_once(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench, bench.open(manifest_text()) as run:
+        kept = limited(run).retention_seconds
+        advance(run)
+        bench.clock.sleep(kept * 0.8)
+        advance(run)
+        advance(run)
+        (event,) = [event for event in run.store.events() if event.kind == "results_expiring"]
+        assert "will be gone soon" in event.detail
+
+
+@pytest.mark.parametrize(
+    ("name", "fine"), [("r0-a_B", True), ("x" * 64, True), ("x" * 65, False), ("", False), ("a.b", False), ("ä", False)]
+)
+def test_names_of_requests_are_those_every_provider_takes(name: str, fine: bool) -> None:
+    assert (custom_id_problem(name) is None) == fine
