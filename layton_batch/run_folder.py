@@ -25,10 +25,6 @@ class RunFolder:
         return self.root / "state.sqlite3"
 
     @property
-    def lock(self) -> Path:
-        return self.root / "run.lock"
-
-    @property
     def tables(self) -> Path:
         return self.root / "tables"
 

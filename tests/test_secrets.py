@@ -35,10 +35,7 @@ LOUD = {"OPENAI_LOG": "debug", "ANTHROPIC_LOG": "debug", "TOGETHER_LOG": "debug"
 MAIN = """
 import logging, sys
 logging.basicConfig(level=logging.DEBUG)
-from layton_batch import log
 from layton_batch.cli import main
-from layton_batch.settings import Settings
-log.protect(Settings.from_process().secrets())
 main()
 """
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
+from layton_batch import log
 from layton_batch.cli import (
     grade_commands,
     inspect_commands,
@@ -18,6 +19,7 @@ from layton_batch.cli import (
 )
 from layton_batch.cli.terminal import forgiving_streams, plain, terminating
 from layton_batch.errors import LaytonBatchError
+from layton_batch.settings import Settings
 
 INTERRUPTED = 75
 STOPPED = {
@@ -64,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = list(sys.argv[1:] if arguments is None else arguments)
     forgiving_streams()
     try:
+        log.protect(Settings.from_process().secrets())  # no key in any log record or message from here on
         with terminating():
             code = _invoke(asked)
             sys.stdout.flush()  # a reader that has gone is noticed here, where it can still be caught
@@ -100,7 +103,7 @@ def _other(error: Exception) -> int:
 
 
 def _complain(message: str, code: int) -> int:
-    sys.stderr.write(f"layton-batch: {plain(message)}\n")
+    sys.stderr.write(f"layton-batch: {plain(log.redact(message))}\n")
     return code
 
 

@@ -102,13 +102,17 @@ def score(run_name: RunName, runs: Runs = RUNS) -> None:
     Votes, leaderboard, cost table and site. No network.
     """
     from layton_batch.cli.board_report import print_board
+    from layton_batch.errors import StoreError
     from layton_batch.runs import find_run, open_folder
     from layton_batch.settings import Settings
     from layton_batch.stages.publish import republish
     from layton_batch.stages.rank import board, write_board
     from layton_batch.stages.score import score_again
 
-    with open_folder(find_run(run_name, runs), Settings.from_process()) as opened:
+    folder = find_run(run_name, runs)
+    with open_folder(folder, Settings.from_process()) as opened, opened.desk() as ours:
+        if not ours:
+            raise StoreError(f"{folder.root.name}: another process is writing its tables; try again in a moment")
         score_again(opened)
         rows = board(opened, opened.rules)
         write_board(opened, rows)
@@ -161,7 +165,7 @@ def resolve(
     Either it is this one at the provider (--adopt ID), or it was never made (--resubmit).
     """
     from layton_batch.cli.terminal import say
-    from layton_batch.errors import ManifestError
+    from layton_batch.errors import ManifestError, ProviderError
     from layton_batch.runs import find_run, open_folder
     from layton_batch.settings import Settings
     from layton_batch.stages.resolve import adopt_batch, send_again
@@ -170,7 +174,10 @@ def resolve(
         raise ManifestError("resolve: say either --adopt ID or --resubmit")
     with open_folder(find_run(run_name, runs), Settings.from_process()) as opened:
         if adopt is not None:
-            adopt_batch(opened, batch, adopt)
+            try:
+                adopt_batch(opened, batch, adopt)
+            except ProviderError as error:
+                raise ManifestError(f"{batch} was not adopted: {error}") from error
         else:
             send_again(opened, batch)
     say(f"{batch}: {'adopted as ' + adopt if adopt else 'will be sent again'}; `run` goes on from here")

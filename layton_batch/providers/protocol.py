@@ -30,6 +30,8 @@ class Limits:
     poll_seconds: float = 30.0
     max_concurrent_batches: int | None = None
     max_creates_per_hour: int | None = None
+    max_enqueued_tokens: int | None = None
+    """Of a model, over all batches that have not ended; by account tier, so unset unless a deployment sets it."""
     retention_seconds: float = 29 * 86_400.0
     mixed_models: bool = False
 

@@ -64,7 +64,7 @@ def over_limit(batch: Batch, standing: Standing, limits: Limits) -> Held | None:
     if hourly is not None and standing.creates >= hourly:
         free = (standing.oldest_create or 0.0) + HOUR
         return Held(f"{HELD}{name} takes {hourly} batches an hour; the next one from {utc(free):%H:%M} UTC", free)
-    return _over_queue(batch, standing, getattr(limits, "max_enqueued_tokens", None))
+    return _over_queue(batch, standing, limits.max_enqueued_tokens)
 
 
 def _over_queue(batch: Batch, standing: Standing, most: int | None) -> Held | None:

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 def custom_id(identity: str, job_id: str, number: int) -> str:
     """A request's name, 25 characters of ``[a-z0-9-]``: the same manifest gives the same, another manifest another."""
-    return f"r{identity[:8]}-{_digest(job_id)}-{number:06d}"
+    return f"r{identity[:8]}-{_digest(job_id)}-{number:06d}"  # within every provider's rule: 1 to 64 of A-Za-z0-9_-
 
 
 def tag(prefix: str, job_id: str, shard_id: str, attempt: int) -> str:

@@ -14,11 +14,13 @@ import polars as pl
 
 from layton_batch import item_table, tables
 from layton_batch.costs.estimate import estimate_request
+from layton_batch.errors import ManifestError
 from layton_batch.jury import seat_jury
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Item, Job, Judge, ModelSpec, Prediction, Prompt, Request, RowCount, Shard
 from layton_batch.run import Run
 from layton_batch.run_folder import slug
+from layton_batch.stages.limits import custom_id_problem
 from layton_batch.stages.names import custom_id, tag
 from layton_batch.stages.predictions import stored_predictions
 from layton_batch.stages.sharding import Line, Packed, pack
@@ -108,6 +110,8 @@ def _lines(
     for number, (item_id, prompt) in enumerate(prompts, before + 1):
         name = custom_id(identity, job.id, number)
         items_of[name] = item_id
+        if problem := custom_id_problem(name):
+            raise ManifestError(f"job {job.id}: {problem}")
         request = Request(name, item_id, _with_room(run, job, item_id), prompt)
         yield Line(name, provider.encode(request), estimate_request(request, run.prices))
 

@@ -18,16 +18,19 @@ def score(run: Run) -> bool:
     """Count the votes of every model that is done and was not yet counted."""
     jobs = run.store.jobs()
     fresh = [job for job in finished(jobs) if not run.folder.part("scores", job.id).exists()]
-    for job in fresh:
-        tables.write(run.folder.part("scores", job.id), tables.frame("scores", list(_score_rows(run, job, jobs))))
+    _write(run, fresh, jobs)
     return bool(fresh)
 
 
 def score_again(run: Run) -> None:
     """Count all votes anew from the stored verdicts."""
-    for job in finished(run.store.jobs()):
-        run.folder.part("scores", job.id).unlink(missing_ok=True)
-    score(run)
+    jobs = run.store.jobs()
+    _write(run, finished(jobs), jobs)
+
+
+def _write(run: Run, done: Sequence[Job], jobs: Sequence[Job]) -> None:
+    for job in done:
+        tables.write(run.folder.part("scores", job.id), tables.frame("scores", list(_score_rows(run, job, jobs))))
 
 
 def _score_rows(run: Run, job: Job, jobs: Sequence[Job]) -> Iterator[dict[str, object]]:

@@ -17,7 +17,7 @@ from layton_batch.tasks.fencing import block, fence, without_surrogates
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.reply_json import as_bool, failure, read_reply
 from layton_batch.tasks.rome_rules import original
-from layton_batch.tasks.rome_rules.bring_your_own import grader
+from layton_batch.tasks.rome_rules.bring_your_own import arguments_of, grader
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
 from layton_batch.tasks.rome_rules.mark import CORRECTED, ORIGINAL, Mark
 from layton_batch.tasks.rome_rules.pictures import has_pictures, pictures_of
@@ -54,27 +54,32 @@ _CHINESE_SHARE = 0.2
 
 
 class RomeTask:
-    """The task under one protocol. ``judge``: a jury grades, no rule. ``pictures``: the folder of ``img_path``."""
+    """The task under one protocol. ``judge``: a jury grades, no rule. ``pictures``: the folder of ``img_path``.
+
+    Template names: see ``prompts/rome/``.
+    """
 
     name: str = "rome"
 
     def __init__(
-        self, options: TaskOptions, protocol: str = CORRECTED, judge: bool = False, pictures: Path | None = None
+        self, options: TaskOptions, protocol: str = CORRECTED, judge: bool = False, pictures: str | None = None
     ) -> None:
         if options.split not in SPLITS:
             raise ManifestError(f"split {options.split!r}: the rome task has {' and '.join(SPLITS)}")
         if options.hints:
             raise ManifestError(f"hints {options.hints}: the rome task has no hints")
+        _check_settings(judge, pictures)
         self._rules = grader(protocol)
         self.uses_jury: bool = judge
         self.metrics: Sequence[str] = ("answer_correct",) if judge else ("accuracy",)
-        self._options, self._protocol, self._pictures = options, protocol, pictures
+        self._options, self._protocol = options, protocol
+        self._pictures = Path(pictures) if pictures else None
         self._templates = Templates(HERE / "prompts" / "rome" / protocol, _SLOTS, options.prompts)
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of this task's split as items; a row with a picture is ``vlm`` unless its ``split`` says otherwise."""
-        split = self._options.split
-        return [self._item(row, number) for number, row in enumerate(rows, 1) if _split(row) == split]
+        found = (self._item(row, number) for number, row in enumerate(rows, 1))
+        return [item for item in found if item is not None]
 
     def bundled(self, split: str) -> Path:
         if split not in SPLITS:
@@ -94,15 +99,15 @@ class RomeTask:
         parts = _at_markers(text, item.images) if self._protocol == ORIGINAL else _numbered(text, item.images)
         return Prompt(self._templates.render("participant_system", **shown), _joined(*parts, form))
 
-    def parse(self, item_id: str, model: str, response: Response) -> Prediction:
+    def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """``answered`` with the answer as the reply states it; ``unparsed`` where there is none, with the reason."""
         raw = without_surrogates(response.text) if response.text is not None else None
         note = failure(response)
         if note is not None:
-            return Prediction(item_id, model, PredictionKind.MISSING, raw_text=raw, note=note)
+            return Prediction(item.id, model, PredictionKind.MISSING, raw_text=raw, note=note)
         answer, note = self._answer(response, raw or "")
         kind = PredictionKind.UNPARSED if answer is None else PredictionKind.ANSWERED
-        return Prediction(item_id, model, kind, answer, raw_text=raw, note=note)
+        return Prediction(item.id, model, kind, answer, raw_text=raw, note=note)
 
     def grade(self, item: Item, prediction: Prediction) -> Grade:
         """``accuracy``: the rule's score, 0 where there is nothing to grade. The tag is the kind of failure."""
@@ -144,9 +149,12 @@ class RomeTask:
         value, note = _verdict(response)
         return Verdict(item_id, model, judge, value, None, note)
 
-    def _item(self, row: Mapping[str, JsonValue], number: int) -> Item:
+    def _item(self, row: Mapping[str, JsonValue], number: int) -> Item | None:
         name = row.get("question_id")
         where = f"row {number}" + (f" (question {name!r})" if isinstance(name, str | int) else "")
+        question_id, question = _id(row, where), _needed(row, "question", where)
+        if _split(row) != self._options.split:
+            return None
         images = pictures_of(row, where, self._pictures) if self._options.split == "vlm" else ()
         if self._options.split == "vlm" and not images:
             raise DataError(f"{where}: column 'img' is missing; split vlm needs a picture")
@@ -154,10 +162,10 @@ class RomeTask:
         if self.uses_jury and reference is None:
             raise DataError(f"{where}: column 'reference' is empty; a jury needs it")
         return Item(
-            id=_id(row, where),
+            id=question_id,
             split=self._options.split,
             category=_text(row, "task", where) or "all",
-            question=_needed(row, "question", where),
+            question=question,
             images=images,
             answer=reference,
             solution=reference,
@@ -181,7 +189,15 @@ class RomeTask:
         return Grade(item.id, prediction.model, dict.fromkeys(self.metrics, mark), tag, note)
 
 
-# ---- rows to items -------------------------------------------------------------------------------------------------
+# ---- settings, and rows to items -----------------------------------------------------------------------------------
+
+
+def _check_settings(judge: object, pictures: object) -> None:
+    """They come from a manifest, whatever the signature says."""
+    if not isinstance(judge, bool):
+        raise ManifestError(f"judge must be true or false, not {judge!r}")
+    if pictures is not None and not isinstance(pictures, str):
+        raise ManifestError(f"pictures must be the path of a folder, not {pictures!r}")
 
 
 def _split(row: Mapping[str, JsonValue]) -> JsonValue:
@@ -212,9 +228,9 @@ def _id(row: Mapping[str, JsonValue], where: str) -> str:
 
 
 def _payload(row: Mapping[str, JsonValue], where: str) -> Mapping[str, JsonValue]:
-    arguments = row.get("evaluator_kwargs")
-    if not isinstance(arguments, Mapping):
-        raise DataError(f"{where}: column 'evaluator_kwargs' must be an object")
+    arguments = arguments_of(row.get("evaluator_kwargs"))
+    if arguments is None:
+        raise DataError(f"{where}: column 'evaluator_kwargs' must be an object, or the JSON text of one")
     return {"evaluator": _needed(row, "evaluator", where), "evaluator_kwargs": arguments}
 
 

@@ -38,7 +38,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     gold = f'[gold]\nsource = "{GOLD}"'
     with pytest.MonkeyPatch.context() as patch, desk(folder, patch) as bench:
         assert call("run", bench.write(manifest_text(tuple(MODELS), top=gold))).code == 0
-        other = manifest_text(("groq",), limit=6, top=gold).replace('name = "lab"', 'name = "other"')
+        other = manifest_text(("groq",), limit=6, top=gold)
+        other = other.replace('name = "lab"', 'name = "other"').replace(f'name = "{MODELS["groq"]}"', 'name = "its-twin"')
         assert call("run", bench.write(other, "other.toml")).code == 0
         return Finished(folder, bench.server_total())
 
@@ -51,7 +52,7 @@ def here(finished: Finished, offline: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("method", ["paper", "calibrated"])
-@pytest.mark.parametrize("sources", [("lab",), (GOLD,), ("lab", "other"), ("lab", GOLD)], ids=lambda one: str(len(one)))
+@pytest.mark.parametrize("sources", [("lab",), (GOLD,), ("lab", "other")], ids=lambda one: str(len(one)))
 def test_a_leaderboard_says_the_same_in_every_format(here: Path, sources: tuple[str, ...], method: str) -> None:
     asked = ("leaderboard", *sources, "--method", method)
     rows = cast("list[Document]", call(*asked, "--format", "json").json)
@@ -74,6 +75,12 @@ def test_a_leaderboard_asked_for_what_there_is_not_says_what_there_is(here: Path
     end = call("leaderboard", "lab", option, value)
     assert (end.code, end.out) == (2, "")
     assert value in end.err
+
+
+def test_one_model_from_two_sources_is_refused_rather_than_counted_twice(here: Path) -> None:
+    end = call("leaderboard", "lab", GOLD)
+    assert (end.code, end.out) == (2, "")
+    assert "twice" in end.err
 
 
 def test_a_leaderboard_needs_no_run_and_no_source_is_a_usage_error(offline: Path) -> None:

@@ -1,1 +1,1 @@
-"""Deterministic histories: a run that is stopped, misled and started again, on one clock, in one thread, from a seed."""
+"""Deterministic histories: a run that is stopped, misled and restarted, on one clock, in one thread, from a seed."""

@@ -26,11 +26,17 @@ class Verdict:
     billed: int
 
     def told(self) -> str:
-        """Everything needed to play it again."""
+        """What happened, what is broken, and how to play it again."""
         models, judge = cast(self.plan.world)
         lines = [f"{self.plan}", f"models at {', '.join(models)}, judge at {judge}"]
         lines += [f"stopped at: {point}" for point in self.stopped_at]
-        return "\n  ".join([*lines, *(f"BROKEN: {claim}" for claim in self.broken)])
+        lines += [f"BROKEN: {claim}" for claim in self.broken]
+        return "\n  ".join([*lines, f"again: {self.command()}"])
+
+    def command(self) -> str:
+        if self.plan.seed:
+            return f"scripts/bench faults --seed {self.plan.seed - 1}"
+        return f"scripts/bench faults --world {self.plan.world} --stops {','.join(map(str, self.plan.stops))}"
 
 
 def play(plan: Plan) -> Verdict:
@@ -54,18 +60,21 @@ def every_point(world: int) -> Iterator[Plan]:
 
 
 def plan_of(seed: int) -> Plan:
-    """The history of a seed: stops at random points, providers that fail, time that passes."""
+    """The history of a seed: stops at random points, providers that fail, time that passes, sometimes two programs."""
     draw = random.Random(f"history {seed}")
     world = seed % 7
-    length = len(reference(world).points)
-    stops = sorted(draw.sample(range(1, length + 40), draw.choice((0, 1, 2, 2, 2, 3, 5))))
+    hands = draw.choice((1, 1, 1, 2))
+    length = len(reference(world).points) + 40
+    stops = draw.sample(range(1, length * (hands + 1) // 2), draw.choice((0, 1, 2, 2, 2, 3, 5)))
     plan = Plan(
         world,
-        stops=tuple(stops),
+        stops=tuple(sorted(stops)),
         faults=tuple(_faults(draw, world)),
         downtime=draw.choice((0.0, 1.0, 15.0, 90.0, 900.0, 7200.0, 40_000.0)),
         batch_seconds=draw.choice((2.0, 20.0, 60.0, 200.0)),
         moving=draw.random() < 0.2,
+        migrating=draw.random() < 0.02,
+        hands=hands,
         seed=seed + 1,
     )
     if draw.random() < 0.5:
@@ -73,7 +82,7 @@ def plan_of(seed: int) -> Plan:
             plan,
             skew=draw.choice((-45.0, -5.0, 0.0, 5.0, 45.0)),
             list_lag=draw.choice((0.0, 0.0, 10.0, 45.0)),
-            call_seconds=draw.choice((0.0, 0.5, 20.0)),
+            call_seconds=draw.choice((0.0, 0.5, 20.0)) if hands == 1 else draw.choice((0.0, 0.5)),
         )
     return plan
 
@@ -92,16 +101,15 @@ def _faults(draw: random.Random, world: int) -> Iterator[Fault]:
 def _on_the_wire(draw: random.Random, provider: str) -> Fault:
     """A call that is refused in passing, not answered, answered with nonsense, or answered in part."""
     on = draw.choice(HTTP)
-    actions = ["status", "drop", "drop_after", "drop_after", "not_json"]
-    if on == "results":
-        actions += ["cut", "truncate"]
+    actions = ["status", "status", "drop", "drop", "drop_after", "drop_after", "drop_after", "not_json", "truncate"]
+    early = draw.random() < 0.3 and on in ("create", "poll")  # what was made a moment ago is not visible yet
     return Fault(
         on=on,
-        action=draw.choice(actions),
+        action="status" if early else draw.choice(actions + ["cut"] * (on == "results")),
         provider=provider,
         after=draw.randrange(4),
-        times=draw.choice((1, 1, 2, 4)),
-        status=draw.choice(PASSING),
+        times=draw.choice((1, 1, 2)) if early else draw.choice((1, 1, 2, 4)),
+        status=404 if early else draw.choice(PASSING),
         retry_after=draw.choice((None, None, 7.0, 4000.0)),
         share=draw.random(),
     )

@@ -190,7 +190,7 @@ def connected(providers: Providers) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(wire_side, "run_in_threadpool", _here))
         # one of the SDKs loads the machine's certificates for each client, which takes as long as a tenth of a history
-        stack.enter_context(mock.patch.object(ssl, "create_default_context", lambda *_a, **_o: _TLS))
+        stack.enter_context(mock.patch.object(ssl, "create_default_context", return_value=_TLS))
         for library in (httpx, httpx2):
             _patch(stack, library, providers)
         yield

@@ -26,7 +26,6 @@ from sqlalchemy.engine.default import DefaultDialect
 from layton_batch import atomic
 from layton_batch.store import owner
 
-
 _NUMBERS = re.compile(r"\.[0-9a-f]{8}-[^/]*\.tmp")
 
 
@@ -139,7 +138,7 @@ def instrumented(course: Course, shuffle: random.Random | None = None) -> Iterat
             (atomic, "machine", course.machine),
         ):
             stack.enter_context(mock.patch.object(target, name, replacement))
-        stack.enter_context(mock.patch("layton_batch.runs.ThreadPoolExecutor", lambda _threads: Inline(shuffle)))
+        stack.enter_context(mock.patch("layton_batch.runs.ThreadPoolExecutor", return_value=Inline(shuffle)))
         yield
 
 

@@ -127,7 +127,7 @@ def empty_database() -> bytes:
 
 def scratch() -> str | None:
     """A place in memory for histories: a disk's syncs would only slow them down."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 @contextmanager

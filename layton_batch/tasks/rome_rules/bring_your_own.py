@@ -3,6 +3,7 @@ rows are asked for."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -72,10 +73,22 @@ def grade_answer(evaluator: str, arguments: Row, reply: str, protocol: str = COR
 
 
 def grader(protocol: str) -> Callable[[str, Row, str], Mark]:
-    """The rules of a protocol."""
-    if protocol not in _GRADERS:
+    """The rules of a protocol. Raises ManifestError for one there is none of."""
+    if protocol not in PROTOCOLS:
         raise ManifestError(f"protocol {protocol!r}: the rome task has {' and '.join(PROTOCOLS)}")
     return _GRADERS[protocol]
+
+
+def arguments_of(value: JsonValue) -> Row | None:
+    """``evaluator_kwargs`` as an object. Tables keep it as JSON text, or with a null for every name of other rows."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(value, Mapping):
+        return None
+    return {name: argument for name, argument in value.items() if argument is not None}
 
 
 def graded(
@@ -110,8 +123,9 @@ def _text_id(value: JsonValue, where: str) -> str:
 
 def _mark(question: Row, prediction: Row, rules: Callable[[str, Row, str], Mark]) -> Mark:
     """As published: what the annotation must have, then what the prediction must have."""
-    evaluator, arguments, answer = question.get("evaluator"), question.get("evaluator_kwargs"), prediction.get("answer")
-    if not isinstance(evaluator, str) or not isinstance(arguments, Mapping):
+    evaluator, arguments = question.get("evaluator"), arguments_of(question.get("evaluator_kwargs"))
+    answer = prediction.get("answer")
+    if not isinstance(evaluator, str) or arguments is None:
         return Mark(0, "", "KeyError: the annotation must include 'evaluator' and 'evaluator_kwargs'")
     if not isinstance(answer, str):
         return Mark(0, "", "KeyError: the prediction must include 'answer', a text")

@@ -1,6 +1,6 @@
 """ROME's own files: annotations and predictions in, ``scores.json`` and ``updated_predictions.json`` out.
 
-In: a JSON list, a JSON object by question id, one prediction as an object, or JSONL. Out: the published form, byte for
+In: a JSON list, a JSON object by question id, one prediction as an object, JSONL, or Parquet. Out: the published form, byte for
 byte: an indent of 2, letters of every script as they are, no line end after the last bracket.
 """
 
@@ -15,6 +15,8 @@ from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
 
 Row = Mapping[str, JsonValue]
+_PARQUET = b"PAR1"
+_ROWS_AT_ONCE = 2_000
 
 
 def read_annotations(path: Path) -> Iterator[Row]:
@@ -52,6 +54,9 @@ class RowsFile:
 
 def _rows(path: Path) -> Iterator[Row]:
     try:
+        if _is_parquet(path):
+            yield from _table(path)
+            return
         with path.open(encoding="utf-8-sig") as handle:
             first = next((line for line in handle if line.strip()), "")
             if _is_one_of_many(first):
@@ -66,6 +71,21 @@ def _rows(path: Path) -> Iterator[Row]:
         raise DataError(f"{path} is not UTF-8 (byte {error.start})") from error
     if whole.strip():
         yield from _shaped(_loads(whole, str(path)), path)
+
+
+def _is_parquet(path: Path) -> bool:
+    with path.open("rb") as handle:
+        return handle.read(len(_PARQUET)) == _PARQUET
+
+
+def _table(path: Path) -> Iterator[Row]:
+    import polars as pl
+
+    try:
+        for part in pl.scan_parquet(path).collect_batches(chunk_size=_ROWS_AT_ONCE):
+            yield from part.iter_rows(named=True)
+    except pl.exceptions.PolarsError as error:
+        raise DataError(f"{path}: not a Parquet file that can be read ({error})") from error
 
 
 def _is_one_of_many(first: str) -> bool:

@@ -1,0 +1,1 @@
+"""Original questions in ROME's columns, and the script that draws the ones about pictures."""

@@ -1,0 +1,220 @@
+"""What only shows in a process of its own: imports, streams, signals, colours, a real sandbox, a closed pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.desk import PROGRAM, ROOT, Ending, call, finish, start, write
+from tests.pipeline.lab import BUNDLED, manifest_text
+
+HEAVY = ("polars", "numpy", "sqlalchemy", "alembic", "openai", "anthropic", "google.genai", "mistralai", "together",
+         "groq", "batchling", "httpx", "pydantic", "starlette", "uvicorn", "rich", "jinja2", "genai_prices")  # fmt: skip
+GOLD = BUNDLED / "gold_llm.jsonl"
+PATIENCE = 60.0
+
+
+def read_env(path: Path) -> dict[str, str]:
+    """A file of ``NAME=value`` lines, waited for."""
+    until = time.monotonic() + PATIENCE
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    return dict(line.split("=", 1) for line in path.read_text(encoding="utf-8").splitlines())
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+    """A sandbox process whose batches never end on their own; the environment that points there."""
+    folder = tmp_path_factory.mktemp("sandbox")
+    process = start("sandbox", "--port", "0", "--batch-seconds", "1000000", "--env-file", "env", cwd=folder)
+    try:
+        yield read_env(folder / "env")
+    finally:
+        process.terminate()
+        assert finish(process).code == 0
+
+
+# ---- starting ------------------------------------------------------------------------------------------------------
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = "import sys; from layton_batch.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    script += f"print(*[name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr.split() == []
+    assert "leaderboard" in done.stdout
+
+
+def test_every_command_is_listed_with_a_text_that_is_not_cut() -> None:
+    end = call("--help")
+    assert end.code == 0
+    listed = end.out.partition("Commands:")[2].splitlines()
+    names = [line.split()[0] for line in listed if line.strip()]
+    assert names[:3] == ["demo", "plan", "run"]
+    assert {"status", "events", "cancel", "resolve", "score", "leaderboard", "cost", "site", "doctor", "sandbox"} <= {
+        *names
+    }
+    assert [line for line in listed if "..." in line or "…" in line] == []
+    for name in names:
+        assert call(name, "--help").code == 0
+
+
+@pytest.mark.parametrize("arguments", [("rnu",), ("run",), ("status", "--jsn"), ("run", "m.toml", "--poll-seconds", "x")])
+def test_bad_usage_ends_with_2_and_a_sentence(offline: Path, arguments: tuple[str, ...]) -> None:
+    end = call(*arguments)
+    assert (end.code, end.out) == (2, "")
+    assert end.err
+
+
+def test_the_version_is_the_packages() -> None:
+    from layton_batch import __version__
+
+    assert call("--version").out.split() == ["layton-batch", __version__]
+
+
+# ---- stopping ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_leaves_batches_running_and_says_so(
+    tmp_path: Path, sandbox: Mapping[str, str], number: signal.Signals
+) -> None:
+    text = manifest_text().replace('name = "lab"', f'name = "{number.name}"')
+    process = start("run", write(tmp_path, text), cwd=tmp_path, env=sandbox)
+    assert process.stderr is not None
+    first = process.stderr.readline()  # told as soon as something was submitted
+    assert "submitted" in first
+    process.send_signal(number)
+    end = finish(process)
+    assert end.code == 75
+    assert "go on at the provider" in end.err
+    assert "Traceback" not in end.err
+    with urllib.request.urlopen(sandbox["OPENAI_BASE_URL"].replace("/openai/v1", "/sandbox/batches")) as reply:
+        assert all(batch["cancel_asked"] is None for batch in json.load(reply))
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    with start("leaderboard", GOLD, "--format", "json", cwd=tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        errors = process.stderr.read()
+        assert process.wait(PATIENCE) == 0
+    assert errors == ""
+
+
+# ---- streams -------------------------------------------------------------------------------------------------------
+
+
+def on_a_terminal(*arguments: str | Path, cwd: Path, env: Mapping[str, str]) -> str:
+    """What a command shows on a terminal of 80 columns."""
+    leader, follower = pty.openpty()
+    kept = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "COLUMNS": "80"}
+    process = subprocess.Popen(
+        [*PROGRAM, *map(str, arguments)], cwd=cwd, env={**kept, **env}, stdout=follower, stderr=follower
+    )
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            part = os.read(leader, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(leader)
+    assert process.wait(PATIENCE) == 0
+    return shown.decode()
+
+
+@pytest.mark.parametrize("env", [{}, {"NO_COLOR": "1"}], ids=["colour", "NO_COLOR"])
+def test_a_terminal_gets_eighty_columns_and_colour_unless_told_otherwise(tmp_path: Path, env: Mapping[str, str]) -> None:
+    shown = on_a_terminal("leaderboard", GOLD, cwd=tmp_path, env=env)
+    coloured = re.search(r"\x1b\[[0-9;]*3[0-7]m", shown) is not None
+    assert not (env and coloured)
+    bare = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", shown)
+    assert max(len(line.rstrip("\r")) for line in bare.split("\n")) <= 80
+
+
+def test_a_pipe_gets_no_escape_codes(tmp_path: Path) -> None:
+    end = finish(start("leaderboard", GOLD, cwd=tmp_path))
+    assert end.code == 0
+    assert "\x1b" not in end.out + end.err
+
+
+def test_an_encoding_without_the_characters_is_no_error(tmp_path: Path) -> None:
+    end = finish(start("leaderboard", GOLD, cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"}))
+    assert end.code == 0, end.err
+    assert "Leaderboard" in end.out
+
+
+# ---- a real sandbox ------------------------------------------------------------------------------------------------
+
+
+def test_a_sandbox_with_faults_and_a_state_folder_serves_a_run_and_remembers_it(tmp_path: Path) -> None:
+    write(tmp_path, '[[faults]]\non = "row"\naction = "error"\nstatus = 500\ntimes = 1\n', "faults.toml")
+    kept = ("sandbox", "--port", "0", "--batch-seconds", "0.1", "--state", "state", "--faults", "faults.toml")
+    process = start(*kept, "--env-file", "env", cwd=tmp_path)
+    try:
+        env = read_env(tmp_path / "env")
+        run = finish(start("run", write(tmp_path, manifest_text()), "--poll-seconds", "0.1", "--json", cwd=tmp_path, env=env))
+    finally:
+        process.terminate()
+    served = finish(process)
+    assert (run.code, run.err) == (0, "")
+    assert [batch["attempt"] for batch in run.table()["batches"]] == [1, 2, 1]  # type: ignore[attr-defined]
+    assert (served.code, served.out) == (0, "")
+    assert served.err.startswith("sandbox at http://127.0.0.1:")
+    assert billed_again(tmp_path) == Decimal(str(run.table()["spent_usd"]))
+
+
+def billed_again(folder: Path) -> Decimal:
+    """The ledger of a new sandbox on the same state folder."""
+    (folder / "env").unlink()
+    process = start("sandbox", "--port", "0", "--state", "state", "--env-file", "env", cwd=folder)
+    try:
+        address = read_env(folder / "env")["OPENAI_BASE_URL"].replace("/openai/v1", "/sandbox/ledger")
+        with urllib.request.urlopen(address) as reply:
+            return Decimal(json.load(reply)["total_usd"])
+    finally:
+        process.terminate()
+        finish(process)
+
+
+WRONG_SANDBOXES: Mapping[str, tuple[str, ...]] = {
+    "a fault file that is not there": ("--faults", "none.toml"),
+    "a fault file with an unknown key": ("--faults", "wrong.toml"),
+    "a recording that is not there": ("--replay", "none.jsonl"),
+    "a recording in no known form": ("--replay", "wrong.toml"),
+    "a state folder that is a file": ("--state", "wrong.toml"),
+    "an environment file in no folder": ("--env-file", "none/env"),
+    "a port that is no port": ("--port", "70000"),
+    "a port that is taken": ("--port", "{taken}"),
+    "a duration that is none": ("--batch-seconds", "nan"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_SANDBOXES)
+def test_a_sandbox_that_cannot_be_set_up_says_why(
+    offline: Path, sandbox: Mapping[str, str], wrong: str
+) -> None:
+    write(offline, '[[faults]]\nonn = "row"\n', "wrong.toml")
+    taken = sandbox["OPENAI_BASE_URL"].split(":")[2].partition("/")[0]
+    options = [one.format(taken=taken) for one in WRONG_SANDBOXES[wrong]]
+    port = () if "--port" in options else ("--port", "0")
+    end: Ending = call("sandbox", *port, *options)
+    assert (end.code, end.out) == (2, "")
+    assert options[1] in end.err or options[0] in end.err or "in use" in end.err

@@ -1,0 +1,168 @@
+"""Every benchmark graded by rule, end to end: manifest, batches at several providers, grades, leaderboard, bill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from layton_batch.cli.demo import MANIFESTS, bundled_items, demo_manifest, run_demo
+from layton_batch.clock import ManualClock
+from layton_batch.errors import ManifestError
+from layton_batch.records import Response
+from layton_batch.sandbox import Fault, Sandbox, SandboxConfig
+from layton_batch.sandbox.answerers import answerer_from_files
+from layton_batch.sandbox.item_files import load_items
+from layton_batch.settings import Settings
+from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
+from layton_batch.status import RunState
+from layton_batch.tasks import load_items as task_items
+from layton_batch.tasks import manifest_task
+from tests.pipeline.lab import MODELS, ROOT, START, Lab, demo_prices
+
+CASES = {
+    "mcq_idk": (("openai", "anthropic"), "demo", "idk_score", (-1.0, 0.0, 1.0)),
+    "zebralogic": (("gemini", "mistral"), "all", "cell_accuracy", None),
+    "rome": (("together", "groq", "doubleword"), "llm", "accuracy", (0.0, 0.5, 1.0)),
+}
+
+
+PRINTED = 0.0501
+"""The leaderboard's scores are in percent with one decimal."""
+
+
+@contextmanager
+def task_lab(folder: Path, *faults: Fault) -> Iterator[Lab]:
+    """A lab whose made-up models know the bundled items of every task."""
+    clock = ManualClock(START)
+    known = answerer_from_files((), bundled_items(), 0)
+    config = SandboxConfig(batch_seconds=60.0, faults=faults, answerer=known, clock=clock.now)
+    with Sandbox(config) as server:
+        yield Lab(folder, server, clock)
+
+
+def manifest_text(task: str, providers: tuple[str, ...], split: str, metric: str, more: str = "") -> str:
+    text = f'name = "lab"\ntask = "{task}"\n{more}\n[items]\nsource = "bundled"\nsplit = "{split}"\nlimit = 20\n'
+    text += f'[scoring]\nmetric = "{metric}"\n'
+    for provider in providers:
+        text += f'[[models]]\nname = "{MODELS[provider]}"\nprovider = "{provider}"\nmodel = "{MODELS[provider]}"\n'
+        text += "max_output_tokens = 8000\n"
+    return text + demo_prices()
+
+
+def regraded(bench: Lab, text: str, metric: str) -> pl.DataFrame:
+    """The predictions' raw texts parsed and graded once more, by the task alone: item_id, model, mark."""
+    manifest = bench.manifest(text)
+    task = manifest_task(manifest)
+    items = {item.id: item for item in task_items(manifest, task, bench.settings)}
+    rows = []
+    for row in bench.table(text, "predictions").iter_rows(named=True):
+        finish = FinishReason(row["finish_reason"])
+        reply = Response(row["custom_id"], RequestOutcome.SUCCEEDED, text=row["raw_text"], finish_reason=finish)
+        item = items[row["item_id"]]
+        mark = task.grade(item, task.parse(item, row["model"], reply)).marks[metric]
+        rows.append({"item_id": item.id, "model": row["model"], "mark": mark})
+    return pl.DataFrame(rows)
+
+
+@pytest.mark.parametrize("task", CASES)
+def test_a_run_grades_every_reply_ranks_the_models_and_accounts_for_the_sandboxs_bill(
+    task: str, tmp_path: Path
+) -> None:
+    providers, split, metric, values = CASES[task]
+    text = manifest_text(task, providers, split, metric)
+    with task_lab(tmp_path) as bench:
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        assert status.unanswered == 0
+        assert {job.role for job in status.jobs} == {"predict"}
+        assert status.spent_usd == bench.server.ledger().total_usd > 0
+        assert set(bench.billed().values()) == {1}
+        assert len(bench.billed()) == 20 * len(providers)
+        usage = bench.table(text, "usage")
+        assert sum(map(Decimal, usage["cost_usd"])) == status.spent_usd
+        assert sum(map(Decimal, bench.table(text, "cost")["cost_usd"])) == status.spent_usd
+        marks = regraded(bench, text, metric)
+        if values is not None:
+            assert set(marks["mark"]) <= set(values)
+        scores = bench.table(text, "scores").filter(pl.col("metric") == metric)
+        joined = marks.join(scores, on=["item_id", "model"], validate="1:1")
+        assert joined.height == marks.height == scores.height == 20 * len(providers)
+        assert joined["mark"].to_list() == joined["vote"].to_list()
+        means = dict(marks.group_by("model").agg(pl.col("mark").mean()).iter_rows())
+        board = bench.table(text, "leaderboard").filter(pl.col("metric") == metric)
+        in_percent = {model: pytest.approx(100 * mean, abs=PRINTED) for model, mean in means.items()}
+        assert dict(board.select("model", "score").iter_rows()) == in_percent
+        assert board["score"].is_sorted(descending=True)
+        assert bench.run_folder(text).site.joinpath("index.html").exists()
+
+
+@pytest.mark.parametrize("task", CASES)
+def test_rows_that_fail_at_the_provider_are_sent_again_and_paid_once(task: str, tmp_path: Path) -> None:
+    providers, split, metric, _ = CASES[task]
+    text = manifest_text(task, providers[:2], split, metric)
+    lost = Fault(on="row", action="missing", times=3), Fault(on="row", action="error", status=500, times=2)
+    with task_lab(tmp_path, *lost) as bench:
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert set(bench.billed().values()) == {1}
+        assert status.spent_usd == bench.server.ledger().total_usd
+        kinds = set(bench.table(text, "predictions")["kind"])
+    assert PredictionKind.MISSING not in kinds
+
+
+@pytest.mark.parametrize(
+    ("task", "protocol"), [("mcq_idk", "original"), ("zebralogic", "zeroeval"), ("rome", "original")]
+)
+def test_the_published_protocols_run_as_well(task: str, protocol: str, tmp_path: Path) -> None:
+    providers, split, metric, _ = CASES[task]
+    text = manifest_text(task, providers[:1], split, metric, f'[task_options]\nprotocol = "{protocol}"')
+    with task_lab(tmp_path) as bench:
+        assert bench.finish(text).state is RunState.DONE
+        marks, board = regraded(bench, text, metric), bench.table(text, "leaderboard")
+        assert board.filter(pl.col("metric") == metric)["score"].to_list() == [
+            pytest.approx(100 * marks["mark"].sum() / marks.height, abs=PRINTED)
+        ]
+
+
+# ---- the demonstrations --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", MANIFESTS)
+def test_every_demonstration_shows_its_task_with_the_same_models_at_the_same_prices(task: str) -> None:
+    shown, first = demo_manifest(task), demo_manifest()
+    assert shown.task == task
+    assert [(model.provider, model.model) for model in shown.models] == [(m.provider, m.model) for m in first.models]
+    paid = {(model.provider, model.model) for model in shown.models}
+    assert [price for price in first.prices if (price.provider, price.model) in paid] == [
+        price for price in shown.prices if (price.provider, price.model) in paid
+    ]
+    assert (not shown.panel()) is (task != "layton")
+
+
+@pytest.mark.parametrize("task", sorted(set(MANIFESTS) - {"layton"}))
+def test_the_sandbox_knows_every_bundled_item_of_a_demonstration(task: str) -> None:
+    manifest = demo_manifest(task)
+    items = task_items(manifest, manifest_task(manifest), Settings(ROOT), ManualClock())
+    known = {exercise.text.strip() for exercise in load_items(bundled_items()).exercises}
+    assert len(items) >= 10
+    assert {item.question.strip() for item in items} <= known
+
+
+def test_a_demonstration_of_a_task_there_is_none_of_names_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match="no task 'zebra' to show; there are layton, mcq_idk, zebralogic, rome"):
+        run_demo(tmp_path, 0.0, "zebra")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_demonstration_runs_to_its_end_and_its_bill_is_the_sandboxs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_demo(tmp_path, 0.0, "mcq_idk") == 0
+    last = capsys.readouterr().err.splitlines()[-1]
+    billed, accounted = (part.rsplit("$", 1)[1] for part in last.split(";"))
+    assert Decimal(billed) == Decimal(accounted) > 0

@@ -1,0 +1,99 @@
+"""The harness itself: a history can be played again, and a program that breaks the promise is caught."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from layton_batch.records import Batch
+from layton_batch.run import Run
+from layton_batch.sandbox import Fault
+from layton_batch.stages import collect as collecting
+from layton_batch.stages import submit as submitting
+from layton_batch.store.leases import Leases
+from tests.simulation.claims import reference
+from tests.simulation.histories import plan_of, play
+from tests.simulation.world import Plan, history
+
+
+@pytest.mark.parametrize("hands", [1, 2])
+def test_a_seed_gives_the_same_history_every_time(hands: int) -> None:
+    plan = replace(plan_of(33), hands=hands)
+    seen = []
+    for _ in range(2):
+        with history(plan) as found:
+            seen.append((tuple(found.course.points), found.clock.now(), found.providers.calls()))
+    assert seen[0] == seen[1]
+
+
+@pytest.fixture(autouse=True)
+def undisturbed() -> None:
+    """What is right is known before a program is made to do wrong."""
+    for world in range(8):
+        reference(world)
+
+
+def stop_after(world: int, label: str) -> Plan:
+    """The program as it is now, killed at the first point of this name."""
+    with history(Plan(world)) as found:
+        return Plan(world, stops=(found.course.points.index(label) + 1,))
+
+
+def test_a_program_that_sends_again_without_looking_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def blindly(run: Run, _provider: object, batch: Batch) -> bool:
+        submitting._back_to_planned(run, batch, "sent again", None, failed=False)
+        return True
+
+    monkeypatch.setattr(submitting, "_settle", blindly)
+    broken = play(stop_after(0, "executed: openai create")).broken
+    assert any("billed 2 times" in claim for claim in broken), broken
+
+
+def test_a_program_that_pays_before_it_has_written_down_that_it_will_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    create: Callable[..., bool] = submitting._create
+
+    def send(run: Run, provider: Any, batch: Batch) -> bool:
+        ready = replace(batch, input_ref=provider.upload(submitting.submission(run, batch)))
+        provider_id = provider.create(submitting.submission(run, ready))
+        monkeypatch.setattr(provider, "create", lambda _submission: provider_id, raising=False)
+        run.store.move(batch, submitting.Lifecycle.SUBMITTING, run.clock.now(), event="late", input_ref=ready.input_ref)
+        return create(run, provider, run.store.batch(batch.id))
+
+    monkeypatch.setattr(submitting, "_send", send)
+    broken = play(stop_after(7, "executed: openai create")).broken
+    assert any("billed 2 times" in claim for claim in broken), broken
+
+
+def test_a_program_that_gives_up_a_download_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(_run: Run, _batch: Batch) -> bool:
+        return True
+
+    monkeypatch.setattr(collecting, "_download", nothing)
+    assert any("billed" in claim for claim in play(Plan(7)).broken)
+
+
+def test_a_program_that_does_not_see_that_another_has_a_batch_in_hand_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Leases, "_is_free", lambda *_arguments: True)
+    monkeypatch.setattr(Leases, "_guard", lambda _self, _connection, _batch, _at, *, paying: (True, {}))
+    broken = [claim for seed in range(6) for claim in play(Plan(seed, hands=2, seed=seed + 1)).broken]
+    assert broken
+
+
+def test_a_program_that_forgets_what_it_spent_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collecting, "_money", lambda _batch, _spent: [])
+    assert any("the run says $" in claim for claim in play(Plan(7)).broken)
+
+
+def test_a_provider_that_loses_rows_for_good_is_noticed() -> None:
+    lost = Fault(on="row", action="missing", provider="openai", match=r"-000002\b")
+    broken = play(Plan(7, faults=(lost,))).broken
+    assert any("1 requests have no answer" in claim for claim in broken)
+
+
+def test_the_undisturbed_run_holds_every_claim() -> None:
+    assert not any(play(Plan(world)).broken for world in range(14))
