@@ -12,6 +12,7 @@ from layton_batch.cli import main
 from layton_batch.manifest_checks import load_manifest
 
 SEVERITY = (0, 5, 75, 3, 4, 2, 1)
+NOT_FINISHED = 75
 
 
 def code_of(arguments: list[str]) -> int:
@@ -36,6 +37,8 @@ if __name__ == "__main__":
     for path in asked.manifests:
         code = code_of(["run", str(path), *where, "--until", asked.until, "--poll-seconds", asked.poll_seconds])
         worst = max(worst, code, key=SEVERITY.index)
+        if code == NOT_FINISHED:  # the night is over, or someone stopped us: the other runs wait for the next one
+            break
         if code in (0, 5):
             run_id = load_manifest(path).run_id()
             code_of(["site", run_id, *where, "--out", str(asked.out / run_id)])

@@ -160,9 +160,7 @@ def _prices(manifest: Manifest, needed: Sequence[ModelSpec]) -> Iterator[Finding
             yield Finding(f"price {model}", state, str(prices.why_unknown(provider, model)))
         else:
             batch = price.batch
-            detail = (
-                f"${batch.input} in, ${batch.output} out a million tokens in a batch ({price.source}, {price.as_of})"
-            )
+            detail = f"${batch.input} in, ${batch.output} out per M batched ({price.source}, {price.as_of})"
             yield Finding(f"price {model}", State.OK, detail)
 
 

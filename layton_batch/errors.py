@@ -70,6 +70,8 @@ class FileError(LaytonBatchError):
 class ProviderError(LaytonBatchError):
     """A provider's API refused a call. ``status`` is the HTTP status where there was one."""
 
+    exit_code = 2
+
     def __init__(self, message: str, *, status: int | None = None, code: str | None = None) -> None:
         super().__init__(message)
         self.status = status

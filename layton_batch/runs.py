@@ -225,7 +225,7 @@ def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Sett
     source = manifest.gold.source
     copy = folder.gold(source)
     if copy.exists():
-        return read_gold(str(copy), manifest.folder, settings, clock)
+        return read_gold(str(copy.resolve()), manifest.folder, settings, clock)
     bundled = task.bundled(manifest.items.split) if source == BUNDLED else None
     return read_gold(source, manifest.folder, settings, clock, bundled)
 

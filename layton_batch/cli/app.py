@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -29,7 +30,8 @@ STOPPED = {
 }
 """What Ctrl-C means for a command; for the others nothing is left undone outside this machine."""
 
-ORDER = ("demo", "plan", "run", "status", "events", "cancel", "resolve", "score", "leaderboard", "cost", "site")
+ORDER = ("demo", "plan", "run", "status", "events", "cancel", "retry", "resolve", "score", "leaderboard", "compare",
+         "judges", "label-plan", "cost", "site", "grade")  # fmt: skip
 """How ``--help`` lists the commands: the way of a run; the rest after them."""
 
 app = typer.Typer(
@@ -82,9 +84,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
+_built = functools.cache(typer.main.get_command)
+"""Built once: it takes 40 ms, and a program may give many commands in one process."""
+
+
 def _invoke(arguments: list[str]) -> int:
     """Not through Typer's own main: it swallows Ctrl-C and closed pipes."""
-    command = typer.main.get_command(app)
+    command = _built(app)
     try:
         with command.make_context("layton-batch", arguments) as context:
             command.invoke(context)

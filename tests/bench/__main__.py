@@ -1,16 +1,29 @@
-"""``scripts/bench [NAME...] [--full]``: run the named measurements, or all of them; ``help`` lists them."""
+"""``scripts/bench [NAME...] [--full]``: run the named measurements, or all of them; ``help`` lists them.
+
+``scripts/bench faults --help`` lists what faults takes besides.
+"""
 
 from __future__ import annotations
 
 import sys
 
-from tests.bench import coverage, paper_table, replay, start_up, stats
+from tests.bench import coverage, faults, grade, paper_table, replay, start_up, stats
 
-BENCHES = {"start": start_up, "paper": paper_table, "stats": stats, "coverage": coverage, "replay": replay}
+BENCHES = {
+    "start": start_up,
+    "paper": paper_table,
+    "stats": stats,
+    "coverage": coverage,
+    "replay": replay,
+    "grade": grade,
+    "faults": faults,
+}
 WITH_FLAGS = {"coverage": coverage}
 
 
 def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["faults"]:
+        return faults.main(arguments[1:])
     names = [one for one in arguments if not one.startswith("-")]
     flags = [one for one in arguments if one.startswith("-")]
     if names == ["help"]:

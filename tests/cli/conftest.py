@@ -12,6 +12,12 @@ NOBODY = "http://127.0.0.1:9"
 """The discard port of this machine: nothing that is sent arrives."""
 
 
+@pytest.fixture(autouse=True)
+def without_waiting_for_disks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No power is cut here, so nothing needs to reach the disk."""
+    monkeypatch.setattr("os.fsync", lambda _descriptor: None)
+
+
 @pytest.fixture
 def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder; every provider has a key and an address that does not answer."""

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.cli import main
+from layton_batch.clock import SystemClock
 from layton_batch.sandbox import Fault
 from tests.pipeline.lab import Lab, lab
 
@@ -112,6 +113,7 @@ def desk(folder: Path, patch: pytest.MonkeyPatch, *faults: Fault, batch_seconds:
         for name, value in bench.server.environment().items():
             patch.setenv(name, value)
         patch.chdir(folder)
-        for module in ("layton_batch.clock", "layton_batch.runs"):
-            patch.setattr(f"{module}.SystemClock", lambda: bench.clock)
+        # the methods, not the name: a module that is first imported meanwhile must not keep this clock
+        patch.setattr(SystemClock, "now", lambda _self: bench.clock.now())
+        patch.setattr(SystemClock, "sleep", lambda _self, seconds: bench.clock.sleep(seconds))
         yield Desk(bench)

@@ -28,7 +28,7 @@ WRONG = {
     "a hint level out of range": (manifest_text(top="hints = 5"), ["items.hints", "at most 4"]),
     "a negative hint level": (manifest_text(top="hints = -1"), ["items.hints", "at least 0"]),
     "a limit of the wrong type": (changed("limit = 4", 'limit = "four"'), ["items.limit", "a whole number"]),
-    "a key in the manifest": (changed('task = "layton"', 'task = "layton"\napi_key = "sk-x"'), ["api_key", "environment"]),
+    "a key in the manifest": ('api_key = "sk-x"\n' + GOOD, ["api_key", "environment"]),
     "no models": (GOOD[: GOOD.index("[[models]]")] + GOOD[GOOD.index("[jury]") :], ["models", "is missing"]),
     "an unknown metric": (manifest_text(top='[scoring]\nmetric = "both_corect"'), ["scoring.metric", "both_correct"]),
     "a budget that is no number": (manifest_text(top="[budget]\nmax_usd = nan"), ["budget.max_usd"]),
@@ -44,7 +44,9 @@ WRONG = {
 
 @pytest.mark.parametrize("command", ["plan", "run"])
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_manifest_names_file_key_and_reason_and_nothing_is_sent(offline: Path, wrong: str, command: str) -> None:
+def test_a_wrong_manifest_names_file_key_and_reason_and_nothing_is_sent(
+    offline: Path, wrong: str, command: str
+) -> None:
     text, said = WRONG[wrong]
     end = call(command, write(offline, text))
     assert end.code == 2

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -39,16 +38,18 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     with pytest.MonkeyPatch.context() as patch, desk(folder, patch) as bench:
         assert call("run", bench.write(manifest_text(tuple(MODELS), top=gold))).code == 0
         other = manifest_text(("groq",), limit=6, top=gold)
-        other = other.replace('name = "lab"', 'name = "other"').replace(f'name = "{MODELS["groq"]}"', 'name = "its-twin"')
+        other = other.replace('name = "lab"', 'name = "other"').replace(
+            f'name = "{MODELS["groq"]}"', 'name = "its-twin"'
+        )
         assert call("run", bench.write(other, "other.toml")).code == 0
         return Finished(folder, bench.server_total())
 
 
 @pytest.fixture
-def here(finished: Finished, offline: Path) -> Iterator[Path]:
+def here(finished: Finished, offline: Path) -> Path:
     """A copy of the finished runs, where no provider can be reached."""
     shutil.copytree(finished.folder / "runs", offline / "runs")
-    yield offline
+    return offline
 
 
 @pytest.mark.parametrize("method", ["paper", "calibrated"])
@@ -68,9 +69,7 @@ def test_a_leaderboard_says_the_same_in_every_format(here: Path, sources: tuple[
         assert str(row["model"]) in table.out
 
 
-@pytest.mark.parametrize(
-    ("option", "value"), [("--method", "papper"), ("--metric", "both"), ("--format", "yaml")]
-)
+@pytest.mark.parametrize(("option", "value"), [("--method", "papper"), ("--metric", "both"), ("--format", "yaml")])
 def test_a_leaderboard_asked_for_what_there_is_not_says_what_there_is(here: Path, option: str, value: str) -> None:
     end = call("leaderboard", "lab", option, value)
     assert (end.code, end.out) == (2, "")

@@ -21,7 +21,8 @@ from tests.cli.desk import PROGRAM, ROOT, Ending, call, finish, start, write
 from tests.pipeline.lab import BUNDLED, manifest_text
 
 HEAVY = ("polars", "numpy", "sqlalchemy", "alembic", "openai", "anthropic", "google.genai", "mistralai", "together",
-         "groq", "batchling", "httpx", "pydantic", "starlette", "uvicorn", "rich", "jinja2", "genai_prices")  # fmt: skip
+         "groq", "batchling", "httpx", "pydantic", "starlette", "uvicorn", "rich", "jinja2",
+         "genai_prices")  # fmt: skip
 GOLD = BUNDLED / "gold_llm.jsonl"
 PATIENCE = 60.0
 
@@ -71,7 +72,9 @@ def test_every_command_is_listed_with_a_text_that_is_not_cut() -> None:
         assert call(name, "--help").code == 0
 
 
-@pytest.mark.parametrize("arguments", [("rnu",), ("run",), ("status", "--jsn"), ("run", "m.toml", "--poll-seconds", "x")])
+@pytest.mark.parametrize(
+    "arguments", [("rnu",), ("run",), ("status", "--jsn"), ("run", "m.toml", "--poll-seconds", "x")]
+)
 def test_bad_usage_ends_with_2_and_a_sentence(offline: Path, arguments: tuple[str, ...]) -> None:
     end = call(*arguments)
     assert (end.code, end.out) == (2, "")
@@ -87,20 +90,20 @@ def test_the_version_is_the_packages() -> None:
 # ---- stopping ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stop_leaves_batches_running_and_says_so(
-    tmp_path: Path, sandbox: Mapping[str, str], number: signal.Signals
-) -> None:
-    text = manifest_text().replace('name = "lab"', f'name = "{number.name}"')
-    process = start("run", write(tmp_path, text), cwd=tmp_path, env=sandbox)
-    assert process.stderr is not None
-    first = process.stderr.readline()  # told as soon as something was submitted
-    assert "submitted" in first
-    process.send_signal(number)
-    end = finish(process)
-    assert end.code == 75
-    assert "go on at the provider" in end.err
-    assert "Traceback" not in end.err
+def test_ctrl_c_and_sigterm_leave_batches_running_and_say_so(tmp_path: Path, sandbox: Mapping[str, str]) -> None:
+    begun = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        text = manifest_text().replace('name = "lab"', f'name = "{number.name}"')
+        path = write(tmp_path, text, f"{number.name}.toml")
+        begun[number] = start("run", path, cwd=tmp_path, env=sandbox)
+    for number, process in begun.items():
+        assert process.stderr is not None
+        assert "submitted" in process.stderr.readline()  # told as soon as something was submitted
+        process.send_signal(number)
+    for end in map(finish, begun.values()):
+        assert end.code == 75
+        assert "go on at the provider" in end.err
+        assert "Traceback" not in end.err
     with urllib.request.urlopen(sandbox["OPENAI_BASE_URL"].replace("/openai/v1", "/sandbox/batches")) as reply:
         assert all(batch["cancel_asked"] is None for batch in json.load(reply))
 
@@ -141,7 +144,9 @@ def on_a_terminal(*arguments: str | Path, cwd: Path, env: Mapping[str, str]) -> 
 
 
 @pytest.mark.parametrize("env", [{}, {"NO_COLOR": "1"}], ids=["colour", "NO_COLOR"])
-def test_a_terminal_gets_eighty_columns_and_colour_unless_told_otherwise(tmp_path: Path, env: Mapping[str, str]) -> None:
+def test_a_terminal_gets_eighty_columns_and_colour_unless_told_otherwise(
+    tmp_path: Path, env: Mapping[str, str]
+) -> None:
     shown = on_a_terminal("leaderboard", GOLD, cwd=tmp_path, env=env)
     coloured = re.search(r"\x1b\[[0-9;]*3[0-7]m", shown) is not None
     assert not (env and coloured)
@@ -170,7 +175,9 @@ def test_a_sandbox_with_faults_and_a_state_folder_serves_a_run_and_remembers_it(
     process = start(*kept, "--env-file", "env", cwd=tmp_path)
     try:
         env = read_env(tmp_path / "env")
-        run = finish(start("run", write(tmp_path, manifest_text()), "--poll-seconds", "0.1", "--json", cwd=tmp_path, env=env))
+        run = finish(
+            start("run", write(tmp_path, manifest_text()), "--poll-seconds", "0.1", "--json", cwd=tmp_path, env=env)
+        )
     finally:
         process.terminate()
     served = finish(process)
@@ -208,9 +215,7 @@ WRONG_SANDBOXES: Mapping[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG_SANDBOXES)
-def test_a_sandbox_that_cannot_be_set_up_says_why(
-    offline: Path, sandbox: Mapping[str, str], wrong: str
-) -> None:
+def test_a_sandbox_that_cannot_be_set_up_says_why(offline: Path, sandbox: Mapping[str, str], wrong: str) -> None:
     write(offline, '[[faults]]\nonn = "row"\n', "wrong.toml")
     taken = sandbox["OPENAI_BASE_URL"].split(":")[2].partition("/")[0]
     options = [one.format(taken=taken) for one in WRONG_SANDBOXES[wrong]]

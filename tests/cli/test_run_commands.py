@@ -70,7 +70,8 @@ def test_plan_without_keys_says_what_run_will_miss(offline: Path, monkeypatch: p
 
 def test_a_run_tick_by_tick_ends_with_75_until_it_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path, monkeypatch) as bench:
-        path, codes = bench.write(manifest_text()), []
+        path = bench.write(manifest_text())
+        codes: list[int] = []
         while not codes or codes[-1] == 75:
             codes.append(call("run", path, "--once").code)
             bench.lab.clock.sleep(30)
@@ -89,7 +90,7 @@ def test_a_run_tick_by_tick_ends_with_75_until_it_is_done(tmp_path: Path, monkey
 
 def test_until_returns_75_at_that_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path, monkeypatch, batch_seconds=1e6) as bench:
-        in_five_minutes = datetime.fromtimestamp(bench.lab.clock.now() + 300).strftime("%H:%M")
+        in_five_minutes = datetime.fromtimestamp(bench.lab.clock.now() + 300).astimezone().strftime("%H:%M")
         begun = bench.lab.clock.now()
         end = call("run", bench.write(manifest_text()), "--until", in_five_minutes)
         assert end.code == 75

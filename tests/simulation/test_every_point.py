@@ -8,8 +8,8 @@ from tests.simulation.claims import reference
 from tests.simulation.histories import Verdict, play
 from tests.simulation.world import SEVEN, Plan, cast
 
-STRIDE = 2
-"""Every second instant here, each at another provider than its neighbours; all of them at all providers in
+STRIDE = 3
+"""Every third instant here, each at another provider than its neighbours; all of them at all providers in
 ``scripts/bench faults``."""
 
 

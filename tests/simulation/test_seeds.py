@@ -6,7 +6,7 @@ import pytest
 
 from tests.simulation.histories import plan_of, play
 
-CHUNK = 20
+CHUNK = 12
 
 
 @pytest.mark.parametrize("first", range(0, 7 * CHUNK, CHUNK))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from layton_batch.cli.loop import drive
+from layton_batch.cli import loop
 from layton_batch.clock import Clock, ManualClock
 from layton_batch.errors import LaytonBatchError
 from layton_batch.manifest import Manifest
@@ -24,7 +24,7 @@ from layton_batch.sandbox import Answerer, Fault, SandboxConfig
 from layton_batch.sandbox.answerers import answerer_from_files
 from layton_batch.settings import Settings
 from layton_batch.status import RunState, Status
-from layton_batch.store import open_engine, sqlite_url
+from layton_batch.store import leases, open_engine, sqlite_url
 from tests.pipeline.lab import BUNDLED, MODELS, START, demo_prices
 from tests.simulation.in_process import Providers, connected
 from tests.simulation.interruptions import Course, Killed, instrumented
@@ -167,8 +167,7 @@ def _play(plan: Plan, base: Path, providers: Providers, clock: ManualClock) -> H
 
     providers.watch = watch
     shuffle = random.Random(f"order {plan.seed}") if plan.seed else None
-    # one SDK waits by itself between its tries of an upload
-    with connected(providers), instrumented(course, shuffle), mock.patch("time.sleep", clock.sleep):
+    with connected(providers), instrumented(course, shuffle), _unhurried(clock):
         if plan.hands == 1:
             course.enter()
             _live(found, asked, clock)
@@ -176,6 +175,18 @@ def _play(plan: Plan, base: Path, providers: Providers, clock: ManualClock) -> H
             turns = Turns(clock, random.Random(f"turns {plan.seed}"))
             turns.run(course, [lambda: _live(found, asked, turns)] * plan.hands)
     return found
+
+
+@contextmanager
+def _unhurried(clock: ManualClock) -> Iterator[None]:
+    """Waiting takes no time: one SDK waits by itself between its tries of an upload; the loop looks up twice a minute
+    whether or not anything is due, and every second for what another program has in hand."""
+    with (
+        mock.patch("time.sleep", clock.sleep),
+        mock.patch.object(loop, "LONGEST", 3600.0),
+        mock.patch.object(leases, "SOON_SECONDS", 20.0),
+    ):
+        yield
 
 
 def _live(found: History, asked: Manifest, clock: Clock) -> None:
@@ -214,4 +225,4 @@ def _let_go(killed: BaseException | None) -> None:
 def once(found: History, asked: Manifest, clock: Clock) -> Status:
     """One life of the program: what `layton-batch run` does."""
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
-        return drive(run, once=False, stop_at=clock.now() + PATIENCE_SECONDS, quiet=True)
+        return loop.drive(run, once=False, stop_at=clock.now() + PATIENCE_SECONDS, quiet=True)

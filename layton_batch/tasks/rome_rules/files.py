@@ -1,11 +1,12 @@
 """ROME's own files: annotations and predictions in, ``scores.json`` and ``updated_predictions.json`` out.
 
-In: a JSON list, a JSON object by question id, one prediction as an object, JSONL, or Parquet. Out: the published form, byte for
-byte: an indent of 2, letters of every script as they are, no line end after the last bracket.
+In: a JSON list, a JSON object by question id, one prediction as an object, JSONL, or Parquet. Out: the published form,
+byte for byte: an indent of 2, letters of every script as they are, no line end after the last bracket.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -32,7 +33,12 @@ def read_predictions(path: Path) -> Iterator[Row]:
 
 def json_text(value: JsonValue) -> str:
     """The published form of a file."""
-    return json.dumps(value, ensure_ascii=False, indent=2)
+    return json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
+
+
+def _plain(value: object) -> str:
+    """What tables hold and JSON does not: bytes as base64, times and the like as they are printed."""
+    return base64.b64encode(value).decode("ascii") if isinstance(value, bytes) else str(value)
 
 
 class RowsFile:
@@ -82,7 +88,7 @@ def _table(path: Path) -> Iterator[Row]:
     import polars as pl
 
     try:
-        for part in pl.scan_parquet(path).collect_batches(chunk_size=_ROWS_AT_ONCE):
+        for part in pl.scan_parquet(path, glob=False).collect_batches(chunk_size=_ROWS_AT_ONCE):
             yield from part.iter_rows(named=True)
     except pl.exceptions.PolarsError as error:
         raise DataError(f"{path}: not a Parquet file that can be read ({error})") from error

@@ -25,7 +25,7 @@ _REFUTED = re.compile(
     r"(?:(?:wrong|incorrect|false|ruled out|excluded|eliminated|impossible|the wrong|an incorrect)\b"
     r"|(?<=not\s)(?:the\s|a\s)?(?:correct|right|true|answer|one|case|location|place|order|possible|it)\b"
     r"|(?<=n't\s)(?:the\s|a\s)?(?:correct|right|true|answer|one|case|location|place|order|possible|it)\b)"
-    r"|['\"*)\]]{0,3}(?:这个选项|选项)?(?:是错|错误|不对|不正确|不是正确|不成立|被排除|可以排除)",
+    r"|['\"*)\]]{0,3}\s?(?:这个选项|选项)?(?:是错|错误|不对|不正确|不是正确|不成立|被排除|可以排除)",
     re.IGNORECASE,
 )
 

@@ -1,0 +1,120 @@
+"""Simulated histories full of faults: every stop, then 20,000 seeds; ``--seed N`` plays one again."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import itertools
+import multiprocessing
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from tests.simulation.claims import reference
+from tests.simulation.histories import Verdict, every_point, plan_of, play
+from tests.simulation.scenarios import markdown, measure
+from tests.simulation.world import Plan
+
+HISTORIES = 20_000
+CHUNK = 20
+PROGRESS = 500
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Every point of every world, then the seeds; 1 where a claim did not hold."""
+    asked = _asked(arguments)
+    if asked.table:
+        print(markdown(measure()))
+        return 0
+    if asked.processes:
+        from tests.processes.matrix import main as processes
+
+        return processes()
+    if asked.seed is not None:
+        return _one(plan_of(asked.seed))
+    if asked.stops:
+        stops = tuple(int(stop) for stop in asked.stops.split(","))
+        return _one(Plan(asked.world, stops=stops, migrating=asked.migrating))
+    return _all(asked)
+
+
+def _asked(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="scripts/bench faults", description=__doc__)
+    parser.add_argument("--seed", type=int, help="play this seed's history and say what it was")
+    parser.add_argument("--world", type=int, default=0, help="0..6: two models at two providers; 7..13: one")
+    parser.add_argument("--stops", help="with --world: the numbers of the points at which the program is killed")
+    parser.add_argument("--migrating", action="store_true", help="with --stops: the state store does not exist yet")
+    parser.add_argument("--histories", type=int, default=HISTORIES, help="how many seeds")
+    parser.add_argument("--first", type=int, default=0, help="the first of them")
+    parser.add_argument("--no-points", action="store_true", help="leave out the stops at every point")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--table", action="store_true", help="print the table of docs/exactly_once.md")
+    parser.add_argument("--processes", action="store_true", help="kill real processes instead: the whole matrix")
+    return parser.parse_args(list(arguments))
+
+
+def _one(plan: Plan) -> int:
+    verdict = play(plan)
+    print(verdict.told())
+    print(f"  {verdict.points} points, {verdict.batches} batches, {verdict.billed} rows billed")
+    return 1 if verdict.broken else 0
+
+
+def _all(asked: argparse.Namespace) -> int:
+    begun = time.perf_counter()
+    points: Iterable[Plan] = () if asked.no_points else itertools.chain.from_iterable(map(every_point, range(7)))
+    seeds = (plan_of(seed) for seed in range(asked.first, asked.first + asked.histories))
+    tally: Counter[str] = Counter()
+    broken = 0
+    for verdict in _played(itertools.chain(points, seeds), asked.workers):
+        tally += _count(verdict)
+        if verdict.broken:
+            broken += 1
+            print(verdict.told(), flush=True)
+        if tally["histories"] % PROGRESS == 0:
+            pace = tally["histories"] / (time.perf_counter() - begun)
+            print(f"{tally['histories']} histories, {broken} broken, {pace:.1f} a second", file=sys.stderr, flush=True)
+    print(f"{tally['histories']} histories in {time.perf_counter() - begun:.0f} s, {asked.workers} at a time")
+    for what in ("kills", "two programs", "another machine", "points passed", "batches", "rows billed", "faults"):
+        print(f"  {what:16} {tally[what]}")
+    print(f"  {'broken':16} {broken}")
+    return 1 if broken else 0
+
+
+def _count(verdict: Verdict) -> Counter[str]:
+    plan = verdict.plan
+    return Counter(
+        {
+            "histories": 1,
+            "kills": len(verdict.stopped_at),
+            "two programs": int(plan.hands > 1),
+            "another machine": int(plan.moving and bool(verdict.stopped_at)),
+            "points passed": verdict.points,
+            "batches": verdict.batches,
+            "rows billed": verdict.billed,
+            "faults": len(plan.faults),
+        }
+    )
+
+
+def _played(plans: Iterable[Plan], workers: int) -> Iterator[Verdict]:
+    if workers <= 1:
+        yield from map(play, plans)
+        return
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # the threads are left to the workers
+    with multiprocessing.get_context("spawn").Pool(workers, initializer=_warm) as pool:
+        yield from pool.imap_unordered(play, plans, chunksize=CHUNK)
+
+
+def _warm() -> None:
+    """The undisturbed runs, once in every worker; what stays for good need not be looked through for garbage."""
+    for world in range(7):
+        reference(world)
+    gc.collect()
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,94 @@
+"""Grading by rule: 100,000 predictions of each kind, both protocols, as rows a second and peak memory."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+
+from tests.bench.measure import ROOT, told
+
+ROWS = 100_000
+MOST_SECONDS, MOST_MIB = 60.0, 500.0
+DATA = ROOT / "layton_batch" / "tasks" / "data"
+CASES = (
+    ("mcq_idk", "original"), ("mcq_idk", "corrected"), ("zebralogic", "original"), ("zebralogic", "corrected"),
+    ("rome", "original"), ("rome", "corrected"),
+)  # fmt: skip
+
+
+def main() -> None:
+    for task, protocol in CASES:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.bench.grade", task, protocol], cwd=ROOT, capture_output=True, check=True
+        )
+        seconds, peak = json.loads(done.stdout)
+        told(f"{task} {protocol}, {ROWS:,} predictions, CPU", seconds, "s", MOST_SECONDS)
+        told(f"{task} {protocol}, peak memory", peak, "MiB", MOST_MIB)
+        print(f"  {ROWS / seconds:,.0f} rows a second")
+
+
+def bundled(name: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (DATA / name).read_text(encoding="utf-8").splitlines()]
+
+
+def mcq() -> Iterator[Mapping[str, object]]:
+    """Replies of about 2 kB: reasoning, then a letter; a tenth have none, a tenth say it another way."""
+    thought = "The options differ in one respect only, which the question turns on. " * 28
+    endings = ["Answer: {}", "Answer: {}", "so the final answer is {}.", "###{}###", "I cannot tell."]
+    for number in range(ROWS):
+        ending = endings[number % len(endings)].format("ABCDE"[number % 5])
+        yield {"item_id": str(number), "gold": "B", "response": f"{thought}\n{ending}"}
+
+
+def zebra() -> Iterator[Mapping[str, object]]:
+    for number, puzzle in zip(range(ROWS), itertools.cycle(bundled("zebralogic/puzzles.jsonl"))):
+        solution = puzzle["solution"]
+        header = solution["header"]
+        grid = {
+            f"House {place}": dict(zip(header[1:], row[1:], strict=True))
+            for place, row in enumerate(solution["rows"], 1)
+        }
+        reply = json.dumps({"reasoning": "One clue at a time. " * 40, "solution": grid})
+        yield {
+            "id": str(number),
+            "size": puzzle["size"],
+            "solution": solution,
+            "output": reply[: len(reply) - number % 3],
+        }
+
+
+def rome() -> Iterator[Mapping[str, object]]:
+    asked = bundled("rome/questions_llm.jsonl")
+    for number, question in zip(range(ROWS), itertools.cycle(asked)):
+        said = question["reference"] if number % 2 else "something else"
+        answer = f"{'Let me look closely. ' * 40}\nFinal Answer: {said}"
+        yield {**question, "question_id": str(number), "answer": answer}
+
+
+def measure(task: str, protocol: str) -> tuple[float, float]:
+    import resource
+
+    from layton_batch.tasks.mcq_idk_rules import bring_your_own as mcq_rules
+    from layton_batch.tasks.rome_rules import bring_your_own as rome_rules
+    from layton_batch.tasks.zebralogic_rules import bring_your_own as zebra_rules
+
+    def drop(row: object) -> None:
+        """Rows are counted, not kept."""
+
+    begun = resource.getrusage(resource.RUSAGE_SELF)
+    if task == "mcq_idk":
+        for _ in mcq_rules.graded(None, mcq(), protocol):
+            pass
+    elif task == "zebralogic":
+        zebra_rules.grade_rows(None, zebra(), protocol)
+    else:
+        rome_rules.grade_rows(None, rome(), protocol, sink=drop)
+    ended = resource.getrusage(resource.RUSAGE_SELF)
+    return ended.ru_utime - begun.ru_utime, ended.ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(sys.argv[1], sys.argv[2])))

@@ -1,0 +1,40 @@
+"""demo: the whole pipeline without a key, ended or stopped and begun again."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.desk import call, write
+from tests.pipeline.lab import MODELS
+
+
+def test_the_demo_shows_a_leaderboard_a_bill_and_where_the_files_are_and_a_second_time_pays_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for provider in MODELS:
+        monkeypatch.delenv(f"{provider.upper()}_API_KEY", raising=False)
+    monkeypatch.chdir(tmp_path)
+    first, second = call("demo", "--out", "shown", "--batch-seconds", "0.5"), call("demo", "--out", "shown")
+    for end in (first, second):
+        assert end.code == 0
+        assert "Leaderboard" in end.out
+        assert "Cost" in end.out
+        billed = re.search(r"the sandbox billed \$([0-9.]+); the run accounts for \$([0-9.]+)", end.err)
+        assert billed is not None
+        assert billed[1] == billed[2] != "0.000000"
+    assert second.out == first.out
+    site = re.search(r"^site: (\S+)$", first.err, re.MULTILINE)
+    assert site is not None
+    assert Path(site[1]).is_file()
+    assert len((first.out + first.err).splitlines()) < 80  # a screen or two
+    assert "submitted" not in second.err
+
+
+def test_a_place_that_cannot_be_written_is_told(offline: Path) -> None:
+    write(offline, "", "taken")
+    end = call("demo", "--out", "taken")
+    assert (end.code, end.out) == (2, "")
+    assert "--out names another place" in end.err

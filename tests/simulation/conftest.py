@@ -1,0 +1,20 @@
+"""Memory as histories like it: the SDKs and their models, once loaded, are not searched for garbage again and again."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from tests.simulation.claims import reference
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _settled() -> Iterator[None]:
+    for world in range(7):
+        reference(world)
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()

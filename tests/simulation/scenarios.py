@@ -1,0 +1,160 @@
+"""Named misfortunes, one at a time, at every provider: the table of docs/exactly_once.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from layton_batch import tables
+from layton_batch.runs import open_store
+from layton_batch.sandbox import Fault
+from tests.simulation.claims import broken_claims, reference
+from tests.simulation.world import ALONE, ITEMS, SEVEN, History, Plan, history
+
+ROWS = (1, 2, 3)
+
+
+WITHOUT_UPLOAD = frozenset({"anthropic"})
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A misfortune of one provider's first batch of three questions; ``plan`` is given that provider's world.
+
+    ``batches`` is how many batches the provider should end up with: 1, or 2 where rows must be sent again.
+    ``uploads``: it can happen only where a batch file is uploaded.
+    """
+
+    name: str
+    plan: Callable[[int], Plan]
+    batches: int = 1
+    uploads: bool = False
+
+    def applies(self, provider: str) -> bool:
+        return not self.uploads or provider not in WITHOUT_UPLOAD
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a scenario came to at one provider: batches created there, rows billed and rows lost, of ITEMS questions."""
+
+    batches: int
+    billed: int
+    lost: int
+    broken: tuple[str, ...] = ()
+
+
+def provider_of(world: int) -> str:
+    return SEVEN[world - ALONE]
+
+
+def killed(phase: str) -> Callable[[int], Plan]:
+    """The program killed when the provider's create was ``sent``, ``executed`` or ``answered``."""
+
+    def plan(world: int) -> Plan:
+        points = reference(world).points
+        label = f"{'executed' if phase == 'answered' else phase}: {provider_of(world)} create"
+        return Plan(world, stops=(points.index(label) + 1 + (phase == "answered"),))
+
+    return plan
+
+
+def killed_at(label: str) -> Callable[[int], Plan]:
+    """The program killed at the first point whose name begins so; ``{}`` stands for the provider."""
+
+    def plan(world: int) -> Plan:
+        wanted = label.format(provider_of(world))
+        points = reference(world).points
+        return Plan(world, stops=(next(n for n, point in enumerate(points, 1) if point.startswith(wanted)),))
+
+    return plan
+
+
+def wrong(on: str, action: str, **details: object) -> Callable[[int], Plan]:
+    """The provider does one thing wrong, once unless ``details`` say otherwise."""
+
+    def plan(world: int) -> Plan:
+        options = {"times": 1, **details}
+        return Plan(world, faults=(Fault(on=on, action=action, provider=provider_of(world), **options),))  # type: ignore[arg-type]
+
+    return plan
+
+
+def also(plan: Callable[[int], Plan], **changes: object) -> Callable[[int], Plan]:
+    return lambda world: replace(plan(world), **changes)  # type: ignore[arg-type]
+
+
+def two_programs(world: int) -> Plan:
+    return Plan(world, hands=2, seed=world)
+
+
+SCENARIOS: Sequence[Scenario] = (
+    Scenario("nothing goes wrong", Plan),
+    Scenario("killed while the create is on its way", killed("sent")),
+    Scenario("killed when the create was carried out, before its reply", killed("executed")),
+    Scenario("killed when the reply has come, before the id is kept", killed("answered")),
+    Scenario("killed when the upload was carried out", killed_at("executed: {} upload"), uploads=True),
+    Scenario("killed between download and tables", killed_at("rename tables/responses/predict")),
+    Scenario("killed between tables and commit", killed_at("renamed tables/usage/predict")),
+    Scenario("create: reply lost", wrong("create", "drop_after")),
+    Scenario("create: reply lost, new batches listed 45 s late", also(wrong("create", "drop_after"), list_lag=45.0)),
+    Scenario("create: connection dropped before it was carried out", wrong("create", "drop")),
+    Scenario("create: HTTP 500", wrong("create", "status", status=500)),
+    Scenario("create: carried out, the reply is a page of HTML", wrong("create", "not_json")),
+    Scenario("create: 429, `retry-after` one hour", wrong("create", "status", status=429, retry_after=3600.0)),
+    Scenario("create: 404, the file is not visible yet", wrong("create", "status", status=404)),
+    Scenario("create: reply lost, then killed, clocks 45 s apart", also(wrong("create", "drop_after"), skew=45.0)),
+    Scenario("upload: reply lost", wrong("upload", "drop_after"), uploads=True),
+    Scenario("poll: 404 right after the create", wrong("poll", "status", status=404, times=2)),
+    Scenario("an unknown status for ten minutes", wrong("batch", "unknown_status", name="pondering", seconds=600.0)),
+    Scenario("results: cut off at 60 %", wrong("results", "cut", share=0.6)),
+    Scenario("results: ten downloads refused in a row", wrong("results", "status", status=503, times=10)),
+    Scenario("one row failed in passing", wrong("row", "error", status=500, match=r"-000002\b"), batches=2),
+    Scenario("one row missing from the results", wrong("row", "missing", match=r"-000002\b"), batches=2),
+    Scenario("one row answered twice", wrong("row", "duplicate", match=r"-000002\b")),
+    Scenario("expired with two of three answers", wrong("batch", "expire", share=0.7), batches=2),
+    Scenario("cancelled by the provider with one answer of three", wrong("batch", "cancel", share=0.4), batches=2),
+    Scenario("failed as a whole", wrong("batch", "fail", kind="server_error", name="internal error"), batches=2),
+    Scenario("two programs at once", two_programs),
+)
+
+
+Measured = Mapping[str, Mapping[str, Outcome]]
+"""By scenario and provider; a scenario that cannot happen at a provider is left out there."""
+
+
+def measure(scenarios: Sequence[Scenario] = SCENARIOS) -> Measured:
+    """Every scenario at every provider."""
+    return {one.name: {name: outcome(one, name) for name in SEVEN if one.applies(name)} for one in scenarios}
+
+
+def outcome(scenario: Scenario, provider: str) -> Outcome:
+    """Play it, hold every claim against it, and count what concerns the participant's three questions."""
+    with history(scenario.plan(ALONE + SEVEN.index(provider))) as found:
+        broken = tuple(broken_claims(found))
+        asked = _asked(found)
+        with open_store(found.folder, found.settings) as store:
+            judging = {batch.provider_id for batch in store.batches() if batch.job_id.startswith("judge")}
+        created = {batch.id for batch in found.providers.batches(provider)} - judging
+        billed = sum(row.custom_id in asked for row in found.providers.ledger().rows)
+        jobs = [job for job in found.status.jobs if job.role == "predict"] if found.status else []
+        answered = sum(job.succeeded for job in jobs)
+        return Outcome(len(created), billed, ITEMS - answered, broken)
+
+
+def _asked(found: History) -> set[str]:
+    """custom_ids of the participant's questions."""
+    requests = tables.read(found.folder.tables, "requests", ("custom_id", "role"))
+    return {str(name) for name, role in requests.iter_rows() if role == "predict"}
+
+
+def markdown(measured: Measured) -> str:
+    """The table: batches created / rows billed / rows lost, of three questions."""
+    lines = [f"| scenario | {' | '.join(SEVEN)} |", f"|---{'|---' * len(SEVEN)}|"]
+    for name, row in measured.items():
+        lines.append(f"| {name} | {' | '.join(_cell(row.get(provider)) for provider in SEVEN)} |")
+    return "\n".join(lines)
+
+
+def _cell(one: Outcome | None) -> str:
+    return "–" if one is None else f"{one.batches} / {one.billed} / {one.lost}"

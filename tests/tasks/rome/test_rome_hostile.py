@@ -1,0 +1,68 @@
+"""Text made to be slow or to crash takes time in proportion to its length, by every rule."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from layton_batch.tasks.rome_rules.bring_your_own import grade_answer
+from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
+from layton_batch.tasks.rome_rules.mark import PROTOCOLS
+
+SIZE = 1_000_000
+SHORT = 60_000  # long enough to tell: quadratic time would take minutes
+SECONDS = 20.0
+"""The slowest megabyte takes two seconds for all five rules, the slowest short text a fifth of one."""
+ARGUMENTS = {
+    "key_items_matching": {"key_items": [["a" * 50 + "b"], ["1"]]},
+    "choices_matching": {"label": "A"},
+    "ordered_list_matching": {"order": ["C", "D", "A", "B"]},
+    "number_matching": {"value_to_match": 1},
+    "location_matching": {"location_fine_grained": ["x"], "location_coarse_grained": ["a"]},
+}
+PIECES = (
+    "\\boxed{", "\\boxed{a}", "Answer: ", "answer is ", "Answer (a", "# answer\n", "<answer>", "答案", "9", "1,", "1 234 ",
+    "1.2.", "-", "one ", "one-", "一", "\\frac{", "1/", "10^", "A ", "A, ", "(A", "(A) ", "A.", "AB", "A\n", "option A not ",
+    "C, ", "1. C\n", "C\n\n", "then ", ": ", "is ", "a:\n\n", " ", "\n", "\n \n", ">", "(", "(\n", "*_", "**", "_a", "`",
+    "```a\n", "$", "\\\\", "a\\", "<i>", "<sup", "<|", "[INST]", "not ", "not a b ", "n't", "</think>", "aA", "is not the ",
+    "é ", "\u0316\u0301", "\u00bd", "\r\n", "\x00", "\ud800", "Judgement: ", "100 of ", "3=4=",
+)  # fmt: skip
+
+
+def seconds(text: str, protocol: str) -> float:
+    began = time.process_time()
+    for evaluator, arguments in ARGUMENTS.items():
+        assert grade_answer(evaluator, arguments, text, protocol).error is None  # type: ignore[arg-type]
+    published_judgement(text)
+    judgement(text)
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize("piece", PIECES, ids=ascii)
+def test_bait_of_any_kind_is_graded_in_linear_time(piece: str) -> None:
+    for protocol in PROTOCOLS:
+        assert seconds(piece * (SHORT // len(piece)), protocol) < SECONDS
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("piece", ["Answer: ", "\\boxed{", "1,", "not a b ", "\u0316\u0301", "(A) ", "1. C\n"], ids=ascii)
+def test_a_megabyte_of_the_worst_is_graded_in_seconds(piece: str, protocol: str) -> None:
+    assert seconds(piece * (SIZE // len(piece)), protocol) < SECONDS
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * 10_000 + "\\boxed{3}" + "}" * 10_000,
+        "\\boxed{" * 100_000 + "3" + "}" * 100_000,
+        "Answer:" + "\n \n" * 300_000 + "x",
+        "answer" + " " * SIZE + "is 3",
+        "Answer: " + "(" * SIZE + "3",
+        "\\boxed{3} " + "A and B, " * 100_000,
+    ],
+    ids=["deep braces", "deep boxes", "empty lines", "blanks", "brackets", "a list"],
+)
+def test_deep_nesting_and_long_gaps_are_no_trouble(text: str, protocol: str) -> None:
+    assert seconds(text, protocol) < SECONDS

@@ -1,0 +1,114 @@
+"""The published evaluators' oddities, one by one: whoever reproduces published figures gets them all."""
+
+from __future__ import annotations
+
+import pytest
+
+from layton_batch.tasks.rome_rules.mark import Mark
+from layton_batch.tasks.rome_rules.original import grade, letters_of, prepare
+
+
+def score(evaluator: str, reply: str, **arguments: object) -> object:
+    mark = grade(f"{evaluator}_matching", arguments, reply)  # type: ignore[arg-type]
+    assert mark.error is None
+    return mark.score
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("Final Answer: A", "A"),
+        ("final answer: A", "final answer: A"),
+        ("**Final Answer**: X", "**: X"),
+        ("Answer: 1 Answer: 2", "2"),
+        ("A. (Answered with care)", "ed with care)"),
+        ("最终答案：甲", "甲"),
+        ("Answer 答案：甲", "答案：甲"),
+        ("\\boxed{\\text{A}}", "\\text{A"),
+        ("\\boxed{} \\boxed{ B }", "B"),
+        ("\\boxed{open", "\\boxed{open"),
+        ("Final Answer: $\\boxed{42}$", "$\\boxed{42}$"),
+        ("5\u20136 \u2032 \u2009x \u2014", "5-6 '  x \u2014"),
+    ],
+)
+def test_the_answer_is_prepared_as_published(reply: str, answer: str) -> None:
+    assert prepare(reply) == answer
+
+
+def test_key_items_are_substrings_and_the_first_element_decides_their_form() -> None:
+    assert score("key_items", "Prometheus", key_items=[["Rome"]]) == 1
+    assert score("key_items", "a\tb", key_items=[["a b"]], remove_space=True) == 0
+    assert score("key_items", "b", key_items=["a", "b"]) == 1
+    assert score("key_items", "b", key_items=[["a"], ["b"]]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "letters"),
+    [
+        ("B (Paris)", "BP"),
+        ("D. Paris", "D"),
+        ("The D", "D"),
+        ("INST", ""),
+        ("<Img>A.", "A"),
+        ("option is A or answer is B", "B"),
+        ("选择A，故选B", "B"),
+    ],
+)
+def test_letters_are_whatever_capitals_are_left(text: str, letters: str) -> None:
+    assert letters_of(text) == letters
+
+
+def test_one_label_is_compared_with_the_first_letter_and_several_with_the_sorted_set() -> None:
+    assert score("choices", "A, C", label="A") == 1
+    assert score("choices", "C, A, A", label="ac") == 1
+    assert score("choices", "A, C", label="A,C") == 0
+    assert score("choices", "a", label="A") == 0
+    assert score("choices", "T", label="T") == 0
+
+
+def test_a_list_is_a_subsequence_of_characters() -> None:
+    assert score("ordered_list", "Can do, all by", order=["C", "D", "A", "B"]) == 0
+    assert score("ordered_list", "Cold, dry, arid, bare", order=["C", "D", "A", "B"]) == 1
+    assert score("ordered_list", "C > D", order=["C", "D"]) == 0
+    assert score("ordered_list", "C > D", order="CD") == 1
+
+
+def test_the_last_number_counts_and_the_type_of_the_gold_sets_the_tolerance() -> None:
+    assert score("number", "10-20", value_to_match=-20) == 1
+    assert score("number", "1,234", value_to_match=234) == 1
+    assert score("number", "3.2", value_to_match=3.0) == 1
+    assert score("number", "3.2", value_to_match=3) == 0
+    assert score("number", "0", value_to_match=0.0) == 0
+    assert score("number", "٣", value_to_match=3) == 1
+    assert score("number", "none", value_to_match=3) == 0
+
+
+def test_a_location_given_as_a_text_counts_letter_by_letter() -> None:
+    assert score("location", "Lapland", location_fine_grained="Paris") == 1.0
+    assert score("location", "Oslo", location_fine_grained=["Oslo"], fine_grained_score=2) == 2
+    assert score("location", "Norway", location_fine_grained=["Oslo"], location_coarse_grained=["Norway"]) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "arguments", "error"),
+    [
+        ("key_items_matching", {"key_items": []}, "IndexError"),
+        ("key_items_matching", {"key_items": [5]}, "ValueError"),
+        ("key_items_matching", {"key_items": [["a"], "a"]}, "AssertionError"),
+        ("key_items_matching", {}, "TypeError"),
+        ("choices_matching", {"label": 5}, "AttributeError"),
+        ("ordered_list_matching", {"order": [1, 2]}, "TypeError"),
+        ("number_matching", {"value_to_match": "42"}, "TypeError"),
+        ("number_matching", {"value_to_match": 10**400}, "OverflowError"),
+        ("location_matching", {"location_fine_grained": ["a"], "fine_grained_score": "x"}, "TypeError"),
+        ("interval_matching", {}, "NameError"),
+        ("telepathy", {}, "ValueError"),
+    ],
+)
+def test_where_the_published_code_crashes_there_is_a_zero_and_the_exceptions_name(
+    evaluator: str, arguments: dict[str, object], error: str
+) -> None:
+    mark = grade(evaluator, arguments, "a 42")  # type: ignore[arg-type]
+    assert isinstance(mark, Mark)
+    assert mark.score == 0
+    assert (mark.error or "").partition(":")[0] == error

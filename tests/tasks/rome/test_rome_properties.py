@@ -1,0 +1,131 @@
+"""Whatever the number, list, letters or name: formats do not matter, and nothing that is said can raise."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layton_batch.tasks.rome_rules.bring_your_own import grade_answer
+from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
+from layton_batch.tasks.rome_rules.mark import PROTOCOLS
+
+LABELS = st.sampled_from(
+    ["{}", "Final Answer: {}", "**Final Answer:** {}", "The answer is {}.", "\\boxed{{{}}}", "答案：{}", "Answer:\n{}\n"]
+)
+WORDS = ["amber", "birch", "cedar", "dune", "ember", "fjord", "grove", "heath"]
+ARGUMENTS = {
+    "key_items_matching": {"key_items": [["a", "answer"], ["1"]]},
+    "choices_matching": {"label": "AC"},
+    "ordered_list_matching": {"order": ["a", "b"]},
+    "number_matching": {"value_to_match": 3},
+    "location_matching": {"location_fine_grained": ["a"], "location_coarse_grained": ["b"]},
+}
+settings.register_profile("rome", deadline=None, derandomize=True, max_examples=150)
+steady = settings(settings.get_profile("rome"))
+
+
+def score(evaluator: str, reply: str, **arguments: object) -> object:
+    return grade_answer(f"{evaluator}_matching", arguments, reply).score  # type: ignore[arg-type]
+
+
+@steady
+@given(st.integers(-(10**12), 10**12), st.sampled_from(["{}", "{:,}", "{:_}", "{}.0", "{:+}", "about {}", "{} km"]), LABELS)
+def test_an_integer_is_right_in_every_format_and_its_neighbour_is_not(value: int, form: str, label: str) -> None:
+    reply = label.format(form.format(value))
+    assert score("number", reply, value_to_match=value) == 1
+    assert score("number", reply, value_to_match=value + 1) == 0
+
+
+@steady
+@given(st.floats(1e-6, 1e9), st.sampled_from(["{:.6f}", "{:.6e}", "{:,.6f}"]), st.booleans(), LABELS)
+def test_a_float_is_right_in_every_format_and_one_a_fifth_off_is_not(
+    value: float, form: str, negative: bool, label: str
+) -> None:
+    gold = float(form.replace(",", "").format(-value if negative else value))
+    reply = label.format(form.format(gold))
+    if gold:
+        assert score("number", reply, value_to_match=gold) == 1
+        assert score("number", reply, value_to_match=gold * 1.2) == 0
+
+
+@steady
+@given(
+    st.permutations(WORDS),
+    st.integers(1, 6),
+    st.sampled_from([", ", ",", "; ", " > ", " -> ", " → ", "、", "，", "\n", " | ", " / ", ", then ", " and "]),
+    LABELS,
+)
+def test_a_list_is_right_with_every_separator_and_wrong_in_every_other_order(
+    words: list[str], size: int, separator: str, label: str
+) -> None:
+    order = words[:size]
+    reply = label.format(separator.join(order))
+    assert score("ordered_list", reply, order=order) == 1
+    if size > 1:
+        assert score("ordered_list", reply, order=order[::-1]) == 0
+        assert score("ordered_list", reply, order=order[:-1]) == 0
+        assert score("ordered_list", reply, order=[*order, words[-1]]) == 0
+
+
+@steady
+@given(
+    st.sets(st.sampled_from("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), min_size=1, max_size=5),
+    st.randoms(use_true_random=False),
+    st.sampled_from([", ", ",", " and ", "; ", "、", "/", "", " "]),
+    st.sampled_from(["{}", "({})"]),
+    LABELS,
+)
+def test_letters_are_right_in_any_order_and_only_all_of_them(
+    letters: set[str], chance: object, separator: str, form: str, label: str
+) -> None:
+    chosen = sorted(letters)
+    chance.shuffle(chosen)  # type: ignore[attr-defined]
+    reply = label.format(separator.join(form.format(letter) for letter in chosen))
+    assert score("choices", reply, label="".join(sorted(letters))) == 1
+    other = next(letter for letter in "ABCDEF" if letter not in letters)
+    assert score("choices", reply, label=other) == 0
+    assert score("choices", reply, label="".join({*letters, other})) == 0
+
+
+@steady
+@given(st.sampled_from(WORDS), st.sampled_from(WORDS), st.sampled_from(["{}", "in {}.", "“{}”", "{}, up north"]), LABELS)
+def test_a_name_is_found_and_others_and_parts_of_words_are_not(name: str, other: str, form: str, label: str) -> None:
+    reply = label.format(form.format(name))
+    assert score("location", reply, location_fine_grained=[name.upper()]) == 1.0
+    assert score("key_items", reply, key_items=[[name[1:]]]) == 0
+    assert score("key_items", label.format(f"x{name}x"), key_items=[[name]]) == 0
+    if other != name:
+        assert score("key_items", reply, key_items=[[other]]) == 0
+        assert score("location", label.format(f"not {name}, {other}"), location_fine_grained=[name]) == 0
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("evaluator", list(ARGUMENTS))
+@steady
+@given(reply=st.text() | st.from_regex(r"[\\{}boxedAnswer: (),.0-9eE^/\-\n答案$*_`<>=\u00bd\u0301]{0,80}", fullmatch=True))
+def test_no_reply_raises(protocol: str, evaluator: str, reply: str) -> None:
+    mark = grade_answer(evaluator, ARGUMENTS[evaluator], reply, protocol)  # type: ignore[arg-type]
+    assert mark.error is None
+    assert mark.score in (0, 0.5, 1)
+    published_judgement(reply)
+    judgement(reply)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("evaluator", list(ARGUMENTS))
+@steady
+@given(
+    value=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+        max_leaves=6,
+    )
+)
+def test_no_annotation_raises(protocol: str, evaluator: str, value: object) -> None:
+    for name in ARGUMENTS[evaluator]:
+        arguments = {**ARGUMENTS[evaluator], name: value}
+        mark = grade_answer(evaluator, arguments, "answer 1", protocol)  # type: ignore[arg-type]
+        assert json.dumps(mark.score)
