@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tests.simulation.claims import reference
 from tests.simulation.histories import Verdict, every_point, plan_of, play
 from tests.simulation.scenarios import markdown, measure
-from tests.simulation.world import Plan
+from tests.simulation.world import ALONE, Plan
 
 HISTORIES = 20_000
 CHUNK = 20
@@ -110,7 +110,7 @@ def _played(plans: Iterable[Plan], workers: int) -> Iterator[Verdict]:
 
 def _warm() -> None:
     """The undisturbed runs, once in every worker; what stays for good need not be looked through for garbage."""
-    for world in range(7):
+    for world in range(2 * ALONE):
         reference(world)
     gc.collect()
     gc.freeze()

@@ -127,7 +127,7 @@ def test_attempts_are_bounded_and_what_is_left_has_its_outcome(tmp_path: Path) -
 
 def test_a_download_that_keeps_failing_is_waited_out_and_nothing_is_bought_again(tmp_path: Path) -> None:
     text = manifest_text(limit=3)
-    with lab(tmp_path, Fault(on="results", action="status", status=503, provider="openai", times=40)) as bench:
+    with lab(tmp_path, Fault(on="results", action="status", status=503, provider="openai", times=12)) as bench:
         status = bench.finish(text)
         assert status.state is RunState.DONE
         assert set(bench.billed().values()) == {1}

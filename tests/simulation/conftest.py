@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.simulation.claims import reference
+from tests.simulation.world import ALONE
 
 
 @pytest.fixture(scope="package", autouse=True)
 def _settled() -> Iterator[None]:
-    for world in range(7):
+    for world in range(2 * ALONE):
         reference(world)
     gc.collect()
     gc.freeze()

@@ -144,10 +144,10 @@ def instrumented(course: Course, shuffle: random.Random | None = None) -> Iterat
 
 def _committing(course: Course) -> Callable[..., None]:
     original = DefaultDialect.do_commit
-    begun_by: WeakKeyDictionary[DefaultDialect, tuple[str, int, str]] = WeakKeyDictionary()
+    begun_by: WeakKeyDictionary[object, tuple[str, int, str]] = WeakKeyDictionary()
 
     def do_commit(dialect: DefaultDialect, connection: Any) -> None:
-        ghost = begun_by.setdefault(dialect, course.myself()) != course.myself() and course.mine() is not None
+        ghost = begun_by.setdefault(connection._pool, course.myself()) != course.myself() and course.mine() is not None
         if course.dead or ghost:  # a generator that is closed only now, long after its program was killed
             connection.rollback()
             return

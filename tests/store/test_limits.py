@@ -79,10 +79,7 @@ def test_each_limit_says_what_it_is(standing: Standing, limits: dict[str, int], 
 
 
 def test_the_queue_is_counted_by_model_and_never_blocks_a_batch_that_is_alone() -> None:
-    class Queued(Limits):
-        max_enqueued_tokens = 150
-
-    limits = Queued(10, 10, 10)
+    limits = Limits(10, 10, 10, max_enqueued_tokens=150)
     assert over_limit(batch(0, size_bytes=4000), Standing(), limits) is None
     assert over_limit(batch(0), Standing(queued_bytes={"another": 4000}), limits) is None
     assert over_limit(batch(0), Standing(queued_bytes={"m-1": 200}), limits) is None
