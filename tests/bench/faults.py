@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         print(markdown(measure()))
         return 0
     if asked.processes:
-        from tests.processes.matrix import main as processes
+        from tests.bench.process_matrix import main as processes
 
         return processes()
     if asked.seed is not None:

@@ -62,7 +62,8 @@ def every_point(world: int) -> Iterator[Plan]:
 def plan_of(seed: int) -> Plan:
     """The history of a seed: stops at random points, providers that fail, time that passes, sometimes two programs."""
     draw = random.Random(f"history {seed}")
-    world = seed % (2 * ALONE)
+    turn = seed % (3 * ALONE)
+    world = turn if turn < 2 * ALONE else turn - ALONE  # two models in a third of the histories, one in the others
     hands = draw.choice((1, 1, 1, 2))
     length = len(reference(world).points) + 40
     stops = draw.sample(range(1, length * (hands + 1) // 2), draw.choice((0, 1, 2, 2, 2, 3, 5)))
@@ -71,7 +72,7 @@ def plan_of(seed: int) -> Plan:
         stops=tuple(sorted(stops)),
         faults=tuple(_faults(draw, world)),
         downtime=draw.choice((0.0, 1.0, 15.0, 90.0, 900.0, 7200.0, 40_000.0)),
-        batch_seconds=draw.choice((2.0, 20.0, 60.0, 200.0)),
+        batch_seconds=draw.choice((2.0, 2.0, 20.0, 20.0, 60.0, 200.0)),
         moving=draw.random() < 0.2,
         migrating=draw.random() < 0.02,
         hands=hands,

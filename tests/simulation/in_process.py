@@ -123,6 +123,11 @@ class Providers:
         self.watch("executed", wire.provider, endpoint.on)
         return _reply(response)
 
+    def route(self, method: str, path: str) -> tuple[str, str]:
+        """The provider and the kind of call that a request is."""
+        wire, endpoint, _ = self._route(method, path)
+        return wire.provider, endpoint.on
+
     def _route(self, method: str, path: str) -> tuple[Wire, Endpoint, dict[str, str]]:
         for wanted, (pattern, _, _), wire, endpoint in self._routes:
             found = pattern.match(path) if wanted == method else None

@@ -19,7 +19,7 @@ _COMMA = r"(?<!\d,)\d+,\d+(?![\d,]|\.\d)"
 _PLAIN = r"(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,4}(?![A-Za-z\d]))?"
 _NUMBER = re.compile(
     # What looks like a number and is none comes first: 2024-05-01, 05/06/2024, 12:30, 1:2; then 1.2.12
-    r"(?P<none>\d{1,4}(?P<cut>[-/.])\d{1,2}(?P=cut)\d{1,4}(?!\d)|\d+ ?: ?\d+(?::\d+)?)"
+    r"(?P<none>\d{1,4}(?P<cut>[-/.])\d{1,2}(?P=cut)\d{1,4}(?!\d)|\d+(?::| : )\d+(?::\d+)?)"
     rf"|(?P<european>{_EUROPEAN})|(?P<version>\d+(?:\.\d+){{2,99}})"
     rf"|(?P<grouped>{_GROUPED})|(?P<indian>{_INDIAN})|(?P<comma>{_COMMA})|(?P<plain>{_PLAIN})"
     r"|\\frac ?(?:\{ ?(?P<over>-? ?(?:[\d.]{1,30} ?π?|π)) ?\} ?\{ ?(?P<under>[\d.]{1,30}) ?\}"

@@ -11,6 +11,7 @@ from layton_batch.tasks.rome_rules.negation import is_ruled_out
 _FRACTION = re.compile(r"\\frac ?\{([^{}]{1,60})\} ?\{([^{}]{1,60})\}")
 _BRACES = re.compile(r"[{}]|_(?=[\d{])")
 _PLURAL = re.compile(r"(?:'?s|es)(?![a-z0-9])")
+_LONG_NAME = re.compile(r"\w[ ][^\W\d_]{4,}$")  # of several words, the last of four letters: no word by chance
 _SHORTEST_PLURAL = 3
 _MOST_PLACES = 1_000
 
@@ -64,6 +65,8 @@ class Mentions:
             return True
         if wanted.isdigit():
             return text[end].isalpha()  # a unit: 10km
+        if _LONG_NAME.search(wanted):
+            return text[end].isalpha()  # a compound: Tokyo Disneyland
         return len(wanted) >= _SHORTEST_PLURAL and wanted.isalpha() and _PLURAL.match(self._lower, end) is not None
 
 

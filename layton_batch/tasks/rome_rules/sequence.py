@@ -26,15 +26,15 @@ _SEPARATOR = re.compile(
 _RUN = re.compile(r"[a-z0-9]+")
 _ASIDE = re.compile(r"[ ]?\([^()\n]{1,60}\)")
 _NUMBERING = re.compile(
-    r"(?:^|(?<=[\s,;]))(?:[-•*]\s+)?(?:(?:step|no\.?|rank)\s)?"
-    r"(?:\((\d{1,3})\)|#?(\d{1,3})(?:\)|[.:、](?!\d)|(?:st|nd|rd|th)\b[:.]?))\s*"
+    r"(?:^|(?<=[\s,;]))(?:[-•*]\s{1,20})?(?:(?:step|no\.?|rank)\s)?"
+    r"(?:\((\d{1,3})\)|#?(\d{1,3})(?:\)|[.:、](?!\d)|(?:st|nd|rd|th)\b[:.]?))\s{0,20}"
 )
 _END = re.compile(
     r"[\s*\"'`)\]}.!。;,]*$"  # nothing more
     # a sentence ends, an aside begins, a paragraph ends, or the next line is prose
-    r"|[*\"'`)\]}]*(?:[.!。](?=\s|$)|\s*\(|[ \t]*\n[ \t]*\n|[ \t]*\n(?=[^\n]{0,200}[ \t][^\n]{0,200}[a-z]{2}))"
-    r"|[*\"'`)\]}]*\s*[,;-]?\s*(?:because|since|as|based|so|which|where|in that order|in this order|respectively|from|"
-    r"for|according|given|due|is the|are the|i\s|hope|因为|由于|这是|依次)"
+    r"|[*\"'`)\]}]*(?:[.!。](?=\s|$)|\s{0,20}\(|[ \t]*\n[ \t]*\n|[ \t]*\n(?=[^\n]{0,200}[ \t][^\n]{0,200}[a-z]{2}))"
+    r"|[*\"'`)\]}]*\s{0,20}[,;-]?\s{0,20}(?:(?:because|since|as|based|so|which|where|in that order|in this order|"
+    r"respectively|from|for|according|given|due|is the|are the|i|hope)(?![a-z])|因为|由于|这是|依次)"
 )
 _CUE = re.compile(
     r"(?:[:=]|\b(?:is|are|be|as|order|sequence|answer)|是|为)[\s\"'*(\[]{0,8}(?=[^\s\"'*(\[])", re.IGNORECASE

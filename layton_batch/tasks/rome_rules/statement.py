@@ -32,10 +32,10 @@ _CUE = re.compile(
 _WORDS = ("answer", "ans", "答", "选项")
 _THOUGHTS = ("</think>", "</thinking>", "</thought>", "◁/think▷")
 _WORD = re.compile(r"\w")
-_EMPTY_LINE = re.compile(r"\s*\n[ \t]*\n")
+_EMPTY_LINE = re.compile(r"\n[ \t]*\n")
 _REMARK = re.compile(r"^[ \t]*\([^()\n]*\)[ \t.]*$", re.MULTILINE)
 _MOST_WORDS = 1_000
-_LONGEST_LINE = 60
+_LONGEST_LINE, _LINE_TAIL = 60, 40
 
 
 class Source(Enum):
@@ -123,7 +123,7 @@ def first_paragraph(text: str) -> str:
     """Up to the first empty line, or the one after it where the paragraph ends in a colon and so only announces it."""
     text = text.strip()
     for gap in _EMPTY_LINE.finditer(text):
-        if text[gap.start() - 1] != ":":
+        if not text[max(0, gap.start() - _LINE_TAIL) : gap.start()].rstrip().endswith(":"):
             text = text[: gap.start()]
             break
     kept = _REMARK.sub("", text).strip() if "(" in text else text

@@ -22,10 +22,14 @@ ARGUMENTS = {
     "location_matching": {"location_fine_grained": ["x"], "location_coarse_grained": ["a"]},
 }
 PIECES = (
-    "\\boxed{", "\\boxed{a}", "Answer: ", "answer is ", "Answer (a", "# answer\n", "<answer>", "答案", "9", "1,", "1 234 ",
-    "1.2.", "-", "one ", "one-", "一", "\\frac{", "1/", "10^", "A ", "A, ", "(A", "(A) ", "A.", "AB", "A\n", "option A not ",
-    "C, ", "1. C\n", "C\n\n", "then ", ": ", "is ", "a:\n\n", " ", "\n", "\n \n", ">", "(", "(\n", "*_", "**", "_a", "`",
-    "```a\n", "$", "\\\\", "a\\", "<i>", "<sup", "<|", "[INST]", "not ", "not a b ", "n't", "</think>", "aA", "is not the ",
+    "\\boxed{", "\\boxed{a}", "Answer: ", "answer is ", "Answer (a", "# answer\n", "<answer>", "答案", "9",
+    "1,", "1 234 ",
+    "1.2.", "-", "one ", "one-", "一", "\\frac{", "1/", "10^", "A ", "A, ", "(A", "(A) ", "A.", "AB",
+    "A\n", "option A not ",
+    "C, ", "1. C\n", "C\n\n", "then ", ": ", "is ", "a:\n\n", " ", "\n", "\n \n", ">", "(", "(\n", "*_",
+    "**", "_a", "`",
+    "```a\n", "$", "\\\\", "a\\", "<i>", "<sup", "<|", "[INST]", "not ", "not a b ", "n't", "</think>",
+    "aA", "is not the ",
     "é ", "\u0316\u0301", "\u00bd", "\r\n", "\x00", "\ud800", "Judgement: ", "100 of ", "3=4=",
 )  # fmt: skip
 
@@ -46,7 +50,9 @@ def test_bait_of_any_kind_is_graded_in_linear_time(piece: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.parametrize("piece", ["Answer: ", "\\boxed{", "1,", "not a b ", "\u0316\u0301", "(A) ", "1. C\n"], ids=ascii)
+@pytest.mark.parametrize(
+    "piece", ["Answer: ", "\\boxed{", "1,", "not a b ", "\u0316\u0301", "(A) ", "1. C\n"], ids=ascii
+)
 def test_a_megabyte_of_the_worst_is_graded_in_seconds(piece: str, protocol: str) -> None:
     assert seconds(piece * (SIZE // len(piece)), protocol) < SECONDS
 
@@ -60,9 +66,10 @@ def test_a_megabyte_of_the_worst_is_graded_in_seconds(piece: str, protocol: str)
         "Answer:" + "\n \n" * 300_000 + "x",
         "answer" + " " * SIZE + "is 3",
         "Answer: " + "(" * SIZE + "3",
-        "\\boxed{3} " + "A and B, " * 100_000,
+        "Answer: A and B" + ", A and B" * 100_000,
+        "Answer: C, D, A, B" + "\n" * SIZE + "x",
     ],
-    ids=["deep braces", "deep boxes", "empty lines", "blanks", "brackets", "a list"],
+    ids=["deep braces", "deep boxes", "empty lines", "blanks", "brackets", "a list", "a list and its end"],
 )
 def test_deep_nesting_and_long_gaps_are_no_trouble(text: str, protocol: str) -> None:
     assert seconds(text, protocol) < SECONDS

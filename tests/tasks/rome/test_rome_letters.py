@@ -16,12 +16,14 @@ def letters(reply: str, wanted: int = 1) -> str:
 @pytest.mark.parametrize(
     "reply",
     [
-        "B", "(B)", "B.", "B)", "[B]", "{B}", "<B>", "“B”", "‘B’", "$B$", "\\(B\\)", "**B**", "Ⓑ", "Ｂ", "b", "(b)", "b.",
+        "B", "(B)", "B.", "B)", "[B]", "{B}", "<B>", "“B”", "‘B’", "$B$", "\\(B\\)", "**B**", "Ⓑ", "Ｂ",
+        "b", "(b)", "b.",
         "option B", "option b", "Option B because Paris is in France", "B. Paris", "B: Paris", "B) Paris", "B - Paris",
         "B (Paris)", "B Paris", "The B", "I choose B", "I think the answer is B", "I'd go with B.", "My choice: B",
         "Paris is the capital of France, so B", "Therefore, B.", "It must be B", "B is correct", "all of the above (B)",
         "The correct option is B) Paris.", "Correct option: B", "\\mathrm{B}", "\\textbf{(B)}", "[INST] B [/INST]",
-        "选B", "故选：B", "选择B", "答案是B", "答案选B。", "正确选项为B", "因此选B", "Answer: B\n\nExplanation: A And C Fail",
+        "选B", "故选：B", "选择B", "因此，B", "<Img>B</Img>", "答案是B", "答案选B。", "正确选项为B", "因此选B",
+        "Answer: B\n\nExplanation: A And C Fail",
         "Looking at A, B and C...\n\nB", "B\n\nBecause A and C are wrong.", "A. Paris is wrong\nC. Rome is wrong\nSo B",
         "The answer is B, not A.", "It is not A but B", "Option A is wrong, B is right", "Neither A nor C. B it is",
         "A is incorrect. The correct one is B.", "Final Answer: A\n\nWait. Final Answer: B", "B, I believe", "B!",
@@ -37,7 +39,8 @@ def test_one_letter_is_found_however_it_is_put(reply: str) -> None:
     [
         "AC", "CA", "A,C", "A, C", "A and C", "A & C", "A+C", "A/C", "A;C", "A C", "A、C", "A和C", "(A), (C)", "(A)(C)",
         "A.C.", "a, c", "ac", "Both A and C", "options A and C", "Option A and Option C", "(A) Paris, (C) Rome",
-        "A. Paris, C. Rome", "A) Paris\nC) Rome", "- A\n- C", "1. A\n2. C", "Final Answer:\nA\nC", "A and C are correct",
+        "A. Paris, C. Rome", "A) Paris\nC) Rome", "- A\n- C", "1. A\n2. C", "Final Answer:\nA\nC",
+        "A and C are correct",
         "All except B: A, C", "\\boxed{A}, \\boxed{C}",
     ],
 )  # fmt: skip
@@ -47,7 +50,16 @@ def test_several_letters_are_found_in_any_order_and_with_any_separator(reply: st
 
 @pytest.mark.parametrize(
     "reply",
-    ["", "None", "II", "A dog is shown in the picture", "I think so", "Bananas", "It is not B", "The answer is A big one"],
+    [
+        "",
+        "None",
+        "II",
+        "A dog is shown in the picture",
+        "I think so",
+        "Bananas",
+        "It is not B",
+        "The answer is A big one",
+    ],
 )
 def test_articles_pronouns_words_and_denied_letters_are_none(reply: str) -> None:
     assert letters(reply) == ""
@@ -66,7 +78,16 @@ def test_more_or_fewer_letters_than_the_label_has_are_wrong() -> None:
 
 @pytest.mark.parametrize(
     ("label", "found"),
-    [("AC", "AC"), ("a, c", "AC"), ("A and C", "AC"), ("AA", "A"), ("B. Paris", "B"), ("(D)", "D"), ("7", ""), ("", "")],
+    [
+        ("AC", "AC"),
+        ("a, c", "AC"),
+        ("A and C", "AC"),
+        ("AA", "A"),
+        ("B. Paris", "B"),
+        ("(D)", "D"),
+        ("7", ""),
+        ("", ""),
+    ],
 )
 def test_a_label_is_read_as_leniently_as_an_answer(label: str, found: str) -> None:
     assert label_letters(label) == frozenset(found)

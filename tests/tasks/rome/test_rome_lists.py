@@ -21,11 +21,14 @@ def right(reply: str, order: object) -> bool:
     "reply",
     [
         "CDAB", "C D A B", "C,D,A,B", "C, D, A, B", "C, D, A, and B", "C; D; A; B", "C > D > A > B", "C->D->A->B",
-        "C → D → A → B", "C \\to D \\to A \\to B", "C-D-A-B", "C/D/A/B", "C | D | A | B", "C，D，A，B。", "C、D、A、B", "C\nD\nA\nB",
+        "C → D → A → B", "C \\to D \\to A \\to B", "C-D-A-B", "C/D/A/B", "C | D | A | B", "C，D，A，B。",
+        "C、D、A、B", "C\nD\nA\nB",
         "C\n\nD\n\nA\n\nB", "- C\n- D\n- A\n- B", "1. C\n2. D\n3. A\n4. B", "1) C 2) D 3) A 4) B", "① C ② D ③ A ④ B",
-        "1st: C, 2nd: D, 3rd: A, 4th: B", "Step 1: C\nStep 2: D\nStep 3: A\nStep 4: B", "(C), (D), (A), (B)", "c, d, a, b",
+        "1st: C, 2nd: D, 3rd: A, 4th: B", "Step 1: C\nStep 2: D\nStep 3: A\nStep 4: B", "(C), (D), (A), (B)",
+        "c, d, a, b",
         '["C", "D", "A", "B"]', "**C**, **D**, **A**, **B**", "Frame C, Frame D, Frame A, Frame B",
-        "First C, then D, then A and finally B", "The correct order is C, D, A, B.", "The order is as follows: C, D, A, B",
+        "First C, then D, then A and finally B", "The correct order is C, D, A, B.",
+        "The order is as follows: C, D, A, B",
         "Looking at A and B, the order should be C, D, A, B.", "I think\n\nC, D, A, B", "C, D, A, B because it moves",
         "C, D, A, B\n\nC comes first.", "C, D, A, B\nThe bird moves right.", "C, D, A, B (with high confidence)",
         "正确顺序为CDAB", "Final Answer:\n\n1. C\n\n2. D\n\n3. A\n\n4. B", "\\boxed{C, D, A, B}", "ＣＤＡＢ",
@@ -40,7 +43,8 @@ def test_the_right_order_is_recognised_in_any_form(reply: str) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        "", "B, A, D, C", "BADC", "C, D, A", "C, D, A, B, E", "E, C, D, A, B", "C D A B E", "CDABE", "C\nD\nA\nB\nE",
+        "", "B, A, D, C", "BADC", "C, D, A", "C, D, A, B, E", "C, D, A, B, asparagus", "E, C, D, A, B",
+        "C D A B E", "CDABE", "C\nD\nA\nB\nE",
         "I cannot tell, maybe dawn, noon after, but", "First compare, then decide, and, finally, B, A",
         "The order is not C, D, A, B", "B, A, D, C. The order is not C, D, A, B", "C < D < A < B",
         "The wrong order is: C, D, A, B. The right order is: A, B, C, D", "Final Answer: A, B, C, D\n\nNot C, D, A, B",
@@ -78,7 +82,13 @@ def test_one_thing_alone_is_a_list() -> None:
 
 @pytest.mark.parametrize(
     ("order", "things"),
-    [("BAC", ["B", "A", "C"]), ("B, A", ["B", "A"]), ("B-A", ["B", "A"]), ("x > y", ["x", "y"]), ([1, "b"], ["1", "b"])],
+    [
+        ("BAC", ["B", "A", "C"]),
+        ("B, A", ["B", "A"]),
+        ("B-A", ["B", "A"]),
+        ("x > y", ["x", "y"]),
+        ([1, "b"], ["1", "b"]),
+    ],
 )
 def test_an_order_may_be_a_text_or_a_list(order: object, things: list[str]) -> None:
     assert things_in_order(order) == things

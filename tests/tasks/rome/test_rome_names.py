@@ -18,10 +18,14 @@ def says(reply: str, name: str, remove_space: bool = False) -> bool:
 @pytest.mark.parametrize(
     ("reply", "name"),
     [
-        ("Rome, Italy", "rome"), ("Tokyo DisneySea", "Tokyo Disney"), ("中国北京", "北京"), ("서울은", "서울"), ("10km", "10"),
+        ("Rome, Italy", "rome"), ("tokyo disneyland", "Tokyo Disney"), ("Tokyo DisneySea", "Tokyo Disney"),
+        ("中国北京", "北京"), ("서울은",
+        "서울"), ("10km", "10"),
         ("New\nYork", "New York"), ("bananas", "banana"), ("buses", "bus"), ("Tokyo's tower", "Tokyo"), ("H₂O", "H2O"),
-        ("\\text{H}_{2}\\text{O}", "H2O"), ("São Paulo", "sao paulo"), ("Sao Paulo", "São Paulo"), ("Straße", "STRASSE"),
-        ("İstanbul", "Istanbul"), ("Zu\u0308rich", "Zürich"), ("well\u2011known", "well-known"), ("St. Peter′s", "St. Peter's"),
+        ("\\text{H}_{2}\\text{O}", "H2O"), ("São Paulo", "sao paulo"), ("Sao Paulo", "São Paulo"),
+        ("Straße", "STRASSE"),
+        ("İstanbul", "Istanbul"), ("Zu\u0308rich", "Zürich"), ("well\u2011known", "well-known"),
+        ("St. Peter′s", "St. Peter's"),
         ("5–6", "5-6"), ("5-6", "5–6"), ("10\u00a0m", "10 m"), ("C++ and C", "C++"), ("\\frac{42}{1}", "42"),
         ("Monterrey. (Answer confidence: high)", "Monterrey"),
     ],
@@ -45,7 +49,8 @@ def test_a_part_of_a_word_or_number_is_no_name(reply: str, name: str) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        "Not Tokyo, it is Osaka", "It is not in Tokyo", "It can't be Tokyo", "neither Osaka nor Tokyo", "Osaka (not Tokyo)",
+        "Not Tokyo, it is Osaka", "It is not in Tokyo", "It can't be Tokyo", "neither Osaka nor Tokyo",
+        "Osaka (not Tokyo)",
         "Osaka rather than Tokyo", "Tokyo is not correct", "Tokyo isn't the right answer; Osaka is", "Tokyo is wrong",
         "不是东京, Tokyo 错误", "It cannot be Osaka or Tokyo", "anywhere except Tokyo", "No Tokyo",
     ],
@@ -57,7 +62,8 @@ def test_a_name_that_is_ruled_out_is_not_said(reply: str) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        "Tokyo rather than Osaka", "not only Tokyo but also Osaka", "There is no doubt it is Tokyo", "I'm not sure but Tokyo",
+        "Tokyo rather than Osaka", "not only Tokyo but also Osaka", "There is no doubt it is Tokyo",
+        "I'm not sure but Tokyo",
         "The team that does not travel is Tokyo", "Tokyo is not traveling", "not Osaka; Tokyo", "Not Tokyo? Yes: Tokyo",
     ],
 )  # fmt: skip
@@ -97,7 +103,11 @@ def test_the_first_list_that_has_a_name_decides_what_a_location_is_worth() -> No
         ("key_items_matching", {"key_items": [["a"], 5]}, "key_items[1] must be a list of texts"),
         ("key_items_matching", {"key_item": ["a"]}, "takes no key_item (it takes key_items, remove_space)"),
         ("location_matching", {}, "location_fine_grained must be a list of texts"),
-        ("location_matching", {"location_fine_grained": ["a"], "fine_grained_score": "x"}, "fine_grained_score must be"),
+        (
+            "location_matching",
+            {"location_fine_grained": ["a"], "fine_grained_score": "x"},
+            "fine_grained_score must be",
+        ),
         ("telepathy", {}, "there is no evaluator 'telepathy'"),
     ],
 )

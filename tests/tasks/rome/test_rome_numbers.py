@@ -34,10 +34,11 @@ def right(reply: str, gold: object) -> bool:
         ("10⁻³", 1e-3), ("6.02 \\times 10^{23}", 6.02e23), ("6.02x10^23", 6.02e23), ("2^10", 1024), ("1/2", 0.5),
         ("22/7", 22 / 7), ("½", 0.5), ("1½", 1.5), ("1 1/2", 1.5), ("\\frac{1}{2}", 0.5), ("-\\dfrac{3}{4}", -0.75),
         ("\\frac12", 0.5), ("1\\frac{1}{2}", 1.5), ("π", math.pi), ("2\\pi", 2 * math.pi), ("π/2", math.pi / 2),
-        ("\\frac{\\pi}{2}", math.pi / 2), ("\\sqrt{2}", math.sqrt(2)), ("2√3", 2 * math.sqrt(3)), ("1.2 million", 1.2e6),
+        ("\\frac{\\pi}{2}", math.pi / 2), ("\\sqrt{2}", math.sqrt(2)), ("2√3", 2 * math.sqrt(3)),
+        ("1.2 million", 1.2e6),
         ("1.5万", 15000), ("3亿", 3e8), ("2 dozen", 24), ("$12.50", 12.5), ("USD12", 12), ("共3个", 3), ("１２", 12),
         ("٤٢", 42), ("12 km2", 12), ("12 m^2", 12), ("12 m²", 12), ("x_1 = 5", 5), ("x_{12}=5", 5), ("3rd", 3),
-        ("100,000 km/h", 100000),
+        ("100,000 km/h", 100000), ("x1: 5", 5),
     ],
 )  # fmt: skip
 def test_a_number_is_read_in_any_of_its_forms(text: str, value: float) -> None:
@@ -47,7 +48,8 @@ def test_a_number_is_read_in_any_of_its_forms(text: str, value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["2024-05-01", "05/06/2024", "12:30", "1:2", "1.2.12", "v1.2.12", "H2O", "a12b", "COVID-19", "1e400", "9" * 400]
+    "text",
+    ["2024-05-01", "05/06/2024", "12:30", "1:2", "1.2.12", "v1.2.12", "H2O", "a12b", "COVID-19", "1e400", "9" * 400],
 )
 def test_what_only_looks_like_a_number_is_none(text: str) -> None:
     assert values(text) == []
@@ -64,7 +66,8 @@ def test_percent_and_letters_of_scale_may_be_read_in_two_ways() -> None:
         ("three", 3), ("minus three", -3), ("twenty-one", 21), ("two hundred and five", 205), ("a dozen", 12),
         ("two dozen", 24), ("half", 0.5), ("three quarters", 0.75), ("two-thirds", 2 / 3), ("one and a half", 1.5),
         ("three point one four", 3.14), ("one million two hundred thousand", 1_200_000), ("twelve hundred", 1200),
-        ("十二", 12), ("一百二十", 120), ("两万三千", 23000), ("二〇二四", 2024), ("负三", -3), ("三点一四", 3.14), ("一亿", 1e8),
+        ("十二", 12), ("一百二十", 120), ("两万三千", 23000), ("二〇二四", 2024), ("负三", -3),
+        ("三点一四", 3.14), ("一亿", 1e8),
     ],
 )  # fmt: skip
 def test_numbers_in_words_are_read(text: str, value: float) -> None:
@@ -95,7 +98,8 @@ def test_the_number_that_is_meant_is_found(reply: str) -> None:
     "reply",
     [
         "", "unknown", "Infinity", "8", "-7", "3 + 4", "7-8", "7 to 9", "between 7 and 9", "7 or 8", "x = 7 or x = 8",
-        "Final Answer: 7, 8", "Final Answer: not 7", "Final Answer: >7", "more than 7", "Final Answer: 7/10", "H7", "VII",
+        "Final Answer: 7, 8", "Final Answer: not 7", "Final Answer: >7", "more than 7",
+        "Final Answer: 7/10", "H7", "VII",
         "Final Answer: 8\n\nI first thought of 7", "\\boxed{8}, though some say 7",
     ],
 )  # fmt: skip

@@ -13,7 +13,15 @@ from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
 from layton_batch.tasks.rome_rules.mark import PROTOCOLS
 
 LABELS = st.sampled_from(
-    ["{}", "Final Answer: {}", "**Final Answer:** {}", "The answer is {}.", "\\boxed{{{}}}", "答案：{}", "Answer:\n{}\n"]
+    [
+        "{}",
+        "Final Answer: {}",
+        "**Final Answer:** {}",
+        "The answer is {}.",
+        "\\boxed{{{}}}",
+        "答案：{}",
+        "Answer:\n{}\n",
+    ]
 )
 WORDS = ["amber", "birch", "cedar", "dune", "ember", "fjord", "grove", "heath"]
 ARGUMENTS = {
@@ -32,7 +40,9 @@ def score(evaluator: str, reply: str, **arguments: object) -> object:
 
 
 @steady
-@given(st.integers(-(10**12), 10**12), st.sampled_from(["{}", "{:,}", "{:_}", "{}.0", "{:+}", "about {}", "{} km"]), LABELS)
+@given(
+    st.integers(-(10**12), 10**12), st.sampled_from(["{}", "{:,}", "{:_}", "{}.0", "{:+}", "about {}", "{} km"]), LABELS
+)
 def test_an_integer_is_right_in_every_format_and_its_neighbour_is_not(value: int, form: str, label: str) -> None:
     reply = label.format(form.format(value))
     assert score("number", reply, value_to_match=value) == 1
@@ -91,7 +101,9 @@ def test_letters_are_right_in_any_order_and_only_all_of_them(
 
 
 @steady
-@given(st.sampled_from(WORDS), st.sampled_from(WORDS), st.sampled_from(["{}", "in {}.", "“{}”", "{}, up north"]), LABELS)
+@given(
+    st.sampled_from(WORDS), st.sampled_from(WORDS), st.sampled_from(["{}", "in {}.", "“{}”", "{}, up north"]), LABELS
+)
 def test_a_name_is_found_and_others_and_parts_of_words_are_not(name: str, other: str, form: str, label: str) -> None:
     reply = label.format(form.format(name))
     assert score("location", reply, location_fine_grained=[name.upper()]) == 1.0
@@ -105,7 +117,9 @@ def test_a_name_is_found_and_others_and_parts_of_words_are_not(name: str, other:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("evaluator", list(ARGUMENTS))
 @steady
-@given(reply=st.text() | st.from_regex(r"[\\{}boxedAnswer: (),.0-9eE^/\-\n答案$*_`<>=\u00bd\u0301]{0,80}", fullmatch=True))
+@given(
+    reply=st.text() | st.from_regex(r"[\\{}boxedAnswer: (),.0-9eE^/\-\n答案$*_`<>=\u00bd\u0301]{0,80}", fullmatch=True)
+)
 def test_no_reply_raises(protocol: str, evaluator: str, reply: str) -> None:
     mark = grade_answer(evaluator, ARGUMENTS[evaluator], reply, protocol)  # type: ignore[arg-type]
     assert mark.error is None

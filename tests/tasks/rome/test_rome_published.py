@@ -1,5 +1,5 @@
-"""On the optional real data: the original protocol equals the published evaluator on every case, the corrected one equals
-a sane grader's verdict wherever there is one, and the published example comes out byte for byte."""
+"""On the optional real data: the original protocol equals the published evaluator on every case, the corrected one
+a sane grader wherever there is a verdict, and the published example comes out byte for byte."""
 
 from __future__ import annotations
 

@@ -1,0 +1,17 @@
+"""`kill -9` of the real command while a call is received, executed, answered; and replies that are lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.processes.commands import Bench
+from tests.processes.killings import every_phase
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "gemini", "mistral", "together"])
+def test_a_run_killed_at_every_phase_of_every_call_pays_each_row_once_and_loses_none(
+    place: Bench, provider: str
+) -> None:
+    ordeal = every_phase(place, provider)
+    assert not ordeal.broken, ordeal
+    assert (ordeal.batches, ordeal.billed, ordeal.lost) == (3, 6, 0)

@@ -1,0 +1,43 @@
+"""Two real commands on one run, and a command killed while SQLite commits."""
+
+from __future__ import annotations
+
+import random
+import signal
+
+from tests.processes.commands import Bench, broken_claims
+
+COMMIT_KILLS = 12
+
+
+def test_two_commands_started_at_once_share_the_run_and_pay_each_row_once(place: Bench) -> None:
+    providers = ["openai", "anthropic", "openai", "anthropic"]
+    manifest = place.write("both", providers)
+    commands = [place.start(manifest), place.start(manifest)]
+    for command in commands:
+        assert not broken_claims(place, command.status(), providers)
+
+
+def test_one_of_two_is_killed_when_a_batch_has_just_been_created_and_the_other_finishes(place: Bench) -> None:
+    manifest = place.write("survivor", ["mistral", "gemini", "mistral"])
+    doomed, survivor = place.start(manifest), place.start(manifest)
+    calls = iter(["executed"])
+    place.way.decide = lambda _provider, kind: next(calls, None) if kind == "create" else None
+    place.way.kill = doomed.kill
+    status = survivor.status()
+    place.way.decide = lambda _provider, _kind: None
+    assert doomed.wait() == -signal.SIGKILL
+    assert not broken_claims(place, status, ["mistral", "gemini"])
+
+
+def test_a_command_killed_while_sqlite_commits_goes_on_from_one_side_of_the_commit_or_the_other(place: Bench) -> None:
+    draw = random.Random(0)
+    manifest = place.write("torn", ["groq", "doubleword"])
+    ends = []
+    for life in range(COMMIT_KILLS):
+        command = place.start(manifest, KILL_IN_COMMIT=f"{1 + life % 6 * 3}:{draw.random() * 0.002:.6f}")
+        ends.append(command.wait())
+    assert set(ends) <= {-signal.SIGKILL, 0}  # 0: it was done before it came to that commit
+    assert ends.count(-signal.SIGKILL) >= COMMIT_KILLS / 2
+    status, _ = place.until_done(manifest)
+    assert not broken_claims(place, status, ["groq", "doubleword"])

@@ -1,0 +1,129 @@
+"""The bundled questions keep the promises of their README, their answers are right, and they can be drawn again."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from layton_batch.tasks.protocol import TaskOptions
+from layton_batch.tasks.rome import RomeTask
+from layton_batch.tasks.rome_rules.bring_your_own import grade_answer
+from layton_batch.tasks.rome_rules.corrected import EVALUATORS
+
+COLUMNS = ["question_id", "question", "reference", "evaluator", "evaluator_kwargs", "task"]
+MAX_PICTURE_BYTES = 40_000
+MAX_MEAN_DIFFERENCE = 1.5  # levels of 255; room for another JPEG encoder and another rendering of the letters
+both_splits = pytest.mark.parametrize("split", ["llm", "vlm"])
+
+
+@cache
+def rows(split: str) -> list[dict]:
+    path = RomeTask(TaskOptions(split)).bundled(split)
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def pictures(row: dict) -> list[bytes]:
+    listed = row["img"] if isinstance(row["img"], list) else [row["img"]]
+    return [base64.b64decode(one, validate=True) for one in listed]
+
+
+def test_there_are_enough_questions_of_every_evaluator_in_words_and_pictures() -> None:
+    assert len(rows("llm")) + len(rows("vlm")) >= 28
+    for split, least in (("llm", 3), ("vlm", 2)):
+        counts = Counter(row["evaluator"] for row in rows(split))
+        assert set(counts) == set(EVALUATORS)
+        assert min(counts.values()) >= least
+
+
+@both_splits
+def test_every_row_has_the_columns_in_their_order_and_becomes_an_item(split: str) -> None:
+    assert all(list(row) == ([*COLUMNS, "img"] if split == "vlm" else COLUMNS) for row in rows(split))
+    items = RomeTask(TaskOptions(split)).items(rows(split))
+    assert len(items) == len(rows(split))
+    assert len({item.id for item in items}) == len(items)
+
+
+@both_splits
+@pytest.mark.parametrize("form", ["{}", "Final Answer: {}", "Let me see.\n\n**Final Answer:** {}", "最终答案：{}"])
+def test_the_reference_is_worth_full_marks_and_an_empty_reply_none(split: str, form: str) -> None:
+    for row in rows(split):
+        mark = grade_answer(row["evaluator"], row["evaluator_kwargs"], form.format(row["reference"]))
+        assert (mark.score, mark.error) == (1, None), row["question_id"]
+        assert grade_answer(row["evaluator"], row["evaluator_kwargs"], "").score == 0
+
+
+@both_splits
+def test_no_reference_answers_another_question_of_its_evaluator(split: str) -> None:
+    for row in rows(split):
+        others = [other for other in rows(split) if other["evaluator"] == row["evaluator"] and other is not row]
+        wrong = [other["question_id"] for other in others if other["reference"] != row["reference"]]
+        scored = {
+            other["question_id"]: grade_answer(row["evaluator"], row["evaluator_kwargs"], other["reference"]).score
+            for other in others
+        }
+        assert not any(scored[name] for name in wrong), row["question_id"]
+
+
+def test_the_sums_in_the_texts_are_right() -> None:
+    gold = {row["question_id"]: row["evaluator_kwargs"] for row in rows("llm")}
+    painted = [step for step in range(1, 41) if (step % 3 == 0) != (step % 5 == 0)]
+    assert gold["lb-rt-005"]["value_to_match"] == len(painted)
+    assert gold["lb-rt-006"]["value_to_match"] == pytest.approx(3.14159265 * 1.5**2 * 2, abs=1e-3)
+    assert gold["lb-rt-007"]["value_to_match"] == -4 - 6 * 1.5 + 7
+    assert gold["lb-rt-008"]["value_to_match"] == 12 * 60 * 24 * 7
+    assert gold["lb-rt-009"]["value_to_match"] == pytest.approx(2 * 3 / 5 * 2 / 4)
+    shares = {"A": 5 / 8, "B": 0.6, "C": 2 / 3, "D": 0.59}
+    assert gold["lb-rt-011"]["order"] == sorted(shares, key=lambda letter: shares[letter])
+    assert gold["lb-rt-012"]["order"] == sorted(["lamp", "tree", "dock", "fig"], key=lambda word: word[-1])
+    numbers = {"A": 84, "B": 90, "C": 132, "D": 180, "E": 156}
+    fit = [letter for letter, number in numbers.items() if number % 12 == 0 and number % 5]
+    assert gold["lb-rt-002"]["label"] == "".join(fit)
+    assert gold["lb-rt-003"]["label"] == "ABCDEFGHI"[(2 + 5 - 8 + 9) % 9]
+    assert gold["lb-rt-004"]["label"] == {5: "A", 8: "B", 3: "C", 10: "D"}[18 + 15 - (30 - 5)]
+
+
+def test_text_is_stored_as_utf8_and_not_as_escapes() -> None:
+    for split in ("llm", "vlm"):
+        assert b"\\u" not in RomeTask(TaskOptions(split)).bundled(split).read_bytes()
+
+
+def test_every_picture_is_a_small_jpeg_and_no_two_are_the_same() -> None:
+    found = [picture for row in rows("vlm") for picture in pictures(row)]
+    assert all(picture.startswith(b"\xff\xd8\xff") and picture.endswith(b"\xff\xd9") for picture in found)
+    assert max(map(len, found)) <= MAX_PICTURE_BYTES
+    assert len(set(found)) == len(found)
+
+
+def test_drawing_again_gives_the_same_texts_and_very_nearly_the_same_pictures() -> None:
+    image = pytest.importorskip("PIL.Image", reason="Pillow, a development dependency, is not installed")
+    chops = pytest.importorskip("PIL.ImageChops")
+    stat = pytest.importorskip("PIL.ImageStat")
+    from layton_batch.tasks.data.rome import draw_questions as drawing
+
+    drawn = drawing.questions()
+    assert len(drawn) == len(rows("vlm"))
+    for number, (question, row) in enumerate(zip(drawn, rows("vlm"), strict=True), 1):
+        assert {**drawing.row(number, question, [b""]), "img": row["img"]} == row
+        for draw, committed in zip(question.draw, pictures(row), strict=True):
+            old, new = (image.open(io.BytesIO(jpeg)) for jpeg in (committed, draw().jpeg()))
+            assert (old.format, old.size, old.mode) == ("JPEG", (640, 480), "RGB")
+            assert max(stat.Stat(chops.difference(old, new)).mean) <= MAX_MEAN_DIFFERENCE, row["question_id"]
+
+
+def test_the_drawing_script_writes_the_file_and_the_separate_pictures(tmp_path: Path) -> None:
+    pytest.importorskip("PIL.Image", reason="Pillow, a development dependency, is not installed")
+    from layton_batch.tasks.data.rome import draw_questions as drawing
+
+    output = tmp_path / "questions.jsonl"
+    assert drawing.main(["--output", str(output), "--pictures", str(tmp_path / "pictures")]) == 0
+    written = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+    assert [row["question_id"] for row in written] == [row["question_id"] for row in rows("vlm")]
+    for row in written:
+        for place, picture in enumerate(pictures(row), 1):
+            assert (tmp_path / "pictures" / f"{row['question_id']}-{place}.jpg").read_bytes() == picture

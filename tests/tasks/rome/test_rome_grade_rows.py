@@ -1,0 +1,214 @@
+"""Predictions made elsewhere: every shape of file, the published totals, and rows that cannot be graded."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.tasks.rome_rules.bring_your_own import GradeReport, grade_rows
+from layton_batch.tasks.rome_rules.files import RowsFile, json_text, read_annotations, read_predictions
+from layton_batch.tasks.rome_rules.mark import PROTOCOLS
+
+QUESTIONS = [
+    {"question_id": "a", "question": "?", "evaluator": "number_matching",
+    "evaluator_kwargs": {"value_to_match": 3}, "task": "t"},
+    {"question_id": 2, "evaluator": "choices_matching", "evaluator_kwargs": {"label": "B"}, "task": "u", "kind": "x"},
+    {
+        "question_id": "c",
+        "evaluator": "location_matching",
+        "evaluator_kwargs": {"location_fine_grained": ["Oslo"], "location_coarse_grained": ["Norway"]},
+        "kind": "y",
+    },
+]  # fmt: skip
+ANSWERS = [
+    {"question_id": "c", "answer": "Norway", "mine": 1},
+    {"question_id": "a", "answer": "Final Answer: 3"},
+    {"question_id": "2", "answer": "A"},
+]
+both_protocols = pytest.mark.parametrize("protocol", PROTOCOLS)
+
+
+def graded(questions: object, answers: object, protocol: str = "corrected", **options: object) -> GradeReport:
+    return grade_rows(questions, answers, protocol, **options)  # type: ignore[arg-type]
+
+
+def written(folder: Path, text: str, name: str = "rows.json") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@both_protocols
+def test_scores_are_summed_by_the_questions_field_in_the_order_first_seen(protocol: str) -> None:
+    report = graded(QUESTIONS, ANSWERS, protocol)
+    assert json_text(report.to_json()) == json_text(
+        {
+            "final_score": [1.5, 3],
+            "accuracy": 50.0,
+            "all": [0.5, 1, 0.5, {"all": [0.5, 1, 0.5]}],
+            "t": [1, 1, 1.0, {"t": [1, 1, 1.0]}],
+            "u": [0, 1, 0.0, {"u": [0, 1, 0.0]}],
+        }
+    )
+
+
+def test_another_field_and_sub_buckets_may_be_asked_for() -> None:
+    report = graded(QUESTIONS, ANSWERS, tracker_type="kind", tracker_subtype="task")
+    assert report.to_json()["y"] == [0.5, 1, 0.5, {"all": [0.5, 1, 0.5]}]
+    assert report.to_json()["x"] == [0, 1, 0.0, {"u": [0, 1, 0.0]}]
+
+
+def test_a_bucket_called_like_a_total_replaces_it_only_as_published() -> None:
+    questions = [{**QUESTIONS[0], "task": "accuracy"}]
+    answers = [{"question_id": "a", "answer": "3"}]
+    assert graded(questions, answers, "original").to_json()["accuracy"] == [1, 1, 1.0, {"accuracy": [1, 1, 1.0]}]
+    assert graded(questions, answers).to_json()["accuracy"] == 100.0
+    assert "accuracy (task)" in graded(questions, answers).to_json()
+
+
+@both_protocols
+def test_graded_rows_keep_the_predictions_order_and_gain_the_questions_fields(protocol: str) -> None:
+    rows = graded(QUESTIONS, ANSWERS, protocol).updated()
+    assert [row["correct"] for row in rows] == [0.5, 1, 0]
+    assert rows[0] == {
+        "question_id": "c", "answer": "Norway", "mine": 1, "raw_answer": "Norway",
+        "evaluator": "location_matching", "evaluator_kwargs": QUESTIONS[2]["evaluator_kwargs"], "kind": "y",
+        "correct": 0.5, "judgement_response": None,
+    }  # fmt: skip
+    assert (rows[1]["raw_answer"], rows[1]["answer"]) == ("Final Answer: 3", "3")
+    assert list(rows[1])[:3] == ["question_id", "answer", "raw_answer"]
+
+
+@both_protocols
+def test_a_row_that_cannot_be_graded_gets_zero_and_an_error_and_the_others_count(protocol: str) -> None:
+    questions = [*QUESTIONS, {"question_id": "d", "task": "t"}, {**QUESTIONS[0], "question_id": "e", "evaluator": "x"}]
+    answers = [*ANSWERS, {"question_id": "d", "answer": "3"}, {"question_id": "e", "answer": "3"}, {"question_id": "a"}]
+    report = graded(questions, answers, protocol)
+    assert report.ungradable == 3
+    assert report.to_json()["final_score"] == [1.5, 6]
+    assert [row["correct"] for row in report.updated()[3:]] == [0, 0, 0]
+    assert all(row["error"] for row in report.updated()[3:])
+    assert not any("error" in row for row in report.updated()[:3])
+
+
+@both_protocols
+def test_unanswered_questions_do_not_count_and_repeated_ones_do(protocol: str) -> None:
+    report = graded(QUESTIONS, [ANSWERS[1], ANSWERS[1]], protocol)
+    assert report.to_json()["final_score"] == [2, 2]
+    assert report.unanswered == 2
+
+
+def test_predictions_may_carry_the_gold() -> None:
+    row = {**QUESTIONS[0], "answer": "3"}
+    report = graded(None, [row])
+    assert report.to_json()["accuracy"] == 100.0
+    assert report.updated()[0]["raw_answer"] == "3"
+
+
+def test_a_sink_takes_the_rows_and_none_are_kept() -> None:
+    taken: list[object] = []
+    report = graded(QUESTIONS, iter(ANSWERS), sink=taken.append)
+    assert len(taken) == 3
+    assert report.updated() == []
+
+
+@both_protocols
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ([], "no predictions"),
+        ([{"question_id": "z", "answer": "3"}], "prediction 1: question_id 'z' is not among the annotations"),
+        ([{"answer": "3"}], "prediction 1: question_id must be a text or a number"),
+    ],
+)
+def test_predictions_of_nothing_or_of_unknown_questions_are_refused(answers: object, told: str, protocol: str) -> None:
+    with pytest.raises(DataError, match=told):
+        graded(QUESTIONS, answers, protocol)
+
+
+def test_an_unknown_protocol_and_a_question_twice_are_refused() -> None:
+    with pytest.raises(ManifestError, match="protocol 'x': the rome task has corrected and original"):
+        graded(QUESTIONS, ANSWERS, "x")
+    with pytest.raises(DataError, match="annotation 4: question_id 'a' is there already"):
+        graded([*QUESTIONS, QUESTIONS[0]], ANSWERS)
+    assert graded([*QUESTIONS, QUESTIONS[0]], ANSWERS, "original").to_json()["accuracy"] == 50.0
+
+
+# ---- files ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(ANSWERS),
+        json.dumps(ANSWERS, indent=2),
+        "\ufeff" + json.dumps(ANSWERS),
+        "\n".join(map(json.dumps, ANSWERS)),
+        "\n\n".join(map(json.dumps, ANSWERS)) + "\n",
+        json.dumps({row["question_id"]: {k: v for k, v in row.items() if k != "question_id"} for row in ANSWERS}),
+        json.dumps({row["question_id"]: row for row in ANSWERS}, indent=1),
+    ],
+    ids=["list", "indented list", "byte order mark", "lines", "gaps", "by id", "indented by id"],
+)
+def test_predictions_come_in_three_shapes_and_as_lines(text: str, tmp_path: Path) -> None:
+    rows = list(read_predictions(written(tmp_path, text)))
+    assert [(row["question_id"], row["answer"]) for row in rows] == [
+        (row["question_id"], row["answer"]) for row in ANSWERS
+    ]
+
+
+def test_one_prediction_is_a_prediction_and_an_empty_file_is_none(tmp_path: Path) -> None:
+    assert list(read_predictions(written(tmp_path, json.dumps(ANSWERS[0], indent=2)))) == [ANSWERS[0]]
+    assert list(read_predictions(written(tmp_path, json.dumps(ANSWERS[0])))) == [ANSWERS[0]]
+    assert list(read_predictions(written(tmp_path, " \n"))) == []
+
+
+def test_tables_keep_a_null_for_every_other_evaluators_argument(tmp_path: Path) -> None:
+    pl.DataFrame(QUESTIONS[:1] + QUESTIONS[2:], strict=False).write_parquet(tmp_path / "questions.parquet")
+    pl.DataFrame(ANSWERS[:2]).write_parquet(tmp_path / "answers.parquet")
+    questions = read_annotations(tmp_path / "questions.parquet")
+    report = grade_rows(questions, read_predictions(tmp_path / "answers.parquet"), "corrected")
+    assert (report.ungradable, report.to_json()["final_score"]) == (0, [1.5, 2])
+    as_text = [{**QUESTIONS[0], "evaluator_kwargs": '{"value_to_match": 3}'}]
+    assert graded(as_text, ANSWERS[1:2]).to_json()["accuracy"] == 100.0
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", "not JSON"), ("[1]", "row 1: not an object"), ('"x"', "neither a list of rows nor an object"),
+        ('{"question_id": "a"}\n[]', "line 2: not an object"), ("[" * 100_000, "nested too deep"),
+        ('{"question_id": "a"}\n{', "line 2: not JSON"),
+    ],
+)  # fmt: skip
+def test_what_is_no_file_of_rows_is_refused_with_its_place(text: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=told):
+        list(read_predictions(written(tmp_path, text)))
+
+
+def test_files_that_are_missing_or_of_another_kind_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot read"):
+        list(read_predictions(tmp_path / "nothing.json"))
+    (tmp_path / "bytes.json").write_bytes(b"[\xff]")
+    with pytest.raises(DataError, match="not UTF-8"):
+        list(read_predictions(tmp_path / "bytes.json"))
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(DataError, match="not a Parquet file"):
+        list(read_predictions(tmp_path / "broken.parquet"))
+    with pytest.raises(DataError, match="annotation 1: question_id must be a text or a whole number"):
+        list(read_annotations(written(tmp_path, '[{"question": "?"}]')))
+
+
+def test_rows_written_one_at_a_time_are_the_list_written_at_once() -> None:
+    for rows in ([], ANSWERS[:1], [*ANSWERS, {"a": [], "b": {}, "c": "ü\u2028\n", "d": None, "e": 1.0}]):
+        handle = io.StringIO()
+        file = RowsFile(handle)
+        for row in rows:
+            file.add(row)
+        file.close()
+        assert handle.getvalue() == json.dumps(rows, ensure_ascii=False, indent=2)

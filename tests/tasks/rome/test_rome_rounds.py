@@ -1,0 +1,78 @@
+"""Rounds averaged as the report averages them, and accuracy drawn against tokens."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from layton_batch.errors import DataError
+from layton_batch.tasks.rome_rules.rounds import Rounds, over_rounds, overall
+from layton_batch.tasks.rome_rules.scatter import Round, points, scatter_svg
+
+
+def test_four_rounds_have_a_mean_and_a_sample_standard_deviation() -> None:
+    rounds = Rounds.of([60.0, 62.0, 58.0, 64.0])
+    assert rounds.mean == 61.0
+    assert rounds.std == pytest.approx(math.sqrt(20 / 3))
+    assert rounds.shown() == "61.00 ± 2.58"
+
+
+def test_one_round_has_no_deviation_and_none_is_an_error() -> None:
+    assert Rounds.of([50.0]).std is None
+    assert Rounds.of([50.0]).shown(1) == "50.0"
+    with pytest.raises(DataError, match="no rounds"):
+        Rounds.of([])
+
+
+def test_rounds_are_averaged_bucket_by_bucket_from_the_exact_sums() -> None:
+    first = {"final_score": [2, 3], "accuracy": 66.667, "t": [2, 3, 0.667, {}]}
+    second = {"final_score": [1, 3], "accuracy": 33.333, "t": [1, 3, 0.333, {}], "u": [0.5, 1, 0.5, {}]}
+    found = over_rounds([first, second])
+    assert list(found) == ["accuracy", "t", "u"]
+    assert found["t"].values == pytest.approx((200 / 3, 100 / 3))
+    assert found["accuracy"].mean == 50.0
+    assert (found["u"].mean, found["u"].std) == (50.0, None)
+    with pytest.raises(DataError, match="'x' is neither"):
+        over_rounds([{"x": "high"}])
+
+
+def test_the_overall_mean_is_weighted_by_questions() -> None:
+    assert overall([(50.0, 30), (100.0, 10)]) == 62.5
+    with pytest.raises(DataError, match="no questions"):
+        overall([])
+
+
+ROUNDS = [Round(f"model {m} <&>", 40.0 + 5 * m + r, 300.0 * 3**m) for m in range(4) for r in range(4)]
+
+
+def test_a_model_is_one_point_over_its_rounds_the_best_first() -> None:
+    found = points(ROUNDS)
+    assert [point.model for point in found] == [f"model {m} <&>" for m in (3, 2, 1, 0)]
+    row = found[0].to_json()
+    assert (row["rounds"], row["accuracy"], row["tokens"], row["tokens_std"]) == (4, 56.5, 8100.0, 0.0)
+    assert row["accuracy_std"] == pytest.approx(math.sqrt(5 / 3))
+
+
+def test_the_picture_is_well_formed_and_names_every_model_once_beside_its_point() -> None:
+    svg = scatter_svg(points(ROUNDS), "Accuracy & tokens \x00")
+    root = ElementTree.fromstring(svg)
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert [text for text in texts if text and text.startswith("model")] == [f"model {m} <&>" for m in (3, 2, 1, 0)]
+    circles = list(root.iter("{http://www.w3.org/2000/svg}circle"))
+    across = [float(circle.attrib["cx"]) for circle in circles]
+    up = [float(circle.attrib["cy"]) for circle in circles]
+    assert across == sorted(across, reverse=True)
+    assert up == sorted(up)
+
+
+@pytest.mark.parametrize("rounds", [[], [Round("a", 0.0, 0.0)], [Round("a", 50.0, 1.0), Round("b", 50.0, 1.0)]])
+def test_few_and_equal_points_are_drawn_too(rounds: list[Round]) -> None:
+    ElementTree.fromstring(scatter_svg(points(rounds), "few"))
+
+
+@pytest.mark.parametrize("round_", [Round("a", math.nan, 1.0), Round("a", 1.0, math.inf), Round("a", 1.0, -1.0)])
+def test_what_cannot_be_drawn_is_refused(round_: Round) -> None:
+    with pytest.raises(DataError, match="cannot be drawn"):
+        points([round_])
