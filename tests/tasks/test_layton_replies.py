@@ -272,8 +272,6 @@ def test_no_text_ends_the_block_it_stands_in(text: str) -> None:
     assert "\n".join(lines) == without_surrogates(text).strip()
 
 
-
-
 @settings(max_examples=300, deadline=None)
 @given(
     answer=st.one_of(ANY_TEXT, st.sampled_from(HOSTILE)), justification=st.one_of(ANY_TEXT, st.sampled_from(HOSTILE))
