@@ -190,6 +190,7 @@ class Submission:
     model: str
     input_ref: str | None = None
     not_before: float | None = None  # when the intent to create was committed
+    asked_at: float | None = None  # our clock now, where the provider's replies are to be compared with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +212,13 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A batch at the provider that may be ours. ``certain``: it carries our tag; otherwise it only looks like it."""
+    """A batch at the provider that may be ours. ``certain``: it carries our tag; otherwise it only looks like it, and
+    ``may_tell`` says whether it will show more in time, or only a person can know."""
 
     provider_id: str
     certain: bool
     created_at: float | None = None
+    may_tell: bool = False
 
 
 # ---- what comes back -----------------------------------------------------------------------------------------------

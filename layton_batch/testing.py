@@ -97,8 +97,9 @@ class Loopback:
                 self.close_connection = True
                 if answer.drop or answer.hold:
                     return
-                self.send_response(answer.status)
+                self.send_response_only(answer.status)
                 given = {"content-type": "application/json", "content-length": str(len(answer.body))}
+                given["date"] = self.date_time_string()
                 for name, value in (given | answer.headers).items():
                     self.send_header(name, value)
                 self.send_header("connection", "close")

@@ -31,7 +31,8 @@ def _ticks(run: Run, report: Reporter, *, once: bool, stop_at: float | None) -> 
         moved = advance(run)
         status = read_status(run.store)
         report.update(status)
-        if once or is_finished(run) or status.state in _HALTED or _late(run.clock, stop_at):
+        halted = status.state in _HALTED and not moved  # what moved may have let money go
+        if once or is_finished(run) or halted or _late(run.clock, stop_at):
             return status
         if not moved:
             _wait(run, stop_at)

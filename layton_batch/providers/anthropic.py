@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
+from functools import partial
 from typing import TYPE_CHECKING
 
 from layton_batch.errors import NotFoundError, ProviderError, ProviderReplyError, UnknownStatusError
 from layton_batch.providers import anthropic_forms as forms
+from layton_batch.providers import clocks, ranges
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     import anthropic
 
 _CHUNK = 1 << 20
-_EARLIER, _LATER = 60.0, 3_600.0
-"""Seconds around the intent to create within which our batch says it was made: clocks differ, big bodies are slow."""
 
 
 class Anthropic:
@@ -53,6 +53,7 @@ class Anthropic:
     def __init__(self, access: Access | None) -> None:
         self._access = access
         self._client: anthropic.Anthropic | None = None
+        self._seen: dict[str, str] = {}  # the first custom_id of ended batches: looked at again and again, read once
 
     def check(self, spec: ModelSpec) -> list[str]:
         """What in a model's settings this API cannot do."""
@@ -82,20 +83,23 @@ class Anthropic:
             return _id_of(parse_object(reply.content, self.name, "the reply to the batch creation"))
 
     def find(self, submission: Submission) -> Sequence[Found]:
-        """Batches of the right size and time; one that has ended is known by a ``custom_id`` of its results."""
+        """Batches of the right size and time; one that has ended is known by a ``custom_id`` of its results.
+
+        What has our custom_ids but is older than our intent may be of an earlier execution of the same manifest.
+        """
         ours: set[str] | None = None
         found = []
-        for batch in self._listed(submission.not_before):
+        for batch, since in self._listed(submission):
             if _total(batch) != submission.requests:
                 continue
-            certain = False
+            seen, made = None, moment(batch, "created_at")
             if text(batch, "processing_status") == "ended":
                 ours = forms.custom_ids(submission.path) if ours is None else ours
                 seen = self._first_custom_id(_id_of(batch))
                 if seen is not None and ours and seen not in ours:
                     continue
-                certain = seen is not None and seen in ours
-            found.append(Found(_id_of(batch), certain=certain, created_at=moment(batch, "created_at")))
+            certain = bool(seen and ours and clocks.is_since(made, since))
+            found.append(Found(_id_of(batch), certain=certain, created_at=made, may_tell=seen is None))
         return found
 
     def snapshot(self, provider_id: str) -> Snapshot:
@@ -125,7 +129,8 @@ class Anthropic:
 
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
         if snapshot.results_ref:
-            yield ResultPart("output", self._download(snapshot.results_ref))
+            ref = snapshot.results_ref
+            yield ResultPart("output", self._download(ref), partial(self._download, ref))
 
     def decode(self, line: bytes) -> Response:
         return forms.decode(line)
@@ -164,42 +169,47 @@ class Anthropic:
     def _wire(self, call: str, *, paid: bool = False) -> AbstractContextManager[None]:
         return wire(self.name, call, secret=self._key(), paid=paid)
 
-    def _listed(self, not_before: float | None) -> Iterator[JsonObject]:
-        """Batches of the time window, newest first; all of them where the time is not known."""
+    def _listed(self, submission: Submission) -> Iterator[tuple[JsonObject, float | None]]:
+        """Batches of the time window, newest first, all of them where the time is not known; and our intent's time."""
         after: str | None = None
         while True:
             with self._wire("listing batches"):
                 batches = self._connected().messages.batches.with_raw_response
                 reply = batches.list(limit=100, after_id=after) if after else batches.list(limit=100)
                 page = parse_object(reply.http_response.content, self.name, "the list of batches")
+                since = clocks.intent(submission, reply.http_response.headers)
             for batch in objects(page, "data"):
                 made = moment(batch, "created_at")
-                if not_before is not None and made is not None:
-                    if made < not_before - _EARLIER:
+                if since is not None and made is not None:
+                    if made < since - clocks.APART:
                         return
-                    if made > not_before + _LATER:
+                    if made > since + clocks.APART:
                         continue
-                yield batch
+                yield batch, since
             after = text(page, "last_id")
             if page.get("has_more") is not True or after is None:
                 return
 
     def _first_custom_id(self, provider_id: str) -> str | None:
         """The ``custom_id`` of the first result line; None while results cannot be read (404 just after the end)."""
+        if provider_id in self._seen:
+            return self._seen[provider_id]
         try:
             with closing(self._download(provider_id)) as chunks:
                 head = next(chunks, b"")
         except NotFoundError:
             return None
-        found = forms.CUSTOM_ID.search(head)
-        return found[1].decode() if found else None
+        if found := forms.CUSTOM_ID.search(head):
+            self._seen[provider_id] = found[1].decode()
+        return self._seen.get(provider_id)
 
-    def _download(self, provider_id: str) -> Generator[bytes, None, None]:
+    def _download(self, provider_id: str, start: int = 0) -> Generator[bytes, None, None]:
         batches = self._connected().messages.batches
         with (
             self._wire(f"reading the results of batch {provider_id}"),
-            batches.with_streaming_response.results(provider_id) as reply,
+            batches.with_streaming_response.results(provider_id, extra_headers=ranges.headers(start)) as reply,
         ):
+            ranges.check(self.name, start, reply.status_code, reply.headers)
             yield from reply.iter_bytes(_CHUNK)
 
 

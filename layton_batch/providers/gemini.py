@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError, RequestRefusedError
 from layton_batch.providers import gemini_forms as forms
+from layton_batch.providers import ranges
 from layton_batch.providers.openai_shape import meaning
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
@@ -163,7 +165,8 @@ class Gemini:
 
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
         if snapshot.results_ref:
-            yield ResultPart("output", self._download(snapshot.results_ref))
+            ref = snapshot.results_ref
+            yield ResultPart("output", self._download(ref), partial(self._download, ref))
 
     def cancel(self, provider_id: str) -> None:
         client = self._connected()
@@ -249,13 +252,14 @@ class Gemini:
             return False
         return count(file, "sizeBytes") == submission.path.stat().st_size and text(file, "state") != "FAILED"
 
-    def _download(self, name: str) -> Iterator[bytes]:
+    def _download(self, name: str, start: int = 0) -> Iterator[bytes]:
         url = f"{self._address()}/{VERSION}/{_resource(name)}:download"
-        transport = self._transport()
-        with self._wire(f"download {name}"), transport.stream("GET", url, params={"alt": "media"}) as reply:
+        asked = self._transport().stream("GET", url, params={"alt": "media"}, headers=ranges.headers(start))
+        with self._wire(f"download {name}"), asked as reply:
             if reply.is_error:
                 reply.read()
             reply.raise_for_status()
+            ranges.check(self.name, start, reply.status_code, reply.headers)
             yield from reply.iter_bytes(_CHUNK)
 
 

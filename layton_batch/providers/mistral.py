@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError
 from layton_batch.providers import openai_shape as shape
+from layton_batch.providers import ranges
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, wire
 from layton_batch.records import Found, JsonValue, ModelSpec, Request, Response, Snapshot, Submission
@@ -29,7 +31,7 @@ WINDOW_HOURS = 24
 _CHUNK = 65_536
 _PAGE = 100
 _MAX_PAGES = 1_000
-_CLOCKS_APART = 60.0
+_LOOK_BACK = 30 * 86_400.0
 
 
 class Mistral:
@@ -122,7 +124,7 @@ class Mistral:
             return job.id
 
     def find(self, submission: Submission) -> Sequence[Found]:
-        """Jobs that carry our tag, or, where the listing shows none, our input file and a time that fits.
+        """Jobs that carry our tag, or, where the listing shows none, our input file (its name is unique to us).
 
         The server's metadata filter cannot be relied on, so all jobs since then are read and matched here.
         """
@@ -157,7 +159,7 @@ class Mistral:
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
         for kind, ref in (("output", snapshot.results_ref), ("errors", snapshot.errors_ref)):
             if ref:
-                yield ResultPart(kind, self._download(ref))
+                yield ResultPart(kind, self._download(ref), partial(self._download, ref))
 
     def cancel(self, provider_id: str) -> None:
         client = self._connected()
@@ -203,8 +205,8 @@ class Mistral:
 
     def _listed(self, not_before: float | None) -> Iterator[BatchJob]:
         client = self._connected()
-        # an hour's margin: what decides is the tag, this only saves pages
-        since = None if not_before is None else datetime.fromtimestamp(not_before - 3600.0, tz=UTC)
+        # clocks differ, and what decides is the tag: this only saves pages
+        since = None if not_before is None else datetime.fromtimestamp(max(not_before - _LOOK_BACK, 0.0), tz=UTC)
         for number in range(_MAX_PAGES):
             with self._wire("list batches"):
                 page = client.batch.jobs.list(page=number, page_size=_PAGE, created_after=since, order_by="-created")
@@ -214,11 +216,12 @@ class Mistral:
                 return
         raise ProviderReplyError(f"mistral: the list of batches does not end after {_MAX_PAGES} pages")
 
-    def _download(self, ref: str) -> Iterator[bytes]:
+    def _download(self, ref: str, start: int = 0) -> Iterator[bytes]:
         client = self._connected()
         with self._wire(f"download {ref}"):
-            reply = client.files.download(file_id=ref)
+            reply = client.files.download(file_id=ref, http_headers=ranges.headers(start))
             try:
+                ranges.check(self.name, start, reply.status_code, reply.headers)
                 yield from reply.iter_bytes(_CHUNK)
             finally:
                 reply.close()
@@ -229,8 +232,7 @@ def _is_ours(job: BatchJob, submission: Submission) -> bool:
     tag = metadata.get(TAG) if isinstance(metadata, Mapping) else None
     if tag is not None:
         return bool(tag == submission.tag)
-    earliest = (submission.not_before or 0.0) - _CLOCKS_APART
-    return submission.input_ref is not None and submission.input_ref in job.input_files and job.created_at >= earliest
+    return submission.input_ref is not None and submission.input_ref in job.input_files
 
 
 def _given(value: object) -> JsonValue:

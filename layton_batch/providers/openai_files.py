@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError, TransientProviderError
 from layton_batch.providers import openai_shape as shape
+from layton_batch.providers import ranges
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, parse_object, wire
 from layton_batch.records import Found, JsonValue, ModelSpec, Reasoning, Request, Response, Snapshot, Submission
@@ -21,7 +23,8 @@ TAG = "layton_batch"
 """The metadata key that carries our tag."""
 
 CHUNK = 65_536
-_DAY = 86_400.0
+_LOOK_BACK = 30 * 86_400.0
+"""Seconds of listing read from before the intent: clocks differ, and what decides is the tag; this saves pages only."""
 _MAX_PAGES = 1000
 
 
@@ -117,7 +120,7 @@ class FileBatches:
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
         for kind, ref in (("output", snapshot.results_ref), ("errors", snapshot.errors_ref)):
             if ref:
-                yield ResultPart(kind, self._download(ref))
+                yield ResultPart(kind, self._download(ref), partial(self._download, ref))
 
     def cancel(self, provider_id: str) -> None:
         try:
@@ -207,12 +210,14 @@ class FileBatches:
                     raise ProviderReplyError(f"{self.name}: the list of batches does not end after {_MAX_PAGES} pages")
                 for batch in rows(page, self.name):
                     created = _time(batch)
-                    if self.newest_first and not_before and created is not None and created < not_before - _DAY:
+                    if self.newest_first and not_before and created is not None and created < not_before - _LOOK_BACK:
                         return
                     yield batch
 
-    def _download(self, ref: str) -> Iterator[bytes]:
-        with self._wire(f"download {ref}"), self._open().files.with_streaming_response.content(ref) as reply:
+    def _download(self, ref: str, start: int = 0) -> Iterator[bytes]:
+        files = self._open().files.with_streaming_response
+        with self._wire(f"download {ref}"), files.content(ref, extra_headers=ranges.headers(start)) as reply:
+            ranges.check(self.name, start, reply.status_code, reply.headers)
             self._check_download(reply)
             yield from reply.iter_bytes(CHUNK)
 

@@ -10,7 +10,7 @@ did nothing; ``AmbiguousCallError`` says that it may have; ``RequestRefusedError
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -70,10 +70,15 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class ResultPart:
-    """One file of results. ``kind``: ``output`` or ``errors``; ``chunks``: raw bytes in order, not line-aligned."""
+    """One file of results. ``kind``: ``output`` or ``errors``; ``chunks``: raw bytes in order, not line-aligned.
+
+    ``resume(n)`` gives the bytes after the first ``n``, for a download that broke off there; it raises a ProviderError
+    where the server does not do that. None: the API cannot.
+    """
 
     kind: str
     chunks: Iterator[bytes]
+    resume: Callable[[int], Iterator[bytes]] | None = None
 
 
 class Provider(Protocol):

@@ -12,15 +12,13 @@ from types import MappingProxyType
 from typing import Any
 
 from layton_batch.errors import FileError, ProviderReplyError
+from layton_batch.providers import clocks
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.providers.protocol import Access, Capabilities, Limits, StatusMeaning
 from layton_batch.providers.wire_errors import clean, parse_json, parse_object
 from layton_batch.records import Found, JsonValue, Reasoning, Request, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
-
-CLOCKS_APART = 60.0
-"""Seconds by which the provider's clock may be behind ours."""
 
 _OUR_DOING = ("invalid", "not supported", "unsupported", "malformed", "pars", "not found", "duplicate", "reading")
 
@@ -96,20 +94,19 @@ class Together(FileBatches):
             return found
 
     def find(self, submission: Submission) -> Sequence[Found]:
-        """Jobs over our input file that are not older than our intent; certain where their time says so."""
+        """Jobs over our input file; certain where they were made since our intent."""
         with self._wire("list batches"):
             reply = self._open().batches.with_raw_response.list()
             listed = parse_json(reply.http_response.content, self.name, "the list of batches")
+            since = clocks.intent(submission, reply.http_response.headers)
         if listed is not None and not isinstance(listed, list):
             raise ProviderReplyError(f"{self.name}: the list of batches is not a list")
-        earliest = None if submission.not_before is None else submission.not_before - CLOCKS_APART
         found = []
         for job in listed or ():
             provider_id = _over_our_file(job, submission)
             created = when(job.get("created_at")) if isinstance(job, Mapping) else None
-            known = earliest is not None and created is not None
-            if provider_id and (earliest is None or created is None or created >= earliest):
-                found.append(Found(provider_id, certain=known, created_at=created))
+            if provider_id and (since is None or created is None or created >= since - clocks.APART):
+                found.append(Found(provider_id, certain=clocks.is_since(created, since), created_at=created))
         return found
 
     def _connect(self, key: str, access: Access) -> Any:

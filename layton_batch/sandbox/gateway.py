@@ -8,9 +8,11 @@ import re
 import shutil
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from pathlib import Path
 from typing import IO
 
@@ -129,8 +131,9 @@ class _Dropped(Response):
 class Gateway:
     """Serves the wires, one mount each."""
 
-    def __init__(self, faults: FaultBook, spool: Path) -> None:
+    def __init__(self, faults: FaultBook, spool: Path, clock: Callable[[], float] = time.time) -> None:
         self._faults = faults
+        self._clock = clock
         self._spool = spool
         self._counts: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
@@ -184,6 +187,7 @@ class Gateway:
             if fault is not None and fault.action == "delay":
                 await asyncio.sleep(fault.seconds)
             response = await run_in_threadpool(endpoint.handler, call)
+            response.headers["date"] = formatdate(self._clock(), usegmt=True)
             return response if fault is None else await run_in_threadpool(_damaged, response, fault)
         except Rejection as rejection:
             return _Dropped() if fault is not None and fault.action == "drop_after" else _refused(wire, rejection)

@@ -72,7 +72,7 @@ class Sandbox:
         faults = FaultBook(self.config.faults)
         executor = Executor(self.config.answerer or _default_answerer(), PriceBook.bundled(), faults, self.config.seed)
         self._engine = Engine(self._store, executor, faults, self.config)
-        self._gateway = Gateway(faults, self._store.incoming)
+        self._gateway = Gateway(faults, self._store.incoming, self._engine.now)
         self._last_ledger: Ledger | None = None
         self._server = uvicorn.Server(self._uvicorn_config())
         self._thread = threading.Thread(target=self._serve, name="layton-batch-sandbox", daemon=True)
@@ -136,6 +136,7 @@ class Sandbox:
             access_log=False,
             proxy_headers=False,
             server_header=False,
+            date_header=False,  # by the sandbox's own clock
             timeout_graceful_shutdown=1,
         )
 

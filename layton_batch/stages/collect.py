@@ -35,6 +35,8 @@ def collect(run: Run) -> bool:
     ended = [batch for batch in run.store.batches({Lifecycle.ENDED}) if batch.due_at <= now]
     jobs = {job.id: job for job in run.store.jobs()}
     moved = [_collect_one(run, jobs[batch.job_id], batch) for batch in run.taken(ended)]
+    if any(moved):
+        run.store.set_stopped(None, now)  # money was let go: the next tick sees what can be afforded now
     return any(moved)
 
 

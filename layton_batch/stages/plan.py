@@ -7,7 +7,6 @@ planned when the run begins; a judge's job when the predictions it depends on ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 
 import polars as pl
@@ -25,6 +24,7 @@ from layton_batch.stages.names import custom_id, tag
 from layton_batch.stages.predictions import stored_predictions
 from layton_batch.stages.sharding import Line, Packed, pack
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, PredictionKind, RequestOutcome, Role
+from layton_batch.tasks import with_room
 from layton_batch.tasks.protocol import Candidate
 
 
@@ -112,16 +112,9 @@ def _lines(
         items_of[name] = item_id
         if problem := custom_id_problem(name):
             raise ManifestError(f"job {job.id}: {problem}")
-        request = Request(name, item_id, _with_room(run, job, item_id), prompt)
+        spec = with_room(run.task, run.item(item_id), job.spec) if job.role is Role.PREDICT else job.spec
+        request = Request(name, item_id, spec, prompt)
         yield Line(name, provider.encode(request), estimate_request(request, run.prices))
-
-
-def _with_room(run: Run, job: Job, item_id: str) -> ModelSpec:
-    """The job's model, with the output limit the task advises for this item where the manifest sets none."""
-    advise = getattr(run.task, "output_tokens", None)
-    if advise is None or job.role is not Role.PREDICT or job.spec.max_output_tokens is not None:
-        return job.spec
-    return replace(job.spec, max_output_tokens=advise(run.item(item_id)))
 
 
 def _write_requests(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import zstandard
 
 from layton_batch import atomic
+from layton_batch.errors import ProviderError, ProviderReplyError, RequestRefusedError, TransientProviderError
 from layton_batch.providers.protocol import ResultPart
 
 _CHUNK = 1 << 20
+RESUMES = 20
+"""How often one download is taken up where it broke before the connection is given a rest."""
 
 
 def store(folder: Path, parts: Iterable[ResultPart]) -> list[Path]:
@@ -22,10 +25,40 @@ def store(folder: Path, parts: Iterable[ResultPart]) -> list[Path]:
             atomic.writing(path) as handle,
             zstandard.ZstdCompressor(level=3).stream_writer(handle, closefd=False) as out,
         ):
-            for chunk in part.chunks:
+            for chunk in _whole(part):
                 out.write(chunk)
         paths.append(path)
     return paths
+
+
+def _whole(part: ResultPart) -> Iterator[bytes]:
+    """The part's bytes; a download that breaks off goes on from there, as long as that brings anything new.
+
+    Raises the ProviderError of the last break.
+    """
+    arrived, since, breaks = 0, 0, 0
+    chunks = part.chunks
+    while True:
+        try:
+            for chunk in chunks:
+                arrived += len(chunk)
+                yield chunk
+        except TransientProviderError as broken:
+            breaks += 1
+            if part.resume is None or arrived == since or breaks > RESUMES:
+                raise
+            since = arrived
+            chunks = _from(part.resume, arrived, broken)
+        else:
+            return
+
+
+def _from(resume: Callable[[int], Iterator[bytes]], start: int, broken: ProviderError) -> Iterator[bytes]:
+    """The rest, or the error that broke the download where there is no such thing as a rest."""
+    try:
+        yield from resume(start)
+    except (ProviderReplyError, RequestRefusedError):
+        raise broken from None
 
 
 def lines(path: Path) -> Iterator[tuple[bytes, bool]]:

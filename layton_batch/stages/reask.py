@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from layton_batch.costs.estimate import estimate_request, output_bound
+from layton_batch.jury import METRIC_FIELDS
 from layton_batch.records import Batch, Item, Job, ModelSpec, Prompt, Request
 from layton_batch.run import Run
 from layton_batch.stages.final_responses import final_responses, response_from
@@ -19,6 +20,7 @@ from layton_batch.stages.resubmit import reask_of, write_lines
 from layton_batch.stages.sharding import Line
 from layton_batch.states import ErrorClass, FinishReason, PredictionKind, RequestOutcome, Role
 from layton_batch.store.reopening import reopen
+from layton_batch.tasks import with_room
 from layton_batch.tasks.protocol import Candidate
 
 
@@ -68,7 +70,7 @@ def _usable(run: Run, job: Job, items: Mapping[str, Item], item_id: str, model: 
     if job.role is Role.PREDICT:
         return run.task.parse(items[item_id], model, response).kind is not PredictionKind.UNPARSED
     verdict = run.task.parse_verdict(item_id, model, job.spec.name, response)
-    return verdict.is_answer_correct is not None and verdict.is_justification_correct is not None
+    return all(getattr(verdict, METRIC_FIELDS[metric]) is not None for metric in run.task.metrics)
 
 
 def _prompts(run: Run, job: Job, wanted: set[str]) -> Iterator[tuple[str, Prompt]]:
@@ -88,7 +90,8 @@ def _batch(
     provider = run.providers.dialect(job.spec.provider)
     lines = []
     for custom_id, item_id, truncated in rows:
-        spec = _roomier(job.spec, rounds) if truncated else job.spec
+        spec = with_room(run.task, run.item(item_id), job.spec) if job.role is Role.PREDICT else job.spec
+        spec = _roomier(spec, rounds) if truncated else spec
         request = Request(custom_id, item_id, spec, prompts[item_id])
         lines.append(Line(custom_id, provider.encode(request), estimate_request(request, run.prices)))
     reason = f"{len(rows)} replies of {parent.id} could not be used; the manifest opts in to asking again"

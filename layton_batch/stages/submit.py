@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -22,7 +23,7 @@ from layton_batch.errors import (
     TransientProviderError,
 )
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Batch, Found, Submission
+from layton_batch.records import Batch, Submission
 from layton_batch.run import Run
 from layton_batch.stages.backoff import backoff
 from layton_batch.stages.cancel import stop_rest
@@ -34,13 +35,14 @@ LOOK_SECONDS = 20.0
 """Between two looks for a batch that may or may not exist."""
 LOOKS = 4
 """How often an empty list is believed to be late before the batch is taken as never made (Limits of eventual lists)."""
+LATE_SECONDS = 660.0
+"""How long after its intent a create whose reply is missing may yet be carried out: a minute more than any SDK waits
+for a reply (600 s at most), since what a gateway still holds after that has nobody to answer."""
 PAYLOAD_TOO_LARGE = 413
 MAY_PASS = frozenset({404, 409})
 """Refusals of a free upload that are worth another try or two."""
 NOT_FOUND_TRIES = 4
 """How often a create may answer 404: a file uploaded a moment ago can be late in becoming visible."""
-CLOCK_SLACK = 120.0
-"""Seconds by which the provider's clock may differ from ours."""
 
 
 def submit(run: Run) -> bool:
@@ -238,12 +240,12 @@ def _back_to_planned(run: Run, batch: Batch, reason: str, retry_after: float | N
 def _settle(run: Run, provider: Provider, batch: Batch) -> bool:
     """Find out whether the create of a batch left `submitting` was carried out."""
     try:
-        found = provider.find(submission(run, batch))
+        found = provider.find(replace(submission(run, batch), asked_at=run.clock.now()))
     except ProviderError as error:
         _look_again(run, batch, f"cannot look for it yet: {error}", count=False)
         return False
     taken = {other.provider_id for other in run.store.batches() if other.provider_id}
-    candidates = [one for one in found if _recent(one, batch) and one.provider_id not in taken]
+    candidates = [one for one in found if one.provider_id not in taken]
     certain = [one for one in candidates if one.certain]
     if len(certain) == 1:
         _in_flight(run, provider, batch, certain[0].provider_id, "found")
@@ -253,27 +255,28 @@ def _settle(run: Run, provider: Provider, batch: Batch) -> bool:
         return _lost(run, batch, f"more than one batch carries its tag: {names}; `resolve` says which is ours")
     if candidates:
         names = ", ".join(one.provider_id for one in candidates)
+        if not _may_come_late(run, batch) and not any(one.may_tell for one in candidates):
+            return _lost(run, batch, f"may be {names}, and nothing there tells; `resolve` says which is ours")
         _look_again(run, batch, f"may be {names}; certain only when that has ended", count=False)
         return False
     if not provider.capabilities.certain_find:
         return _lost(run, batch, f"{batch.provider} cannot list batches: look in its console, then `resolve`")
-    if batch.failures + 1 < LOOKS:
+    if batch.failures + 1 < LOOKS or _may_come_late(run, batch):
         _look_again(run, batch, "not in the provider's list; looking again", count=True)
         return False
     _back_to_planned(run, batch, f"not created: not in the provider's list after {LOOKS} looks", None, failed=False)
     return True
 
 
-def _recent(found: Found, batch: Batch) -> bool:
-    return found.created_at is None or found.created_at >= (batch.submitting_at or 0.0) - CLOCK_SLACK
+def _may_come_late(run: Run, batch: Batch) -> bool:
+    return run.clock.now() < (batch.submitting_at or 0.0) + LATE_SECONDS
 
 
 def _look_again(run: Run, batch: Batch, reason: str, *, count: bool) -> None:
     now = run.clock.now()
     failures = batch.failures + int(count)
-    run.store.note(
-        batch, now, event="looking", detail=reason, due_at=now + LOOK_SECONDS, failures=failures, reason=reason
-    )
+    pause = LOOK_SECONDS * 2.0 ** min(max(batch.failures - LOOKS + 2, 0), 4)  # 20, 20, 20, 40, 80, 160, 320
+    run.store.note(batch, now, event="looking", detail=reason, due_at=now + pause, failures=failures, reason=reason)
 
 
 def _lost(run: Run, batch: Batch, reason: str) -> bool:

@@ -172,21 +172,32 @@ def test_an_unfinished_batch_of_our_size_and_time_may_be_ours(tmp_path: Path, ma
     assert found(tmp_path, made, listing(batch())) == [("msgbatch_1", False)]
 
 
-def test_size_and_time_rule_batches_out(tmp_path: Path, made: list[Anthropic]) -> None:
+def test_size_and_a_day_between_the_clocks_rule_batches_out(tmp_path: Path, made: list[Anthropic]) -> None:
     three = {"processing": 3}
     answer = listing(
-        batch(made="1970-01-12T20:00:00Z", id="later"),
+        batch(made="1970-01-13T14:00:00Z", id="later"),
         batch(id="three", request_counts=three),
-        batch(made="1970-01-12T13:45:41Z", id="clock-behind"),
-        batch(made="1970-01-12T13:45:39Z", id="earlier"),
+        batch(made="1970-01-13T09:00:00Z", id="clock-ahead"),
+        batch(made="1970-01-12T01:45:41Z", id="clock-behind"),
+        batch(made="1970-01-11T13:45:39Z", id="earlier"),
         batch(id="never read"),
     )
-    assert found(tmp_path, made, answer) == [("clock-behind", False)]
+    assert found(tmp_path, made, answer) == [("clock-ahead", False), ("clock-behind", False)]
 
 
 def test_an_ended_batch_with_one_of_our_ids_is_ours(tmp_path: Path, made: list[Anthropic]) -> None:
     results = b'{"custom_id": "ours-2", "result": {"type": "expired"}}\n'
     assert found(tmp_path, made, listing(ended("a"), results=results)) == [("a", True)]
+
+
+def test_an_older_batch_with_one_of_our_ids_may_be_of_an_earlier_execution(
+    tmp_path: Path, made: list[Anthropic]
+) -> None:
+    results = b'{"custom_id": "ours-2", "result": {"type": "expired"}}\n'
+    older = listing(ended("a", "1970-01-12T13:45:00Z"), results=results)
+    with Loopback(older) as server:
+        (hit,) = connected(server, made).find(submission(batch_file(tmp_path)))
+    assert (hit.certain, hit.may_tell) == (False, False)
 
 
 def test_an_ended_batch_with_another_id_is_not_ours(tmp_path: Path, made: list[Anthropic]) -> None:
@@ -195,7 +206,9 @@ def test_an_ended_batch_with_another_id_is_not_ours(tmp_path: Path, made: list[A
 
 
 def test_an_ended_batch_whose_results_are_not_there_yet_stays_uncertain(tmp_path: Path, made: list[Anthropic]) -> None:
-    assert found(tmp_path, made, listing(ended("a"), results_status=404)) == [("a", False)]
+    with Loopback(listing(ended("a"), results_status=404)) as server:
+        (hit,) = connected(server, made).find(submission(batch_file(tmp_path)))
+    assert (hit.certain, hit.may_tell) == (False, True)
 
 
 def test_no_batches_at_all(tmp_path: Path, made: list[Anthropic]) -> None:

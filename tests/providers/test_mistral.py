@@ -168,11 +168,11 @@ def test_our_tag_decides(tmp_path: Path, made: list[Mistral]) -> None:
     assert found(tmp_path, made, other, job()) == ["job-1"]
 
 
-def test_where_metadata_is_not_shown_file_and_time_decide(tmp_path: Path, made: list[Mistral]) -> None:
+def test_where_metadata_is_not_shown_the_file_decides_whatever_the_time(tmp_path: Path, made: list[Mistral]) -> None:
     bare = job(id="bare", metadata=None)
-    older = job(id="older", metadata=None, created_at=int(NOW) - 61)
+    behind = job(id="clock-behind", metadata=None, created_at=int(NOW) - 7_200)
     another = job(id="another", metadata=None, input_files=["file-else"])
-    assert found(tmp_path, made, bare, older, another) == ["bare"]
+    assert found(tmp_path, made, bare, behind, another) == ["bare", "clock-behind"]
 
 
 def test_find_turns_pages(tmp_path: Path, made: list[Mistral]) -> None:

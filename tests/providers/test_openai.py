@@ -206,8 +206,8 @@ def test_find_goes_by_tag_then_by_input_file_over_all_pages(serve: Serve, submis
         listed("by-file", NOW + 3, None, "file-in"),
         listed("other attempt", NOW + 2, "tag-b0", "file-in"),
         {"id": None, "metadata": {"layton_batch": "tag-b1"}},
-        listed("yesterday", NOW - 86_000),
-        listed("too old", NOW - 86_500, "tag-b1"),
+        listed("four weeks ago", NOW - 28 * 86_400),
+        listed("too old", NOW - 31 * 86_400, "tag-b1"),
         listed("never read", NOW, "tag-b1"),
     ]
     provider, server = serve(

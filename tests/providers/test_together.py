@@ -164,18 +164,29 @@ def job(name: str, created: str | None, file: str = "file-in") -> dict[str, obje
 def test_find_goes_by_input_file_and_time(serve: Serve, submission: Submission) -> None:
     jobs = [
         job("ours", "2027-01-15T08:00:30.123456789Z"),
-        job("clocks apart", "2027-01-15T07:59:01Z"),
-        job("earlier attempt", "2027-01-15T07:58:59Z"),
+        job("seconds apart", "2027-01-15T07:59:01Z"),
+        job("earlier, or the clock was wrong", "2027-01-15T07:58:59Z"),
+        job("long before", "2027-01-14T07:59:59Z"),
         job("other file", "2027-01-15T08:00:30Z", "file-x"),
         job("no time", None),
         "not a job",
     ]
     provider, _ = serve("together", reply(jobs))
     found = [(one.provider_id, one.certain) for one in provider.find(submission)]
-    assert found == [("ours", True), ("clocks apart", True), ("no time", False)]
+    assert found == [
+        ("ours", True), ("seconds apart", True), ("earlier, or the clock was wrong", False), ("no time", False)
+    ]  # fmt: skip
     unknown = provider.find(replace(submission, not_before=None))
     assert {one.certain for one in unknown} == {False}
     assert provider.find(replace(submission, input_ref=None)) == []
+
+
+def test_the_difference_between_the_clocks_is_taken_from_the_reply(serve: Serve, submission: Submission) -> None:
+    """Ours is ten minutes ahead: it is 08:20 here and 08:10 there."""
+    listed = reply([job("ours", "2027-01-15T07:50:02Z")], date="Fri, 15 Jan 2027 08:10:00 GMT")
+    provider, _ = serve("together", listed)
+    asked = replace(submission, asked_at=1_800_000_000.0 + 1_200.0)
+    assert [one.certain for one in provider.find(asked)] == [True]
 
 
 def test_no_jobs_at_all_is_an_empty_listing_and_an_object_is_an_error(serve: Serve, submission: Submission) -> None:

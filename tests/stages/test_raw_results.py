@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from layton_batch.errors import ProviderReplyError, TransientProviderError
 from layton_batch.providers.protocol import ResultPart
 from layton_batch.stages import raw_results
 from layton_batch.stages.backoff import LONGEST_SECONDS, backoff
@@ -39,6 +41,50 @@ def test_a_download_that_breaks_leaves_no_file(tmp_path: Path) -> None:
 
     with pytest.raises(RuntimeError):
         raw_results.store(tmp_path, [ResultPart("output", broken())])  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+CONTENT = bytes(range(65, 91)) * 40 + b"\n"
+
+
+def dropping(start: int, most: int) -> Iterator[bytes]:
+    """The content from ``start``, in pieces of ten bytes, over a connection that breaks after ``most`` of them."""
+    for at in range(start, len(CONTENT), 10):
+        if at - start >= most:
+            raise TransientProviderError("peer closed the connection")
+        yield CONTENT[at : at + 10]
+
+
+def test_a_broken_download_goes_on_from_where_it_broke(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def resume(start: int) -> Iterator[bytes]:
+        asked.append(start)
+        return dropping(start, 300)
+
+    (path,) = raw_results.store(tmp_path, [ResultPart("output", dropping(0, 300), resume)])
+    assert list(raw_results.lines(path)) == [(CONTENT[:-1], True)]
+    assert asked == [300, 600, 900]
+
+
+def no_ranges(_start: int) -> Iterator[bytes]:
+    raise ProviderReplyError("HTTP 200 where 206 was asked for")
+
+
+def nothing_more(_start: int) -> Iterator[bytes]:
+    return dropping(0, 0)
+
+
+def a_byte_at_a_time(start: int) -> Iterator[bytes]:
+    return dropping(start, 1)
+
+
+@pytest.mark.parametrize("resume", [None, no_ranges, nothing_more, a_byte_at_a_time])
+def test_where_there_is_no_going_on_the_break_is_what_is_reported(
+    tmp_path: Path, resume: Callable[[int], Iterator[bytes]] | None
+) -> None:
+    with pytest.raises(TransientProviderError, match="peer closed"):
+        raw_results.store(tmp_path, [ResultPart("output", dropping(0, 300), resume)])
     assert list(tmp_path.iterdir()) == []
 
 
