@@ -21,7 +21,8 @@ from layton_batch.records import JsonValue, Judge, ModelSpec
 
 _FROZEN_FORMAT = 1
 _IDENTITY_FIELDS = {"name", "task", "items", "models"}
-"""What determines the requests, beside jury and prompts. Budget, scoring, gold, policy and prices may change."""
+"""What determines the requests, beside jury and prompts. Budget, scoring, gold, policy and prices may change, and of
+the limits those that do not say how large a batch file is."""
 
 
 class Manifest(Form):
@@ -62,6 +63,8 @@ class Manifest(Form):
         asked = self.model_dump(mode="json", include=_IDENTITY_FIELDS, exclude_none=True)
         if self.task_options:
             asked["task_options"] = self.task_options
+        if files := {name: packed for name, table in self.limits.items() if (packed := table.of_files())}:
+            asked["limits"] = files
         asked["jury"] = {"seats": self.seats, "panel": _dumped(self._panel)} if self._panel else None
         asked["prompts"] = self._prompt_texts
         canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

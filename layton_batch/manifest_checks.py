@@ -89,6 +89,8 @@ class _Check:
         self._check_models(self.raw.get("models"), self.file, ("models",))
         self._check_models(panel_source.judges, panel_source.file, panel_source.key)
         self._check_prices()
+        for name in limits if isinstance(limits := self.raw.get("limits"), Mapping) else ():
+            self._check_provider(name, self.file, ("limits", name))
         texts = self._prompt_texts()
         task = self._task_facts()
         metric = self._metric(task)

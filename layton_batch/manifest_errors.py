@@ -123,9 +123,9 @@ def _known_keys(form: type[BaseModel], key: Key) -> list[str]:
 
 
 def _table(annotation: object) -> type[BaseModel] | None:
-    """The table in an annotation such as ``tuple[ModelTable, ...]`` or ``JuryTable | None``."""
+    """The table in an annotation: ``tuple[ModelTable, ...]``, ``dict[str, LimitsTable]``, ``JuryTable | None``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    if get_origin(annotation) in {Union, UnionType, tuple, Annotated}:
+    if get_origin(annotation) in {Union, UnionType, tuple, dict, Annotated}:
         return next((table for part in get_args(annotation) if (table := _table(part))), None)
     return None

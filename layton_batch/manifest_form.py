@@ -229,6 +229,20 @@ class PolicyTable(Table):
     deadline_hours: Annotated[float, Field(gt=0, le=10_000, allow_inf_nan=False)] | None = None
 
 
+class LimitsTable(Table):
+    """``[limits.openai]``: what this account may do, where that is less than the documents allow or not in them."""
+
+    max_requests: Count | None = None
+    max_bytes: Annotated[int, Field(ge=1_000, le=2**53)] | None = None
+    max_concurrent_batches: Count | None = None
+    max_creates_per_hour: Count | None = None
+    max_enqueued_tokens: Annotated[int, Field(ge=1, le=2**53)] | None = None
+
+    def of_files(self) -> dict[str, int]:
+        """Those that decide how requests are packed into batch files."""
+        return self.model_dump(include={"max_requests", "max_bytes"}, exclude_none=True)
+
+
 class PriceTable(Table):
     """``[[prices]]``: the user's own rates, US dollars per million tokens."""
 
@@ -258,4 +272,5 @@ class Form(Table):
     jury: JuryTable | None = None
     prompts: dict[str, Location] = {}
     task_options: Annotated[dict[str, pydantic.JsonValue], AfterValidator(_params)] = {}
+    limits: dict[str, LimitsTable] = {}
     prices: Annotated[tuple[PriceTable, ...], Strict(False)] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from functools import cache
 from pathlib import Path
@@ -46,3 +47,12 @@ def myself() -> tuple[str, int, str]:
     """(machine, process id, start) of this process."""
     pid = os.getpid()
     return machine(), pid, started(pid) or UNKNOWN
+
+
+def hear_interrupts() -> None:
+    """Have Ctrl-C break off what the main thread waits for.
+
+    Polars puts a handler before Python's that has system calls go on after SIGINT: a main thread that waits for others
+    would hear of Ctrl-C only when they are done. To be called again wherever Polars may have been loaded since.
+    """
+    signal.siginterrupt(signal.SIGINT, True)

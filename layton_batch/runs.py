@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ from layton_batch.gold_votes import gold_rows
 from layton_batch.log import EventLog, Redactor
 from layton_batch.manifest import Manifest
 from layton_batch.manifest_form import BudgetTable, PriceTable
+from layton_batch.processes import hear_interrupts
 from layton_batch.providers import connect, problems
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.records import Item
@@ -51,6 +52,7 @@ def open_run(
     Items and gold set are read and checked before this returns. Raises StoreError where the run's state is elsewhere
     or cannot be used, DataError and ManifestError for what is wrong with the inputs.
     """
+    hear_interrupts()
     clock = clock or SystemClock()
     folder = RunFolder(runs / manifest.run_id())
     inputs = _Inputs(manifest, folder, settings, clock)
@@ -125,18 +127,28 @@ def find_run(name: str, runs: Path) -> RunFolder:
     raise StoreError(f"there is no run {name!r} under {runs} (there: {names}); --runs names another folder")
 
 
-def providers_for(settings: Settings) -> Providers:
+def connect_within(manifest: Manifest, name: str, access: Access | None) -> Provider:
+    """The provider with the manifest's own ``[limits]``; the documents' sizes of a batch file are never exceeded."""
+    provider = connect(name, access)
+    if (own := manifest.limits.get(name)) is not None:
+        changed = own.model_dump(exclude_none=True)
+        smaller = {key: min(value, getattr(provider.limits, key)) for key, value in own.of_files().items()}
+        provider.limits = replace(provider.limits, **(changed | smaller))
+    return provider
+
+
+def providers_for(manifest: Manifest, settings: Settings) -> Providers:
     """Connections made with the environment's keys; dialects without any."""
     dialects: dict[str, Provider] = {}
 
     def dialect(name: str) -> Provider:
         if name not in dialects:
-            dialects[name] = connect(name, None)
+            dialects[name] = connect_within(manifest, name, None)
         return dialects[name]
 
     def connected(name: str) -> Provider:
         credentials = settings.access(name)
-        return connect(name, Access(api_key=credentials.api_key, base_url=credentials.base_url))
+        return connect_within(manifest, name, Access(api_key=credentials.api_key, base_url=credentials.base_url))
 
     return Providers(connected, dialect)
 
@@ -209,7 +221,7 @@ class _Inputs:
             store=store,
             task=manifest_task(self.manifest, self.folder.prompts),
             clock=self.clock,
-            providers=providers_for(self.settings),
+            providers=providers_for(self.manifest, self.settings),
             executor=executor,
             prices=price_book(self.manifest, self.clock),
             load_items=self.items,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
 from layton_batch.records import Batch, Job, RowCount
-from layton_batch.states import OPEN, Lifecycle, RequestOutcome
+from layton_batch.states import OPEN, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store import RunStore
 
 
@@ -25,7 +25,8 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """How a job's requests stand; ``waiting`` have no outcome yet. The seven numbers after ``model`` add up."""
+    """How a job's requests stand; ``waiting`` have no outcome yet. ``requests`` is the sum of the six numbers after it,
+    ``errored`` that of ``errors``, by class."""
 
     id: str
     role: str
@@ -40,6 +41,7 @@ class JobStatus:
     waiting: int
     planned: bool
     graded: bool
+    errors: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def unanswered(self) -> int:
@@ -69,7 +71,7 @@ def read_status(store: RunStore) -> Status:
     row = store.row()
     jobs, batches = store.jobs(), store.batches()
     spent, reserved = store.money()
-    by_job = _by_job(batches, store.row_counts())
+    by_job, errors = _by_job(batches, store.row_counts())
     reason = row.stopped_reason if row else None
     state = _state(bool(row and row.cancelled), reason, jobs, batches)
     return Status(
@@ -78,7 +80,7 @@ def read_status(store: RunStore) -> Status:
         reason=reason,
         spent_usd=spent,
         reserved_usd=reserved,
-        jobs=tuple(_job_status(job, by_job[job.id]) for job in jobs),
+        jobs=tuple(_job_status(job, by_job[job.id], errors[job.id]) for job in jobs),
         batches=tuple(batches),
     )
 
@@ -99,16 +101,22 @@ def _state(cancelled: bool, reason: str | None, jobs: Sequence[Job], batches: Se
 _IDLE = frozenset({Lifecycle.PLANNED, Lifecycle.LOST})
 
 
-def _by_job(batches: Sequence[Batch], counts: Sequence[RowCount]) -> dict[str, Counter[RequestOutcome]]:
-    """Final outcomes by job: what went into another attempt is not final."""
+def _by_job(
+    batches: Sequence[Batch], counts: Sequence[RowCount]
+) -> tuple[dict[str, Counter[RequestOutcome]], dict[str, Counter[ErrorClass]]]:
+    """Final outcomes by job, and the classes of those that erred: what went into another attempt is not final."""
     job_of = {batch.id: batch.job_id for batch in batches}
     found: dict[str, Counter[RequestOutcome]] = defaultdict(Counter)
+    errors: dict[str, Counter[ErrorClass]] = defaultdict(Counter)
     for row in counts:
-        found[job_of[row.batch_id]][row.outcome] += row.count - row.resubmitted
-    return found
+        job, final = job_of[row.batch_id], row.count - row.resubmitted
+        found[job][row.outcome] += final
+        if row.outcome is RequestOutcome.ERRORED:
+            errors[job][row.error_class] += final
+    return found, errors
 
 
-def _job_status(job: Job, ends: Counter[RequestOutcome]) -> JobStatus:
+def _job_status(job: Job, ends: Counter[RequestOutcome], errors: Counter[ErrorClass]) -> JobStatus:
     return JobStatus(
         id=job.id,
         role=str(job.role),
@@ -118,5 +126,6 @@ def _job_status(job: Job, ends: Counter[RequestOutcome]) -> JobStatus:
         waiting=job.requests - sum(ends.values()),
         planned=job.planned,
         graded=job.graded,
+        errors={str(cause): errors[cause] for cause in ErrorClass if errors[cause]},
         **{str(outcome): ends[outcome] for outcome in RequestOutcome},
     )

@@ -41,7 +41,7 @@ def status_json(status: Status) -> dict[str, object]:
 def _job(job: JobStatus) -> dict[str, object]:
     names = ("id", "role", "provider", "model", "requests", "succeeded", "errored", "expired", "cancelled", "missing",
              "waiting", "planned", "graded")  # fmt: skip
-    return {name: getattr(job, name) for name in names}
+    return {name: getattr(job, name) for name in names} | {"errors": dict(job.errors)}
 
 
 def _batch(batch: Batch) -> dict[str, object]:
@@ -69,9 +69,22 @@ def print_status(status: Status) -> None:
     if status.reason:
         out.print(f"[yellow]{escape(one_line(status.reason))}[/]")
     out.print(_jobs_table(status))
+    for job in status.jobs:
+        if job.unanswered:
+            out.print(f"[yellow]no answer[/] {escape(one_line(job.id))}: {_account(job)}")
     for batch in status.batches:
         if batch.reason and str(batch.state) != "collected":
             out.print(f"[yellow]{batch.state}[/] {escape(batch.id)}: {escape(one_line(batch.reason))}")
+
+
+def _account(job: JobStatus) -> str:
+    """``186 requests = 180 succeeded + 4 errored (rate_limited 4) + 2 expired``: every request, by how it ended."""
+    parts = [
+        f"{count:,} {name}" + (f" ({', '.join(f'{why} {n:,}' for why, n in job.errors.items())})" * (name == "errored"))
+        for name in ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
+        if (count := getattr(job, name))
+    ]
+    return f"{job.requests:,} requests = {' + '.join(parts)}"
 
 
 def _spent(status: Status) -> str:

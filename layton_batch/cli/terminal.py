@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from layton_batch.processes import hear_interrupts
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -67,6 +69,7 @@ def terminating() -> Iterator[None]:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, stop)
+    hear_interrupts()
     try:
         yield
     finally:

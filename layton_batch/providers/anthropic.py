@@ -23,7 +23,8 @@ from layton_batch.states import BatchOutcome, Lifecycle
 if TYPE_CHECKING:
     import anthropic
 
-_CHUNK = 1 << 20
+_HEAD = 1 << 20
+"""Bytes of a result file within which its first custom_id stands."""
 
 
 class Anthropic:
@@ -83,21 +84,22 @@ class Anthropic:
             return _id_of(parse_object(reply.content, self.name, "the reply to the batch creation"))
 
     def find(self, submission: Submission) -> Sequence[Found]:
-        """Batches of the right size and time; one that has ended is known by a ``custom_id`` of its results.
+        """Batches of the right time; one that runs is told by its size, one that has ended by a ``custom_id`` of its
+        results, whatever their number: rows can go missing.
 
         What has our custom_ids but is older than our intent may be of an earlier execution of the same manifest.
         """
         ours: set[str] | None = None
         found = []
         for batch, since in self._listed(submission):
-            if _total(batch) != submission.requests:
-                continue
             seen, made = None, moment(batch, "created_at")
             if text(batch, "processing_status") == "ended":
                 ours = forms.custom_ids(submission.path) if ours is None else ours
                 seen = self._first_custom_id(_id_of(batch))
                 if seen is not None and ours and seen not in ours:
                     continue
+            elif _total(batch) not in (0, submission.requests):
+                continue
             certain = bool(seen and ours and clocks.is_since(made, since))
             found.append(Found(_id_of(batch), certain=certain, created_at=made, may_tell=seen is None))
         return found
@@ -196,7 +198,9 @@ class Anthropic:
             return self._seen[provider_id]
         try:
             with closing(self._download(provider_id)) as chunks:
-                head = next(chunks, b"")
+                head = b""
+                while b"\n" not in head and len(head) < _HEAD and (chunk := next(chunks, b"")):
+                    head += chunk
         except NotFoundError:
             return None
         if found := forms.CUSTOM_ID.search(head):
@@ -210,7 +214,7 @@ class Anthropic:
             batches.with_streaming_response.results(provider_id, extra_headers=ranges.headers(start)) as reply,
         ):
             ranges.check(self.name, start, reply.status_code, reply.headers)
-            yield from reply.iter_bytes(_CHUNK)
+            yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
 
 
 def _id_of(batch: JsonObject) -> str:

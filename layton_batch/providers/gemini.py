@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 ADDRESS = "https://generativelanguage.googleapis.com"
 VERSION = "v1"
 
-_CHUNK = 1 << 20
 _MAX_PAGES = 1_000
 _RUNNING = ("PENDING", "QUEUED", "RUNNING", "PAUSED", "UPDATING")
 _ENDED = {
@@ -260,7 +259,7 @@ class Gemini:
                 reply.read()
             reply.raise_for_status()
             ranges.check(self.name, start, reply.status_code, reply.headers)
-            yield from reply.iter_bytes(_CHUNK)
+            yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
 
 
 def _file_name(submission: Submission) -> str:

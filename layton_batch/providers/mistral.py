@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError
 from layton_batch.providers import openai_shape as shape
@@ -28,7 +29,6 @@ TAG = "layton_batch"
 EFFORTS = ("none", "minimal", "low", "medium", "high")
 WINDOW_HOURS = 24
 
-_CHUNK = 65_536
 _PAGE = 100
 _MAX_PAGES = 1_000
 _LOOK_BACK = 30 * 86_400.0
@@ -159,7 +159,7 @@ class Mistral:
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
         for kind, ref in (("output", snapshot.results_ref), ("errors", snapshot.errors_ref)):
             if ref:
-                yield ResultPart(kind, self._download(ref), partial(self._download, ref))
+                yield ResultPart(kind, self._download(ref), partial(self._rest, ref))
 
     def cancel(self, provider_id: str) -> None:
         client = self._connected()
@@ -185,6 +185,9 @@ class Mistral:
     def _wire(self, call: str, *, paid: bool = False) -> AbstractContextManager[None]:
         return wire(self.name, call, secret=self._key(), paid=paid)
 
+    def _seconds(self) -> float:
+        return self._access.timeout_seconds if self._access else 600.0
+
     def _connected(self) -> Client:
         key = self._key()
         if self._client is None:
@@ -192,12 +195,11 @@ class Mistral:
             from mistralai.client import Mistral as Client
 
             address = self._access.base_url if self._access else None
-            seconds = self._access.timeout_seconds if self._access else 600.0
             self._http = httpx2.Client(follow_redirects=True)  # ours, so that it can be closed
             self._client = Client(
                 api_key=key,
                 server_url=address.rstrip("/").removesuffix("/v1") if address else None,  # the SDK adds it
-                timeout_ms=int(seconds * 1000),
+                timeout_ms=int(self._seconds() * 1000),
                 client=self._http,
                 async_client=httpx2.AsyncClient(),  # never used; the SDK's own would start an event loop to close it
             )  # without a retry_config everything is sent once
@@ -216,13 +218,26 @@ class Mistral:
                 return
         raise ProviderReplyError(f"mistral: the list of batches does not end after {_MAX_PAGES} pages")
 
-    def _download(self, ref: str, start: int = 0) -> Iterator[bytes]:
+    def _rest(self, ref: str, start: int) -> Iterator[bytes]:
+        """What follows the first ``start`` bytes. Not through the SDK, which takes 206 for an error."""
+        client = self._connected()
+        assert self._http is not None  # noqa: S101 - made with the client
+        url = f"{client.sdk_configuration.get_server_details()[0]}/v1/files/{quote(ref, safe='')}/content"
+        headers = {"Authorization": f"Bearer {self._key()}", **ranges.headers(start)}
+        asked = self._http.stream("GET", url, headers=headers, timeout=self._seconds())
+        with self._wire(f"download {ref}"), asked as reply:
+            if reply.is_error:
+                reply.read()
+            reply.raise_for_status()
+            ranges.check(self.name, start, reply.status_code, reply.headers)
+            yield from reply.iter_bytes()
+
+    def _download(self, ref: str) -> Iterator[bytes]:
         client = self._connected()
         with self._wire(f"download {ref}"):
-            reply = client.files.download(file_id=ref, http_headers=ranges.headers(start))
+            reply = client.files.download(file_id=ref)
             try:
-                ranges.check(self.name, start, reply.status_code, reply.headers)
-                yield from reply.iter_bytes(_CHUNK)
+                yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with it
             finally:
                 reply.close()
 

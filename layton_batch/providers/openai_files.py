@@ -22,7 +22,6 @@ from layton_batch.states import Lifecycle
 TAG = "layton_batch"
 """The metadata key that carries our tag."""
 
-CHUNK = 65_536
 _LOOK_BACK = 30 * 86_400.0
 """Seconds of listing read from before the intent: clocks differ, and what decides is the tag; this saves pages only."""
 _MAX_PAGES = 1000
@@ -219,7 +218,7 @@ class FileBatches:
         with self._wire(f"download {ref}"), files.content(ref, extra_headers=ranges.headers(start)) as reply:
             ranges.check(self.name, start, reply.status_code, reply.headers)
             self._check_download(reply)
-            yield from reply.iter_bytes(CHUNK)
+            yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
 
 
 def rows(page: Mapping[str, JsonValue], provider: str) -> list[Mapping[str, JsonValue]]:

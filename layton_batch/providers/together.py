@@ -33,6 +33,7 @@ class Together(FileBatches):
         max_bytes=99_000_000,
         max_line_bytes=9_900_000,
         window_seconds=72 * 3600.0,  # 24 hours best effort, up to 72
+        max_enqueued_tokens=30_000_000_000,
         retention_seconds=7 * 86_400.0,  # undocumented: downloaded as soon as there are any
     )
     capabilities: Capabilities = Capabilities(

@@ -23,7 +23,7 @@ from layton_batch.errors import (
     TransientProviderError,
 )
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Batch, Submission
+from layton_batch.records import Batch, Found, Submission
 from layton_batch.run import Run
 from layton_batch.stages.backoff import backoff
 from layton_batch.stages.cancel import stop_rest
@@ -39,6 +39,8 @@ LATE_SECONDS = 660.0
 """How long after its intent a create whose reply is missing may yet be carried out: a minute more than any SDK waits
 for a reply (600 s at most), since what a gateway still holds after that has nobody to answer."""
 PAYLOAD_TOO_LARGE = 413
+UNTOLD_SECONDS = 2 * 86_400.0
+"""After the provider's window: a candidate that has not shown by then whose it is never will."""
 MAY_PASS = frozenset({404, 409})
 """Refusals of a free upload that are worth another try or two."""
 NOT_FOUND_TRIES = 4
@@ -254,11 +256,7 @@ def _settle(run: Run, provider: Provider, batch: Batch) -> bool:
         names = ", ".join(one.provider_id for one in certain)
         return _lost(run, batch, f"more than one batch carries its tag: {names}; `resolve` says which is ours")
     if candidates:
-        names = ", ".join(one.provider_id for one in candidates)
-        if not _may_come_late(run, batch) and not any(one.may_tell for one in candidates):
-            return _lost(run, batch, f"may be {names}, and nothing there tells; `resolve` says which is ours")
-        _look_again(run, batch, f"may be {names}; certain only when that has ended", count=False)
-        return False
+        return _unsure(run, provider, batch, candidates)
     if not provider.capabilities.certain_find:
         return _lost(run, batch, f"{batch.provider} cannot list batches: look in its console, then `resolve`")
     if batch.failures + 1 < LOOKS or _may_come_late(run, batch):
@@ -270,6 +268,17 @@ def _settle(run: Run, provider: Provider, batch: Batch) -> bool:
 
 def _may_come_late(run: Run, batch: Batch) -> bool:
     return run.clock.now() < (batch.submitting_at or 0.0) + LATE_SECONDS
+
+
+def _unsure(run: Run, provider: Provider, batch: Batch, candidates: Sequence[Found]) -> bool:
+    """Wait for batches that may be ours to show whose they are, as long as they can; then a person has to say."""
+    names = ", ".join(one.provider_id for one in candidates)
+    last = (batch.submitting_at or 0.0) + provider.limits.window_seconds + UNTOLD_SECONDS
+    may_tell = run.clock.now() < last and any(one.may_tell for one in candidates)
+    if not may_tell and not _may_come_late(run, batch):
+        return _lost(run, batch, f"may be {names}, and nothing there tells; `resolve` says which is ours")
+    _look_again(run, batch, f"may be {names}; certain only when that has ended", count=False)
+    return False
 
 
 def _look_again(run: Run, batch: Batch, reason: str, *, count: bool) -> None:

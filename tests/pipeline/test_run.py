@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.cli.status_report import print_status
 from layton_batch.pipeline import advance
 from layton_batch.providers import BUILT_IN
 from layton_batch.runs import find_run, read_run
@@ -235,3 +236,23 @@ def test_a_download_cut_in_the_middle_is_repeated(tmp_path: Path, provider: str)
         assert status.state is RunState.DONE
         assert status.unanswered == 0
         assert set(bench.billed().values()) == {1}
+        with read_run(bench.run_folder(text), bench.settings) as run:
+            kinds = [event.kind for event in run.store.events()]
+        assert "download_again" not in kinds  # it went on from where it broke, within one try
+
+
+def test_status_accounts_for_every_request_by_how_it_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = manifest_text(limit=6, top="[policy]\nattempts = 1")
+    faults = (
+        Fault(on="row", action="missing", provider="openai", times=1),
+        Fault(on="row", action="error", status=500, provider="openai", after=1, times=2),
+        Fault(on="row", action="error", status=400, provider="openai", after=3, times=1),
+    )
+    with lab(tmp_path, *faults) as bench:
+        status = bench.finish(text)
+    predict = next(job for job in status.jobs if job.role == "predict")
+    assert sum(predict.errors.values()) == predict.errored
+    print_status(status)
+    said = " ".join(capsys.readouterr().out.split())
+    sums = "6 requests = 2 succeeded + 3 errored (invalid_request 1, provider_fault 2) + 1 missing"
+    assert f"no answer {predict.id}: {sums}" in said

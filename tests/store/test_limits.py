@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
 from layton_batch.providers.protocol import Limits
 from layton_batch.run import Run
@@ -60,6 +62,37 @@ def test_no_more_creates_an_hour_than_the_provider_takes(tmp_path: Path) -> None
         assert "takes 1 batches an hour" in str(held[1])
         ticks(bench, run, lambda: all(state == "collected" for state, _ in states(run)))
         assert bench.clock.now() - began > 3600
+
+
+def test_the_manifests_own_limits_hold_and_the_documents_sizes_are_not_exceeded(tmp_path: Path) -> None:
+    text = TWO + "[limits.openai]\nmax_requests = 3\nmax_bytes = 9_000_000_000\nmax_concurrent_batches = 1\n"
+    with lab(tmp_path) as bench, bench.open(text) as run:
+        documented = type(run.providers.dialect("openai")).limits
+        limits = run.providers.dialect("openai").limits
+        assert (limits.max_requests, limits.max_bytes) == (3, documented.max_bytes)
+        assert limits.max_creates_per_hour == documented.max_creates_per_hour
+        assert run.providers.get("openai").limits == limits
+        advance(run)
+        predicting = [one for one in run.store.batches() if one.provider == "openai"]
+        assert sorted(one.requests for one in predicting) == [1, 1, 3, 3]
+        assert [one.state for one in predicting].count(Lifecycle.IN_FLIGHT) == 1
+        assert any("runs 1 batches at once" in str(one.reason) for one in predicting)
+    assert bench.manifest(text).identity() != bench.manifest(TWO).identity()
+    slower = "[limits.openai]\nmax_enqueued_tokens = 2_000_000\n"
+    assert bench.manifest(TWO + slower).identity() == bench.manifest(TWO).identity()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("[limits.openia]\nmax_requests = 3\n", "limits.openia: unknown provider 'openia'; did you mean 'openai'?"),
+        ("[limits.openai]\nmax_request = 3\n", "limits.openai.max_request: unknown key; did you mean 'max_requests'?"),
+        ("[limits.openai]\nmax_bytes = 3\n", "limits.openai.max_bytes: must be at least 1000, not 3"),
+    ],
+)
+def test_wrong_limits_are_refused_by_name(tmp_path: Path, wrong: str, said: str) -> None:
+    with lab(tmp_path) as bench, pytest.raises(ManifestError, match=re.escape(said)):
+        bench.manifest(TWO + wrong)
 
 
 @pytest.mark.parametrize(
