@@ -22,6 +22,7 @@ from layton_batch.clock import iso
 from layton_batch.records import Event
 
 HIDDEN = "[hidden]"
+_LAST_BYTES = 256 * 1024
 SHORTEST_SECRET = 6
 """Values shorter than this are no keys; hiding them would eat ordinary words."""
 
@@ -131,6 +132,25 @@ class EventLog:
                 self._failed = True
                 reason = error.strerror or error
                 logging.getLogger(__name__).warning("%s cannot be written (%s); events are kept", self.path, reason)
+
+
+def last_told(path: Path, run: str) -> tuple[int, str]:
+    """The highest event number among a log's last lines for this run, and what it was about; 0 where there is none."""
+    try:
+        with path.open("rb") as handle:
+            handle.seek(max(0, path.stat().st_size - _LAST_BYTES))
+            lines = handle.read().splitlines()
+    except OSError:
+        return 0, ""
+    found = (0, "")
+    for line in lines:
+        try:
+            told = orjson.loads(line)
+            if told["run"] == run:
+                found = max(found, (int(told["seq"]), f"{told['event']} {told.get('batch', '')}".strip()))
+        except (ValueError, KeyError, TypeError):
+            continue  # the first may be cut, the last torn
+    return found
 
 
 def _ends_well(descriptor: int) -> bool:

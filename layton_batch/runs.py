@@ -21,7 +21,7 @@ from layton_batch.costs.prices import Price, PriceBook, Rates, manifest_price
 from layton_batch.errors import FileError, ManifestError, StoreError
 from layton_batch.gold import BUNDLED, Gold, read_gold
 from layton_batch.gold_votes import gold_rows
-from layton_batch.log import EventLog, Redactor
+from layton_batch.log import EventLog, Redactor, last_told
 from layton_batch.manifest import Manifest
 from layton_batch.manifest_form import BudgetTable, PriceTable
 from layton_batch.processes import hear_interrupts
@@ -60,7 +60,9 @@ def open_run(
     _make(folder.root)
     atomic.sweep(folder.root)
     opened = _store(folder, settings, manifest.run_id())
+    told = last_told(folder.log, manifest.run_id())  # before the store is read: a log never runs ahead of its store
     with opened as store, _keeping(store, clock), ThreadPoolExecutor(THREADS) as executor:
+        _not_older(store, folder, *told)
         store.listen = EventLog(folder.log, manifest.run_id())
         store.create(manifest.identity(), manifest.frozen_json(), __version__, clock.now())
         _same_folder(store, folder)
@@ -280,6 +282,19 @@ def _keeping(store: RunStore, clock: Clock) -> Iterator[None]:
         over.set()
         thread.join()
         store.close()
+
+
+def _not_older(store: RunStore, folder: RunFolder, told: int, about: str) -> None:
+    """A store that lost its end (a copy without its -wal file, an old backup, another database) knows nothing of what
+    it has paid for since, and would pay for it again. The run's log, a file of its own, tells."""
+    known = store.last_event()
+    if told > known:
+        raise StoreError(
+            f"the state store of {folder.root.name} is older than {folder.log}: it ends with event {known}, the log with "
+            f"{told} ({about}), so batches may be at a provider that it does not know of. Put back the whole store "
+            "(state.sqlite3 with its -wal file, or the database it was in); if that is lost, cancel what the log says "
+            "was submitted at the providers, remove the run folder and start again"
+        )
 
 
 def _same_folder(store: RunStore, folder: RunFolder) -> None:

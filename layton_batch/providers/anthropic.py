@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import anthropic
 
 _HEAD = 1 << 20
-"""Bytes of a result file within which its first custom_id stands."""
+"""Bytes of a result file whose custom_ids tell whose it is."""
 
 
 class Anthropic:
@@ -54,7 +54,7 @@ class Anthropic:
     def __init__(self, access: Access | None) -> None:
         self._access = access
         self._client: anthropic.Anthropic | None = None
-        self._seen: dict[str, str] = {}  # the first custom_id of ended batches: looked at again and again, read once
+        self._seen: dict[str, frozenset[str]] = {}  # custom_ids of ended batches: asked for again and again, read once
 
     def check(self, spec: ModelSpec) -> list[str]:
         """What in a model's settings this API cannot do."""
@@ -84,24 +84,24 @@ class Anthropic:
             return _id_of(parse_object(reply.content, self.name, "the reply to the batch creation"))
 
     def find(self, submission: Submission) -> Sequence[Found]:
-        """Batches of the right time; one that runs is told by its size, one that has ended by a ``custom_id`` of its
-        results, whatever their number: rows can go missing.
+        """Batches of the right time; one that runs is told by its size, one that has ended by the ``custom_id``s
+        of its results, whatever their number: rows go missing, lines are damaged.
 
         What has our custom_ids but is older than our intent may be of an earlier execution of the same manifest.
         """
         ours: set[str] | None = None
         found = []
         for batch, since in self._listed(submission):
-            seen, made = None, moment(batch, "created_at")
+            seen, made = frozenset[str](), moment(batch, "created_at")
             if text(batch, "processing_status") == "ended":
                 ours = forms.custom_ids(submission.path) if ours is None else ours
-                seen = self._first_custom_id(_id_of(batch))
-                if seen is not None and ours and seen not in ours:
+                seen = self._first_custom_ids(_id_of(batch))
+                if seen and ours and not seen & ours:
                     continue
             elif _total(batch) not in (0, submission.requests):
                 continue
-            certain = bool(seen and ours and clocks.is_since(made, since))
-            found.append(Found(_id_of(batch), certain=certain, created_at=made, may_tell=seen is None))
+            certain = bool(seen and ours) and clocks.is_since(made, since)
+            found.append(Found(_id_of(batch), certain=certain, created_at=made, may_tell=not seen))
         return found
 
     def snapshot(self, provider_id: str) -> Snapshot:
@@ -192,20 +192,19 @@ class Anthropic:
             if page.get("has_more") is not True or after is None:
                 return
 
-    def _first_custom_id(self, provider_id: str) -> str | None:
-        """The ``custom_id`` of the first result line; None while results cannot be read (404 just after the end)."""
-        if provider_id in self._seen:
-            return self._seen[provider_id]
-        try:
-            with closing(self._download(provider_id)) as chunks:
-                head = b""
-                while b"\n" not in head and len(head) < _HEAD and (chunk := next(chunks, b"")):
-                    head += chunk
-        except NotFoundError:
-            return None
-        if found := forms.CUSTOM_ID.search(head):
-            self._seen[provider_id] = found[1].decode()
-        return self._seen.get(provider_id)
+    def _first_custom_ids(self, provider_id: str) -> frozenset[str]:
+        """The first ``custom_id``s of the results; none while these cannot be read (404 just after the end)."""
+        if provider_id not in self._seen:
+            head = b""
+            try:
+                with closing(self._download(provider_id)) as chunks:
+                    while len(head) < _HEAD and (chunk := next(chunks, b"")):
+                        head += chunk
+            except NotFoundError:
+                return frozenset()
+            if found := frozenset(name.decode() for name in forms.CUSTOM_ID.findall(head)):
+                self._seen[provider_id] = found
+        return self._seen.get(provider_id, frozenset())
 
     def _download(self, provider_id: str, start: int = 0) -> Generator[bytes, None, None]:
         batches = self._connected().messages.batches

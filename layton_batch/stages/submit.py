@@ -27,7 +27,7 @@ from layton_batch.records import Batch, Found, Submission
 from layton_batch.run import Run
 from layton_batch.stages.backoff import backoff
 from layton_batch.stages.cancel import stop_rest
-from layton_batch.stages.limits import gate, within_limits
+from layton_batch.stages.limits import HELD, gate, within_limits
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store import Entry
 
@@ -62,27 +62,40 @@ def submit(run: Run) -> bool:
     return stopped | any(list(run.executor.map(lambda name: _submit_group(run, name, groups[name]), groups)))
 
 
-def _affordable(run: Run, planned: Sequence[Batch]) -> list[Batch]:
-    """The batches that cannot break the budget even if every request costs its upper bound."""
+def _affordable(run: Run, due: Sequence[Batch]) -> list[Batch]:
+    """The due batches that cannot break the budget even if every request costs its upper bound.
+
+    The run is stopped by its budget where nothing planned, due or not, fits beside what is spent and set aside already;
+    a batch that only has to wait for others is held back, which stops nothing.
+    """
     limit = run.manifest.budget.max_usd
     if limit is None:
         run.store.set_stopped(None, run.clock.now())
-        return list(planned)
+        return list(due)
     spent, reserved = run.store.money()
-    committed, allowed, reason = spent + reserved, [], None
-    for batch in planned:
-        if batch.max_cost is None:
-            reason = f"{batch.provider} {batch.model} has no known price: give one in [[prices]], or drop the budget"
-        elif committed + batch.max_cost > limit:
-            reason = (
-                f"batch {batch.id} could cost up to ${batch.max_cost:.2f}; ${committed:.2f} of the budget of "
-                f"${limit} is spent or set aside: raise max_usd to go on"
-            )
+    planned = run.store.batches({Lifecycle.PLANNED})
+    reasons = [_unaffordable(batch, spent + reserved, limit) for batch in planned]
+    run.store.set_stopped(reasons[0] if reasons and all(reasons) else None, run.clock.now())
+    committed, allowed = spent + reserved, []
+    for batch in due:
+        if reason := _unaffordable(batch, committed, limit):
+            run.store.hold_back(batch, f"{HELD}{reason}")
         else:
-            committed += batch.max_cost
+            committed += batch.max_cost or Decimal(0)
             allowed.append(batch)
-    run.store.set_stopped(reason, run.clock.now())
     return allowed
+
+
+def _unaffordable(batch: Batch, committed: Decimal, limit: Decimal) -> str | None:
+    """Why the budget does not allow the batch beside what is committed."""
+    if batch.max_cost is None:
+        return f"{batch.provider} {batch.model} has no known price: give one in [[prices]], or drop the budget"
+    if committed + batch.max_cost <= limit:
+        return None
+    return (
+        f"batch {batch.id} could cost up to ${batch.max_cost:.2f}; ${committed:.2f} of the budget of "
+        f"${limit} is spent or set aside: raise max_usd to go on"
+    )
 
 
 def _submit_group(run: Run, name: str, batches: Sequence[Batch]) -> bool:

@@ -303,6 +303,12 @@ class RunStore(Leases):
         with self.reading() as connection:
             return connection.execute(select(table.c.seq).where(this).limit(1)).first() is not None
 
+    def last_event(self) -> int:
+        """The number of the newest event; 0 where there is none."""
+        table = schema.events
+        with self.reading() as connection:
+            return connection.execute(select(func.max(table.c.seq)).where(table.c.run_id == self.run_id)).scalar() or 0
+
     def events(self, after: int = 0) -> list[Event]:
         """What happened, in order, after event number ``after``."""
         table = schema.events

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 import polars as pl
 
@@ -112,7 +113,9 @@ class Lab:
         return tables.read(self.run_folder(text).tables, name)
 
     def billed(self) -> dict[str, int]:
-        """How often each custom_id was billed."""
+        """How often each custom_id was billed. The sandbox carries out a batch when it is looked at, so all are."""
+        with urlopen(f"{self.server.url}/sandbox/batches") as reply:
+            reply.read()
         found: dict[str, int] = {}
         for row in self.server.ledger().rows:
             found[row.custom_id] = found.get(row.custom_id, 0) + 1

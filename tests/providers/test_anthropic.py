@@ -211,10 +211,12 @@ def test_an_ended_batch_whose_results_are_not_there_yet_stays_uncertain(tmp_path
     assert (hit.certain, hit.may_tell) == (False, True)
 
 
-def test_rows_that_went_missing_do_not_hide_an_ended_batch_nor_counts_not_yet_made_a_running_one(
+def test_missing_and_damaged_rows_do_not_hide_an_ended_batch_nor_counts_not_yet_made_a_running_one(
     tmp_path: Path, made: list[Anthropic]
 ) -> None:
     results = b'{"custom_id": "ours-2", "result": {"type": "expired"}}\n'
+    damaged = b'{"custom_id": "not-ours", "resul\n' + results
+    assert found(tmp_path, made, listing(ended("damaged"), results=damaged)) == [("damaged", True)]
     fewer = ended("fewer") | {"request_counts": {"succeeded": 1}}
     assert found(tmp_path, made, listing(fewer, results=results)) == [("fewer", True)]
     assert found(tmp_path, made, listing(batch(id="new", request_counts={"processing": 0}))) == [("new", False)]
