@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -16,13 +16,13 @@ from layton_batch.gold import BUNDLED, read_gold
 from layton_batch.manifest import Manifest
 from layton_batch.providers import connect, problems
 from layton_batch.records import Item, Job, ModelSpec, Prediction, Prompt, Request
-from layton_batch.runs import price_book
+from layton_batch.runs import connect_within, price_book
 from layton_batch.settings import Settings
 from layton_batch.stages.names import custom_id
 from layton_batch.stages.plan import plan_jobs
 from layton_batch.stages.sharding import Line, Packed, pack
 from layton_batch.states import PredictionKind, Role
-from layton_batch.tasks import load_items, manifest_task
+from layton_batch.tasks import load_items, manifest_task, with_room
 from layton_batch.tasks.protocol import Candidate, Task
 
 BYTES_PER_TOKEN = 4
@@ -114,8 +114,9 @@ def _plan(
     judged: ModelSpec | None,
     write: Path | None,
 ) -> PlannedJob:
-    provider = connect(job.spec.provider, None)
-    lines = _lines(manifest.identity(), job, provider.encode, _prompts(task, items, judged), prices)
+    provider = connect_within(manifest, job.spec.provider, None)
+    specs = {item.id: with_room(task, item, job.spec) if judged is None else job.spec for item in items}
+    lines = _lines(manifest.identity(), job, provider.encode, _prompts(task, items, judged), specs, prices)
     with tempfile.TemporaryDirectory(prefix="layton-batch-") as scratch:
         root = write if write is not None and job.role is Role.PREDICT else Path(scratch)
         packed = pack(lines, provider.limits, root, root / "requests" / job.id)
@@ -152,10 +153,11 @@ def _lines(
     job: Job,
     encode: Callable[[Request], bytes],
     prompts: Iterable[tuple[str, Prompt]],
+    specs: Mapping[str, ModelSpec],
     prices: PriceBook,
 ) -> Iterator[Line]:
     for number, (item_id, prompt) in enumerate(prompts, 1):
-        request = Request(custom_id(identity, job.id, number), item_id, job.spec, prompt)
+        request = Request(custom_id(identity, job.id, number), item_id, specs[item_id], prompt)
         yield Line(request.custom_id, encode(request), estimate_request(request, prices))
 
 

@@ -6,6 +6,7 @@ Re-exported by :mod:`layton_batch.testing`. Nothing here imports pytest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 
 import orjson
 
@@ -99,6 +100,17 @@ class TaskContract:
                 assert prediction.kind is PredictionKind.MISSING
                 self._mark(task, item, prediction)
 
+    def test_what_was_never_said_is_no_success(self) -> None:
+        task = self.make()
+        if task.uses_jury:
+            return
+        for item in task.items(self.rows()):
+            missing = task.parse(item, "m", Response("c", RequestOutcome.EXPIRED))
+            silent = task.parse(item, "m", Response("c", RequestOutcome.SUCCEEDED, "", FinishReason.STOP))
+            cut = task.parse(item, "m", Response("c", RequestOutcome.SUCCEEDED, "Let me", FinishReason.LENGTH))
+            for prediction in (missing, silent, cut):
+                assert task.grade(item, prediction).tag is not None, (item.id, prediction.kind)
+
     def test_a_jury_is_asked_and_understood_or_a_rule_marks_every_metric(self) -> None:
         task = self.make()
         item = task.items(self.rows())[0]
@@ -115,7 +127,9 @@ class TaskContract:
         if not task.uses_jury:
             grade = task.grade(item, prediction)
             assert set(grade.marks) == set(task.metrics)
-            assert all(isinstance(mark, int | float) for mark in grade.marks.values())
+            assert all(isfinite(mark) for mark in grade.marks.values())
+            # One kind of failure or none: counted on boards, so a word or two and never a text of the model's.
+            assert grade.tag is None or (grade.tag.isprintable() and 0 < len(grade.tag) <= 60)
 
 
 def text_of(prompt: Prompt) -> str:

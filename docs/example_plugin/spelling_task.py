@@ -42,7 +42,8 @@ class SpellingTask:
     def grade(self, item: Item, prediction: Prediction) -> Grade:
         said, wanted = prediction.answer or "", item.answer or ""
         same = said == wanted if self._case_matters else said.casefold() == wanted.casefold()
-        return Grade(item.id, prediction.model, {"exact": float(same)}, None if same else str(prediction.kind))
+        failure = "wrong" if prediction.kind is PredictionKind.ANSWERED else str(prediction.kind)
+        return Grade(item.id, prediction.model, {"exact": float(same)}, None if same else failure)
 
     def judge_prompt(self, candidate: Candidate) -> NoReturn:
         raise LaytonBatchError("spelling is graded by rule")

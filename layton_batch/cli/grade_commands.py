@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from layton_batch.cli.run_commands import Json
-
-if TYPE_CHECKING:
-    from layton_batch.grading import Row
+from layton_batch.cli.run_commands import RUNS, Json, Runs
 
 
 def register(app: typer.Typer) -> None:
@@ -22,47 +17,51 @@ def register(app: typer.Typer) -> None:
 
 def grade(
     task: Annotated[str, typer.Argument(metavar="TASK", help="mcq_idk | zebralogic | rome")],
-    predictions: Annotated[Path, typer.Option("--predictions", help="JSONL or Parquet; rome: its own forms too.")],
+    predictions: Annotated[
+        list[str],
+        typer.Option("--predictions", metavar="[NAME=]FILE|FOLDER|RUN", help="Repeat it to rank several models."),
+    ],
     items: Annotated[Path | None, typer.Option("--items", help="The gold; may be left out if rows carry it.")] = None,
     protocol: Annotated[
         str | None, typer.Option("--protocol", help="corrected (default) | original; zebralogic: zeroeval too.")
     ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option("--metric", help="Rank by: idk_score, trad_score | puzzle_accuracy, cell_accuracy | accuracy."),
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", help="Write the report into this file.")] = None,
     updated: Annotated[Path | None, typer.Option("--updated", help="rome: write every prediction, graded.")] = None,
+    table: Annotated[
+        str | None, typer.Option("--table", metavar="FILE.md", help="mcq_idk: the published table; - for stdout.")
+    ] = None,
+    chart: Annotated[
+        Path | None,
+        typer.Option("--chart", metavar="FILE.svg|png", help="mcq_idk: its bar chart; rome: accuracy against tokens."),
+    ] = None,
+    risk_chart: Annotated[
+        Path | None, typer.Option("--risk-chart", metavar="FILE.svg|png", help="mcq_idk: risk against coverage.")
+    ] = None,
+    ensembles: Annotated[
+        bool, typer.Option("--ensembles", help="mcq_idk: also all models as one, by vote; and the best three.")
+    ] = False,
+    rounds: Annotated[
+        bool, typer.Option("--rounds", help="rome: files are rounds of one model, or of each NAME given.")
+    ] = False,
+    benchmark: Annotated[
+        str | None, typer.Option("--benchmark", help="mcq_idk: which of several in a folder; charts are titled by it.")
+    ] = None,
+    runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Grade predictions made elsewhere by a benchmark's rules."""
-    from layton_batch import atomic
-    from layton_batch.cli.grade_report import print_grades, report_text
-    from layton_batch.cli.terminal import print_json
-    from layton_batch.grading import grade_files
-    from layton_batch.settings import Settings
+    """Grade predictions by a benchmark's rules: made elsewhere, or a run's once more.
 
-    with _updating(updated) as add:
-        report = grade_files(task, items, predictions, Settings.from_process(), protocol=protocol, updated=add)
-    document = report.to_json()
-    if output is not None:
-        atomic.write_text(output, report_text(task, document))
-    if as_json:
-        print_json(document)
-    elif output is None or updated is None:
-        print_grades(task, document)
+    One file gives its report. Several, a folder of files or a run give a leaderboard with rank boxes. evaluate-idk's
+    results folder and ROME's three forms of predictions are read as they are.
+    """
+    from layton_batch.cli.grade_files import Asked, check
+    from layton_batch.cli.grade_work import run_grade
 
-
-@contextmanager
-def _updating(path: Path | None) -> Iterator[Callable[[Row], None] | None]:
-    """A place for rome's graded rows: the published list, written row by row."""
-    if path is None:
-        yield None
-        return
-    import io
-
-    from layton_batch import atomic
-    from layton_batch.tasks.rome_rules.files import RowsFile
-
-    with atomic.writing(path) as handle:
-        text = io.TextIOWrapper(handle, encoding="utf-8", errors="replace", newline="\n")
-        rows = RowsFile(text)
-        yield rows.add
-        rows.close()
-        text.detach()  # flushes; the file itself is closed by who opened it
+    asked = Asked(task, tuple(predictions), items, protocol, metric, output, updated, table, chart, risk_chart,
+                  ensembles, rounds, benchmark, runs, as_json)  # fmt: skip
+    check(asked)
+    run_grade(asked)

@@ -183,6 +183,8 @@ def _row(row: Row, counts: Sequence[str], letters: Mapping[str, str], axis: Axis
 
 def _interval(row: Row, lower: float | None, upper: float | None) -> str:
     half = _number(row["half_width"])
+    if row["method"] == RULE and lower == upper is not None:
+        return "exact"
     if row["method"] == "paper" and half is not None:
         return f"±{half:.1f}"
     return NONE if lower is None or upper is None else f"{lower:.1f}–{upper:.1f}"

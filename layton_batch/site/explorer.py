@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +21,7 @@ LARGEST_IMAGE = 12_000_000
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _HINTS = ("First hint", "Second hint", "Third hint", "Special hint")
 _STANDING = {"right": "right", "partly": "split jury", "wrong": "wrong", "void": "unanswered", "open": "no vote"}
+_BY_RULE = _STANDING | {"partly": "partly right", "open": "not graded"}
 STANDINGS = {"right": "all right", "wrong": "all wrong", "split": "split", "open": "not judged"}
 
 
@@ -66,6 +67,12 @@ class Tally:
     wrong: int
     void: int
     open: int
+    by_rule: bool = False
+
+    @property
+    def words(self) -> Mapping[str, str]:
+        """What each part is called."""
+        return _BY_RULE if self.by_rule else _STANDING
 
     @property
     def total(self) -> int:
@@ -85,7 +92,7 @@ class Tally:
     @property
     def said(self) -> str:
         """The same in words."""
-        named = ((getattr(self, name), words) for name, words in _STANDING.items())
+        named = ((getattr(self, name), words) for name, words in self.words.items())
         return ", ".join(f"{count:,} {words}" for count, words in named if count) or "no answers yet"
 
     @property
@@ -132,11 +139,12 @@ class ItemPage:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """Predictions, verdicts and votes by item, and by model within it."""
+    """Predictions, verdicts, a jury's votes and a rule's (mark, tag) by item, and by model within it."""
 
     replies: Mapping[str, list[Mapping[str, object]]]
     verdicts: Mapping[tuple[object, object], list[JudgeWord]]
     votes: Mapping[tuple[object, object], tuple[object, object, object]]
+    marks: Mapping[tuple[object, object], tuple[float, str]]
 
 
 def item_pages(folder: RunFolder, metric: str, models: Sequence[str]) -> Iterator[ItemPage]:
@@ -163,13 +171,14 @@ def _said(folder: RunFolder, metric: str, models: Sequence[str]) -> _Said:
         verdicts[item_id, model].append(
             JudgeWord(one_line(judge), sits, _word(answer, sits), _word(reason, sits), one_line(note, 500))
         )
-    scores = table(folder, "scores", ("item_id", "model", "metric", "yes", "total", "flag"))
-    votes = {
-        (item_id, model): (yes, total, flag)
-        for item_id, model, named, yes, total, flag in scores.iter_rows()
-        if named == metric
-    }
-    return _Said(_replies(folder, models), verdicts, votes)
+    scores = table(folder, "scores", ("item_id", "model", "metric", "yes", "total", "vote", "flag"))
+    votes, marks = {}, {}
+    for item_id, model, named, yes, total, vote, flag in scores.iter_rows():
+        if named == metric and total is None and vote is not None:
+            marks[item_id, model] = (vote, one_line(flag, 60).replace("_", " "))
+        elif named == metric:
+            votes[item_id, model] = (yes, total, flag)
+    return _Said(_replies(folder, models), verdicts, votes, marks)
 
 
 def _replies(folder: RunFolder, models: Sequence[str]) -> dict[str, list[Mapping[str, object]]]:
@@ -209,7 +218,7 @@ def _page(number: int, digits: int, row: Mapping[str, object], said: _Said) -> I
         hints=_named(zip(_HINTS, _listed(row.get("hints")), strict=False)),
         reference=_named((name.capitalize(), row.get(name)) for name in ("answer", "justification", "solution")),
         replies=replies,
-        tally=_tally(replies),
+        tally=_tally(replies, by_rule=bool(said.marks)),
         excerpt=one_line(question, 300),
     )
 
@@ -248,13 +257,16 @@ def _reply(item_id: str, row: Mapping[str, object], said: _Said) -> Reply:
     kind = str(row["kind"])
     judges = tuple(said.verdicts.get(key, ()))
     standing = _standing(yes, total, kind, key in said.votes)
+    verdict = one_line(kind) if standing == "void" else _STANDING[standing]
+    if key in said.marks:
+        standing, verdict = _by_rule(kind, *said.marks[key])
     return Reply(
         model=one_line(row["model"]),
         provider=one_line(row["provider"]),
         hints=row["n_hints"] if isinstance(row["n_hints"], int) else 0,
         kind=one_line(kind),
         standing=standing,
-        verdict=one_line(kind) if standing == "void" else _STANDING[standing],
+        verdict=verdict,
         vote=_vote(yes, total, flag) if any(judge.sits for judge in judges) else "",
         answer=_passage(row["answer"]),
         justification=_passage(row["justification"]),
@@ -273,12 +285,21 @@ def _standing(yes: object, total: object, kind: str, scored: bool) -> str:
     return "right" if yes == total else "partly" if yes else "wrong"
 
 
+def _by_rule(kind: str, mark: float, tag: str) -> tuple[str, str]:
+    """Standing and verdict of a rule's mark: the tag says how it failed, and there is none where it did not."""
+    if kind != PredictionKind.ANSWERED:
+        return "void", tag or one_line(kind)
+    if not tag:
+        return "right", _BY_RULE["right"]
+    return ("partly", f"{tag}, {mark:.0%}") if 0 < mark < 1 else ("wrong", tag)
+
+
 def _vote(yes: object, total: object, flag: object) -> str:
     if total:
         return f"{yes} of {total} yes" + (", a seat was empty" if flag == "short_jury" else "")
     return ""
 
 
-def _tally(replies: Sequence[Reply]) -> Tally:
-    count = [sum(reply.standing == name for reply in replies) for name in _STANDING]
-    return Tally(*count)
+def _tally(replies: Sequence[Reply], by_rule: bool) -> Tally:
+    found = Counter(reply.standing for reply in replies)
+    return Tally(found["right"], found["partly"], found["wrong"], found["void"], found["open"], by_rule)

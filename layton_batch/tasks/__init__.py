@@ -11,12 +11,13 @@ import importlib
 import inspect
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from layton_batch.clock import Clock
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.records import Item, JsonValue
+from layton_batch.records import Item, JsonValue, ModelSpec
 from layton_batch.settings import Settings
 from layton_batch.tasks.protocol import Factory, Task, TaskOptions
 
@@ -62,7 +63,7 @@ def load_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue]
 def manifest_task(manifest: Manifest, prompts_folder: Path | None = None) -> Task:
     """The task a manifest names. With a folder, the prompt texts the manifest carries are written there and used."""
     prompts = manifest.prompt_paths(prompts_folder)
-    options = TaskOptions(manifest.items.split, manifest.items.hints, prompts or None)
+    options = TaskOptions(manifest.items.split, manifest.items.hints, prompts or None, manifest.folder)
     return load_task(manifest.task, options, cast("Mapping[str, JsonValue]", manifest.task_options))
 
 
@@ -80,6 +81,17 @@ def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock 
     except DataError as error:
         raise DataError(f"{shown(source)}: {error}") from error
     return items[: asked.limit]
+
+
+def with_room(task: Task, item: Item, spec: ModelSpec) -> ModelSpec:
+    """A participant with the output limit that the task advises for this item, where the manifest sets none.
+
+    The advice is about what is written out. A budget for reasoning comes on top: limits count its tokens too.
+    """
+    advise = getattr(task, "output_tokens", None)
+    if advise is None or spec.max_output_tokens is not None:
+        return spec
+    return replace(spec, max_output_tokens=advise(item) + max(0, spec.reasoning.budget_tokens or 0))
 
 
 def validate_items(items: Sequence[Item]) -> None:

@@ -16,11 +16,13 @@ from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Res
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """What the manifest says to the task. ``prompts`` maps a template's name to a file that replaces it."""
+    """What the manifest says to the task. ``prompts`` maps a template's name to a file that replaces it; ``folder`` is
+    where relative paths among the task's settings start."""
 
     split: str
     hints: int = 0
     prompts: Mapping[str, Path] | None = None
+    folder: Path | None = None
 
 
 class Factory(Protocol):
@@ -48,7 +50,10 @@ class Task(Protocol):
     uses_jury: bool
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
-        """Rows of a source as items. Raises DataError naming the row and column that is wrong."""
+        """Rows of a source as items. Raises DataError naming the row and column that is wrong.
+
+        Rows of files are :class:`~layton_batch.sources.Rows`, whose ``places`` say which file each is from.
+        """
         ...
 
     def bundled(self, split: str) -> Path:

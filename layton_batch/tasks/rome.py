@@ -1,11 +1,13 @@
 """rome: questions in words (split ``llm``) or about pictures (split ``vlm``), graded by rules or by a jury.
 
 Rows have the published columns of ROME: ``question_id, question, reference, evaluator, evaluator_kwargs``, ``task`` (a
-category) and, for ``vlm``, ``img`` (base64, or a list of it) or ``img_path`` below a folder of pictures.
+category) and, for ``vlm``, ``img`` (base64, or a list of it) or ``img_path``: files below the folder of the items'
+file, or below the one that the setting ``pictures`` names.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +22,7 @@ from layton_batch.tasks.rome_rules import original
 from layton_batch.tasks.rome_rules.bring_your_own import arguments_of, grader
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
 from layton_batch.tasks.rome_rules.mark import CORRECTED, ORIGINAL, Mark
-from layton_batch.tasks.rome_rules.pictures import has_pictures, pictures_of
+from layton_batch.tasks.rome_rules.pictures import folders_of, has_pictures, pictures_of
 from layton_batch.tasks.rome_rules.statement import Source, final_statement, without_thoughts
 from layton_batch.tasks.templates import Slots, Templates
 
@@ -54,7 +56,8 @@ _CHINESE_SHARE = 0.2
 
 
 class RomeTask:
-    """The task under one protocol. ``judge``: a jury grades, no rule. ``pictures``: the folder of ``img_path``.
+    """The task under one protocol. ``judge``: a jury grades, no rule. ``pictures``: the folder that ``img_path`` starts
+    in, from the manifest's; by default the folder of the file the row is in.
 
     Template names: see ``prompts/rome/``.
     """
@@ -73,12 +76,14 @@ class RomeTask:
         self.uses_jury: bool = judge
         self.metrics: Sequence[str] = ("answer_correct",) if judge else ("accuracy",)
         self._options, self._protocol = options, protocol
-        self._pictures = Path(pictures) if pictures else None
+        self._pictures = (options.folder or Path()) / pictures if pictures else None
         self._templates = Templates(HERE / "prompts" / "rome" / protocol, _SLOTS, options.prompts)
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of this task's split as items; a row with a picture is ``vlm`` unless its ``split`` says otherwise."""
-        found = (self._item(row, number) for number, row in enumerate(rows, 1))
+        folders = (self._pictures,) if self._pictures else folders_of(rows)
+        numbered = zip(itertools.count(1), rows, itertools.cycle(folders), strict=False)
+        found = (self._item(row, number, folder) for number, row, folder in numbered)
         return [item for item in found if item is not None]
 
     def bundled(self, split: str) -> Path:
@@ -121,7 +126,10 @@ class RomeTask:
             if isinstance(evaluator, str) and isinstance(arguments, Mapping)
             else Mark(0, "", "the item names no evaluator")
         )
-        return self._grade(item, prediction, float(mark.score), _tag(mark, arguments), mark.error)
+        failure = _tag(mark, arguments)
+        if failure == "wrong_answer" and prediction.note == TRUNCATED and self._protocol == CORRECTED:
+            failure = TRUNCATED  # the cut may have gone through the answer itself
+        return self._grade(item, prediction, float(mark.score), failure, mark.error)
 
     def judge_prompt(self, candidate: Candidate) -> Prompt:
         item, prediction = candidate.item, candidate.prediction
@@ -149,13 +157,13 @@ class RomeTask:
         value, note = _verdict(response)
         return Verdict(item_id, model, judge, value, None, note)
 
-    def _item(self, row: Mapping[str, JsonValue], number: int) -> Item | None:
+    def _item(self, row: Mapping[str, JsonValue], number: int, folder: Path | None) -> Item | None:
         name = row.get("question_id")
         where = f"row {number}" + (f" (question {name!r})" if isinstance(name, str | int) else "")
         question_id, question = _id(row, where), _needed(row, "question", where)
         if _split(row) != self._options.split:
             return None
-        images = pictures_of(row, where, self._pictures) if self._options.split == "vlm" else ()
+        images = pictures_of(row, where, folder) if self._options.split == "vlm" else ()
         if self._options.split == "vlm" and not images:
             raise DataError(f"{where}: column 'img' is missing; split vlm needs a picture")
         reference = _text(row, "reference", where)
@@ -174,11 +182,11 @@ class RomeTask:
 
     def _answer(self, response: Response, text: str) -> tuple[str | None, str | None]:
         """The stated answer, or None and why there is none. The published code takes every reply for an answer."""
+        is_cut = response.finish_reason is FinishReason.LENGTH
         if self._protocol == ORIGINAL and text:
-            return original.prepare(text), None
+            return original.prepare(text), TRUNCATED if is_cut else None
         if response.refusal or response.finish_reason is FinishReason.REFUSAL:
             return None, REFUSED
-        is_cut = response.finish_reason is FinishReason.LENGTH
         statement = final_statement(text)
         if is_cut and statement.source is Source.WHOLE:
             return None, TRUNCATED  # it never came to its answer

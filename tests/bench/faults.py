@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tests.simulation.claims import reference
 from tests.simulation.histories import Verdict, every_point, plan_of, play
-from tests.simulation.scenarios import markdown, measure
+from tests.simulation.scenarios import PAGE, markdown, measure
 from tests.simulation.world import ALONE, Plan
 
 HISTORIES = 20_000
@@ -26,33 +26,55 @@ def main(arguments: Sequence[str] = ()) -> int:
     """Every point of every world, then the seeds; 1 where a claim did not hold."""
     asked = _asked(arguments)
     if asked.table:
-        print(markdown(measure()))
-        return 0
+        return _table(check=asked.check)
     if asked.processes:
         from tests.bench.process_matrix import main as processes
 
-        return processes()
+        return processes(asked.workers)
     if asked.seed is not None:
         return _one(plan_of(asked.seed))
-    if asked.stops:
-        stops = tuple(int(stop) for stop in asked.stops.split(","))
-        return _one(Plan(asked.world, stops=stops, migrating=asked.migrating))
+    if asked.world is not None:
+        stops = tuple(int(stop) for stop in (asked.stops or "").split(",") if stop)
+        return _one(
+            Plan(asked.world, stops=stops, migrating=asked.migrating, budget=asked.budget, cancel_at=asked.cancel)
+        )
     return _all(asked)
 
 
 def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench faults", description=__doc__)
     parser.add_argument("--seed", type=int, help="play this seed's history and say what it was")
-    parser.add_argument("--world", type=int, default=0, help="0..6: two models at two providers; 7..13: one")
+    parser.add_argument("--world", type=int, help="play this one: 0..6 two models at two providers, 7..13 one")
     parser.add_argument("--stops", help="with --world: the numbers of the points at which the program is killed")
-    parser.add_argument("--migrating", action="store_true", help="with --stops: the state store does not exist yet")
+    parser.add_argument("--migrating", action="store_true", help="with --world: the state store does not exist yet")
+    parser.add_argument("--cancel", type=int, help="with --world: the point at which the run is cancelled")
+    parser.add_argument("--budget", action="store_true", help="with --world: there is money for one batch at a time")
     parser.add_argument("--histories", type=int, default=HISTORIES, help="how many seeds")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--no-points", action="store_true", help="leave out the stops at every point")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--table", action="store_true", help="print the table of docs/exactly_once.md")
+    parser.add_argument("--check", action="store_true", help="with --table: 1 where that page says anything else")
     parser.add_argument("--processes", action="store_true", help="kill real processes instead: the whole matrix")
     return parser.parse_args(list(arguments))
+
+
+def _table(*, check: bool) -> int:
+    """Play every scenario at every provider; what breaks a claim, or is not what the page says, is told."""
+    measured = measure()
+    table = markdown(measured)
+    print(table)
+    broken = [
+        f"{scenario} at {provider}: {claim}"
+        for scenario, row in measured.items()
+        for provider, found in row.items()
+        for claim in found.broken
+    ]
+    if check and table not in PAGE.read_text(encoding="utf-8"):
+        broken.append(f"{PAGE} has another table")
+    for claim in broken:
+        print(claim, file=sys.stderr)
+    return 1 if broken else 0
 
 
 def _one(plan: Plan) -> int:
@@ -77,8 +99,8 @@ def _all(asked: argparse.Namespace) -> int:
             pace = tally["histories"] / (time.perf_counter() - begun)
             print(f"{tally['histories']} histories, {broken} broken, {pace:.1f} a second", file=sys.stderr, flush=True)
     print(f"{tally['histories']} histories in {time.perf_counter() - begun:.0f} s, {asked.workers} at a time")
-    for what in ("kills", "two programs", "another machine", "points passed", "batches", "rows billed", "faults"):
-        print(f"  {what:16} {tally[what]}")
+    for what, number in tally.items():
+        print(f"  {what:16} {number}")
     print(f"  {'broken':16} {broken}")
     return 1 if broken else 0
 
@@ -91,6 +113,8 @@ def _count(verdict: Verdict) -> Counter[str]:
             "kills": len(verdict.stopped_at),
             "two programs": int(plan.hands > 1),
             "another machine": int(plan.moving and bool(verdict.stopped_at)),
+            "cancelled": int(verdict.cancelled),
+            "short of money": int(plan.budget),
             "points passed": verdict.points,
             "batches": verdict.batches,
             "rows billed": verdict.billed,

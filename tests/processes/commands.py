@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from multiprocessing.context import BaseContext
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Lock
+from types import TracebackType
 from typing import Any
 from urllib.request import urlopen
 
@@ -25,11 +22,9 @@ from dotenv import dotenv_values
 
 from layton_batch.processes import started
 from tests.pipeline.lab import MODELS, demo_prices
-from tests.processes import hasty
 from tests.processes.go_between import GoBetween
+from tests.processes.nursery import ROOT, Child, Nursery
 
-ROOT = Path(__file__).resolve().parents[2]
-SDKS = ("openai", "anthropic", "google.genai", "mistralai.client", "together", "groq")
 ITEMS = 2
 MOST_LIVES = 60
 PATIENCE_SECONDS = 90.0
@@ -71,77 +66,138 @@ class Kills:
 
 @dataclass(slots=True)
 class Command:
-    """`layton-batch run`, as a process of its own."""
+    """A command of layton-batch, as a process of its own."""
 
-    process: BaseProcess | subprocess.Popen[bytes]
+    process: Child | subprocess.Popen[bytes]
     output: Path
     errors: Path
 
-    def kill(self) -> None:
-        """It dies at once; when this returns it is dead. From any thread, also while another waits for its end."""
-        assert self.process.pid is not None
-        os.kill(self.process.pid, signal.SIGKILL)
-        while started(self.process.pid) is not None:
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Send a signal. It dies of SIGKILL at once, and when this returns it is dead; also while another thread waits
+        for its end."""
+        os.kill(self.process.pid, number)
+        while number == signal.SIGKILL and started(self.process.pid) is not None:
             time.sleep(0.002)
 
     def wait(self) -> int:
         """Its exit code, or minus the signal it died of."""
-        if isinstance(self.process, subprocess.Popen):
+        try:
             return self.process.wait(PATIENCE_SECONDS)
-        self.process.join(PATIENCE_SECONDS)
-        code = self.process.exitcode
-        assert code is not None, f"still running after {PATIENCE_SECONDS} s: {self.errors.read_text()}"
-        return code
+        except subprocess.TimeoutExpired as error:
+            os.kill(self.process.pid, signal.SIGKILL)
+            raise AssertionError(f"still running after {PATIENCE_SECONDS} s: {self.said}") from error
+
+    @property
+    def said(self) -> str:
+        """What it has told people."""
+        return self.errors.read_text(encoding="utf-8")
 
     def status(self) -> dict[str, Any]:
         """What it printed at its end."""
-        assert self.wait() == 0, self.errors.read_text()
+        code = self.wait()
+        assert code == 0, (code, self.said)
         found: dict[str, Any] = json.loads(self.output.read_text())
         return found
 
 
+SANDBOX = ("-m", "layton_batch", "sandbox", "--port", "0", "--batch-seconds", "0.2", "--env-file")
+"""To ``python``; the file's name comes last."""
+
+
+class Sandbox:
+    """A sandbox process, the way to it, and with ``preload`` the nursery commands come from; a context manager."""
+
+    def __init__(self, *, preload: bool = True, server: Sequence[str] = SANDBOX) -> None:
+        self._scratch = tempfile.TemporaryDirectory(prefix="processes-")
+        ready = Path(self._scratch.name) / "sandbox.env"
+        self._server = subprocess.Popen([sys.executable, *server, str(ready)], cwd=ROOT, stderr=subprocess.DEVNULL)
+        self.nursery = Nursery() if preload else None  # loads meanwhile
+        while not ready.exists():
+            assert self._server.poll() is None, "the sandbox did not start"
+            time.sleep(0.02)
+        values = {key: str(value) for key, value in dotenv_values(ready).items()}
+        self.url = "/".join(values["ANTHROPIC_BASE_URL"].split("/")[:3])
+        self.way = GoBetween(self.url)
+        self.environment = {key: value.replace(self.url, self.way.url) for key, value in values.items()}
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.way.close()
+        if self.nursery is not None:
+            self.nursery.close()
+        self._server.terminate()
+        self._server.wait()
+        self._scratch.cleanup()
+
+
 @dataclass(slots=True)
 class Bench:
-    """A sandbox process, the way to it, and a folder for runs.
+    """A folder for runs, and a sandbox of which it looks only at what came after it was made.
 
-    ``preloaded``: commands are forked from a process that has loaded the program and the SDKs already; else each is
-    a fresh ``python``, which spends most of its life on imports.
+    Commands come from the nursery; where there is none each is a fresh ``python``, which spends most of its life on
+    imports.
     """
 
     folder: Path
-    sandbox_url: str
-    way: GoBetween
-    environment: dict[str, str]
-    preloaded: bool = True
+    sandbox: Sandbox
     _started: int = 0
     _running: Command | None = None
     _guard: Lock = field(default_factory=Lock)
+    _earlier: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self._earlier = frozenset(batch["id"] for batch in self.batches())
+
+    @property
+    def way(self) -> GoBetween:
+        return self.sandbox.way
 
     def write(self, name: str, providers: Sequence[str]) -> Path:
         path = self.folder / f"{name}.toml"
         path.write_text(manifest_text(name, providers), encoding="utf-8")
         return path
 
-    def start(self, manifest: Path, **more: str) -> Command:
+    def start(self, manifest: Path, *options: str, **more: str) -> Command:
         """`layton-batch run MANIFEST`; ``more`` goes into its environment."""
+        return self.command([*self._run(manifest), *options], more)
+
+    def _run(self, manifest: Path) -> list[str]:
+        return ["run", str(manifest), *self.runs, "--poll-seconds", "0.05", "--json"]
+
+    @property
+    def runs(self) -> tuple[str, str]:
+        """The option that says where runs are."""
+        return "--runs", str(self.folder / "runs")
+
+    def command(self, arguments: Sequence[str], more: Mapping[str, str] | None = None) -> Command:
+        """Any command, as a process."""
         self._started += 1
         streams = self.folder / f"{self._started}.out", self.folder / f"{self._started}.err"
-        arguments = ["run", str(manifest), "--runs", str(self.folder / "runs"), "--poll-seconds", "0.1", "--json"]
-        environment = {**self.environment, **more}
-        if self.preloaded:
-            details = (arguments, environment, *map(str, streams))
-            child = _server().Process(target=hasty.forked, args=details)  # type: ignore[attr-defined]
-            child.start()
-            return Command(child, *streams)
+        environment = {**self.sandbox.environment, **(more or {})}
+        if self.sandbox.nursery is not None:
+            return Command(self.sandbox.nursery.start(arguments, environment, *streams), *streams)
+        return self.fresh(["-m", "tests.processes.hasty", *arguments], environment, streams)
+
+    def fresh(self, arguments: Sequence[str], environment: Mapping[str, str], streams: tuple[Path, Path]) -> Command:
+        """``python ARGUMENTS``."""
         with streams[0].open("wb") as output, streams[1].open("wb") as errors:
-            module = [sys.executable, "-m", "tests.processes.hasty"]
-            fresh = subprocess.Popen(
-                [*module, *arguments], cwd=ROOT, env={**os.environ, **environment}, stdout=output, stderr=errors
+            process = subprocess.Popen(
+                [sys.executable, *arguments], cwd=ROOT, env={**os.environ, **environment}, stdout=output, stderr=errors
             )
-        return Command(fresh, *streams)
+        return Command(process, *streams)
+
+    def begin(self, arguments: Sequence[str]) -> Command:
+        """A command that :meth:`kill` means until another begins."""
+        with self._guard:
+            self._running = command = self.command(arguments)
+        return command
 
     def kill(self) -> None:
-        """The command that is running now dies at once."""
+        """The command that was begun last dies at once."""
         with self._guard:
             running = self._running
         if running is not None:
@@ -152,66 +208,34 @@ class Bench:
         if kills is not None:
             self.way.decide, self.way.kill = kills.decide, self.kill
         for life in range(1, MOST_LIVES):
-            command = self.start(manifest)
-            with self._guard:
-                self._running = command
+            command = self.begin(self._run(manifest))
             if command.wait() != -signal.SIGKILL:
-                self.way.decide = lambda _provider, _kind: None
+                self.way.leave_alone()
                 return command.status(), life
         raise AssertionError(f"killed {MOST_LIVES} times and still not done")
 
     def page(self, name: str) -> Any:
-        with urlopen(f"{self.sandbox_url}/sandbox/{name}") as reply:
+        with urlopen(f"{self.sandbox.url}/sandbox/{name}") as reply:
             return json.load(reply)
 
-    def ledger(self) -> dict[str, Any]:
-        """The sandbox's bill, when everything it has was carried out."""
-        while any(batch["outcome"] is None for batch in self.page("batches")):
+    def batches(self) -> list[dict[str, Any]]:
+        """The providers' batches that are new since this bench was made."""
+        return [batch for batch in self.page("batches") if batch["id"] not in self._earlier]
+
+    def billed(self) -> list[dict[str, Any]]:
+        """The rows billed of those batches, when everything was carried out."""
+        until = time.monotonic() + PATIENCE_SECONDS
+        while any(batch["outcome"] is None for batch in self.batches()):
+            assert time.monotonic() < until, "a batch does not end"
             time.sleep(0.05)
-        found: dict[str, Any] = self.page("ledger?rows=1")
-        return found
+        ours = {batch["id"] for batch in self.batches()}
+        return [row for row in self.page("ledger?rows=1")["rows"] if row["batch_id"] in ours]
 
 
-@contextmanager
-def bench(*, preloaded: bool = True) -> Iterator[Bench]:
-    """A sandbox process for as long as the block lasts."""
-    with tempfile.TemporaryDirectory(prefix="processes-") as name:
-        folder = Path(name)
-        ready = folder / "sandbox.env"
-        arguments = ["sandbox", "--port", "0", "--batch-seconds", "0.3", "--env-file", str(ready)]
-        server = subprocess.Popen(
-            [sys.executable, "-m", "layton_batch", *arguments], cwd=ROOT, stderr=subprocess.DEVNULL
-        )
-        try:
-            while not ready.exists():
-                assert server.poll() is None, "the sandbox did not start"
-                time.sleep(0.02)
-            values = {key: str(value) for key, value in dotenv_values(ready).items()}
-            url = "/".join(values["ANTHROPIC_BASE_URL"].split("/")[:3])
-            with GoBetween(url) as way:
-                environment = {key: value.replace(url, way.url) for key, value in values.items()}
-                yield Bench(folder, url, way, environment, preloaded)
-        finally:
-            server.terminate()
-            server.wait()
-
-
-@functools.cache
-def _server() -> BaseContext:
-    """Where preloaded commands come from."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.processes.hasty", *SDKS])
-    return context
-
-
-def broken_claims(place: Bench, status: Mapping[str, Any], providers: Sequence[str]) -> list[str]:
-    """What must hold when a run is over; nothing else may have run at these providers."""
+def broken_claims(place: Bench, status: Mapping[str, Any]) -> list[str]:
+    """What must hold when a run is over; no other may have run on this bench."""
     broken = []
-    ledger = place.ledger()
-    times: dict[str, int] = {}
-    for row in ledger["rows"]:
-        if row["provider"] in providers:
-            times[row["custom_id"]] = times.get(row["custom_id"], 0) + 1
+    times = Counter(row["custom_id"] for row in place.billed())
     if set(times.values()) != {1} or len(times) != ITEMS * len(status["jobs"]):
         broken.append(f"billed: {times}")
     for job in status["jobs"]:
@@ -220,7 +244,7 @@ def broken_claims(place: Bench, status: Mapping[str, Any], providers: Sequence[s
     if status["state"] != "done":
         broken.append(f"the run is {status['state']}")
     ours = {batch["provider_id"] for batch in status["batches"]}
-    theirs = {batch["id"] for batch in place.page("batches") if batch["provider"] in providers}
+    theirs = {batch["id"] for batch in place.batches()}
     if ours != theirs:
         broken.append(f"batches: ours {sorted(ours)}, the providers' {sorted(theirs)}")
     left = [str(path) for path in (place.folder / "runs" / status["run"]).rglob(".*.tmp")]

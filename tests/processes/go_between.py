@@ -2,7 +2,7 @@
 
 ``received``: the provider's side has the whole request and does nothing with it. ``executed``: it was carried out, and
 no byte of the reply is on its way. ``answered``: the last byte of the reply was sent. ``lost``: carried out, and the
-connection ends without a reply.
+connection ends without a reply. ``held``: nothing happens until it is let go on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
 
 from layton_batch.sandbox import SandboxConfig
 from tests.simulation.in_process import Providers
@@ -22,6 +21,8 @@ from tests.simulation.world import answerer
 
 PHASES = ("received", "executed", "answered")
 LOST = "lost"
+HELD = "held"
+_LONGEST_HELD = 60.0
 _HOP = frozenset({"transfer-encoding", "connection", "keep-alive"})
 
 Decide = Callable[[str, str], str | None]
@@ -37,31 +38,33 @@ class GoBetween:
     """Serves from construction until ``close``; ``decide`` and ``kill`` may be set at any time."""
 
     def __init__(self, sandbox_url: str) -> None:
-        self.decide: Decide = lambda _provider, _kind: None
-        self.kill: Callable[[], None] = lambda: None
+        self.decide: Decide
+        self.kill: Callable[[], None]
+        self.leave_alone()
         self._target = sandbox_url.removeprefix("http://")
         with tempfile.TemporaryDirectory() as name:
             providers = Providers(Path(name), SandboxConfig(answerer=answerer()))
             self._kind_of = providers.route
             providers.close()
+        self.holding, self.go_on = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, name="go-between", daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), name="go-between", daemon=True).start()
 
-    def __enter__(self) -> GoBetween:
-        return self
+    def leave_alone(self) -> None:
+        """Nothing more happens to calls that begin from now on."""
+        self.decide, self.kill = (lambda _provider, _kind: None), (lambda: None)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
 
     def _handler(outer) -> type[BaseHTTPRequestHandler]:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # or each reply's body waits 40 ms for word that its head came
 
             def answer(self) -> None:
                 with suppress(ConnectionError):
@@ -78,6 +81,9 @@ class GoBetween:
         body = call.rfile.read(int(call.headers.get("content-length") or 0))
         with self._lock:
             fate = self.decide(*self._kind_of(call.command, call.path.partition("?")[0]))
+        if fate == HELD:
+            self.holding.set()
+            self.go_on.wait(_LONGEST_HELD)
         if fate == "received":
             return self._die(call)
         status, headers, content = self._carried_out(call, body)

@@ -20,13 +20,14 @@ from layton_batch.cli import main
 from layton_batch.stages import backoff, submit
 from layton_batch.store import leases
 
-LOOK_SECONDS = 0.3
-FIRST_SECONDS = 0.2
+LOOK_SECONDS = 0.1
+FIRST_SECONDS = 0.1
 
 
 def hasten() -> None:
     """Real waits are for real providers."""
     submit.LOOK_SECONDS = LOOK_SECONDS
+    submit.LATE_SECONDS = 0.0
     backoff.FIRST_SECONDS = FIRST_SECONDS
     leases.SOON_SECONDS = FIRST_SECONDS
 
@@ -46,7 +47,7 @@ def kill_in_commit(number: int, seconds: float) -> None:
         begun.append(1)
         if len(begun) == number:
             threading.Thread(target=die).start()
-        original(dialect, connection)
+        original(dialect, connection)  # type: ignore[no-untyped-call]
 
     mock.patch.object(DefaultDialect, "do_commit", do_commit).start()
 
@@ -57,14 +58,6 @@ def command(arguments: list[str]) -> None:
     if wanted := os.environ.get("KILL_IN_COMMIT"):
         kill_in_commit(int(wanted.partition(":")[0]), float(wanted.partition(":")[2]))
     main(arguments)
-
-
-def forked(arguments: list[str], environment: dict[str, str], output: str, errors: str) -> None:
-    """The command in a process forked from one that has loaded it, instead of loading it anew."""
-    os.environ.update(environment)
-    for stream, path in ((sys.stdout, output), (sys.stderr, errors)):
-        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream.fileno())
-    command(arguments)
 
 
 if __name__ == "__main__":

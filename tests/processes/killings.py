@@ -1,14 +1,15 @@
-"""What the tests and the full matrix have in common: one provider's run, killed at every phase of its calls."""
+"""What the tests and the full matrix have in common: one provider's run, killed at phases of its calls."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.processes.commands import ITEMS, Bench, Kills, broken_claims
 from tests.processes.go_between import LOST, PHASES
 
 OPERATIONS = ("upload", "create", "poll", "results", "list", "list_files")
+FATES = (*PHASES, LOST)
 WITHOUT = {
     "anthropic": {"upload", "list_files"},  # requests go with the create
     "gemini": {"list_files"},  # we choose a file's name
@@ -16,6 +17,11 @@ WITHOUT = {
 }
 MODELS = 3
 """So many batches give every phase of the create a turn."""
+
+
+def every_cell(provider: str) -> Mapping[str, Sequence[str]]:
+    """Kind of call → what happens to calls of that kind, each once and in this order."""
+    return {kind: FATES for kind in OPERATIONS if kind not in WITHOUT.get(provider, ())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +37,18 @@ class Ordeal:
     broken: tuple[str, ...]
 
 
-def every_phase(place: Bench, provider: str, kinds: Sequence[str] = OPERATIONS) -> Ordeal:
+def every_phase(place: Bench, provider: str) -> Ordeal:
     """Kill the run when a call was received, executed and answered, then lose a reply, for each kind of call."""
-    providers = [provider] * MODELS
-    wanted = {kind: (*PHASES, LOST) for kind in kinds if kind not in WITHOUT.get(provider, ())}
-    kills = Kills(provider, wanted)
-    status, lives = place.until_done(place.write(f"killed-{provider}", providers), kills)
-    broken = broken_claims(place, status, [provider]) + [f"never happened: {one}" for one in kills.left]
+    kills = Kills(provider, every_cell(provider))
+    status, lives = place.until_done(place.write(f"killed-{provider}", [provider] * MODELS), kills)
+    broken = broken_claims(place, status) + [f"never happened: {one}" for one in kills.left]
     answered = sum(job["succeeded"] for job in status["jobs"])
     return Ordeal(
         provider=provider,
         happened=tuple(kills.happened),
         lives=lives,
-        batches=sum(batch["provider"] == provider for batch in place.page("batches")),
-        billed=sum(row["provider"] == provider for row in place.ledger()["rows"]),
+        batches=len(place.batches()),
+        billed=len(place.billed()),
         lost=MODELS * ITEMS - answered,
         broken=tuple(broken),
     )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 import polars as pl
 
 from layton_batch import tables
 from layton_batch.runs import open_store
-from layton_batch.sandbox import Fault
+from layton_batch.sandbox import BilledRow, Fault
 from layton_batch.status import RunState
 from layton_batch.store import RunStore
 from tests.simulation.interruptions import is_temporary
@@ -29,6 +29,8 @@ def broken_claims(found: History) -> list[str]:
     if found.failure is not None:
         return [f"the program ended with {found.failure}"]
     assert found.status is not None
+    if found.cancelled:
+        return list(_cancelled_well(found))
     _let_all_end(found)
     broken = list(_ended_well(found))
     with open_store(found.folder, found.settings) as store:
@@ -38,6 +40,34 @@ def broken_claims(found: History) -> list[str]:
         broken += _providers_hold_nothing_else(found, store)
     broken += _nothing_left_over(found)
     return broken if broken else list(_same_tables(found))
+
+
+def _cancelled_well(found: History) -> Iterator[str]:
+    """Nothing goes on, what was answered is kept and accounted for, and nothing was paid twice."""
+    status = found.status
+    assert status is not None
+    if status.state is not RunState.CANCELLED:
+        yield f"the cancelled run is {status.state}"
+    for provider in SEVEN:
+        yield from (
+            f"{provider} still runs {batch.id}" for batch in found.providers.batches(provider) if batch.outcome is None
+        )
+    _let_all_end(found)
+    if status.reserved_usd != 0:
+        yield f"${status.reserved_usd} are still set aside"
+    for job in status.jobs:
+        if job.planned and job.waiting:
+            yield f"job {job.id}: {job.waiting} requests have no outcome"
+    yield from (
+        f"{question} was billed {times} times"
+        for question, times in _times_billed(found).items()
+        if times > (2 if _damaged(found.plan.faults, question) else 1)
+    )
+    with open_store(found.folder, found.settings) as store:
+        yield from _rows_conserved(store)
+        yield from _providers_hold_nothing_else(found, store)
+    yield from _money_agrees(found, ("usage",))
+    yield from _nothing_left_over(found)
 
 
 def _let_all_end(found: History) -> None:
@@ -73,7 +103,12 @@ def _paid_once(found: History) -> Iterator[str]:
 
 
 def _times_billed(found: History) -> Counter[str]:
-    return Counter(row.custom_id for row in found.providers.ledger().rows)
+    return Counter(question(row.custom_id) for row in found.providers.ledger().rows)
+
+
+def question(custom_id: str) -> str:
+    """Job and number of a request, without what tells the runs of one manifest apart."""
+    return "-".join(custom_id.split("-")[-2:])
 
 
 def _damaged(faults: tuple[Fault, ...], custom_id: str) -> bool:
@@ -97,24 +132,29 @@ def _rows_conserved(store: RunStore) -> Iterator[str]:
             yield f"job {job.id}: {job.requests} requests, {firsts[job.id]} in its batches"
 
 
-def _money_agrees(found: History) -> Iterator[str]:
+def _money_agrees(found: History, parts: Sequence[str] = ("usage", "cost")) -> Iterator[str]:
     """What the run says it spent = what the providers billed, less what came back unreadable."""
     assert found.status is not None
-    billed, unreadable = Decimal(0), Decimal(0)
-    bills: dict[str, list[Decimal]] = {}
-    for row in found.providers.ledger().rows:
-        billed += row.usd or Decimal(0)
-        bills.setdefault(row.custom_id, []).append(row.usd or Decimal(0))
-    for custom_id, amounts in bills.items():
-        if _damaged(found.plan.faults, custom_id):
-            unreadable += sum(amounts[:-1], Decimal(0))
+    rows = found.providers.ledger().rows
+    billed = sum((row.usd or Decimal(0) for row in rows), Decimal(0))
+    unreadable = _unreadable(found, rows)
     if found.status.spent_usd != billed - unreadable:
         yield f"the run says ${found.status.spent_usd}, the providers billed ${billed} (${unreadable} unreadable)"
-    for table in ("usage", "cost"):
+    for table in parts:
         costs = tables.read(found.folder.tables, table)["cost_usd"]
         total = sum((Decimal(cost) for cost in costs), Decimal(0))
         if total != found.status.spent_usd:
             yield f"tables/{table} adds up to ${total}, the run to ${found.status.spent_usd}"
+
+
+def _unreadable(found: History, rows: Sequence[BilledRow]) -> Decimal:
+    """What rows cost whose lines could not be read: all bills of such a row but the last, if that one was answered."""
+    answered = set(tables.read(found.folder.tables, "usage", ("custom_id",))["custom_id"])
+    bills: dict[str, list[Decimal]] = {}
+    for row in rows:
+        if _damaged(found.plan.faults, row.custom_id):
+            bills.setdefault(row.custom_id, []).append(row.usd or Decimal(0))
+    return sum((sum(usd[: -1 if name in answered else None], Decimal(0)) for name, usd in bills.items()), Decimal(0))
 
 
 def _providers_hold_nothing_else(found: History, store: RunStore) -> Iterator[str]:
@@ -154,7 +194,11 @@ def _same_tables(found: History) -> Iterator[str]:
 
 
 def content(found: History, name: str) -> pl.DataFrame:
-    return tables.read(found.folder.tables, name).drop(VARYING, strict=False)
+    """A table but for what depends on when the run began and how often it was stopped."""
+    read = tables.read(found.folder.tables, name).drop(VARYING, strict=False)
+    if "custom_id" not in read.columns:
+        return read
+    return read.with_columns(pl.col("custom_id").map_elements(question, return_dtype=pl.String))
 
 
 class Reference:

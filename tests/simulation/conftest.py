@@ -13,8 +13,7 @@ from tests.simulation.world import ALONE
 
 @pytest.fixture(scope="package", autouse=True)
 def _settled() -> Iterator[None]:
-    for world in range(2 * ALONE):
-        reference(world)
+    reference(ALONE)
     gc.collect()
     gc.freeze()
     yield

@@ -24,6 +24,7 @@ class Verdict:
     stopped_at: tuple[str, ...]
     batches: int
     billed: int
+    cancelled: bool = False
 
     def told(self) -> str:
         """What happened, what is broken, and how to play it again."""
@@ -36,7 +37,10 @@ class Verdict:
     def command(self) -> str:
         if self.plan.seed:
             return f"scripts/bench faults --seed {self.plan.seed - 1}"
-        return f"scripts/bench faults --world {self.plan.world} --stops {','.join(map(str, self.plan.stops))}"
+        command = f"scripts/bench faults --world {self.plan.world}"
+        command += f" --stops {','.join(map(str, self.plan.stops))}" if self.plan.stops else ""
+        command += f" --cancel {self.plan.cancel_at}" if self.plan.cancel_at else ""
+        return command + " --migrating" * self.plan.migrating + " --budget" * self.plan.budget
 
 
 def play(plan: Plan) -> Verdict:
@@ -50,6 +54,7 @@ def play(plan: Plan) -> Verdict:
             stopped_at=tuple(points[stop - 1] for stop in plan.stops if stop <= len(points)),
             batches=len(found.status.batches) if found.status else 0,
             billed=found.providers.ledger().rows_billed,
+            cancelled=found.cancelled,
         )
 
 
@@ -76,15 +81,19 @@ def plan_of(seed: int) -> Plan:
         moving=draw.random() < 0.2,
         migrating=draw.random() < 0.02,
         hands=hands,
+        cancel_at=draw.randrange(1, length) if hands == 1 and draw.random() < 0.1 else None,
+        budget=draw.random() < 0.1,
         seed=seed + 1,
     )
     if draw.random() < 0.5:
         plan = replace(
             plan,
-            skew=draw.choice((-45.0, -5.0, 0.0, 5.0, 45.0)),
+            skew=draw.choice((-3600.0, -600.0, -45.0, 0.0, 45.0, 600.0, 3600.0)),
             list_lag=draw.choice((0.0, 0.0, 10.0, 45.0)),
             call_seconds=draw.choice((0.0, 0.5, 20.0)) if hands == 1 else draw.choice((0.0, 0.5)),
         )
+    elif draw.random() < 0.2:
+        plan = replace(plan, late_create=draw.choice((0.0, 10.0, 45.0, 300.0)))
     return plan
 
 

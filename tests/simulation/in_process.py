@@ -75,7 +75,10 @@ class Reply:
 
 
 class Providers:
-    """All seven providers' side of the wire, kept in ``folder``."""
+    """All seven providers' side of the wire, kept in ``folder``.
+
+    ``late_create``: the next create loses its connection, and is carried out all the same so many seconds later.
+    """
 
     def __init__(self, folder: Path, config: SandboxConfig, *, list_lag: float = 0.0) -> None:
         assert config.answerer is not None
@@ -83,13 +86,15 @@ class Providers:
         self.store = Store(folder)
         self._engine = LateLists(self.store, Executor(config.answerer, PRICES, faults, config.seed), faults, config)
         self._engine.lag = list_lag
-        self._gateway = Gateway(faults, self.store.incoming)
+        self._gateway = Gateway(faults, self.store.incoming, self._engine.now)
         self._routes = [
             (endpoint.method, compile_path(wire.prefix + endpoint.path), wire, endpoint)
             for wire in _wires(self._engine)
             for endpoint in wire.endpoints
         ]
         self.watch: Watch = lambda _phase, _provider, _kind: None
+        self.late_create: float | None = None
+        self._delayed: list[tuple[float, Callable[[], object]]] = []
 
     def environment(self) -> dict[str, str]:
         """Keys that are none and the address of each provider here."""
@@ -101,6 +106,7 @@ class Providers:
 
     def batches(self, provider: str) -> list[Batch]:
         """Every batch the provider has, settled as of now, also those its listing does not show yet."""
+        self.catch_up()
         found = (self._engine.current(provider, batch.id) for batch in self.store.batches(provider))
         return [batch for batch in found if batch is not None]
 
@@ -117,11 +123,30 @@ class Providers:
     def answer(self, request: httpx.Request) -> Reply | None:
         """Carry out one call. None: the connection closes without a reply."""
         wire, endpoint, params = self._route(request.method, request.url.path)
-        self.watch("sent", wire.provider, endpoint.on)
         body = b"".join(request.stream)  # type: ignore[arg-type]
-        response = _run(self._gateway._serve(wire, endpoint, _received(request, params, body)))
+        self.catch_up()
+        if endpoint.on == "create" and self.late_create is not None:
+            due, self.late_create = self._engine.now() + self.late_create, None
+            self._delayed.append((due, lambda: self._serve(wire, endpoint, request, params, body)))
+            self.watch("sent", wire.provider, endpoint.on)
+            return None
+        self.watch("sent", wire.provider, endpoint.on)
+        response = self._serve(wire, endpoint, request, params, body)
         self.watch("executed", wire.provider, endpoint.on)
         return _reply(response)
+
+    def catch_up(self) -> None:
+        """Carry out what was kept waiting until now."""
+        now = self._engine.now()
+        ready = [call for due, call in self._delayed if due <= now]
+        self._delayed = [(due, call) for due, call in self._delayed if due > now]
+        for call in ready:
+            call()
+
+    def _serve(
+        self, wire: Wire, endpoint: Endpoint, request: httpx.Request, params: Mapping[str, str], body: bytes
+    ) -> Response:
+        return _run(self._gateway._serve(wire, endpoint, _received(request, params, body)))
 
     def route(self, method: str, path: str) -> tuple[str, str]:
         """The provider and the kind of call that a request is."""
@@ -223,10 +248,12 @@ def _response(library: ModuleType, reply: Reply | None, request: Any) -> Any:
     if reply is None:
         raise library.RemoteProtocolError("Server disconnected without sending a response.", request=request)
 
+    content, broken = reply.content, reply.broken
+
     class Body(library.SyncByteStream):  # type: ignore[misc,name-defined]
         def __iter__(self) -> Iterator[bytes]:
-            yield reply.content
-            if reply.broken:
+            yield content
+            if broken:
                 raise library.RemoteProtocolError("peer closed connection without sending complete message body")
 
     return library.Response(reply.status, headers=reply.headers, stream=Body(), request=request)

@@ -143,7 +143,7 @@ def instrumented(course: Course, shuffle: random.Random | None = None) -> Iterat
 
 
 def _committing(course: Course) -> Callable[..., None]:
-    original = DefaultDialect.do_commit
+    original: Callable[..., None] = DefaultDialect.do_commit
     begun_by: WeakKeyDictionary[object, tuple[str, int, str]] = WeakKeyDictionary()
 
     def do_commit(dialect: DefaultDialect, connection: Any) -> None:
@@ -218,10 +218,10 @@ class Inline(Executor):
             future.set_exception(error)
         return future
 
-    def map(self, function: Callable[..., Any], *iterables: Iterable[Any], **_options: Any) -> Iterator[Any]:
+    def map(self, fn: Callable[..., Any], *iterables: Iterable[Any], **_options: Any) -> Iterator[Any]:
         calls: Sequence[tuple[Any, ...]] = list(zip(*iterables, strict=False))
         order = list(range(len(calls)))
         if self._shuffle is not None:
             self._shuffle.shuffle(order)
-        results = {number: function(*calls[number]) for number in order}
+        results = {number: fn(*calls[number]) for number in order}
         return iter([results[number] for number in range(len(calls))])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from layton_batch import tables
 from layton_batch.runs import open_store
@@ -11,27 +12,31 @@ from layton_batch.sandbox import Fault
 from tests.simulation.claims import broken_claims, reference
 from tests.simulation.world import ALONE, ITEMS, SEVEN, History, Plan, history
 
-ROWS = (1, 2, 3)
-
-
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "exactly_once.md"
 WITHOUT_UPLOAD = frozenset({"anthropic"})
+KEEPS_NOTHING = frozenset({"gemini"})
+"""Where a batch that we cancel leaves no results, and costs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """A misfortune of one provider's first batch of three questions; ``plan`` is given that provider's world.
 
-    ``batches`` is how many batches the provider should end up with: 1, or 2 where rows must be sent again.
-    ``uploads``: it can happen only where a batch file is uploaded.
+    ``batches`` is how many batches the provider should end up with: 1, or 2 where rows must be sent again; ``again``
+    names those of whom the latter is true alone. ``uploads``: it can happen only where a batch file is uploaded.
     """
 
     name: str
     plan: Callable[[int], Plan]
     batches: int = 1
+    again: frozenset[str] = frozenset()
     uploads: bool = False
 
     def applies(self, provider: str) -> bool:
         return not self.uploads or provider not in WITHOUT_UPLOAD
+
+    def expected(self, provider: str) -> Outcome:
+        return Outcome(2 if provider in self.again else self.batches, ITEMS, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +89,23 @@ def also(plan: Callable[[int], Plan], **changes: object) -> Callable[[int], Plan
     return lambda world: replace(plan(world), **changes)  # type: ignore[arg-type]
 
 
+def moved(jump: float) -> Callable[[int], Plan]:
+    """Killed when the create was carried out; another machine, whose clock is set otherwise, goes on."""
+    return also(killed("executed"), moving=True, jump=jump)
+
+
 def two_programs(world: int) -> Plan:
     return Plan(world, hands=2, seed=world)
+
+
+def late_create(seconds: float) -> Callable[[int], Plan]:
+    """The create's connection breaks, and it is carried out all the same so much later."""
+    return lambda world: Plan(world, late_create=seconds)
+
+
+def killed_with_late_create(seconds: float) -> Callable[[int], Plan]:
+    """The same, and the program is killed while the create is on its way and started again at once."""
+    return lambda world: replace(killed("sent")(world), late_create=seconds, downtime=0.0)
 
 
 SCENARIOS: Sequence[Scenario] = (
@@ -99,14 +119,26 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario("create: reply lost", wrong("create", "drop_after")),
     Scenario("create: reply lost, new batches listed 45 s late", also(wrong("create", "drop_after"), list_lag=45.0)),
     Scenario("create: connection dropped before it was carried out", wrong("create", "drop")),
+    Scenario("create: connection dropped, carried out 45 s later", late_create(45.0)),
+    Scenario("create: connection dropped, carried out 300 s later", late_create(300.0)),
+    Scenario("killed while the create is on its way, carried out 300 s later", killed_with_late_create(300.0)),
     Scenario("create: HTTP 500", wrong("create", "status", status=500)),
     Scenario("create: carried out, the reply is a page of HTML", wrong("create", "not_json")),
     Scenario("create: 429, `retry-after` one hour", wrong("create", "status", status=429, retry_after=3600.0)),
     Scenario("create: 404, the file is not visible yet", wrong("create", "status", status=404)),
-    Scenario("create: reply lost, then killed, clocks 45 s apart", also(wrong("create", "drop_after"), skew=45.0)),
+    Scenario("create: reply lost, clocks 45 s apart", also(wrong("create", "drop_after"), skew=45.0)),
+    Scenario("create: reply lost, our clock 10 minutes ahead", also(wrong("create", "drop_after"), skew=-600.0)),
+    Scenario("create: reply lost, our clock 10 minutes behind", also(wrong("create", "drop_after"), skew=600.0)),
+    Scenario("create: reply lost, our clock 2 hours ahead", also(wrong("create", "drop_after"), skew=-7200.0)),
+    Scenario("killed with the create carried out, goes on with a clock 10 minutes ahead", moved(600.0)),
     Scenario("upload: reply lost", wrong("upload", "drop_after"), uploads=True),
     Scenario("poll: 404 right after the create", wrong("poll", "status", status=404, times=2)),
     Scenario("an unknown status for ten minutes", wrong("batch", "unknown_status", name="pondering", seconds=600.0)),
+    Scenario(
+        "an unknown status until the deadline",
+        also(wrong("batch", "unknown_status", name="pondering", seconds=1e9), deadline_hours=2.0),
+        again=KEEPS_NOTHING,
+    ),
     Scenario("results: cut off at 60 %", wrong("results", "cut", share=0.6)),
     Scenario("results: ten downloads refused in a row", wrong("results", "status", status=503, times=10)),
     Scenario("one row failed in passing", wrong("row", "error", status=500, match=r"-000002\b"), batches=2),
@@ -154,6 +186,12 @@ def markdown(measured: Measured) -> str:
     for name, row in measured.items():
         lines.append(f"| {name} | {' | '.join(_cell(row.get(provider)) for provider in SEVEN)} |")
     return "\n".join(lines)
+
+
+def is_on_the_page(measured: Measured) -> bool:
+    """Whether the page has each of these rows, to the letter."""
+    page = PAGE.read_text(encoding="utf-8").splitlines()
+    return all(row in page for row in markdown(measured).splitlines())
 
 
 def _cell(one: Outcome | None) -> str:

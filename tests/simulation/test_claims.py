@@ -13,10 +13,11 @@ from layton_batch.run import Run
 from layton_batch.sandbox import Fault
 from layton_batch.stages import collect as collecting
 from layton_batch.stages import submit as submitting
+from layton_batch.states import Lifecycle
 from layton_batch.store.leases import Leases
 from tests.simulation.claims import reference
 from tests.simulation.histories import plan_of, play
-from tests.simulation.world import Plan, history
+from tests.simulation.world import ALONE, Plan, history
 
 
 @pytest.mark.parametrize("hands", [1, 2])
@@ -59,7 +60,7 @@ def test_a_program_that_pays_before_it_has_written_down_that_it_will_is_caught(m
         ready = replace(batch, input_ref=provider.upload(submitting.submission(run, batch)))
         provider_id = provider.create(submitting.submission(run, ready))
         monkeypatch.setattr(provider, "create", lambda _submission: provider_id, raising=False)
-        run.store.move(batch, submitting.Lifecycle.SUBMITTING, run.clock.now(), event="late", input_ref=ready.input_ref)
+        run.store.move(batch, Lifecycle.SUBMITTING, run.clock.now(), event="late", input_ref=ready.input_ref)
         return create(run, provider, run.store.batch(batch.id))
 
     monkeypatch.setattr(submitting, "_send", send)
@@ -96,4 +97,4 @@ def test_a_provider_that_loses_rows_for_good_is_noticed() -> None:
 
 
 def test_the_undisturbed_run_holds_every_claim() -> None:
-    assert not any(play(Plan(world)).broken for world in range(14))
+    assert not any(play(Plan(world)).broken for world in range(ALONE))

@@ -6,35 +6,43 @@ import pytest
 
 from tests.simulation.claims import reference
 from tests.simulation.histories import Verdict, play
-from tests.simulation.world import SEVEN, Plan, cast
-
-STRIDE = 3
-"""Every third instant here, each at another provider than its neighbours; all of them at all providers in
-``scripts/bench faults``."""
+from tests.simulation.scenarios import moved
+from tests.simulation.suite import AT_LEAST, MIGRATING, PHASES, histories, stops
+from tests.simulation.world import ALONE, ITEMS, SEVEN, Plan, cast
 
 
 def told(verdicts: list[Verdict]) -> str:
     return "\n".join(verdict.told() for verdict in verdicts)
 
 
-@pytest.mark.parametrize("world", range(7), ids=lambda world: "+".join((*cast(world)[0], cast(world)[1])))
+def test_the_suite_plays_some_hundred_histories() -> None:
+    assert sum(histories().values()) >= AT_LEAST, histories()
+
+
+@pytest.mark.parametrize("world", range(ALONE), ids=lambda world: "+".join((*cast(world)[0], cast(world)[1])))
 def test_a_run_killed_at_any_instant_pays_once_and_ends_as_if_undisturbed(world: int) -> None:
-    points = range(1 + world * STRIDE, len(reference(world).points) + 1, 7 * STRIDE)
-    broken = [verdict for stop in points if (verdict := play(Plan(world, stops=(stop,)))).broken]
+    broken = [verdict for stop in stops(world) if (verdict := play(Plan(world, stops=(stop,)))).broken]
     assert not broken, told(broken)
 
 
 @pytest.mark.parametrize("provider", SEVEN)
-@pytest.mark.parametrize("phase", ["sent", "executed"])
+@pytest.mark.parametrize("phase", PHASES)
 def test_a_run_killed_twice_around_the_paid_call_pays_once(provider: str, phase: str) -> None:
-    world = 7 + SEVEN.index(provider)
+    world = ALONE + SEVEN.index(provider)
     at = reference(world).points.index(f"{phase}: {provider} create") + 1
     verdict = play(Plan(world, stops=(at, at + 7)))
     assert not verdict.broken, verdict.told()
 
 
+@pytest.mark.parametrize("provider", ["anthropic", "together"])
+def test_a_clock_put_back_meanwhile_leaves_a_batch_to_a_person_rather_than_paying_twice(provider: str) -> None:
+    verdict = play(moved(-600.0)(ALONE + SEVEN.index(provider)))
+    assert (verdict.batches, verdict.billed) == (1, ITEMS)
+    assert any("needs_person" in claim for claim in verdict.broken), verdict.told()
+    assert not any("billed 2 times" in claim for claim in verdict.broken), verdict.told()
+
+
 def test_a_run_killed_while_its_state_store_is_made_starts_again() -> None:
-    broken = [
-        verdict for stop in range(1, 9) if (verdict := play(Plan(stop % 7, stops=(stop,), migrating=True))).broken
-    ]
+    verdicts = [play(Plan(stop % ALONE, stops=(stop,), migrating=True)) for stop in MIGRATING]
+    broken = [verdict for verdict in verdicts if verdict.broken]
     assert not broken, told(broken)

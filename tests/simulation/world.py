@@ -10,11 +10,8 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
-from unittest import mock
-
-from sqlalchemy import Engine, create_engine
 
 from layton_batch.cli import loop
 from layton_batch.clock import Clock, ManualClock
@@ -22,16 +19,16 @@ from layton_batch.errors import LaytonBatchError
 from layton_batch.manifest import Manifest
 from layton_batch.manifest_checks import load_manifest
 from layton_batch.run_folder import RunFolder
-from layton_batch.runs import open_run
+from layton_batch.runs import open_run, with_budget
 from layton_batch.sandbox import Answerer, Fault, SandboxConfig
 from layton_batch.sandbox.answerers import answerer_from_files
 from layton_batch.settings import Settings
+from layton_batch.stages.cancel import cancel_run
 from layton_batch.status import RunState, Status
-from layton_batch.store import engine as opening
-from layton_batch.store import leases, open_engine, sqlite_url
 from tests.pipeline.lab import BUNDLED, MODELS, START, demo_prices
 from tests.simulation.in_process import Providers, connected
 from tests.simulation.interruptions import Course, Killed, instrumented
+from tests.simulation.shortcuts import empty_database, scratch, unhurried
 from tests.simulation.two_hands import Turns
 
 SEVEN = tuple(MODELS)
@@ -55,9 +52,13 @@ class Plan:
 
     ``world`` picks the models' providers and the judge's (:func:`cast`). ``stops`` are the numbers of the points at
     which the program is killed, ``downtime`` is how long it stays down each time. ``skew`` is by how much the
-    providers' clock is ahead of ours, ``list_lag`` how long their listings lack a new batch, ``call_seconds`` the
-    longest a call takes to get there and, once more, its reply to come back. ``moving``: every life is on another
-    machine. ``migrating``: the state store does not exist yet. ``hands``: how many programs work on the run at once.
+    providers' clock is ahead of ours, ``list_lag`` how long their listings lack a new batch, ``late_create`` how long
+    after its connection broke the first create is carried out all the same, ``call_seconds`` the longest a call takes
+    to get there and, once more, its reply to come back. ``moving``: every life is on another machine. ``migrating``:
+    the state store does not exist yet. ``hands``: how many programs work on the run at once. ``cancel_at``: the point
+    at which the program is stopped and `layton-batch cancel` is called. ``budget``: there is money for one batch at a
+    time. ``jump``: by how much our clock is put forward each time the program starts again, as on another machine.
+    ``deadline_hours``: the manifest's, where it is not the provider's own.
     """
 
     world: int
@@ -65,13 +66,29 @@ class Plan:
     faults: tuple[Fault, ...] = ()
     downtime: float = 1.0
     skew: float = 0.0
+    jump: float = 0.0
     list_lag: float = 0.0
+    late_create: float | None = None
     call_seconds: float = 0.0
     batch_seconds: float = 60.0
     moving: bool = False
     migrating: bool = False
     hands: int = 1
+    cancel_at: int | None = None
+    budget: bool = False
+    deadline_hours: float | None = None
     seed: int = 0
+
+
+@dataclass(slots=True)
+class TheirClock:
+    """The providers' clock, so far ahead of ours."""
+
+    ours: ManualClock
+    ahead: float
+
+    def now(self) -> float:
+        return self.ours.now() + self.ahead
 
 
 @dataclass(slots=True)
@@ -83,9 +100,11 @@ class History:
     providers: Providers
     course: Course
     clock: ManualClock
+    theirs: TheirClock
     settings: Settings
     status: Status | None = None
     failure: str | None = None
+    cancelled: bool = False
 
 
 def cast(world: int) -> tuple[tuple[str, ...], str]:
@@ -93,6 +112,22 @@ def cast(world: int) -> tuple[tuple[str, ...], str]:
     models = (SEVEN[world % 7],) if world >= ALONE else (SEVEN[world], SEVEN[(world + 1) % 7])
     judges = (*REFEREES,)[world % 5 :] + (*REFEREES,)[: world % 5]
     return models, next(name for name in judges if name not in models)
+
+
+def asked_for(plan: Plan) -> Manifest:
+    """The manifest of a plan's world, with its budget and its deadline."""
+    asked = with_budget(manifest(plan.world), tight_budget(plan.world) if plan.budget else None)
+    policy = asked.policy.model_copy(update={"deadline_hours": plan.deadline_hours})
+    return asked.model_copy(update={"policy": policy})
+
+
+@functools.cache
+def tight_budget(world: int) -> str:
+    """US dollars for all that is answered and one batch more that is not yet: two cannot be set aside together."""
+    with history(Plan(world)) as found:
+        assert found.status is not None
+        dearest = max(batch.max_cost or Decimal(0) for batch in found.status.batches)
+        return str(found.status.spent_usd + dearest * Decimal("1.2"))
 
 
 def manifest_text(world: int) -> str:
@@ -120,49 +155,37 @@ def answerer() -> Answerer:
     return answerer_from_files((), sorted(BUNDLED.glob("riddles_*.jsonl")), 0)
 
 
-@functools.cache
-def empty_database() -> bytes:
-    """A state store as it is when its schema has just been made; making one takes longer than the rest of a history."""
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "state.sqlite3"
-        open_engine(sqlite_url(path)).dispose()
-        return path.read_bytes()
-
-
-def scratch() -> str | None:
-    """A place in memory for histories: a disk's syncs would only slow them down."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None
-
-
 @contextmanager
 def history(plan: Plan) -> Iterator[History]:
     """Play a plan to its end; what it left behind is there while the block runs."""
     base = Path(tempfile.mkdtemp(prefix="history-", dir=scratch()))
-    clock = ManualClock(START)
+    theirs = TheirClock(ManualClock(START), plan.skew)
     config = SandboxConfig(
         batch_seconds=plan.batch_seconds,
         faults=plan.faults,
         answerer=answerer(),
-        clock=lambda: clock.now() + plan.skew,
+        clock=theirs.now,
         seed=plan.seed,
     )
     providers = Providers(base / "providers", config, list_lag=plan.list_lag)
+    providers.late_create = plan.late_create
     try:
-        yield _play(plan, base, providers, clock)
+        yield _play(plan, base, providers, theirs)
     finally:
         providers.close()
         shutil.rmtree(base, ignore_errors=True)
 
 
-def _play(plan: Plan, base: Path, providers: Providers, clock: ManualClock) -> History:
-    asked = manifest(plan.world)
+def _play(plan: Plan, base: Path, providers: Providers, theirs: TheirClock) -> History:
+    asked, clock = asked_for(plan), theirs.ours
     folder = RunFolder(base / "runs" / asked.run_id())
     folder.root.mkdir(parents=True)
     if not plan.migrating:
         folder.database.write_bytes(empty_database())
     settings = Settings.from_environment(providers.environment(), base)
-    course = Course(folder.root, plan.stops, moving=plan.moving)
-    found = History(plan, folder, providers, course, clock, settings)
+    stops = plan.stops if plan.cancel_at is None else (*plan.stops, plan.cancel_at)
+    course = Course(folder.root, stops, moving=plan.moving)
+    found = History(plan, folder, providers, course, clock, theirs, settings)
     weather = random.Random(f"weather {plan.seed}")
 
     def watch(phase: str, provider: str, kind: str) -> None:
@@ -171,7 +194,7 @@ def _play(plan: Plan, base: Path, providers: Providers, clock: ManualClock) -> H
 
     providers.watch = watch
     shuffle = random.Random(f"order {plan.seed}") if plan.seed else None
-    with connected(providers), instrumented(course, shuffle), _unhurried(clock):
+    with connected(providers), unhurried(clock), instrumented(course, shuffle):
         if plan.hands == 1:
             course.enter()
             _live(found, asked, clock)
@@ -179,34 +202,6 @@ def _play(plan: Plan, base: Path, providers: Providers, clock: ManualClock) -> H
             turns = Turns(clock, random.Random(f"turns {plan.seed}"))
             turns.run(course, [lambda: _live(found, asked, turns)] * plan.hands)
     return found
-
-
-@functools.cache
-def _first_engine() -> Engine:
-    return create_engine("sqlite://")
-
-
-def _sharing(*arguments: Any, **options: Any) -> Engine:
-    """An engine that keeps what the ones before it have learnt: how a statement of ours is said in SQL.
-
-    Every life of the program opens a new one, and would spend a fifth of its time on that.
-    """
-    engine = create_engine(*arguments, **options)
-    engine.dialect, engine._compiled_cache = _first_engine().dialect, _first_engine()._compiled_cache
-    return engine
-
-
-@contextmanager
-def _unhurried(clock: ManualClock) -> Iterator[None]:
-    """Waiting takes no time: one SDK waits by itself between its tries of an upload; the loop looks up twice a minute
-    whether or not anything is due, and every second for what another program has in hand."""
-    with (
-        mock.patch("time.sleep", clock.sleep),
-        mock.patch.object(loop, "LONGEST", 3600.0),
-        mock.patch.object(leases, "SOON_SECONDS", 20.0),
-        mock.patch.object(opening, "create_engine", _sharing),
-    ):
-        yield
 
 
 def _live(found: History, asked: Manifest, clock: Clock) -> None:
@@ -226,6 +221,8 @@ def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
     assert hand is not None
     while True:
         try:
+            if found.plan.cancel_at is not None and len(found.course.points) >= found.plan.cancel_at:
+                cancel(found, asked, clock)
             return once(found, asked, clock)
         except Killed as killed:
             _let_go(killed)
@@ -233,6 +230,8 @@ def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
             raise AssertionError(f"killed {hand.lives} times")
         hand.lives, hand.dead = hand.lives + 1, False
         clock.sleep(found.plan.downtime)
+        found.clock.seconds += found.plan.jump
+        found.theirs.ahead -= found.plan.jump
 
 
 def _let_go(killed: BaseException | None) -> None:
@@ -246,3 +245,10 @@ def once(found: History, asked: Manifest, clock: Clock) -> Status:
     """One life of the program: what `layton-batch run` does."""
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
         return loop.drive(run, once=False, stop_at=clock.now() + PATIENCE_SECONDS, quiet=True)
+
+
+def cancel(found: History, asked: Manifest, clock: Clock) -> None:
+    """What `layton-batch cancel` does."""
+    with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
+        cancel_run(run)
+        found.cancelled = True

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import layton_batch
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
 from layton_batch.runs import find_run, read_run
@@ -32,11 +35,36 @@ class TestShipped(TaskContract):
         return load_task(self.name, TaskOptions(self.split))
 
 
+@pytest.mark.parametrize("name", ["layton", "rome"])
 class TestPictures(TaskContract):
     split = "vlm"
 
+    @pytest.fixture(autouse=True)
+    def _named(self, name: str) -> None:
+        self.name = name
+
     def make(self) -> Task:
-        return load_task("layton", TaskOptions(self.split))
+        return load_task(self.name, TaskOptions(self.split))
+
+
+PROTOCOLS = [("mcq_idk", "original"), ("zebralogic", "original"), ("zebralogic", "zeroeval"), ("rome", "original")]
+
+
+@pytest.mark.parametrize(("name", "protocol"), PROTOCOLS)
+class TestPublishedProtocols(TaskContract):
+    @pytest.fixture(autouse=True)
+    def _named(self, name: str, protocol: str) -> None:
+        self.name, self.protocol = name, protocol
+
+    def make(self) -> Task:
+        return load_task(self.name, TaskOptions(self.split), {"protocol": self.protocol})
+
+
+class TestJudged(TaskContract):
+    """A task that a rule could grade, given to a jury."""
+
+    def make(self) -> Task:
+        return load_task("rome", TaskOptions(self.split), {"judge": True})
 
 
 @pytest.fixture
@@ -49,7 +77,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     info = place / "layton_batch_spelling-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: layton-batch-spelling\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[layton_batch.tasks]\nspelling = spelling_task:SpellingTask\n")
+    points = tomllib.loads((PLUGIN / "pyproject.toml").read_text())["project"]["entry-points"]["layton_batch.tasks"]
+    lines = [f"{name} = {value}\n" for name, value in points.items()]
+    (info / "entry_points.txt").write_text("".join(["[layton_batch.tasks]\n", *lines]))
     monkeypatch.syspath_prepend(str(place))
     yield
     sys.modules.pop("spelling_task", None)
@@ -79,7 +109,25 @@ class TestThirdParty(TaskContract):
         assert {row.metric for row in rows} == {"exact"}
 
 
-def test_no_stage_knows_a_tasks_name() -> None:
-    stages = Path(__file__).resolve().parents[2] / "layton_batch" / "stages"
-    text = "\n".join(path.read_text(encoding="utf-8") for path in stages.glob("*.py"))
-    assert not [name for name in BUILT_IN if f'"{name}"' in text or f"tasks.{name}" in text]
+def test_the_plug_in_is_one_short_file() -> None:
+    assert len((PLUGIN / "spelling_task.py").read_text(encoding="utf-8").splitlines()) <= 70
+    packed = tomllib.loads((PLUGIN / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert packed["only-include"] == ["spelling_task.py", "spelling_items.jsonl"]
+
+
+@pytest.mark.parametrize(
+    "place", ["stages", "store", "providers", "stats", "costs", "pipeline.py", "run.py", "jury.py"]
+)
+def test_nothing_on_the_way_of_the_data_knows_a_tasks_name(place: str) -> None:
+    path = Path(layton_batch.__file__).parent / place
+    files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+    assert files
+    # layton-batch and layton_batch are names of the package, layton-eval of a paper.
+    named = re.compile(rf"\b(?:{'|'.join(BUILT_IN)})(?![\w-])")
+    found = [
+        f"{file.name}: {line.strip()}"
+        for file in files
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if named.search(line)
+    ]
+    assert not found

@@ -6,7 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
+from layton_batch.tasks.mcq_idk_rules.exact import share_bounds
 from layton_batch.tasks.mcq_idk_rules.metrics import Outcome, Tally
+
+Bounds = tuple[float, float | None]
+"""Lower and upper; no upper bound: None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,21 @@ class Selective:
             "accuracy_answered": self.accuracy,
             "risk": self.risk,
             "break_even_penalty": self.break_even_penalty,
+        }
+
+    def bounds(self, level: float = 0.95) -> dict[str, Bounds | None]:
+        """Exact intervals of the figures by their names in ``to_json``; None where nothing can be divided by.
+
+        Each is Clopper and Pearson's: of the answers among all items, of the right among the answers, and of the right
+        among right and mistaken replies, whose odds are the break-even penalty.
+        """
+        mistakes = self.wrong + self.no_letter
+        odds = share_bounds(self.correct, self.correct + mistakes, level)
+        return {
+            "coverage": share_bounds(self.answered, self.n, level),
+            "accuracy_answered": share_bounds(self.correct, self.answered, level),
+            "risk": share_bounds(self.wrong, self.answered, level),
+            "break_even_penalty": odds and (odds[0] / (1 - odds[0]), odds[1] / (1 - odds[1]) if odds[1] < 1 else None),
         }
 
 

@@ -3,13 +3,14 @@
 Predictions have ``item_id``, ``response`` (text; null is an empty reply; a list is several replies, of which the best
 counts per metric) and, where no items are given, ``gold`` (a letter) and ``n_options`` (real options, default 4). Items
 have ``item_id`` or ``id`` and the same two; an item without a gold letter but with its options is shown, and so graded,
-in the order this package shuffles it to.
+in the order this package shuffles it to. A prediction may have ``finish_reason``: the corrected protocol reads no
+answer out of a refusal, and minds that a reply was cut off.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 
@@ -21,8 +22,12 @@ from layton_batch.tasks.mcq_idk_rules.intervals import intervals
 from layton_batch.tasks.mcq_idk_rules.item_rows import item_from
 from layton_batch.tasks.mcq_idk_rules.letters import MAX_OPTIONS, MIN_OPTIONS, option_letters
 from layton_batch.tasks.mcq_idk_rules.metrics import Marks, Tally, best_of, mark
+from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, Reading
 
 DEFAULT_OPTIONS = 4
+CUT = frozenset({"length", "max_tokens", "max_output_tokens", "truncated"})
+REFUSED = frozenset({"refusal", "content_filter", "safety"})
+"""What the providers say of a reply that reached the output limit, and of one that was refused."""
 Row = Mapping[str, JsonValue]
 
 
@@ -42,6 +47,7 @@ class GradedRow:
     item_id: str
     letter: str | None
     marks: Marks
+    key: Key
 
     def to_json(self) -> dict[str, JsonValue]:
         return {"item_id": self.item_id, "letter": self.letter, **self.marks.as_dict()}
@@ -65,11 +71,23 @@ class GradeReport:
         }
 
     def abstention(self, *, level: float = 0.95, seed: int = 0) -> dict[str, JsonValue]:
-        """The abstention-aware figures and an interval of every metric, beside what the published report has."""
+        """The abstention-aware figures, and an interval of each and of every metric: beside what is published.
+
+        The metrics' are bootstrapped, the figures' exact; ``upper`` is null where there is no bound.
+        """
+        view = selective(self.tally)
         spread = intervals(Counter(row.marks for row in self.rows), level=level, seed=seed)
+        bounds: dict[str, JsonValue] = {
+            name: None if one is None else {"lower": one[0], "upper": one[1]}
+            for name, one in view.bounds(level).items()
+        }
         return {
-            **selective(self.tally).to_json(),
-            "intervals": {name: {"lower": one.lower, "upper": one.upper} for name, one in spread.items()},
+            **view.to_json(),
+            "level": level,
+            "intervals": {
+                **{name: {"lower": one.lower, "upper": one.upper} for name, one in spread.items()},
+                **bounds,
+            },
         }
 
 
@@ -109,12 +127,16 @@ def item_key(item: Item, protocol: str) -> Key:
     options, gold = item.payload.get("options"), item.payload.get("gold")
     if not isinstance(options, list) or not MIN_OPTIONS <= len(options) <= MAX_OPTIONS:
         raise DataError(f"item {item.id!r}: its payload has no list of options")
-    letters = option_letters(len(options))
-    if not isinstance(gold, str) or len(gold) != 1 or gold not in letters:
+    if not isinstance(gold, str) or len(gold) != 1 or gold not in option_letters(len(options)):
         raise DataError(f"item {item.id!r}: its payload has no gold letter")
+    return Key(_of_one_text(options, gold, protocol), len(options))
+
+
+def _of_one_text(options: Sequence[JsonValue], gold: str, protocol: str) -> str:
+    letters = option_letters(len(options))
     right = options[letters.index(gold)]
     same = "".join(letter for letter, option in zip(letters, options, strict=True) if option == right)
-    return Key(same[0] if protocol == ORIGINAL else same, len(options))
+    return same[0] if protocol == ORIGINAL else same
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
@@ -124,7 +146,7 @@ def _graded(row: Row, number: int, keys: Mapping[str, Key] | None, protocol: str
     item_id = _item_id(row, f"prediction {number}", ("item_id", "id", "sample_id"))
     where = f"prediction {number} (item {item_id!r})"
     if keys is None:
-        key = _key(row, where)
+        key = _key(row, where, protocol)
     elif item_id in keys:
         key = keys[item_id]
     else:
@@ -133,10 +155,19 @@ def _graded(row: Row, number: int, keys: Mapping[str, Key] | None, protocol: str
         raise DataError(f"{where}: no column 'response'")
     said = row["response"]
     replies = [_reply(part, where) for part in said] if isinstance(said, list) else [_reply(said, where)]
-    readings = [read_letters(reply, protocol, key.n_options).letters for reply in replies] or [()]
+    ending = row.get("finish_reason")
+    readings = [_read(reply, protocol, key, ending).letters for reply in replies] or [()]
     marks = best_of([mark(letters, key.gold, key.n_options) for letters in readings])
     said_letters = dict.fromkeys(letter for letters in readings for letter in letters)
-    return GradedRow(item_id, ",".join(said_letters) or None, marks)
+    return GradedRow(item_id, ",".join(said_letters) or None, marks, key)
+
+
+def _read(reply: str, protocol: str, key: Key, ending: JsonValue) -> Reading:
+    """The published protocol scores whatever text there is."""
+    said = ending.strip().lower() if isinstance(ending, str) else ""
+    if protocol == CORRECTED and said in REFUSED:
+        return NOTHING
+    return read_letters(reply, protocol, key.n_options, cut=said in CUT)
 
 
 def _reply(value: JsonValue, where: str) -> str:
@@ -162,16 +193,16 @@ def _keys(items: Iterable[Row], protocol: str) -> dict[str, Key]:
             item_id, key = item.id, item_key(item, protocol)
         else:
             item_id = _item_id(row, f"item row {number}", ("item_id", "id", "sample_id"))
-            key = _key(row, f"item row {number} (item {item_id!r})")
+            key = _key(row, f"item row {number} (item {item_id!r})", protocol)
         if keys.setdefault(item_id, key) != key:
             raise DataError(f"item row {number}: item {item_id!r} is there twice, with different gold")
     return keys
 
 
-def _key(row: Row, where: str) -> Key:
+def _key(row: Row, where: str, protocol: str) -> Key:
+    listed = row.get("options")
     n_options = row.get("n_options")
     if n_options is None:
-        listed = row.get("options")
         n_options = len(listed) if isinstance(listed, list) else DEFAULT_OPTIONS
     if isinstance(n_options, float) and n_options.is_integer():
         n_options = int(n_options)
@@ -182,4 +213,6 @@ def _key(row: Row, where: str) -> Key:
     if len(letter) != 1 or letter not in ascii_uppercase[:n_options]:
         last = ascii_uppercase[n_options - 1]
         raise DataError(f"{where}: gold is {str(gold)[:80]!r}; it must be a letter from A to {last}")
+    if isinstance(listed, list) and len(listed) == n_options:
+        return Key(_of_one_text(listed, letter, protocol), n_options)
     return Key(letter, n_options)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from layton_batch.tasks.mcq_idk_rules.metrics import Estimate
-from layton_batch.tasks.mcq_idk_rules.scene import Circle, Line, Rect, Scene, Shape, Text
 from layton_batch.tasks.mcq_idk_rules.table import BoardRow
+from layton_batch.tasks.scene import Circle, Line, Rect, Scene, Shape, Text, shortened
 
 # Okabe & Ito's colours, which people with any colour vision can tell apart; the darker ones are for error bars.
 _BARS = (("trad_score", "Traditional score", "#56b4e9", "#0072b2"), ("idk_score", "IDK score", "#e69f00", "#9a5b00"))
 _LINE = ("idk_freq", "IDK frequency", "#009e73")
 _INK, _GRID = "#222222", "#bbbbbb"
 _HEIGHT, _TOP, _BOTTOM, _LEFT, _RIGHT = 480, 58, 62, 58, 58
+_BREAKS = re.compile(r"([-/_ :])")
 _BAR, _CAP, _STEPS, _LABEL_LINES = 0.36, 4.0, 5, 3
 
 
@@ -53,7 +55,7 @@ def bar_chart(
     def centre(i: float) -> float:
         return _LEFT + (i + 0.5) * slot
 
-    title = f"{benchmark} Performance drop: Traditional vs IDK score (higher is better)"
+    title = f"{benchmark} Performance drop: Traditional vs IDK score (higher is better)".lstrip()
     shapes: list[Shape] = [*_frame(axis, width, title)]
     for i, (label, row) in enumerate(bars):
         shapes += _pair(row, axis, centre(i), slot)
@@ -147,10 +149,10 @@ def _legend(width: int) -> Iterator[Shape]:
 
 
 def _name(label: str, x: float, slot: float) -> Iterator[Shape]:
-    """The model's name under its bars, on up to three lines, broken after blanks and hyphens."""
-    room = max(4, int(slot / 6))
+    """The model's name under its bars, on up to three lines, broken after blanks, hyphens and the like."""
+    room = max(4, int(slot / 6.8))
     lines = [""]
-    for part in label.replace("-", "-\0").replace(" ", " \0").split("\0"):
+    for part in _BREAKS.sub(r"\1\0", label.replace("\0", " ")).split("\0"):
         if lines[-1] and len(lines[-1] + part) > room:
             lines.append("")
         lines[-1] += part
@@ -158,4 +160,4 @@ def _name(label: str, x: float, slot: float) -> Iterator[Shape]:
         lines = [*lines[: _LABEL_LINES - 1], "".join(lines[_LABEL_LINES - 1 :])]
     for i, line in enumerate(lines):
         text = line.strip()
-        yield Text(x, _HEIGHT - _BOTTOM + 17 + 13 * i, text if len(text) <= room else f"{text[: room - 1]}…", 10.5)
+        yield Text(x, _HEIGHT - _BOTTOM + 17 + 13 * i, shortened(text, room), 10.5)

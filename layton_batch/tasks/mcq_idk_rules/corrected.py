@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from layton_batch.tasks.mcq_idk_rules.letters import idk_letter, option_letters
 from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, Reading
+from layton_batch.tasks.mcq_idk_rules.thoughts import OPEN
 
 SEVERAL = Reading(note="names several letters")
 
@@ -25,15 +26,17 @@ _PLAIN |= {"\xa0": " ", "\u202f": " ", "‘": "'", "’": "'", "“": '"', "”"
 _ODD = re.compile(f"[{''.join(map(re.escape, _PLAIN))}]")
 
 _COMMAND = r"\\(?:boxed|text|textbf|textit|textrm|mathrm|mathbf|mathsf|bf|rm)\s?\{"
-_DRESS = rf"(?:[\s*_`\"'(\[<{{$]|{_COMMAND}){{0,12}}+"
+_TAG = r"<(?:b|i|u|em|strong|code)>"
+_DRESS = rf"(?:{_TAG}|[\s*_`\"'(\[<{{$]|\\[(\[]|{_COMMAND}){{0,12}}+"
 _PHRASE = r"(?i:the\s)?(?i:(?:correct|final|best)\s)?(?i:(?:options?|choice|letter|answer)\s(?:is\s)?)?"
 _TOKEN = rf"{_DRESS}{_PHRASE}{_DRESS}(?P<letter>[A-Za-z])(?!\w|'\w)"
 _DONT_KNOW = r"(?i:i\s(?:don'?t|do\snot)\sknow)\b"
 
 _HASH = re.compile(r"##[ ]?[*(]{0,3}([A-Za-z])[*)]{0,3}[ ]?##")
-_COLON = re.compile(rf"\b(?i:answers?)\s?[*_]{{0,3}}\s?(?:(?i:is)\s?)?:(?:{_TOKEN}|{_DRESS}(?P<idk>{_DONT_KNOW}))")
+_COLON = re.compile(rf"\b(?i:answers?)\s?[*_\"']{{0,3}}\s?(?:(?i:is)\s?)?:(?:{_TOKEN}|{_DRESS}(?P<idk>{_DONT_KNOW}))")
 _BOXED = re.compile(rf"\b(?i:boxed)\s?[{{(]{_TOKEN}")
-_IS = re.compile(rf"\b(?i:answer|option|choice)\b[^\n]{{0,60}}?\b(?i:is)\b\s?:?{_TOKEN}")
+_BEING = r"is|(?:would|must|should|will|has\sto)\sbe"
+_IS = re.compile(rf"\b(?i:answer|option|choice)\b[^\n]{{0,60}}?\b(?i:{_BEING})\b\s?:?{_TOKEN}")
 _BARE_ANSWER = re.compile(rf"\b(?i:answer)\s?[-–—=>]{{0,2}}\s?{_TOKEN}")
 _CHOICE = re.compile(rf"\b(?i:options?|choice|choose|pick|select|go\swith)\b\s?:?{_TOKEN}")
 
@@ -47,6 +50,7 @@ _CONNECTIVES = re.compile(r"\s?(?:(?:because|since|as|then|with|per|due)\b|[-–
 _SECOND = re.compile(
     r"\s{0,2}(?:,|/|&|(?i:and|or)\b)\s?(?:(?i:or|and|options?|choice)\s){0,2}[*(_]{0,3}([A-Z])(?!\w|'\w)"
 )
+_VERB = re.compile(r"\s(?:is|seems|appears|fits|matches)\b")
 _DENIED = re.compile(
     r"\s(?:is|are|was|seems|looks)\s(?:also\s|clearly\s)?(?:not|wrong|incorrect|false|invalid|unlikely)\b"
 )
@@ -55,8 +59,11 @@ _DENIED = re.compile(
 def read_corrected(text: str, n_options: int, *, cut: bool = False) -> Reading:
     """The answer in a text whose thoughts are out already.
 
-    ``cut``: the reply hit the output limit; only a requested form counts, for prose would be prose about the way there.
+    ``cut``: the reply hit the output limit; only a requested form counts, for prose would be prose about the way there,
+    and none within thoughts that the cut left open.
     """
+    if cut:
+        text = text.partition(OPEN)[0]
     if not text.isascii():
         text = _ODD.sub(lambda match: _PLAIN[match.group()], text)
     valid = option_letters(n_options) + idk_letter(n_options)
@@ -162,14 +169,15 @@ def _meant(match: re.Match[str], text: str, valid: str, rule: str, articles: str
         return SEVERAL
     if _ends(rest) or _CONNECTIVES.match(bare):
         return _found(letter.upper(), rule)
-    if letter not in valid or letter in articles or _DENIED.match(bare):
+    if letter not in valid or _DENIED.match(bare):
         return None
-    return _found(letter, rule)
+    # No verb follows an article, nor this form of one the pronoun.
+    return _found(letter, rule) if letter not in articles or _VERB.match(bare) else None
 
 
 def _ends(rest: str) -> bool:
     """Whether what follows a letter ends it: the line's end, a closing bracket, punctuation without a word after it."""
-    if rest[:1] in {")", "]"}:
+    if rest.startswith((")", "]", "</")):
         return True
     bare = rest.lstrip(_CLOSERS)
     said = bare.lstrip(" \t\r")

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from layton_batch.tasks.mcq_idk_rules.abstention import Selective
-from layton_batch.tasks.mcq_idk_rules.scene import Circle, Line, Scene, Shape, Text
+from layton_batch.tasks.scene import Circle, Line, Names, Scene, Shape, Text, shortened
 
 _WIDTH, _HEIGHT, _TOP, _BOTTOM, _LEFT, _RIGHT = 800, 480, 40, 58, 62, 40
 _INK, _GRID, _POINT, _LEVEL = "#222222", "#bbbbbb", "#0072b2", "#9a5b00"
-_STEPS = 40
+_STEPS, _LONGEST_NAME, _RIGHT_FROM = 40, 32, 0.7
 
 
 def risk_chart(rows: Sequence[tuple[str, Selective]], benchmark: str, *, penalty: float = 1.0) -> Scene:
@@ -19,17 +19,19 @@ def risk_chart(rows: Sequence[tuple[str, Selective]], benchmark: str, *, penalty
     The curves join points of equal score at ``penalty`` points a mistake; the uppermost is a score of 0, where a model
     might as well abstain throughout. Lower and further right is better. Unreadable replies only lack in coverage.
     """
-    points = [(name, view.coverage, view.risk) for name, view in rows if view.answered]
-    top = max([0.5, *(risk for _, _, risk in points if risk is not None)])
+    seen = ((name, view.coverage, view.risk) for name, view in rows)
+    points = [(name, coverage, risk) for name, coverage, risk in seen if coverage is not None and risk is not None]
+    top = max([0.5, *(risk for _, _, risk in points)])
     high = min(1.0, 0.1 * int(top * 10 + 1.5))
-    title = f"{benchmark} Risk and coverage (curves: equal score where a mistake costs {penalty:g})"
+    title = f"{benchmark} Risk and coverage (curves: equal score where a mistake costs {penalty:g})".lstrip()
     shapes: list[Shape] = [*_frame(title, high), *_levels(penalty, high)]
-    for name, coverage, risk in points:
-        if coverage is not None and risk is not None:
-            x, y = _x(coverage), _y(risk, high)
-            shapes.append(Circle(x, y, 4.5, _POINT))
-            right = coverage > 0.8
-            shapes.append(Text(x - 8 if right else x + 8, y - 6, name, 10, "end" if right else "start"))
+    places = [(_x(coverage), _y(risk, high)) for _, coverage, risk in points]
+    names, written = Names(places, _TOP - 8, _HEIGHT - _BOTTOM, size=10), list[Shape]()
+    for (x, y), (name, coverage, risk) in zip(places, points, strict=True):
+        told = f"{name}: {100 * coverage:.1f} % answered, {100 * risk:.1f} % of them wrong"
+        shapes.append(Circle(x, y, 4.5, _POINT, told))
+        written += names.beside(x, y, shortened(name, _LONGEST_NAME), on_left=coverage > _RIGHT_FROM)
+    shapes += written
     return Scene(_WIDTH, _HEIGHT, title, shapes)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from layton_batch.tasks.mcq_idk_rules.abstention import Selective
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, Estimate
+
+_MARKDOWN = re.compile(r"([\\`*\[\]<>|])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +34,15 @@ class RunResult:
     estimates: Mapping[str, Estimate]
 
 
+def latest(results: Iterable[RunResult]) -> dict[str, RunResult]:
+    """By model, named by what follows the last slash: of several runs the one with the largest path."""
+    in_order = sorted(results, key=lambda result: result.path)
+    return {result.model.rpartition("/")[2]: result for result in in_order}
+
+
 def latest_rows(results: Iterable[RunResult]) -> list[BoardRow]:
-    """One row a model, named by what follows the last slash; of several runs the one with the largest path counts."""
-    chosen: dict[str, RunResult] = {}
-    for result in sorted(results, key=lambda result: result.path):
-        chosen[result.model.rpartition("/")[2]] = result
-    return [BoardRow(name, result.estimates) for name, result in chosen.items()]
+    """One row a model, of the run that counts."""
+    return [BoardRow(name, result.estimates) for name, result in latest(results).items()]
 
 
 def ordered(rows: Iterable[BoardRow]) -> list[BoardRow]:
@@ -82,8 +88,9 @@ def cell(estimate: Estimate | None) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name that can end neither its cell nor its line."""
-    return " ".join(name.split()).replace("|", "\\|")
+    """A name that can end neither its cell nor its line, and is nothing but text."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in name)
+    return _MARKDOWN.sub(r"\\\1", " ".join(shown.split()))
 
 
 def _or_least(value: float | None) -> float:

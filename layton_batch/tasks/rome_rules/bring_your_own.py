@@ -11,10 +11,15 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
 from layton_batch.tasks.rome_rules import corrected, original
 from layton_batch.tasks.rome_rules.mark import CORRECTED, ORIGINAL, PROTOCOLS, Mark
+from layton_batch.tasks.rome_rules.statement import Source, final_statement
 from layton_batch.tasks.rome_rules.tally import Tally
 
 Row = Mapping[str, JsonValue]
 Sink = Callable[[Row], None]
+
+CUT = frozenset({"length", "max_tokens", "max_output_tokens", "truncated"})
+REFUSED = frozenset({"refusal", "content_filter", "safety"})
+"""What the providers say of a reply that reached the output limit, and of one that was refused."""
 
 _GRADERS: Mapping[str, Callable[[str, Row, str], Mark]] = {ORIGINAL: original.grade, CORRECTED: corrected.grade}
 
@@ -49,8 +54,10 @@ def grade_rows(
 ) -> GradeReport:
     """Grade predictions ``question_id, answer`` by annotations ``question_id, evaluator, evaluator_kwargs``.
 
-    Without items the predictions carry the annotations' fields. ``sink`` gets every graded row in order, and then none
-    is kept. Raises DataError naming the row (an unknown question, no rows), ManifestError for an unknown protocol.
+    Without items the predictions carry the annotations' fields. One may have ``finish_reason``, which the corrected
+    protocol minds: no answer is found in a refusal, nor in a reply cut off before its answer. ``sink`` gets every
+    graded row in order, and then none is kept. Raises DataError naming the row (an unknown question, no rows),
+    ManifestError for an unknown protocol.
     """
     questions = None if items is None else _questions(items, protocol)
     report = GradeReport(protocol, Tally(tracker_type, tracker_subtype))
@@ -59,7 +66,8 @@ def grade_rows(
     for question_id, mark, row in graded(questions, predictions, protocol):
         report.tally.add(row, mark.score)
         report.ungradable += mark.error is not None
-        seen.add(question_id)
+        if questions is not None:
+            seen.add(question_id)
         keep(row)
     if not report.tally.count:
         raise DataError("there are no predictions to grade")
@@ -129,7 +137,15 @@ def _mark(question: Row, prediction: Row, rules: Callable[[str, Row, str], Mark]
         return Mark(0, "", "KeyError: the annotation must include 'evaluator' and 'evaluator_kwargs'")
     if not isinstance(answer, str):
         return Mark(0, "", "KeyError: the prediction must include 'answer', a text")
+    if rules is corrected.grade and _gave_no_answer(prediction.get("finish_reason"), answer):
+        return Mark(0, "")
     return rules(evaluator, arguments, answer)
+
+
+def _gave_no_answer(ending: JsonValue, answer: str) -> bool:
+    """Whether a reply was refused, or cut off before it stated anything: then no rule shall find an answer in it."""
+    said = ending.strip().lower() if isinstance(ending, str) else ""
+    return said in REFUSED or (said in CUT and final_statement(answer).source is Source.WHOLE)
 
 
 def _updated(prediction: Row, question: Row, mark: Mark, protocol: str) -> dict[str, JsonValue]:

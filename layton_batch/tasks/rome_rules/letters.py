@@ -56,6 +56,7 @@ _SENTENCE_END = re.compile(r"(?<=[a-z0-9)])[.!?](?=\s)|[。\n]")
 _MARKED = re.compile(
     r"(?:^|[,;\n]|\band\b)\s{0,3}(?:and\s)?(?:\(([A-Z])\)|([A-Z])[.):](?=\s)|[Oo]ptions?\s\(?([A-Z])\b\)?)(?=([^,;\n]{0,200}))"
 )
+_SMALL_LISTED = re.compile(r"(?<![A-Za-z0-9(])\(?([a-z])\)[ \t]")
 _DENIAL = re.compile(r"\b(?:not|wrong|incorrect|false|isn't|eliminated|ruled)\b|错|不", re.IGNORECASE)
 _BULLET = re.compile(r"^[ \t]*(?:[-•+]|\d{1,2}[.)])[ \t]+", re.MULTILINE)
 _BLANKS = re.compile(r"[ \t]+")
@@ -127,6 +128,9 @@ def _leading(text: str, wanted: int) -> Group | None:
     small = re.fullmatch(r"\W{0,6}([a-z]{1,26})\W{0,6}", text)
     if small and len(small.group(1)) == wanted == len(set(small.group(1))):
         return Group(small.group(1).upper(), small.start(1), small.end(1))
+    listed = _SMALL_LISTED.match(text) if wanted == 1 else None
+    if listed and not _SMALL_LISTED.search(text, listed.end()):
+        return Group(listed.group(1).upper(), listed.start(1), listed.end(1) + 1)
     alone = re.fullmatch(rf"\W{{0,6}}{_ONE}(?:{_BETWEEN}{_ONE}){{0,30}}\W{{0,6}}", text) is not None
     for group in _groups(text, small_too=alone):
         before = text[max(0, group.start - 200) : group.start]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +24,7 @@ _PARTS = {
 _NAMES = "|".join(sorted({*_SMALL, *_LARGE, *_PARTS}, key=len, reverse=True))
 _ENGLISH = re.compile(
     rf"(?<![a-z])(?:(?P<sign>minus|negative)[ -])?(?P<words>(?:an?[ ])?(?:{_NAMES})(?![a-z])"
-    rf"(?:[ -](?:and[ ](?:a[ ])?|point[ ])?(?:{_NAMES})(?![a-z])){{0,20}})",
+    rf"(?:[ -](?:and[ ](?:a[ ])?|of[ ]a[ ]|a[ ]|point[ ])?(?:{_NAMES})(?![a-z])){{0,20}})",
     re.IGNORECASE,
 )
 _NOT_A_NUMBER = re.compile(
@@ -61,7 +62,9 @@ def _english(words: Sequence[str]) -> float | None:
             total, group = (total, scaled) if word == "hundred" else (total + scaled, 0.0)
             seen = True
         elif word in _PARTS:
-            return _with_part(words[:place], total + group, seen, _PARTS[word])
+            share = _with_part(words[:place], total + group, seen, _PARTS[word])
+            times = [_LARGE[later] for later in words[place + 1 :] if later in _LARGE]
+            return share if share is None or not times else share * math.prod(times)
         elif word == "point":
             return total + group + _decimals("".join(str(int(_SMALL.get(digit, 0))) for digit in words[place + 1 :]))
     return total + group if seen else None

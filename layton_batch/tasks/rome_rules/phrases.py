@@ -12,6 +12,9 @@ _FRACTION = re.compile(r"\\frac ?\{([^{}]{1,60})\} ?\{([^{}]{1,60})\}")
 _BRACES = re.compile(r"[{}]|_(?=[\d{])")
 _PLURAL = re.compile(r"(?:'?s|es)(?![a-z0-9])")
 _LONG_NAME = re.compile(r"\w[ ][^\W\d_]{4,}$")  # of several words, the last of four letters: no word by chance
+_POINT = re.compile(r"(?<=[A-Za-z])\.(?=[A-Za-z ]|$)")
+_INITIALS = re.compile(r"(?<![A-Za-z.])[A-Z]{2,3}(?![A-Za-z.])")
+_WHOLE_NUMBER = re.compile(r"[1-9][0-9]{3,17}|[1-9][0-9]{0,2}(?:,[0-9]{3}){1,5}")
 _SHORTEST_PLURAL = 3
 _MOST_PLACES = 1_000
 
@@ -28,10 +31,10 @@ class Mentions:
 
     def name(self, name: str) -> bool:
         """Whether the text says the name, somewhere without denying it. A blank name is never said."""
-        wanted = lowered(folded(name))
-        wanted = wanted.replace(" ", "") if self._squeezed else wanted
         return any(
             self._is_whole(start, end, wanted) and not is_ruled_out(self._lower, start, end)
+            for spelling in _spellings(folded(name))
+            for wanted in [lowered(spelling.replace(" ", "") if self._squeezed else spelling)]
             for start, end in self._found(wanted)
         )
 
@@ -61,6 +64,8 @@ class Mentions:
             and self._lower[end + 1 : end + 2].isdigit()
         ):
             return False
+        if wanted[-1].isalnum() and text.startswith(("#", "++"), end):
+            return False  # C is not C++
         if end == len(text) or not _joined(text[end - 1], text[end]):
             return True
         if wanted.isdigit():
@@ -68,6 +73,17 @@ class Mentions:
         if _LONG_NAME.search(wanted):
             return text[end].isalpha()  # a compound: Tokyo Disneyland
         return len(wanted) >= _SHORTEST_PLURAL and wanted.isalpha() and _PLURAL.match(self._lower, end) is not None
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """The name, and how else it is written: St. Louis without the point, DC with points, 12000 with a comma or not."""
+    yield name
+    if (bare := _POINT.sub("", name)) != name:
+        yield bare
+    elif (pointed := _INITIALS.sub(lambda found: ".".join(found.group()) + ".", name)) != name:
+        yield pointed
+    if _WHOLE_NUMBER.fullmatch(name):
+        yield f"{int(name):,}" if name.isdigit() else name.replace(",", "")
 
 
 def _joined(left: str, right: str) -> bool:

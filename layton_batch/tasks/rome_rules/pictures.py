@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from layton_batch.errors import DataError
@@ -31,6 +31,15 @@ def pictures_of(row: Mapping[str, JsonValue], where: str, folder: Path | None) -
     if len(pictures) > MAX_PICTURES:
         raise DataError(f"{where}: {len(pictures)} pictures; at most {MAX_PICTURES} are sent")
     return pictures
+
+
+def folders_of(rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Path | None]:
+    """For every row the folder of the file it was read from; a single None where rows are not from files here."""
+    from layton_batch.sources import Rows  # whoever has such rows has paid for the import
+
+    files = [Path(place.file) for place in rows.places] if isinstance(rows, Rows) else []
+    # What was fetched from elsewhere is called by its address, which is no path from the root.
+    return [file.parent if file.is_absolute() else None for file in files] or [None]
 
 
 def has_pictures(row: Mapping[str, JsonValue]) -> bool:
@@ -61,7 +70,10 @@ def _files(row: Mapping[str, JsonValue], where: str, folder: Path | None) -> Ite
         if not isinstance(name, str):
             raise DataError(f"{where}: column 'img_path' must be a text or a list of texts")
         if folder is None:
-            raise DataError(f"{where}: picture {name!r} is a file, and no folder of pictures is named")
+            raise DataError(
+                f"{where}: picture {name!r} is a file, and no folder of pictures is named; "
+                "the task option pictures names one"
+            )
         content = _content(_inside(name, folder, where), name, where)
         media_type = _media_type(content, f"{where}: picture {name!r}")
         yield Image(media_type, base64.b64encode(content).decode("ascii"))

@@ -29,6 +29,11 @@ _CUE = re.compile(
     r"gets|obtain|yields?)\b|等于|总共|一共|共有|共|得到|得|为|是|所以|因此",
     re.IGNORECASE,
 )
+# "3 rows of 4 make 12", but not "12, which makes 3 rows of 4"
+_RESULT = re.compile(
+    r"(?<!which )(?<!that )(?<!it )\b(?:makes?|equals?|totals?|yields?)\s{1,3}(?:a total of\s{1,3})?$", re.IGNORECASE
+)
+_IN_ALL = re.compile(r"(?:\s[A-Za-z]{1,20}){0,2}?,?\s(?:in total|in all|altogether|all told|overall)\b", re.IGNORECASE)
 _REASON = re.compile(r"\b(?:because|since|given that|where)\b|因为|由于", re.IGNORECASE)
 _EQUALS = re.compile(r"[=≈]")
 _OUT_OF = re.compile(r"(?:\bout of|\d\s{1,3}of|±|\+/-)\s{0,3}(?:the\s|a total of\s)?\s?$", re.IGNORECASE)
@@ -127,10 +132,15 @@ def _sentence(text: str, found: Sequence[Numeral], last: bool) -> list[Numeral]:
 
 
 def _stated(text: str, sentence: Sequence[Numeral], last: bool) -> Numeral | None:
-    """After the last equals sign; else the one the sentence opens with; else after the last cue ("so", "is")."""
+    """After the last equals sign or what says the same; else the one the sentence opens with; else after the last cue
+    ("so", "is")."""
     first, final = sentence[0], sentence[-1]
     if after := _after_last(_EQUALS, text, sentence):
         return after
+    if len(sentence) > 1 and _RESULT.search(text[max(0, final.start - 40) : final.start]):
+        return final
+    if said := next((one for one in reversed(sentence) if _IN_ALL.match(text, one.end)), None):
+        return said
     start = max((stop.end() for stop in _SENTENCE_END.finditer(text, 0, first.start)), default=0)
     if _OPENING.fullmatch(text, start, first.start):
         return first

@@ -14,6 +14,7 @@ from layton_batch.tasks.rome_rules.characters import folded, is_unspaced, lowere
 from layton_batch.tasks.rome_rules.statement import Source, Statement, paragraphs
 
 MOST_CHARACTERS = 20_000
+_MOST_CUES, _LONGEST_HEAD = 20, 200
 
 _BARE = re.compile(r"[{}]")
 _LINE_BLANKS = re.compile(r"[ \t\f\v]+")
@@ -37,7 +38,8 @@ _END = re.compile(
     r"respectively|from|for|according|given|due|is the|are the|i|hope)(?![a-z])|因为|由于|这是|依次)"
 )
 _CUE = re.compile(
-    r"(?:[:=]|\b(?:is|are|be|as|order|sequence|answer)|是|为)[\s\"'*(\[]{0,8}(?=[^\s\"'*(\[])", re.IGNORECASE
+    r"(?:[:=]|\b(?:is|are|be|as|order|sequence|answer)(?![A-Za-z])|是|为)[\s\"'*(\[]{0,8}(?=[^\s\"'*(\[])",
+    re.IGNORECASE,
 )
 _PARTS = re.compile(r"[,;|/>→、\n]+")
 _WEAK_PARTS = re.compile(r"[\s-]+")
@@ -72,22 +74,23 @@ def _parts(order: str) -> list[str]:
 def is_in_order(statement: Statement, things: Sequence[str]) -> bool:
     """Whether one of the places where the statement may give its list gives this one."""
     wanted = tuple(_Thing.of(thing) for thing in things)
-    return any(_lists(version, wanted) for text in _candidates(statement) for version in _versions(lowered(text)))
+    found = _candidates(statement, wanted)
+    return any(_lists(version, wanted) for text in found for version in _versions(lowered(text)))
 
 
-def _candidates(statement: Statement) -> Iterator[str]:
+def _candidates(statement: Statement, wanted: Sequence[_Thing]) -> Iterator[str]:
     """Where the list may begin: at the start of the answer and behind its last cue; else in the last lines."""
     wide = _one_line_spelling(statement.text)
     text = _one_line_spelling(statement.paragraph)
     yield text
-    yield from _behind_cues(text)
+    yield from _behind_cues(text, wanted)
     if wide != text:
         yield wide  # a list of a line each, with empty lines between
     if statement.source is Source.WHOLE and wide:
         last = _one_line_spelling((paragraphs(statement.text[-MOST_CHARACTERS:]) or [""])[-1])
         yield last
         yield last.rpartition("\n")[2]
-        yield from _behind_cues(last)
+        yield from _behind_cues(last, wanted)
 
 
 def _one_line_spelling(text: str) -> str:
@@ -95,11 +98,16 @@ def _one_line_spelling(text: str) -> str:
     return "\n".join(folded(line) for line in lines.strip().split("\n"))
 
 
-def _behind_cues(text: str) -> Iterator[str]:
-    """What stands behind the last cue of the text; one cue is tried, as earlier ones may be taken back."""
-    cues = [cue.end() for cue in _CUE.finditer(text[:MOST_CHARACTERS])]
+def _behind_cues(text: str, wanted: Sequence[_Thing]) -> Iterator[str]:
+    """What stands behind the last cue that a thing follows, or else the last one.
+
+    One is tried, as earlier ones may be taken back; "because" and "as shown" come after a list and begin none.
+    """
+    cues = [cue.end() for cue in _CUE.finditer(text[:MOST_CHARACTERS])][-_MOST_CUES:]
+    heads = {cue: lowered(text[cue : cue + _LONGEST_HEAD]) for cue in reversed(cues)}
+    begun = (cue for cue, head in heads.items() if _begins(head, wanted))
     if cues:
-        yield text[cues[-1] :]
+        yield text[next(begun, cues[-1]) :]
 
 
 def _versions(text: str) -> Iterator[str]:
@@ -121,6 +129,19 @@ class _Thing:
     def of(cls, thing: str) -> _Thing:
         signs = [sign for sign in lowered(thing) if sign != " "]
         return cls(re.compile("[ ]?".join(map(re.escape, signs))), signs[0] if len(signs) == 1 else None)
+
+
+def _begins(head: str, wanted: Sequence[_Thing]) -> bool:
+    """Whether the text begins with a thing, or with things of one character side by side."""
+    run = _RUN.match(head)
+    singles = {thing.single for thing in wanted}
+    if run and len(run.group()) > 1 and set(run.group()) <= singles:
+        return True
+    return any(
+        found.end() == len(head) or not _joined(head[found.end() - 1], head[found.end()])
+        for thing in wanted
+        if (found := thing.pattern.match(head))
+    )
 
 
 def _lists(text: str, wanted: Sequence[_Thing]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from layton_batch.errors import DataError
@@ -12,9 +12,10 @@ from layton_batch.tasks.zebralogic_rules.grading import GridGrade, Rules, was_cu
 from layton_batch.tasks.zebralogic_rules.protocols import rules_of
 from layton_batch.tasks.zebralogic_rules.report import Tally
 from layton_batch.tasks.zebralogic_rules.tags import Tag, infrastructure_tag
-from layton_batch.tasks.zebralogic_rules.zeroeval import best
+from layton_batch.tasks.zebralogic_rules.zeroeval_samples import BEST_OF_N, RM_BON, check_mode, grade_samples
 
 Row = Mapping[str, JsonValue]
+Sink = Callable[[Row], None]
 _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "truncated"})
 """What the providers say of a reply that reached the output limit."""
 
@@ -33,7 +34,7 @@ class GradeReport:
 
     protocol: str
     tally: Tally = field(default_factory=Tally)
-    rows: list[tuple[str, GridGrade]] = field(default_factory=list)  # in the predictions' order
+    rows: list[tuple[str, GridGrade]] = field(default_factory=list)  # in order; empty where a sink took them
     items_without_prediction: int = 0
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -51,19 +52,32 @@ class GradeReport:
         }
 
 
-def grade_rows(items: Iterable[Row] | None, predictions: Iterable[Row], protocol: str) -> GradeReport:
+def grade_rows(
+    items: Iterable[Row] | None,
+    predictions: Iterable[Row],
+    protocol: str,
+    *,
+    samples: str = BEST_OF_N,
+    sink: Sink | None = None,
+) -> GradeReport:
     """Grade predictions ``id, output``. Without items they carry the gold: ``solution`` and, if they like, ``size``.
 
     Where ids repeat, ``set`` on both sides tells them apart. Optional columns of a prediction: ``finish_reason``
     ("length": the output limit cut it off) and, where there is no output, ``error`` (the name of an exception).
-    Raises DataError naming the row, ManifestError for an unknown protocol.
+    ``samples``: how protocol zeroeval makes one answer of several outputs; ``rm_bon`` reads column ``rm_scores``.
+    ``sink`` gets every graded row in order, and then none is kept. Raises DataError naming the row, ManifestError for
+    an unknown protocol or mode.
     """
+    check_mode(samples)
     report = GradeReport(protocol)
     seen: set[int] = set()
     puzzles = None if items is None else _puzzles(items)
-    for item_id, puzzle, grade in graded(puzzles, predictions, rules_of(protocol)):
+    for item_id, puzzle, grade in graded(puzzles, predictions, rules_of(protocol), samples):
         report.tally.add(puzzle.gold, puzzle.size, grade)
-        report.rows.append((item_id, grade))
+        if sink is None:
+            report.rows.append((item_id, grade))
+        else:
+            sink(_row(item_id, grade))
         if puzzles is not None:
             seen.add(id(puzzle))
     report.items_without_prediction = sum(map(len, (puzzles or {}).values())) - len(seen)
@@ -71,27 +85,42 @@ def grade_rows(items: Iterable[Row] | None, predictions: Iterable[Row], protocol
 
 
 def graded(
-    puzzles: Mapping[str, Mapping[str | None, Puzzle]] | None, predictions: Iterable[Row], rules: Rules
+    puzzles: Mapping[str, Mapping[str | None, Puzzle]] | None,
+    predictions: Iterable[Row],
+    rules: Rules,
+    samples: str = BEST_OF_N,
 ) -> Iterator[tuple[str, Puzzle, GridGrade]]:
     """Each prediction's id, puzzle and grade, one at a time."""
     for number, row in enumerate(predictions, 1):
         item_id = _id(row, f"prediction {number}")
         where = f"prediction {number} ({item_id!r})"
         puzzle = _puzzle(row, where) if puzzles is None else _found(puzzles, item_id, row, where)
-        yield item_id, puzzle, _grade(row, puzzle.gold, rules, where)
+        yield item_id, puzzle, _grade(row, puzzle.gold, rules, where, samples)
 
 
-def _grade(row: Row, gold: Gold, rules: Rules, where: str) -> GridGrade:
+def _grade(row: Row, gold: Gold, rules: Rules, where: str, samples: str) -> GridGrade:
     outputs = _outputs(row, where)
     if not outputs:
         return _no_reply(row, gold, rules)
-    if len(outputs) > 1 and rules.name != "zeroeval":
-        raise DataError(f"{where}: {len(outputs)} outputs; only protocol zeroeval takes several (the best counts)")
-    grade = best([rules.grade(text, gold) for text in outputs])
+    if len(outputs) == 1:
+        grade = rules.grade(outputs[0], gold)
+    elif rules.name == "zeroeval":
+        grade = grade_samples(outputs, gold, samples, _rewards(row, len(outputs), where) if samples == RM_BON else None)
+    else:
+        raise DataError(f"{where}: {len(outputs)} outputs; only protocol zeroeval makes one answer of several")
     reason = row.get("finish_reason")
     if isinstance(reason, str) and reason.strip().lower() in _CUT:
         grade = was_cut(grade, retag=rules.name == "corrected")
     return grade
+
+
+def _rewards(row: Row, outputs: int, where: str) -> list[float]:
+    scores = row.get("rm_scores")
+    listed = scores if isinstance(scores, list) else []
+    found = [float(one) for one in listed if isinstance(one, int | float) and not isinstance(one, bool)]
+    if not len(listed) == len(found) == outputs:
+        raise DataError(f"{where}: column 'rm_scores' must have a number for each of the {outputs} outputs")
+    return found
 
 
 def _no_reply(row: Row, gold: Gold, rules: Rules) -> GridGrade:

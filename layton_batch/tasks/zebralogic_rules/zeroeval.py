@@ -19,8 +19,8 @@ _BRACE = re.compile(r"[{}]")
 _ABSENT = object()
 
 
-class _UnfitError(Exception):
-    """What the paper's script cannot compare."""
+class UnfitError(Exception):
+    """What the paper's script cannot compare, and so stops at."""
 
 
 def read(text: str) -> Reading:
@@ -45,9 +45,9 @@ def compare(reading: Reading, gold: Gold) -> GridGrade:
     if reading.tag is not Tag.NONE:
         return GridGrade(reading.tag, 0, total, gold.labels, note=reading.note)
     try:
-        reasoning = _length(reading.reasoning)
+        reasoning = length(reading.reasoning)
         return compared(gold, lambda cell: _is_right(reading.grid, cell), reasoning)
-    except _UnfitError as error:
+    except UnfitError as error:
         return GridGrade(Tag.MALFORMED_OUTPUT, 0, total, gold.labels, note=str(error))
 
 
@@ -70,30 +70,45 @@ def _last_group(text: str) -> str | None:
     return text[slice(*span)] if span else None
 
 
+def cell_value(grid: JsonValue, cell: Cell) -> str | None:
+    """What a grid says of a cell, in lower case and stripped; None where it says nothing. Raises UnfitError."""
+    value = _said(grid, cell)
+    return None if value is None else _text(value, cell)
+
+
 def _is_right(grid: JsonValue, cell: Cell) -> bool:
+    value = _said(grid, cell)
+    return value is not None and length(value) > 0 and _text(value, cell) == cell.value_key
+
+
+def _said(grid: JsonValue, cell: Cell) -> object:
     row = _part(grid, cell.house)
     value = None if row is _ABSENT else _part(row, cell.attribute)
-    if value is None or value is _ABSENT or _length(value) == 0:
-        return False
-    said = value[0] if isinstance(value, list) else value
+    return None if value is _ABSENT else value
+
+
+def _text(value: object, cell: Cell) -> str:
+    """A list stands for its first value."""
+    said = (value[0] if value else None) if isinstance(value, list) else value
     if not isinstance(said, str):
-        raise _UnfitError(f"{cell.label} is {_kind(said)}")
-    return said.strip().lower() == cell.value_key
+        raise UnfitError(f"{cell.label} is {_kind(said)}")
+    return said.strip().lower()
 
 
 def _part(whole: object, key: str) -> object:
-    """``whole[key]`` where Python's ``in`` says it is there; the script's TypeErrors are _UnfitError."""
+    """``whole[key]`` where Python's ``in`` says it is there; the script's TypeErrors are UnfitError."""
     if isinstance(whole, Mapping):
         return whole.get(key, _ABSENT)
     if isinstance(whole, str | list) and key not in whole:
         return _ABSENT
-    raise _UnfitError(f"{_kind(whole)} where an object with {key!r} belongs")
+    raise UnfitError(f"{_kind(whole)} where an object with {key!r} belongs")
 
 
-def _length(value: object) -> int:
+def length(value: object) -> int:
+    """Of a text, an array or an object. Raises UnfitError for what has none."""
     if isinstance(value, str | list | Mapping):
         return len(value)
-    raise _UnfitError(f"{_kind(value)} where a text belongs")
+    raise UnfitError(f"{_kind(value)} where a text belongs")
 
 
 def _kind(value: object) -> str:

@@ -16,7 +16,6 @@ from layton_batch.tasks.mcq_idk_rules.chart import bar_chart
 from layton_batch.tasks.mcq_idk_rules.ensembles import by_letter, by_outcome
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, Estimate, Marks
 from layton_batch.tasks.mcq_idk_rules.risk_chart import risk_chart
-from layton_batch.tasks.mcq_idk_rules.scene import Circle, Rect, Scene, Text, png, svg
 from layton_batch.tasks.mcq_idk_rules.table import (
     BoardRow,
     RunResult,
@@ -25,6 +24,7 @@ from layton_batch.tasks.mcq_idk_rules.table import (
     markdown,
     ordered,
 )
+from layton_batch.tasks.scene import Circle, Rect, Scene, Text, png, svg
 
 RIGHT, WRONG, ABSTAINED = Marks(1, 1, 0, 0), Marks(0, -1, 0, 0), Marks(0, 0, 1, 0)
 

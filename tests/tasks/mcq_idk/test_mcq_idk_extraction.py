@@ -125,6 +125,9 @@ REQUESTED = (
     "$\\boxed{{{}}}$", "\\boxed{{\\text{{{}}}}}", "\\boxed{{\\mathbf{{({})}}}}", "\\boxed{{{}) 42}}", "Answer：{}",
     "The answer is {}.", "the correct answer is **{}**", "Final answer is {}", "{}", "({})", "**{}**", "{}.", "{})",
     "So, in the end:\n\n**{}**", "{}) nitrogen", "Answer - {}", "I choose option {}.", "Option {} is the best.",
+    "Answer: \\({}\\)", "Answer: <b>{}</b>", "<answer>{}</answer>", '{{"answer": "{}", "sure": true}}',
+    "Answer: {} is right",
+    "My answer would be {}, all told",
 )  # fmt: skip
 
 
@@ -132,8 +135,6 @@ REQUESTED = (
 @pytest.mark.parametrize("n_options", [2, 4, 10, 25])
 def test_every_letter_of_every_number_of_options_is_read_in_every_form(form: str, n_options: int) -> None:
     for letter in ascii_uppercase[: n_options + 1]:
-        if form == "Option {} is the best." and letter == "I":
-            continue  # "Option I is" is a sentence about me
         assert read_corrected(form.format(letter), n_options).letter == letter
 
 
@@ -171,6 +172,10 @@ def test_every_letter_of_every_number_of_options_is_read_in_every_form(form: str
         ("Answer: F", None),
         ("Answer: F\nAnswer: C", "C"),
         ("Answer: \\boxed{42}", None),
+        ("Answer: A is wrong", None),
+        ("Answer: I am not sure", None),
+        ("The answer cannot be A.", None),
+        ('{"answer": "A company", "letter": "?"}', None),
         ("C++", None),
         ("No letter here.", None),
         ("   ", None),
@@ -189,6 +194,12 @@ def test_a_truncated_reply_answers_only_in_the_requested_form() -> None:
     assert read_letters("Perhaps the answer is B, but", CORRECTED, 4, cut=True).letter is None
     assert read_letters("Perhaps the answer is B, but", CORRECTED, 4).letter == "B"
     assert read_letters("Answer: B\n\nIn detail, this", CORRECTED, 4, cut=True).letter == "B"
+
+
+def test_what_a_truncated_reply_tries_out_in_open_thoughts_is_no_answer() -> None:
+    assert read_letters("<think>Is it Answer: A? Then", CORRECTED, 4, cut=True).letter is None
+    assert read_letters("<think>A?</think>Answer: B <think>Or Answer: C", CORRECTED, 4, cut=True).letter == "B"
+    assert read_letters("<think>Is it Answer: A? Then", ORIGINAL, 4, cut=True).letter == "A"
 
 
 # ---- letters -------------------------------------------------------------------------------------------------------

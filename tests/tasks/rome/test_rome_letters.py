@@ -102,3 +102,13 @@ def test_a_label_that_is_no_letter_is_compared_as_it_is() -> None:
 def test_a_label_without_a_letter_cannot_be_graded_by(label: object) -> None:
     mark = grade_answer("choices_matching", {"label": label}, "A")  # type: ignore[dict-item]
     assert (mark.score, mark.error) == (0, "label must be a text with at least one letter")
+
+
+@pytest.mark.parametrize("reply", ["Answer: d) all of them", "Answer: (d) all", "Final Answer: **d)** all"])
+def test_a_small_letter_with_its_bracket_and_text_is_a_letter(reply: str) -> None:
+    assert grade_answer("choices_matching", {"label": "D"}, reply).score == 1
+    assert grade_answer("choices_matching", {"label": "B"}, reply).score == 0
+
+
+def test_several_small_letters_with_texts_are_no_answer_to_a_question_with_one() -> None:
+    assert grade_answer("choices_matching", {"label": "A"}, "Answer: a) one, c) two").score == 0

@@ -99,3 +99,19 @@ def test_an_order_of_nothing_cannot_be_graded_by(order: object) -> None:
     mark = grade_answer("ordered_list_matching", {"order": order}, "A")  # type: ignore[dict-item]
     assert mark.score == 0
     assert (mark.error or "").startswith("order ")
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        ("The order is C, D, A, B because D comes after C.", 1),
+        ("The order is C, D, A, B as shown by the dates.", 1),
+        ("The correct sequence is CDAB as the flower opens.", 1),
+        ("The correct sequence is CDBA as the flower opens.", 0),
+        ("In ascending order: C, D, A, B", 1),
+        ("The order is D, C, A, B. No: it is C, D, A, B because of the dates.", 1),
+        ("The order is C, D, A, B. No: it is D, C, A, B because of the dates.", 0),
+    ],
+)
+def test_words_behind_a_list_do_not_hide_it_and_a_list_taken_back_does_not_count(reply: str, score: int) -> None:
+    assert grade_answer("ordered_list_matching", {"order": ["C", "D", "A", "B"]}, reply).score == score

@@ -117,3 +117,27 @@ def test_what_cannot_be_graded_by_gets_zero_and_a_reason(
     mark = grade_answer(evaluator, arguments, "a")  # type: ignore[arg-type]
     assert mark.score == 0
     assert told in (mark.error or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "reply", "score"),
+    [
+        ("12000", "Answer: 12,000 people", 1),
+        ("12,000", "Answer: 12000", 1),
+        ("1200", "Answer: 1,200,000", 0),
+        ("1200", "Answer: 11200", 0),
+        ("3.5", "Answer: 35", 0),
+        ("St. Louis", "Answer: St Louis, Missouri", 1),
+        ("Washington DC", "Answer: Washington D.C.", 1),
+        ("U.S.", "Answer: the US", 1),
+        ("USA", "Answer: the U.S.A.", 1),
+        ("US", "Answer: because of it", 0),
+        ("C", "Answer: C++", 0),
+        ("C", "Answer: C#", 0),
+        ("C++", "Answer: C++", 1),
+        ("C", "Answer: C.", 1),
+    ],
+)
+def test_points_and_commas_that_only_spell_a_name_do_not_matter(name: str, reply: str, score: int) -> None:
+    assert grade_answer("key_items_matching", {"key_items": [[name]]}, reply).score == score
+    assert grade_answer("location_matching", {"location_fine_grained": [name]}, reply).score == score

@@ -118,6 +118,26 @@ def test_the_type_of_the_gold_value_sets_the_tolerance() -> None:
     assert not matches(90, 100.0)
 
 
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("3 rows of 4 make 12.", 12),
+        ("Answer: 3 rows of 4 make a total of 12", 12),
+        ("Answer: 12, which makes 3 rows of 4", 12),
+        ("There are 12 in total: 3 rows of 4", 12),
+        ("So it makes 12 apples in all from 3 rows of 4", 12),
+        ("Answer: half a dozen", 6),
+        ("Answer: half a million", 500_000),
+        ("Answer: a quarter of a million", 250_000),
+        ("Answer: two and a half million", 2_500_000),
+    ],
+)
+def test_what_numbers_come_to_counts_and_not_the_numbers(reply: str, value: int) -> None:
+    assert right(reply, value)
+    assert not right(reply, 3)
+    assert not right(reply, 4)
+
+
 def test_nothing_counted_is_zero() -> None:
     assert right("There are none.", 0)
     assert not right("There are none.", 1)

@@ -11,6 +11,8 @@ import pytest
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Image, Item, Response
+from layton_batch.settings import Settings
+from layton_batch.sources import Place, Rows, read_rows
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.rome import RomeTask
@@ -119,6 +121,46 @@ def test_pictures_may_be_files_below_the_named_folder(tmp_path: Path) -> None:
     assert found[0].images == (Image("image/gif", GIF),) * 2
 
 
+def test_pictures_are_looked_for_beside_the_file_that_names_them(tmp_path: Path) -> None:
+    for place, content in (("one", b"GIF89a-1"), ("two", b"GIF89a-2")):
+        folder = tmp_path / place / "img"
+        folder.mkdir(parents=True)
+        (folder / "a.gif").write_bytes(content)
+        named = json.dumps({**ROW, "question_id": place, "img_path": "img/a.gif"})
+        (tmp_path / place / "items.jsonl").write_text(f"{named}\n")
+    rows = read_rows("*/items.jsonl", tmp_path, Settings.from_environment({}, tmp_path))
+    first, second = task("vlm").items(rows)
+    assert [base64.b64decode(found.images[0].base64) for found in (first, second)] == [b"GIF89a-1", b"GIF89a-2"]
+    # The setting names one folder for all of them; a relative one starts where the manifest is.
+    for options, pictures in (
+        (TaskOptions("vlm", folder=tmp_path), "two"),
+        (TaskOptions("vlm"), str(tmp_path / "two")),
+    ):
+        found = RomeTask(options, pictures=pictures).items(rows)
+        assert [base64.b64decode(one.images[0].base64) for one in found] == [b"GIF89a-2"] * 2
+
+
+@pytest.mark.parametrize("path", ["../secret.gif", "/etc/passwd", "link.gif"])
+def test_no_path_leads_out_of_the_items_folder(path: str, tmp_path: Path) -> None:
+    (tmp_path / "secret.gif").write_bytes(base64.b64decode(GIF))
+    folder = tmp_path / "items"
+    folder.mkdir()
+    (folder / "link.gif").symlink_to(tmp_path / "secret.gif")
+    (folder / "items.jsonl").write_text(json.dumps({**ROW, "img_path": path}))
+    rows = read_rows("items/items.jsonl", tmp_path, Settings.from_environment({}, tmp_path))
+    with pytest.raises(DataError, match=r"row 1 \(question 'q1'\): picture .* the folder of pictures"):
+        task("vlm").items(rows)
+
+
+def test_rows_from_elsewhere_name_no_files_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.gif").write_bytes(base64.b64decode(GIF))
+    monkeypatch.chdir(tmp_path)
+    for address in ("https://example.org/items.jsonl", "hf://datasets/a/b/items.jsonl"):
+        rows = Rows(({**ROW, "img_path": "x.gif"},), (Place(address, 1),))  # type: ignore[arg-type]
+        with pytest.raises(DataError, match="no folder of pictures is named; the task option pictures names one"):
+            task("vlm").items(rows)
+
+
 @pytest.mark.parametrize(
     "path",
     ["../secret.gif", "/etc/passwd", "geo/../../secret.gif", "~/x.gif", "C:\\x.gif", "http://x/y.gif",
@@ -213,6 +255,7 @@ def test_a_reply_is_answered_with_the_answer_it_states_and_kept_whole() -> None:
         (reply(None), PredictionKind.UNPARSED, "unparsed"),
         (reply("First I count 3", FinishReason.LENGTH), PredictionKind.UNPARSED, "truncated"),
         (reply("Final Answer: 3 and so", FinishReason.LENGTH), PredictionKind.ANSWERED, None),
+        (reply("Final Answer: 1", FinishReason.LENGTH), PredictionKind.ANSWERED, "truncated"),
         (reply("3", FinishReason.REFUSAL), PredictionKind.UNPARSED, "refused"),
         (reply("3", refusal="I will not"), PredictionKind.UNPARSED, "refused"),
         (Response("c", RequestOutcome.EXPIRED), PredictionKind.MISSING, "missing"),
@@ -245,6 +288,7 @@ def test_the_original_grades_whatever_text_there_is() -> None:
     original = task(protocol="original")
     prediction = original.parse(item(), "m", reply("no more than 3", FinishReason.LENGTH))
     assert (prediction.kind, prediction.answer) == (PredictionKind.ANSWERED, "no more than 3")
+    assert prediction.note == "truncated"
     assert original.grade(item(), prediction).marks == {"accuracy": 1.0}
 
 

@@ -118,6 +118,16 @@ def test_of_several_samples_zeroeval_counts_the_best_that_can_be_read() -> None:
         report([given], "original")
 
 
+def test_a_sink_takes_the_rows_and_none_is_kept() -> None:
+    predictions: list[Row] = [{"id": "a", "output": reply()}, {"id": "b", "output": "?"}]
+    taken: list[Mapping[str, JsonValue]] = []
+    found = grade_rows(items("a", "b"), predictions, "corrected", sink=taken.append).to_json()
+    whole = report(predictions, given=items("a", "b"))
+    assert taken == whole["rows"]
+    assert {**found, "rows": taken} == whole
+    assert found["rows"] == []
+
+
 def test_predictions_may_carry_the_gold_themselves() -> None:
     given: list[Row] = [{"id": 7, "solution": json.dumps(SOLUTION), "output": reply()}]
     found = grade_rows(None, given, "zeroeval").to_json()

@@ -1,0 +1,129 @@
+"""What `grade` is asked for, and the files it writes besides its report."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layton_batch.errors import ManifestError
+
+if TYPE_CHECKING:
+    from layton_batch.grading import Row
+    from layton_batch.tasks.scene import Scene
+
+PICTURES = (".svg", ".png")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The command line of `grade`, as ``grade_commands.grade`` takes it."""
+
+    task: str
+    predictions: tuple[str, ...]
+    items: Path | None
+    protocol: str | None
+    metric: str | None
+    output: Path | None
+    updated: Path | None
+    table: str | None
+    chart: Path | None
+    risk_chart: Path | None
+    ensembles: bool
+    rounds: bool
+    benchmark: str | None
+    runs: Path
+    as_json: bool
+
+
+def check(asked: Asked) -> None:
+    """Raises ManifestError for what does not go together, before anything is read or written."""
+    from layton_batch.grading.one_file import chosen_metric, chosen_protocol
+
+    chosen_protocol(asked.task, asked.protocol)
+    chosen_metric(asked.task, asked.metric)
+    for option, given, tasks in (
+        ("--updated", asked.updated, ("rome",)),
+        ("--rounds", asked.rounds, ("rome",)),
+        ("--chart", asked.chart, ("mcq_idk", "rome")),
+        ("--table", asked.table, ("mcq_idk",)),
+        ("--risk-chart", asked.risk_chart, ("mcq_idk",)),
+        ("--ensembles", asked.ensembles, ("mcq_idk",)),
+        ("--benchmark", asked.benchmark, ("mcq_idk",)),
+    ):
+        if given and asked.task not in tasks:
+            raise ManifestError(f"grade: {option} is for {' and '.join(tasks)}")
+    for option, path in (("--chart", asked.chart), ("--risk-chart", asked.risk_chart)):
+        _check_picture(option, path)
+    if asked.table == "-" and asked.as_json:
+        raise ManifestError("grade: --table - and --json both write on stdout; give --table a file")
+    for written in _written(asked):
+        if written.is_dir():
+            raise ManifestError(f"grade: {written} is a folder; name a file to write")
+
+
+def _written(asked: Asked) -> Iterator[Path]:
+    """The files that will be there. Raises ManifestError for one that is meant twice, or that is read."""
+    table = Path(asked.table) if asked.table not in (None, "-") and asked.table else None
+    paths = [path for path in (asked.output, asked.updated, asked.chart, asked.risk_chart, table) if path is not None]
+    read = {Path(text).absolute() for text in asked.predictions} | ({asked.items.absolute()} if asked.items else set())
+    for path in paths:
+        if [one.absolute() for one in paths].count(path.absolute()) > 1:
+            raise ManifestError(f"grade: {path} is to be written twice")
+        if path.absolute() in read:
+            raise ManifestError(f"grade: {path} is read; write into another file")
+        yield path
+
+
+def _check_picture(option: str, path: Path | None) -> None:
+    if path is None:
+        return
+    if path.suffix.lower() not in PICTURES:
+        raise ManifestError(f"grade: {option} {path}: a picture's name ends in {' or '.join(PICTURES)}")
+    if path.suffix.lower() == ".png":
+        from layton_batch.tasks.scene import check_png
+
+        check_png()
+
+
+def write_picture(path: Path, scene: Scene) -> None:
+    """The scene as the name's ending says, whole or not at all."""
+    from layton_batch import atomic
+    from layton_batch.tasks.scene import png, svg
+
+    if path.suffix.lower() == ".png":
+        atomic.write_bytes(path, png(scene))
+    else:
+        atomic.write_text(path, svg(scene))
+
+
+def write_table(where: str, text: str) -> None:
+    """A Markdown table into a file, or on stdout."""
+    if where == "-":
+        import sys
+
+        sys.stdout.write(text + "\n")
+        return
+    from layton_batch import atomic
+
+    atomic.write_text(Path(where), text + "\n")
+
+
+@contextmanager
+def updating(path: Path | None) -> Iterator[Callable[[Row], None] | None]:
+    """A place for rome's graded rows: the published list, written row by row."""
+    if path is None:
+        yield None
+        return
+    from layton_batch import atomic
+    from layton_batch.tasks.rome_rules.files import RowsFile
+
+    with atomic.writing(path) as handle:
+        text = io.TextIOWrapper(handle, encoding="utf-8", errors="replace", newline="\n")
+        rows = RowsFile(text)
+        yield rows.add
+        rows.close()
+        text.detach()  # flushes; the file itself is closed by who opened it

@@ -1,0 +1,107 @@
+"""evaluate-idk's own files, as lighteval writes them below its ``results`` folder.
+
+``results/<model>/results_<time>.json`` has the totals of a run, and
+``details/<model>/<time>/details_<task>_<time>.parquet`` its replies: a row a question, with ``doc`` (query, choices,
+gold_index, id) and ``model_response`` (text).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from string import ascii_uppercase
+
+from layton_batch.errors import DataError
+from layton_batch.records import JsonValue
+from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, Estimate
+from layton_batch.tasks.mcq_idk_rules.table import RunResult
+
+TOTALS, DETAILS = "results_*.json", "details_*.parquet"
+"""The names of the two kinds of file."""
+
+_TIME = re.compile(r"_\d{4}-\d\d-\d\dT[\d.:-]+$")
+Row = Mapping[str, JsonValue]
+
+
+def is_detail(row: Row) -> bool:
+    """Whether a row is one of a details file."""
+    return isinstance(row.get("doc"), Mapping) and isinstance(row.get("model_response"), Mapping)
+
+
+def detail_rows(rows: Iterable[Row], where: str) -> Iterator[Row]:
+    """Details as predictions that carry their gold. Raises DataError naming the row that is in another form."""
+    for number, row in enumerate(rows, 1):
+        doc, reply = row.get("doc"), row.get("model_response")
+        if not isinstance(doc, Mapping) or not isinstance(reply, Mapping):
+            raise DataError(f"{where}, row {number}: no columns 'doc' and 'model_response'; is this a details file?")
+        choices, gold = doc.get("choices"), doc.get("gold_index")
+        first = gold[0] if isinstance(gold, list) and gold else gold
+        if not isinstance(choices, list) or isinstance(first, bool) or not isinstance(first, int):
+            raise DataError(f"{where}, row {number}: doc has no choices, or no gold_index")
+        if not 0 <= first < min(len(choices) - 1, len(ascii_uppercase)):
+            raise DataError(f"{where}, row {number}: gold_index {first} is no real option of {len(choices) - 1}")
+        name = doc.get("id")
+        yield {
+            "item_id": name if name not in (None, "") else str(number - 1),
+            "gold": ascii_uppercase[first],
+            "n_options": len(choices) - 1,  # the last choice is "I don't know"
+            "query": doc.get("query"),
+            "response": reply.get("text"),
+        }
+
+
+def read_totals(path: Path) -> dict[str, RunResult]:
+    """A run's published totals by benchmark. Raises DataError for what is no results file."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not JSON ({error})") from error
+    found = totals_of(value, str(path), path.parent.name)
+    if not found:
+        raise DataError(f"{path}: no results with {METRICS[0]} and the like; is this a results file of evaluate-idk?")
+    return found
+
+
+def totals_of(value: JsonValue, path: str, folder: str) -> dict[str, RunResult]:
+    """The same of a document; empty where it has none. ``folder`` names a model that the document does not name."""
+    results = value.get("results") if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping) or not isinstance(results, Mapping):
+        return {}
+    general = value.get("config_general")
+    config = general.get("model_config") if isinstance(general, Mapping) else None
+    names = (part.get("model_name") for part in (config, general) if isinstance(part, Mapping))
+    model = next((name for name in names if isinstance(name, str) and name), folder)
+    return {
+        benchmark_of(task): RunResult(path, model, estimates)
+        for task, row in results.items()
+        if task != "all" and isinstance(row, Mapping) and (estimates := _estimates(row))
+    }
+
+
+def benchmark_of(task: str) -> str:
+    """``community|gpqa-diamond-idk|0`` is gpqa-diamond-idk."""
+    parts = task.split("|")
+    return parts[1] if len(parts) > 1 and parts[1] else task
+
+
+def detail_of(path: Path) -> tuple[str, str]:
+    """Model and benchmark of a details file: the folder above its time, and the middle of its name."""
+    task = _TIME.sub("", path.stem.removeprefix("details_"))
+    return path.parent.parent.name or path.stem, benchmark_of(task)
+
+
+def _estimates(row: Row) -> dict[str, Estimate]:
+    found = {}
+    for name in METRICS:
+        mean, error = row.get(name), row.get(f"{name}_stderr")
+        if _is_number(mean):
+            found[name] = Estimate(float(str(mean)), float(str(error)) if _is_number(error) else None)
+    return found
+
+
+def _is_number(value: JsonValue) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e6

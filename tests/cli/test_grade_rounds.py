@@ -1,0 +1,133 @@
+"""``grade`` with several models of zebralogic, and with rounds and tokens of rome."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.cli.desk import call
+from tests.cli.graded_files import answers, board, lines, models, refused
+
+DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+real = pytest.mark.skipif(not DATA.is_dir(), reason="the optional folder of real data, ../shared/data, is not there")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(autouse=True)
+def at_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+# ---- zebralogic ----------------------------------------------------------------------------------------------------
+
+
+@real
+def test_grids_of_several_models_have_a_board_and_the_papers_columns() -> None:
+    zebra = DATA / "zebra"
+    outputs = zebra / "outputs__o1-mini-2024-09-12__final.parquet"
+    given = [
+        "--items",
+        zebra / "puzzles.parquet",
+        "--predictions",
+        f"o1-mini={outputs}",
+        "--predictions",
+        f"x={outputs}",
+    ]
+    document = board("zebralogic", *given, "--protocol", "zeroeval")
+    one = models(document)["o1-mini"]
+    assert (one["score"], one["rank_box"], document["n_items"]) == (27.4, [1, 2], 463)
+    assert one["failures"] == {"wrong_answer": 330, "no_answer": 6}
+    shown = call("grade", "zebralogic", *given, "--protocol", "zeroeval").out
+    assert "ZeroEval's columns, 463 puzzles" in shown
+    row = next(line for line in reversed(shown.splitlines()) if line.startswith("o1-mini"))
+    assert row.split()[1:] == ["27.43", "33.56", "1.30", "40.50", "22.81", "40.97", "31.25", "23.26", "3.37", "963.91"]
+    cells = models(board("zebralogic", *given, "--metric", "cell_accuracy"))["o1-mini"]["score"]
+    assert isinstance(cells, float)
+    assert cells > 27.4
+
+
+def test_puzzles_that_the_infrastructure_lost_are_outside_a_board_and_it_is_said() -> None:
+    solution = {"header": ["House", "Name"], "rows": [["1", "Ann"], ["2", "Bob"]]}
+    right = json.dumps({"solution": {"House 1": {"Name": "Ann"}, "House 2": {"Name": "Bob"}}})
+    rows = [{"id": f"p{i}", "solution": solution, "output": right} for i in range(3)]
+    whole = lines("whole.jsonl", rows)
+    lost = lines("lost.jsonl", [*rows[:2], {"id": "p2", "solution": solution, "output": None, "error": "TimeoutError"}])
+    document = board("zebralogic", "--predictions", whole, "--predictions", lost)
+    assert (document["n_items"], models(document)["lost"]["score"]) == (2, 100.0)
+    assert any("1 items without a reply" in str(note) for note in document["notes"])  # type: ignore[attr-defined]
+
+
+# ---- rome ----------------------------------------------------------------------------------------------------------
+
+
+def test_rounds_of_one_model_have_mean_and_sample_deviation_by_field() -> None:
+    files = [lines(f"r{i}.jsonl", answers(said)) for i, said in enumerate(("AAAA", "AABB", "ABAB", "BBBB"))]
+    given = [word for file in files for word in ("--predictions", file)]
+    document = board("rome", *given, "--rounds")
+    (model,) = models(document).values()
+    rounds = model["rounds"]
+    assert isinstance(rounds, dict)
+    assert list(rounds) == ["accuracy", "even", "odd"]
+    assert rounds["accuracy"]["values"] == [100.0, 50.0, 50.0, 0.0]
+    assert (rounds["accuracy"]["mean"], round(rounds["accuracy"]["std"], 3)) == (50.0, 40.825)
+    assert (rounds["odd"]["mean"], round(rounds["odd"]["std"], 3)) == (37.5, 47.871)
+    assert [report["accuracy"] for report in model["reports"]] == [100.0, 50.0, 50.0, 0.0]  # type: ignore[attr-defined]
+    assert model["score"] == 50.0
+    shown = call("grade", "rome", *given, "--rounds").out
+    assert "50.00 ± 40.82" in shown
+    alone = call("grade", "rome", "--predictions", files[1], "--rounds")
+    assert (alone.code, "±" in alone.out.partition("deviation, %")[2]) == (0, False)
+
+
+def test_rounds_of_several_models_are_told_apart_by_name_and_drawn_as_points() -> None:
+    given = []
+    for name, said, tokens in (("big", "AAAB", 900.0), ("big", "AAAA", 1100.0), ("small", "ABBB", 90.0)):
+        given += ["--predictions", f"{name}={lines(f'{name}{tokens}.jsonl', answers(said, tokens))}"]
+    end = call("grade", "rome", *given, "--rounds", "--chart", "c.svg", "--json")
+    assert end.code == 0
+    found = models(end.table())
+    assert {name: row["score"] for name, row in found.items()} == {"big": 87.5, "small": 25.0}
+    root = ElementTree.parse("c.svg").getroot()
+    titles = [title.text for circle in root.iter(f"{SVG}circle") for title in circle]
+    assert titles == ["big: 87.50 ± 17.68 %, 1,000 tokens", "small: 25.00 %, 90 tokens"]
+
+
+@pytest.mark.parametrize("usage", ["output_tokens", "completion_tokens", "usage"])
+def test_tokens_are_found_where_predictions_say_them(usage: str) -> None:
+    path = lines("p.jsonl", answers("AB", 42.0, usage))
+    end = call("grade", "rome", "--predictions", path, "--chart", "c.png")
+    assert end.code == 0
+    assert Path("c.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_scatter_without_tokens_says_how_many_are_missing() -> None:
+    path = lines("p.jsonl", [*answers("AB", 42.0), *answers("ABA")[2:]])
+    told = refused("rome", "--predictions", path, "--chart", "c.svg")
+    assert "p.jsonl: --chart needs the tokens of every answer, and 1 of 3 predictions say none" in told
+    assert not Path("c.svg").exists()
+
+
+def test_the_three_published_shapes_in_a_folder_are_models() -> None:
+    Path("all").mkdir()
+    rows = answers("A")
+    Path("all/list.json").write_text(json.dumps(rows))
+    Path("all/object.json").write_text(json.dumps(rows[0]))
+    Path("all/mapping.json").write_text(json.dumps({"q0": {k: v for k, v in rows[0].items() if k != "question_id"}}))
+    found = models(board("rome", "--predictions", "all"))
+    assert {name: row["score"] for name, row in found.items()} == {"list": 100.0, "mapping": 100.0, "object": 100.0}
+
+
+def test_no_answer_is_found_in_what_was_refused_or_cut_off_before_it() -> None:
+    endings = ("stop", "length", "refusal")
+    rows = [row | {"answer": "A", "finish_reason": why} for row, why in zip(answers("AAA"), endings, strict=True)]
+    path = lines("p.jsonl", rows)
+    for protocol, right in (("corrected", 1), ("original", 3)):
+        report = call("grade", "rome", "--predictions", path, "--protocol", protocol, "--json").table()
+        assert report["final_score"] == [right, 3]
+    other = lines("o.jsonl", answers("AAA"))
+    failures = models(board("rome", "--predictions", path, "--predictions", other))["p"]["failures"]
+    assert failures == {"truncated": 1, "refused": 1}

@@ -1,0 +1,85 @@
+"""``grade`` on a run: its replies once more, out of its own tables, by its own protocol or another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.desk import call
+from tests.cli.graded_files import board, lines, models, refused, replies
+
+TASKS = ("mcq_idk", "zebralogic", "rome")
+
+
+@pytest.fixture(scope="module")
+def demos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a finished run of every task."""
+    folder = tmp_path_factory.mktemp("demos")
+    for task in TASKS:
+        end = call("demo", "--task", task, "--out", folder, "--batch-seconds", "0.2")
+        assert end.code == 0, end.err
+    return folder
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_run_graded_again_by_its_own_protocol_has_its_own_board(task: str, demos: Path) -> None:
+    document = board(task, "--predictions", f"demo-{task}", "--runs", demos)
+    rows = call("leaderboard", f"demo-{task}", "--runs", demos, "--format", "json").json
+    assert isinstance(rows, list)
+    assert {
+        name: (one["rank"], one["rank_box"], one["score"], one["interval"]) for name, one in models(document).items()
+    } == {
+        row["model"]: (
+            row["rank"],
+            [row["rank_best"], row["rank_worst"]],
+            row["score"],
+            [row["new_lower"], row["new_upper"]],
+        )
+        for row in rows
+    }
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_run_is_graded_by_another_protocol_too_by_id_name_or_folder(task: str, demos: Path) -> None:
+    (folder,) = demos.glob(f"demo-{task}-*")
+    found = [
+        board(task, "--predictions", source, "--runs", demos, "--protocol", "original")
+        for source in (folder, folder.name, f"demo-{task}")
+    ]
+    assert found[0] == found[1] == found[2]
+    assert len(models(found[0])) == 9
+    assert found[0]["protocol"] == "original"
+
+
+def test_a_runs_tokens_are_what_its_scatter_is_drawn_by(demos: Path, tmp_path: Path) -> None:
+    path = tmp_path / "c.svg"
+    end = call("grade", "rome", "--predictions", "demo-rome", "--runs", demos, "--chart", path)
+    assert (end.code, path.read_text(encoding="utf-8").count("<circle")) == (0, 9)
+
+
+def test_rounds_of_a_runs_models_go_by_their_names(demos: Path) -> None:
+    twice = ["--predictions", "demo-rome", "--predictions", "demo-rome"]
+    document = board("rome", *twice, "--runs", demos, "--rounds")
+    assert len(models(document)) == 9
+    for one in models(document).values():
+        reports = one["reports"]
+        assert isinstance(reports, list)
+        assert len(reports) == 2
+
+
+def test_a_run_and_its_copy_are_told_apart_and_a_name_goes_before_a_runs_models(demos: Path) -> None:
+    twice = ["--predictions", "demo-rome", "--predictions", "again=demo-rome"]
+    names = list(models(board("rome", *twice, "--runs", demos)))
+    assert len(names) == 18
+    assert all(name.startswith("again/") for name in names[9:])
+
+
+def test_what_is_no_run_of_the_task_is_refused(demos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (folder,) = demos.glob("demo-rome-*")
+    assert f"run {folder.name} is one of rome, not of mcq_idk" in refused("mcq_idk", "--predictions", folder)
+    assert "no such file or folder, and there is no run 'nothing'" in refused("rome", "--predictions", "nothing")
+    other = lines("p.jsonl", replies("AB"))
+    told = refused("mcq_idk", "--predictions", "demo-mcq_idk", "--predictions", other, "--runs", str(demos))
+    assert "no item is in the predictions of all models" in told

@@ -1,0 +1,83 @@
+"""Everything a run leaves behind that fails everywhere and is then killed, searched for the keys of all providers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from layton_batch.processes import started
+from tests.pipeline.lab import MODELS, manifest_text
+from tests.processes.commands import PATIENCE_SECONDS, Bench
+from tests.processes.nursery import ROOT
+from tests.test_secrets import KEYS, LOUD, MAIN, VARIABLES, secrets_in, telltale
+
+LOUDER = {**LOUD, "MISTRAL_DEBUG": "1"}
+ASKED = ("doctor", "status", "events", "events --json", "cancel", "cost")
+"""What a person looks at afterwards, or tries."""
+
+
+def environment(url: str) -> dict[str, str]:
+    keys = {f"{name.upper()}_API_KEY": key for name, key in KEYS.items()}
+    return keys | {variable: url + path for variable, path in VARIABLES.values()}
+
+
+def test_a_killed_run_whose_keys_came_from_a_dot_env_leaves_none_behind(place: Bench, tmp_path: Path) -> None:
+    manifest = tmp_path / "manifest.toml"
+    manifest.write_text(manifest_text(tuple(MODELS), limit=1), encoding="utf-8")
+    work = tmp_path / "work"
+    work.mkdir()
+    with telltale(500) as url:
+        lines = (f"{name}={value}\n" for name, value in environment(url).items())
+        (work / ".env").write_text("".join(lines), encoding="utf-8")
+        said, shown = loud_run(work, manifest, place.folder / "runs")
+        (work / ".env").unlink()
+        assert b"DEBUG" in said  # the SDKs did talk
+        assert files_with_keys(tmp_path, {"state.sqlite3-wal", "log.jsonl", "said"}) == []
+        for asked in ASKED:
+            said += answer(place, asked, manifest, environment(url))
+    assert secrets_in(said) == []
+    assert secrets_in(shown) == []
+    assert files_with_keys(tmp_path, {"state.sqlite3"}) == []
+
+
+def files_with_keys(folder: Path, expected: set[str]) -> list[Path]:
+    """Those of all files below; ``expected`` ones must be among the files that were searched."""
+    searched = [path for path in folder.rglob("*") if path.is_file()]
+    assert expected <= {path.name for path in searched}
+    return [path for path in searched if secrets_in(path.read_bytes())]
+
+
+def loud_run(work: Path, manifest: Path, runs: Path) -> tuple[bytes, bytes]:
+    """(what it said, its command line as everybody on the machine sees it); killed when each provider has failed it."""
+    with (work / "said").open("wb") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-c", MAIN, "run", str(manifest), "--runs", str(runs)],
+            cwd=work,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **LOUDER},
+            stdout=said,
+            stderr=subprocess.STDOUT,
+        )
+    until, told, shown = time.monotonic() + PATIENCE_SECONDS, b"", b""
+    try:
+        while started(process.pid) is not None and any(f"{name}:".encode() not in told for name in MODELS):
+            assert time.monotonic() < until, told
+            told = b"".join(path.read_bytes() for path in runs.glob("*/log.jsonl"))
+            shown += Path(f"/proc/{process.pid}/cmdline").read_bytes()
+            time.sleep(0.02)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    return (work / "said").read_bytes(), shown
+
+
+def answer(place: Bench, asked: str, manifest: Path, given: dict[str, str]) -> bytes:
+    name, *options = asked.split()
+    about = [str(manifest)] if name == "doctor" else ["lab", *place.runs]
+    command = place.command([name, *about, *options], given)
+    command.wait()
+    assert "Traceback" not in command.said, (asked, command.said)
+    return command.output.read_bytes() + command.errors.read_bytes()

@@ -1,0 +1,150 @@
+"""Signals to the real command while a paid call is under way, and `cancel` against the real server."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.processes.commands import PATIENCE_SECONDS, Bench, Command, Sandbox, broken_claims
+from tests.processes.go_between import HELD, PHASES
+from tests.simulation.world import SEVEN
+
+THREE = ["openai", "openai", "openai"]
+ENDLESS = """
+import sys
+from pathlib import Path
+from layton_batch.cli.demo import bundled_items
+from layton_batch.sandbox import SandboxConfig, serve_forever
+from layton_batch.sandbox.answerers import answerer_from_files
+config = SandboxConfig(batch_seconds=1e6, cancel_seconds=0.1, answerer=answerer_from_files((), bundled_items(), 0))
+serve_forever(config, Path(sys.argv[1]))
+"""
+
+
+def until_told(command: Command, words: str) -> None:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while words not in command.said:
+        assert time.monotonic() < until, command.said
+        time.sleep(0.01)
+
+
+def held_in_create(place: Bench, manifest: Path, *options: str) -> Command:
+    """A command whose first paid call is with the provider and not answered."""
+    place.way.holding.clear()
+    place.way.go_on.clear()
+    calls = iter([HELD])
+    place.way.decide = lambda _provider, kind: next(calls, None) if kind == "create" else None
+    command = place.start(manifest, *options)
+    assert place.way.holding.wait(PATIENCE_SECONDS), command.said
+    return command
+
+
+def stored(place: Bench, name: str) -> dict[str, Any]:
+    """What `status --json` says."""
+    command = place.command(["status", name, *place.runs, "--json"])
+    assert command.wait() == 0, command.said
+    found: dict[str, Any] = json.loads(command.output.read_text())
+    return found
+
+
+@pytest.mark.parametrize("options", [(), ("--once",)], ids=["run", "run --once"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_command_keeps_the_answer_to_the_call_it_had_begun_and_begins_no_other(
+    place: Bench, number: signal.Signals, options: tuple[str, ...]
+) -> None:
+    manifest = place.write("stopped", THREE)
+    command = held_in_create(place, manifest, *options)
+    command.kill(number)
+    until_told(command, "stopping as soon as calls in progress are answered")
+    place.way.go_on.set()
+    assert command.wait() == 75, command.said
+    assert "Batches already submitted go on at the provider; the same command picks them up again" in command.said
+    assert "Traceback" not in command.said
+    (made,) = place.batches()
+    assert made["cancel_asked"] is None
+    states = {batch["provider_id"]: batch["state"] for batch in stored(place, "stopped")["batches"]}
+    assert states.pop(made["id"]) == "in_flight"
+    assert set(states) <= {None}
+    status, _ = place.until_done(manifest)
+    assert not broken_claims(place, status)
+
+
+@pytest.mark.parametrize("numbers", [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGINT)])
+def test_a_second_ctrl_c_does_not_wait_for_the_provider_and_the_next_run_finds_what_was_made(
+    place: Bench, numbers: tuple[signal.Signals, signal.Signals]
+) -> None:
+    manifest = place.write("impatient", THREE)
+    command = held_in_create(place, manifest)
+    command.kill(numbers[0])
+    until_told(command, "stopping")
+    begun = time.monotonic()
+    command.kill(numbers[1])
+    code = command.wait()
+    assert time.monotonic() - begun < 20
+    assert code == 75, command.said
+    assert "Traceback" not in command.said
+    place.way.go_on.set()
+    status, _ = place.until_done(manifest)
+    assert not broken_claims(place, status)
+
+
+def test_a_terminal_that_is_closed_costs_nothing(place: Bench) -> None:
+    manifest = place.write("hung-up", THREE)
+    command = held_in_create(place, manifest)
+    command.kill(signal.SIGHUP)
+    place.way.go_on.set()
+    assert command.wait() in (-signal.SIGHUP, 75), command.said
+    assert "Traceback" not in command.said
+    status, _ = place.until_done(manifest)
+    assert not broken_claims(place, status)
+
+
+# ---- cancel --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def endless(sandbox: Sandbox, tmp_path: Path) -> Iterator[Bench]:
+    """A sandbox whose batches end only when they are cancelled."""
+    with Sandbox(preload=False, server=("-c", ENDLESS)) as slow:
+        slow.nursery, own = sandbox.nursery, slow.nursery
+        yield Bench(tmp_path, slow)
+        slow.nursery = own
+
+
+def test_cancel_killed_at_every_phase_at_every_provider_still_stops_all_and_pays_nothing(endless: Bench) -> None:
+    manifest = endless.write("cancelled", SEVEN)
+    assert endless.start(manifest, "--once").wait() == 75
+    assert len(endless.batches()) == len(SEVEN)
+    deaths = _cancelled_in_spite_of_kills(endless)
+    assert deaths == len(SEVEN) * len(PHASES)
+    assert all(batch["cancel_asked"] for batch in endless.batches())
+    ending = endless.start(manifest)
+    ending.wait()
+    status = json.loads(ending.output.read_text())
+    assert status["state"] == "cancelled", ending.said
+    for job in status["jobs"]:
+        assert job["requests"] == job["cancelled"] + job["succeeded"] + job["missing"], job
+        assert job["waiting"] == 0
+    assert len(endless.batches()) == len(SEVEN)
+    assert endless.billed() == []
+
+
+def _cancelled_in_spite_of_kills(place: Bench) -> int:
+    """Give the command until it ends by itself; each provider's cancel is killed at each phase once. How many died."""
+    phases = {provider: list(PHASES) for provider in SEVEN}
+
+    def decide(provider: str, kind: str) -> str | None:
+        return phases[provider].pop(0) if kind == "cancel" and phases[provider] else None
+
+    place.way.decide, place.way.kill, deaths = decide, place.kill, 0
+    while (command := place.begin(["cancel", "cancelled", *place.runs, "--json"])).wait() == -signal.SIGKILL:
+        deaths += 1
+    place.way.leave_alone()
+    assert command.wait() == 0, command.said
+    return deaths

@@ -1,0 +1,100 @@
+"""What lets thousands of histories be played in an hour and changes none of them: waits on the history's clock, and
+things made once that every life of the program would make again."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.engine.default import DefaultDialect
+
+from layton_batch.cli import loop
+from layton_batch.clock import ManualClock
+from layton_batch.store import RunStore, leases, open_engine, sqlite_url
+from layton_batch.store import engine as opening
+
+READ_AGAIN = ("row", "jobs", "batches", "row_counts", "money")
+"""What a tick of the program asks its store several times over."""
+
+Asked = tuple[str, str, tuple[frozenset[object], ...]]
+
+
+@functools.cache
+def empty_database() -> bytes:
+    """A state store as it is when its schema has just been made; making one takes longer than the rest of a history."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "state.sqlite3"
+        open_engine(sqlite_url(path)).dispose()
+        return path.read_bytes()
+
+
+def scratch() -> str | None:
+    """A place in memory for histories: a disk's syncs would only slow them down."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+@contextmanager
+def unhurried(clock: ManualClock) -> Iterator[None]:
+    """Waiting takes no time: one SDK waits by itself between its tries of an upload; the loop looks up twice a minute
+    whether or not anything is due, and every second for what another program has in hand."""
+    with ExitStack() as stack:
+        for target, name, replacement in (
+            (loop, "LONGEST", 3600.0),
+            (leases, "SOON_SECONDS", 20.0),
+            (opening, "create_engine", _sharing),
+        ):
+            stack.enter_context(mock.patch.object(target, name, replacement))
+        stack.enter_context(mock.patch("time.sleep", clock.sleep))
+        _remember(stack, {})
+        yield
+
+
+@functools.cache
+def _first_engine() -> Engine:
+    return create_engine("sqlite://")
+
+
+def _sharing(*arguments: Any, **options: Any) -> Engine:
+    """An engine that keeps what the ones before it have learnt: how a statement of ours is said in SQL.
+
+    Every life of the program opens a new one, and would spend a fifth of its time on that.
+    """
+    engine = create_engine(*arguments, **options)
+    engine.dialect, engine._compiled_cache = _first_engine().dialect, _first_engine()._compiled_cache
+    return engine
+
+
+def _remember(stack: ExitStack, memory: dict[Asked, object]) -> None:
+    """Between two commits, of whomever, a store that is asked the same says the same."""
+    stack.enter_context(mock.patch.object(DefaultDialect, "do_commit", _forgetting(memory)))
+    for name in READ_AGAIN:
+        stack.enter_context(mock.patch.object(RunStore, name, _remembering(name, memory)))
+
+
+def _forgetting(memory: dict[Asked, object]) -> Callable[..., None]:
+    original: Callable[..., None] = DefaultDialect.do_commit
+
+    def do_commit(dialect: DefaultDialect, connection: Any) -> None:
+        original(dialect, connection)
+        memory.clear()
+
+    return do_commit
+
+
+def _remembering(name: str, memory: dict[Asked, object]) -> Callable[..., Any]:
+    original = getattr(RunStore, name)
+
+    def read(store: RunStore, *arguments: Any) -> Any:
+        asked = (str(store.engine.url), name, tuple(map(frozenset, arguments)))
+        if asked not in memory:
+            memory[asked] = original(store, *arguments)
+        found = memory[asked]
+        return list(found) if isinstance(found, list) else found
+
+    return read
