@@ -10,7 +10,9 @@ import logging
 import os
 import re
 import sys
+import threading
 import traceback
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +69,7 @@ def redact(text: str) -> str:
 
 
 def protect(secrets: Iterable[str]) -> Redactor:
-    """From here on no log record and no traceback of this process shows one of these values.
+    """From here on no log record, warning or traceback of this process shows one of these values.
 
     Records are cleaned where they are made, so it holds for every logger, every handler and every SDK, also for those
     that come later. Calling it again replaces what is known.
@@ -75,7 +77,8 @@ def protect(secrets: Iterable[str]) -> Redactor:
     redactor = Redactor.of(secrets)
     _known[:] = [redactor]
     logging.setLogRecordFactory(_factory(redactor))
-    sys.excepthook = _excepthook(redactor)
+    _hook(_excepthook(redactor))
+    warnings.formatwarning = lambda *told, **named: redactor(_FORMAT_WARNING(*told, **named))
     return redactor
 
 
@@ -83,7 +86,10 @@ def unprotect() -> None:
     """Undo :func:`protect`."""
     _known[:] = [Redactor()]
     logging.setLogRecordFactory(logging.LogRecord)
-    sys.excepthook = sys.__excepthook__
+    sys.excepthook, warnings.formatwarning = sys.__excepthook__, _FORMAT_WARNING
+    for module, name, default in _OTHER_HOOKS:
+        if getattr(module, name) in _ours:
+            setattr(module, name, default)
 
 
 def _factory(redactor: Redactor) -> Callable[..., logging.LogRecord]:
@@ -100,11 +106,35 @@ def _factory(redactor: Redactor) -> Callable[..., logging.LogRecord]:
     return make
 
 
-def _excepthook(redactor: Redactor) -> Callable[[type[BaseException], BaseException, TracebackType | None], None]:
+def _excepthook(redactor: Redactor) -> Show:
     def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         sys.stderr.write(redactor("".join(traceback.format_exception(kind, error, trace))))
 
     return show
+
+
+Show = Callable[[type[BaseException], BaseException, TracebackType | None], None]
+
+_FORMAT_WARNING = warnings.formatwarning
+_OTHER_HOOKS = (
+    (threading, "excepthook", threading.__excepthook__),
+    (sys, "unraisablehook", sys.__unraisablehook__),
+)
+"""Where the traceback of a thread and that of a ``__del__`` come out."""
+_ours: list[object] = []
+
+
+def _hook(show: Show) -> None:
+    """Have every traceback shown this way. A hook that somebody else put in place stays: it is theirs to show it."""
+
+    def elsewhere(told: threading.ExceptHookArgs | sys.UnraisableHookArgs) -> None:
+        show(told.exc_type, told.exc_value or told.exc_type(), told.exc_traceback)
+
+    sys.excepthook = show
+    for module, name, default in _OTHER_HOOKS:
+        if getattr(module, name) in (default, *_ours):
+            setattr(module, name, elsewhere)
+    _ours[:] = [elsewhere]
 
 
 @dataclass(slots=True)

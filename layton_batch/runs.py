@@ -291,9 +291,9 @@ def _not_older(store: RunStore, folder: RunFolder, told: int, about: str) -> Non
     if told > known:
         raise StoreError(
             f"the state store of {folder.root.name} is older than {folder.log}: it ends with event {known}, the log "
-            f"with {told} ({about}), so batches may be at a provider that it does not know of. Put back the whole store "
-            "(state.sqlite3 with its -wal file, or the database it was in); if that is lost, cancel what the log says "
-            "was submitted at the providers, remove the run folder and start again"
+            f"with {told} ({about}), so batches may be at a provider that it does not know of. Put back the whole "
+            "store (state.sqlite3 with its -wal file, or the database it was in); if that is lost, cancel what the "
+            "log says was submitted at the providers, remove the run folder and start again"
         )
 
 

@@ -110,6 +110,26 @@ def test_a_traceback_of_a_bug_shows_no_key() -> None:
     assert secrets_in(done.stderr) == []
 
 
+ELSEWHERE = {
+    "a thread": "import threading\ndef fail(): raise RuntimeError(key)\nthread = threading.Thread(target=fail)\n"
+    "thread.start()\nthread.join()",
+    "a __del__": "class Client:\n    def __del__(self): raise RuntimeError(key)\nclient = Client()\ndel client",
+    "a warning": "import warnings\nwarnings.warn('RuntimeError ' + key)",
+}
+
+
+@pytest.mark.parametrize("where", ELSEWHERE)
+def test_nor_does_one_of_a_thread_or_a_destructor_nor_a_warning(where: str) -> None:
+    program = (
+        f"import sys\nfrom layton_batch import log\nlog.protect([sys.argv[1]])\nkey = sys.argv[1]\n{ELSEWHERE[where]}"
+    )
+    command = [sys.executable, "-c", program, KEYS["openai"]]
+    done = subprocess.run(command, capture_output=True, cwd=ROOT, timeout=60, check=True)
+    assert b"RuntimeError" in done.stderr
+    assert HIDDEN.encode() in done.stderr
+    assert secrets_in(done.stderr) == []
+
+
 def test_a_process_does_not_show_keys_in_its_arguments() -> None:
     program = "from layton_batch import cli; print(open('/proc/self/cmdline').read())"
     environment = {"OPENAI_API_KEY": KEYS["openai"], "PYTHONPATH": str(ROOT)}

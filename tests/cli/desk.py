@@ -97,7 +97,8 @@ class Desk:
         return write(self.folder, text, name)
 
     def server_total(self) -> Decimal:
-        """What the sandbox has billed so far, in USD."""
+        """What the sandbox has billed so far, in USD; batches are carried out when they are looked at, so all are."""
+        self.lab.billed()
         return self.lab.server.ledger().total_usd
 
     def run_root(self) -> Path:
