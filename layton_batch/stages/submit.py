@@ -39,6 +39,8 @@ LATE_SECONDS = 660.0
 """How long after its intent a create whose reply is missing may yet be carried out: a minute more than any SDK waits
 for a reply (600 s at most), since what a gateway still holds after that has nobody to answer."""
 PAYLOAD_TOO_LARGE = 413
+STALE_SECONDS = 60.0
+"""An intent older than this is looked for, not acted upon: the process slept meanwhile (a laptop's lid, SIGSTOP)."""
 UNTOLD_SECONDS = 2 * 86_400.0
 """After the provider's window: a candidate that has not shown by then whose it is never will."""
 MAY_PASS = frozenset({404, 409})
@@ -145,6 +147,10 @@ def _send(run: Run, provider: Provider, batch: Batch) -> bool:
 
 
 def _create(run: Run, provider: Provider, batch: Batch) -> bool:
+    if run.clock.now() - (batch.submitting_at or 0.0) > STALE_SECONDS:
+        reason = "this process was asleep before it could send: another may have sent it since"
+        run.store.note(batch, run.clock.now(), event="create_unclear", detail=reason, reason=reason, failures=0)
+        return False
     try:
         provider_id = provider.create(submission(run, batch))
     except TransientProviderError as error:

@@ -9,17 +9,20 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from layton_batch import atomic
+from layton_batch.cli.loop import drive
 from layton_batch.errors import StoreError
 from layton_batch.pipeline import advance, is_finished
-from layton_batch.records import Submission
+from layton_batch.records import Batch, Submission
 from layton_batch.run import Run
 from layton_batch.runs import open_run
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.settings import Settings
+from layton_batch.stages import submit as submitting
 from layton_batch.stages.cancel import cancel_run
 from layton_batch.states import Lifecycle
 from layton_batch.status import RunState, read_status
@@ -118,6 +121,28 @@ def test_who_was_away_longer_than_its_lease_drops_its_work_unpaid(tmp_path: Path
         assert (len(mine), len(theirs)) == (0, 1)
         assert creates(bench) == 1
         drive_together(bench, one, other)
+        assert set(bench.billed().values()) == {1}
+
+
+def test_who_slept_between_its_intent_and_the_call_looks_instead_of_sending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = manifest_text()
+    with lab(tmp_path) as bench, bench.open(text) as run:
+        create = submitting._create
+
+        def drowsy(run: Run, provider: Any, batch: Batch) -> bool:
+            monkeypatch.undo()
+            bench.clock.sleep(700.0)
+            return create(run, provider, batch)
+
+        monkeypatch.setattr(submitting, "_create", drowsy)
+        advance(run)
+        assert creates(bench) == 0
+        assert [str(batch.reason) for batch in run.store.batches({Lifecycle.SUBMITTING})] == [
+            "this process was asleep before it could send: another may have sent it since"
+        ]
+        assert drive(run, once=False, stop_at=None, quiet=True).state is RunState.DONE
         assert set(bench.billed().values()) == {1}
 
 
