@@ -68,12 +68,14 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class MarkSheet:
-    """One entrant's marks by a rule, item by item; ``kinds`` are what became of its replies, in the same order."""
+    """One entrant's marks by a rule, item by item; in the same order ``kinds``, what became of its replies, and
+    ``failures``, the rule's words for what is not right (None: nothing failed; empty: the rule has none)."""
 
     entrant: Entrant
     item_ids: Sequence[str]
     marks: Sequence[float]
     kinds: Sequence[str]
+    failures: Sequence[str | None] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -40,6 +40,7 @@ __all__ = [
 
 METHODS = ("calibrated", "paper")
 RULE = "rule"
+_NEVER_JUDGED = ("abstained", "unparsed", "missing")
 _DRAWN_CELLS, _LEAST_DRAWS = 12_000_000, 400  # thousands of models: fewer draws, so that they stay within memory
 
 FLAGS = {
@@ -61,7 +62,8 @@ class Row:
     ``score``, ``lower``..``upper``: these items; ``new_*``: new items of the same kind. ``rank_best``..``rank_worst``:
     the rank box, which holds all entrants' ranks together at ``level`` (in the paper's method the spread of overlapping
     intervals; graded by rule the box for new items). ``own_labels``, ``borrowed_labels``: human labels behind the row;
-    ``smallest_gold_bin``: fewest borrowed labels behind a vote that its items have.
+    ``smallest_gold_bin``: fewest borrowed labels behind a vote that its items have. ``failures``: how often each kind
+    occurs, in the rule's words, or (with a jury) of what never came before it; not a column of the run's table.
     """
 
     rank: int | None
@@ -91,6 +93,7 @@ class Row:
     borrowed_labels: int
     smallest_gold_bin: int | None
     n_abstained: int
+    failures: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +228,9 @@ def rank_marks(sheets: Sequence[MarkSheet], rules: Rules) -> list[Row]:
         scored = _Scored(score, score, score, 0.0, new, (0, 0, None), len(sheets[i].item_ids), 0, "")
         entrant = sheets[i].entrant
         kinds = Counter((entrant, kind) for kind in sheets[i].kinds)
-        rows.append(_row(entrant, scored, int(rank[i]), (boxes[i], boxes[i]), kinds, rules, RULE))
+        row = _row(entrant, scored, int(rank[i]), (boxes[i], boxes[i]), kinds, rules, RULE)
+        failures = Counter(failure for failure in sheets[i].failures if failure is not None)
+        rows.append(replace(row, failures=dict(failures)) if sheets[i].failures else row)
     return rows
 
 
@@ -241,6 +246,7 @@ def _row(
     (best, worst), (new_best, new_worst) = (box or (None, None) for box in boxes)
     own, borrowed, least = scored.labels
     new_score, new_lower, new_upper = scored.new
+    never = {name: count for name in _NEVER_JUDGED if (count := kinds[entrant, name])}
     return Row(
         rank=rank,
         rank_best=best,
@@ -269,4 +275,5 @@ def _row(
         borrowed_labels=borrowed,
         smallest_gold_bin=least,
         n_abstained=kinds[entrant, "abstained"],
+        failures=never | ({"unjudged": scored.unjudged} if scored.unjudged else {}),
     )

@@ -164,8 +164,13 @@ class EventLog:
                 logging.getLogger(__name__).warning("%s cannot be written (%s); events are kept", self.path, reason)
 
 
-def last_told(path: Path, run: str) -> tuple[int, str]:
-    """The highest event number among a log's last lines for this run, and what it was about; 0 where there is none."""
+PAYING = frozenset({"submitting", "submitted", "found", "adopted", "create_unclear", "looking", "unsure", "lost"})
+"""Events without which a store would send again what may have been paid for."""
+
+
+def last_payment(path: Path, run: str) -> tuple[int, str]:
+    """The highest number of a paying event among a log's last lines for this run, and what it was; 0 where there is
+    none."""
     try:
         with path.open("rb") as handle:
             handle.seek(max(0, path.stat().st_size - _LAST_BYTES))
@@ -176,7 +181,7 @@ def last_told(path: Path, run: str) -> tuple[int, str]:
     for line in lines:
         try:
             told = orjson.loads(line)
-            if told["run"] == run:
+            if told["run"] == run and told["event"] in PAYING:
                 found = max(found, (int(told["seq"]), f"{told['event']} {told.get('batch', '')}".strip()))
         except (ValueError, KeyError, TypeError):
             continue  # the first may be cut, the last torn

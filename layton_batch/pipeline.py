@@ -34,14 +34,14 @@ def advance(run: Run) -> bool:
 
 
 def is_finished(run: Run) -> bool:
-    """Whether nothing more can happen: every job graded, or the run cancelled and nothing left at a provider."""
+    """Whether nothing more can happen: no batch open, and every job graded or the run cancelled."""
     jobs = run.store.jobs()
     if not jobs or run.overtaken or run.store.in_other_hands(DESK, run.clock.now()):
         return False
-    if all(job.graded for job in jobs):
-        return True
+    if run.store.batches(OPEN):  # read after the jobs: what a person's retry enters takes marks off them
+        return False
     row = run.store.row()
-    return bool(row and row.cancelled and not run.store.batches(OPEN))
+    return all(job.graded for job in jobs) or bool(row and row.cancelled)
 
 
 def next_due(run: Run) -> float | None:

@@ -21,7 +21,7 @@ from layton_batch.costs.prices import Price, PriceBook, Rates, manifest_price
 from layton_batch.errors import FileError, ManifestError, StoreError
 from layton_batch.gold import BUNDLED, Gold, read_gold
 from layton_batch.gold_votes import gold_rows
-from layton_batch.log import EventLog, Redactor, last_told
+from layton_batch.log import EventLog, Redactor, last_payment
 from layton_batch.manifest import Manifest
 from layton_batch.manifest_form import BudgetTable, PriceTable
 from layton_batch.processes import hear_interrupts
@@ -60,7 +60,7 @@ def open_run(
     _make(folder.root)
     atomic.sweep(folder.root)
     opened = _store(folder, settings, manifest.run_id())
-    told = last_told(folder.log, manifest.run_id())  # before the store is read: a log never runs ahead of its store
+    told = last_payment(folder.log, manifest.run_id())  # before the store is read: a log never runs ahead of its store
     with opened as store, _keeping(store, clock), ThreadPoolExecutor(THREADS) as executor:
         _not_older(store, folder, *told)
         store.listen = EventLog(folder.log, manifest.run_id())

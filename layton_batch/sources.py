@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import glob
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -70,13 +70,23 @@ def read_rows(source: str, base: Path, settings: Settings, clock: Clock | None =
     if source.startswith((_HUB, *_WEB)):
         url, token = (_hub_url(source, settings), settings.hf_token) if source.startswith(_HUB) else (source, None)
         with _downloaded(url, token, clock or SystemClock()) as path:
-            found.extend(_read_file(path, shown(source)))
+            found.extend(_taken(path, shown(source)))
     else:
         for path in _local_files(source, base, settings.cwd):
-            found.extend(_read_file(path, str(path)))
+            found.extend(_taken(path, str(path)))
     if not found:
         raise DataError(f"{shown(source)}: the source is empty; there must be at least one row")
     return Rows(tuple(row for _, row in found), tuple(place for place, _ in found))
+
+
+def stream_rows(path: Path) -> Iterator[Row]:
+    """The rows of one file as they are taken: memory does not grow with the lines of a JSONL file. Raises as
+    ``read_rows``, when the row is reached."""
+    row = None
+    for _, row in _taken(path, str(path)):
+        yield row
+    if row is None:
+        raise DataError(f"{path}: the source is empty; there must be at least one row")
 
 
 # ---- finding -------------------------------------------------------------------------------------------------------
@@ -118,12 +128,12 @@ def _local_files(source: str, base: Path, cwd: Path) -> list[Path]:
 # ---- reading -------------------------------------------------------------------------------------------------------
 
 
-def _read_file(path: Path, name: str) -> Iterable[tuple[Place, Row]]:
+def _taken(path: Path, name: str) -> Iterator[tuple[Place, Row]]:
     try:
         with path.open("rb") as handle:
             is_parquet = handle.read(4) == _PARQUET_MAGIC or path.suffix == ".parquet"
             handle.seek(0)
-            return _parquet(path, name) if is_parquet else list(_lines(handle, name))
+            yield from _parquet(path, name) if is_parquet else _lines(handle, name)
     except OSError as error:
         raise DataError(f"{name}: cannot be read ({error.strerror or error})") from error
 
@@ -169,7 +179,7 @@ def _kind(value: object) -> str:
     return {list: "an array", str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
 
 
-def _parquet(path: Path, name: str) -> list[tuple[Place, Row]]:
+def _parquet(path: Path, name: str) -> Iterator[tuple[Place, Row]]:
     import polars as pl
 
     try:
@@ -177,11 +187,9 @@ def _parquet(path: Path, name: str) -> list[tuple[Place, Row]]:
     except (pl.exceptions.PolarsError, OSError) as error:
         first = str(error).partition("\n")[0]
         raise DataError(f"{name}: not a readable Parquet file ({first})") from error
-    rows = frame.iter_rows(named=True)
-    return [
-        (place, {column: _plain(value, column, place) for column, value in row.items()})
-        for place, row in ((Place(name, number), row) for number, row in enumerate(rows, 1))
-    ]
+    for number, row in enumerate(frame.iter_rows(named=True), 1):
+        place = Place(name, number)
+        yield place, {column: _plain(value, column, place) for column, value in row.items()}
 
 
 def _plain(value: object, column: str, place: Place) -> JsonValue:

@@ -14,7 +14,7 @@ class Lifecycle(StrEnum):
 
     PLANNED = "planned"  # its file is on disk; nothing was paid
     SUBMITTING = "submitting"  # the intent to pay is committed; the reply is not
-    LOST = "lost"  # whether it exists could not be told; a person decides
+    LOST = "lost"  # whether it exists, or what became of it, could not be told; a person decides
     IN_FLIGHT = "in_flight"  # the provider has it and we have its id
     CANCELLING = "cancelling"  # we asked the provider to stop; partial answers may still come
     ENDED = "ended"  # the provider is done with it; results wait to be downloaded
@@ -49,7 +49,8 @@ class ErrorClass(StrEnum):
     PROVIDER_FAULT = "provider_fault"  # 5xx, overloaded, internal
     NOT_EXECUTED = "not_executed"  # expired, cancelled, batch failed before its turn
     TOO_LARGE = "too_large"
-    UNREADABLE = "unreadable"  # a line that is not what the documents promise
+    OUT_OF_REACH = "out_of_reach"  # it may have been answered, and the results cannot be had: not sent again by itself
+    UNREADABLE = "unreadable"  # its line is damaged: it may have been paid for, so only a person has it sent again
 
 
 class PredictionKind(StrEnum):
@@ -85,8 +86,9 @@ MOVES: dict[Lifecycle, frozenset[Lifecycle]] = {
     # submitting → planned: the create certainly did nothing; → ended: the provider refused it for good
     _L.SUBMITTING: frozenset({_L.IN_FLIGHT, _L.LOST, _L.PLANNED, _L.ENDED}),
     _L.LOST: frozenset({_L.IN_FLIGHT, _L.PLANNED, _L.ENDED}),
-    _L.IN_FLIGHT: frozenset({_L.CANCELLING, _L.ENDED}),
-    _L.CANCELLING: frozenset({_L.ENDED}),
+    # in_flight, cancelling → lost: long past its deadline, the provider will not say what became of it
+    _L.IN_FLIGHT: frozenset({_L.CANCELLING, _L.ENDED, _L.LOST}),
+    _L.CANCELLING: frozenset({_L.ENDED, _L.LOST}),
     _L.ENDED: frozenset({_L.COLLECTED}),
     _L.COLLECTED: frozenset(),
 }
@@ -97,9 +99,7 @@ OPEN = frozenset({_L.PLANNED, _L.SUBMITTING, _L.LOST, _L.IN_FLIGHT, _L.CANCELLIN
 AT_PROVIDER = frozenset({_L.IN_FLIGHT, _L.CANCELLING})
 """States in which the provider is to be asked how it is going."""
 
-PASSING = frozenset(
-    {ErrorClass.RATE_LIMITED, ErrorClass.PROVIDER_FAULT, ErrorClass.NOT_EXECUTED, ErrorClass.UNREADABLE}
-)
+PASSING = frozenset({ErrorClass.RATE_LIMITED, ErrorClass.PROVIDER_FAULT, ErrorClass.NOT_EXECUTED})
 """Error classes whose rows go into another attempt, while attempts are left."""
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import (
@@ -24,8 +25,18 @@ from layton_batch.errors import (
 )
 from layton_batch.providers import closing
 from layton_batch.providers.protocol import Access, Provider
-from layton_batch.records import Image, ModelSpec, Prompt, Request, Response, ResponseSchema, Snapshot, Submission
-from layton_batch.states import Lifecycle, RequestOutcome
+from layton_batch.records import (
+    Image,
+    JsonValue,
+    ModelSpec,
+    Prompt,
+    Request,
+    Response,
+    ResponseSchema,
+    Snapshot,
+    Submission,
+)
+from layton_batch.states import PASSING, Lifecycle, RequestOutcome
 
 # ---- a server that answers as told
 
@@ -128,6 +139,28 @@ def _raised(call: Callable[[], object], expected: type[LaytonBatchError]) -> Lay
     except expected as error:
         return error
     raise AssertionError(f"{expected.__name__} was not raised")
+
+
+_OTHERS: tuple[JsonValue, ...] = ([], {}, None, 7, [7], {"x": []})
+
+
+def _bent(value: JsonValue, kept: Collection[JsonValue]) -> Iterator[JsonValue]:
+    """The document with each value, other than those of ``kept``, left out or of another type, one at a time."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for place, entry in list(entries):
+        if isinstance(entry, str) and entry in kept:
+            continue
+        for other in _OTHERS:
+            yield _with(value, place, other)
+        if isinstance(value, dict):
+            yield {key: one for key, one in value.items() if key != place}
+        yield from (_with(value, place, inner) for inner in _bent(entry, kept))
+
+
+def _with(value: JsonValue, place: str | int, entry: JsonValue) -> JsonValue:
+    copy: Any = value.copy()  # type: ignore[union-attr]
+    copy[place] = entry
+    return copy  # type: ignore[no-any-return]
 
 
 _FORM = '{"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"], %s}'
@@ -252,6 +285,20 @@ class ProviderContract:
         counts = Counter(response.custom_id for response in responses)
         _claim(counts == {f"life-{number}": 1 for number in range(3)}, f"responses: {dict(counts)}")
         _claim({one.outcome for one in responses} == {RequestOutcome.SUCCEEDED}, f"not all were answered: {responses}")
+
+    def test_a_paid_reply_that_comes_damaged_is_never_bought_again_by_itself(self, tmp_path: Path) -> None:
+        provider = self.connect(self.sandbox_url)
+        _, provider_id = self.submitted(provider, tmp_path, "bent")
+        snapshot = self.ended(provider, provider_id)
+        for part in provider.results(snapshot):
+            for line in b"".join(part.chunks).split(b"\n")[:1]:
+                whole = json.loads(line)
+                sound = provider.decode(line)
+                for bent in _bent(whole, (sound.custom_id,)):
+                    response = provider.decode(json.dumps(bent).encode())
+                    _claim(response.custom_id == sound.custom_id, f"the request is lost: {bent}")
+                    paid = response.outcome is RequestOutcome.SUCCEEDED
+                    _claim(paid or response.error_class not in PASSING, f"this would be bought again: {bent}")
 
     def test_find_tells_our_batch_from_others(self, tmp_path: Path) -> None:
         provider = self.connect(self.sandbox_url)

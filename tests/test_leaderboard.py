@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from layton_batch.ballots import Ballot, Entrant, Label, MarkSheet
-from layton_batch.cli.board_report import board_csv, board_markdown, board_notes, folded, write_board
+from layton_batch.cli.board_report import board_csv, board_markdown, board_notes, write_board
 from layton_batch.cli.board_sources import board_of
+from layton_batch.cli.narrow_table import folded
 from layton_batch.errors import DataError
 from layton_batch.leaderboard import FLAGS, METHODS, RULE, Row, Rules, rank_board, rank_marks
 from layton_batch.settings import Settings
@@ -232,12 +233,43 @@ def test_kinds_are_counted_and_bad_marks_refused() -> None:
     assert rank_marks([], Rules()) == []
 
 
+def test_failures_are_counted_in_the_rules_words_and_shown_under_the_board(capsys: pytest.CaptureFixture[str]) -> None:
+    failing = replace(sheet("a", [1.0, 0.0, 0.0]), failures=[None, "no_answer", "no_answer"])
+    (first, row) = rank_marks([failing, replace(sheet("b", [1.0] * 3), failures=[None] * 3)], Rules())
+    assert (dict(row.failures), dict(first.failures)) == ({"no_answer": 2}, {})
+    write_board([first, row], "table")
+    shown = capsys.readouterr().out.partition("not right, by kind\n")[2]
+    assert [line.split() for line in shown.splitlines()] == [["no"], ["model", "answer"], ["a", "2"]]
+
+
+def test_kinds_that_do_not_fit_are_one_column(capsys: pytest.CaptureFixture[str]) -> None:
+    kinds = [f"a_kind_of_length_{i}" for i in range(10) for _ in range(i + 1)]
+    write_board(rank_marks([replace(sheet("a" * 70, [0.0] * len(kinds)), failures=kinds)], Rules()), "table")
+    shown = capsys.readouterr().out.partition("not right, by kind\n")[2].splitlines()
+    assert max(map(len, shown)) <= 80
+    counts = [int(part) for line in shown for part in line.split() if part.isdigit()]
+    assert sum(counts) == len(kinds)
+    assert "other" in " ".join(shown)
+
+
+def test_with_a_jury_what_never_came_before_it_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    ballots, labels = made_up()
+    lost = [replace(one, known_zero=True, kind="unparsed", yes=0, total=0) if i == 0 else one
+            for i, one in enumerate(ballots)]  # fmt: skip
+    rows = rank_board(lost, labels, Rules())
+    assert {row.model: dict(row.failures) for row in rows if row.failures} == {
+        ballots[0].entrant.model: {"unparsed": 1}
+    }
+    write_board(rows, "table")
+    assert "never judged, by kind" in capsys.readouterr().out
+
+
 def test_rows_have_the_contract_s_fields_and_fit_the_table() -> None:
     row = rank_board(*made_up(), Rules())[0]
     names = list(asdict(row))
     assert tuple(names[: len(CONTRACT)]) == CONTRACT
-    assert names == list(SCHEMAS["leaderboard"])
-    assert frame("leaderboard", [asdict(row)]).row(0, named=True) == asdict(row)
+    assert names == [*SCHEMAS["leaderboard"], "failures"]
+    assert frame("leaderboard", [asdict(row)]).row(0, named=True) | {"failures": row.failures} == asdict(row)
 
 
 def test_every_flag_the_statistics_know_has_words() -> None:

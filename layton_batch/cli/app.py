@@ -25,7 +25,7 @@ from layton_batch.settings import Settings
 INTERRUPTED = 75
 STOPPED = {
     "run": "stopped. Batches already submitted go on at the provider; the same command picks them up again.",
-    "cancel": "stopped. Batches not asked to stop yet go on at the provider; the same command asks the rest.",
+    "cancel": "stopped. What was asked to stop ends at the provider; the same command asks the rest and collects.",
     "demo": "stopped. The same command goes on from here.",
 }
 """What Ctrl-C means for a command; for the others nothing is left undone outside this machine."""

@@ -6,10 +6,12 @@ import csv
 import io
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
+from layton_batch.cli.narrow_table import folded, print_table
 from layton_batch.cli.terminal import console, one_line, plain, print_json
 from layton_batch.leaderboard import FLAGS, RULE, Row
 
@@ -22,8 +24,8 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&$@])")
 _AUTOLINK = re.compile(r"(?i)(:)(//)|(www)(\.)")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _COUNTS = ("abstained", "unparsed", "missing", "unjudged")
+_KINDS_WIDTH, _KIND_LENGTH = 54, 24  # columns of the table of failures; of one heading
 _ROOMY = 100  # columns of a terminal from which on cells stand two apart
-_BREAK_AFTER = "-_./:@ "
 
 
 def write_board(rows: Sequence[Row], form: str, *, wide: bool = False) -> None:
@@ -45,16 +47,53 @@ def print_board(rows: Sequence[Row], *, wide: bool = False) -> None:
         _print_paper(rows)
     else:
         _print_calibrated(rows, wide)
-    for line in board_notes(rows):
+        print_failures(rows)
+    for line in board_notes(rows, counts=rows[0].method == "paper"):
         console().print(line, style="yellow", markup=False)
 
 
-def board_notes(rows: Sequence[Row]) -> list[str]:
-    """What a reader has to know of some rows, in words; models of which the same is to be said share a line."""
+def print_failures(rows: Sequence[Row]) -> None:
+    """How often each kind of failure occurs, by model in the board's order; the rarest are one column where there are
+    more kinds than fit. Models without any are left out."""
+    shown, others = _kinds(rows)
+    if not shown:
+        return
+    title = "not right, by kind" if rows[0].method == RULE else "never judged, by kind"
+    hints = len({row.n_hints for row in rows}) > 1
+    header = ["model", *(["hints"] if hints else []), *map(_heading, shown), *(["other"] if others else [])]
+    lines = []
+    for row in (row for row in rows if row.failures):
+        counts = [row.failures.get(kind, 0) for kind in shown]
+        counts += [sum(row.failures.get(kind, 0) for kind in others)] if others else []
+        lines.append([row.model, *([str(row.n_hints)] if hints else []), *map(str, counts)])
+    print_table(title, header, lines)
+
+
+def _kinds(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+    """The kinds that get a column, in the order they are met, and the rest: a third party's may be many."""
+    times: Counter[str] = Counter()
+    for row in rows:
+        times.update(row.failures)
+    shown = list(times)
+    others: list[str] = []
+    while sum(max(map(len, _heading(kind).split("\n"))) + 1 for kind in shown) > _KINDS_WIDTH:
+        others.append(shown.pop(shown.index(min(shown, key=times.__getitem__))))
+    return shown, others
+
+
+def _heading(kind: str) -> str:
+    return one_line(kind)[:_KIND_LENGTH].replace("_", "\n", 1) or NONE
+
+
+def board_notes(rows: Sequence[Row], *, counts: bool = True) -> list[str]:
+    """What a reader has to know of some rows, in words; models of which the same is to be said share a line.
+
+    ``counts``: also how many replies are of which kind, where no table of failures says so.
+    """
     told: dict[str, list[str]] = {}
     for row in rows:
-        counts = [f"{count} {name}" for name in _COUNTS if (count := _count(row, name))]
-        said = [", ".join(counts) + "."] if counts else []
+        counted = [f"{count} {name}" for name in _COUNTS if counts and (count := _count(row, name))]
+        said = [", ".join(counted) + "."] if counted else []
         said += [FLAGS.get(flag, one_line(flag)) for flag in row.flags.split(", ") if flag]
         if said:
             told.setdefault(" ".join(said), []).append(one_line(row.model))
@@ -166,18 +205,6 @@ def _cell(row: Row, column: str) -> str:
     return str(_count(row, column))
 
 
-def folded(name: str, width: int) -> str:
-    """A long name on several lines, broken after a hyphen or the like where it has one."""
-    lines = []
-    while len(name) > width:
-        head = name[:width]
-        cut = max(head.rfind(mark) for mark in _BREAK_AFTER) + 1
-        cut = cut if cut > width // 3 else width
-        lines.append(name[:cut])
-        name = name[cut:]
-    return "\n".join([*lines, name])
-
-
 def _count(row: Row, name: str) -> int:
     return int(getattr(row, f"n_{name}"))
 
@@ -225,8 +252,9 @@ def board_csv(rows: Sequence[Row]) -> str:
     """A header and a row per model; names that a spreadsheet would run as formulas are quoted with an apostrophe."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([field.name for field in fields(Row)])
-    writer.writerows([[_csv_cell(value) for value in asdict(row).values()] for row in rows])
+    names = [field.name for field in fields(Row) if field.name != "failures"]  # one cell holds one value
+    writer.writerow(names)
+    writer.writerows([[_csv_cell(getattr(row, name)) for name in names] for row in rows])
     return out.getvalue()
 
 

@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def grade(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="mcq_idk | zebralogic | rome")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="mcq_idk | zebralogic | rome, or your own.")],
     predictions: Annotated[
         list[str],
         typer.Option("--predictions", metavar="[NAME=]FILE|FOLDER|RUN", help="Repeat it to rank several models."),
@@ -28,6 +28,15 @@ def grade(
     metric: Annotated[
         str | None,
         typer.Option("--metric", help="Rank by: idk_score, trad_score | puzzle_accuracy, cell_accuracy | accuracy."),
+    ] = None,
+    samples: Annotated[
+        str | None,
+        typer.Option(
+            "--samples",
+            metavar="MODE",
+            help="zeroeval, where a puzzle has several outputs: best_of_n (default), majority_of_n, most_common_of_n, "
+            "middle_common_of_n, least_common_of_n, longest_of_n, shortest_of_n, median_of_n, rm_bon.",
+        ),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", help="Write the report into this file.")] = None,
     updated: Annotated[Path | None, typer.Option("--updated", help="rome: write every prediction, graded.")] = None,
@@ -56,12 +65,13 @@ def grade(
     """Grade predictions by a benchmark's rules: made elsewhere, or a run's once more.
 
     One file gives its report. Several, a folder of files or a run give a leaderboard with rank boxes. evaluate-idk's
-    results folder and ROME's three forms of predictions are read as they are.
+    results folder and ROME's three forms of predictions are read as they are. A benchmark that an entry point adds
+    takes --items in its own form, and predictions with item_id and response.
     """
     from layton_batch.cli.grade_files import Asked, check
     from layton_batch.cli.grade_work import run_grade
 
-    asked = Asked(task, tuple(predictions), items, protocol, metric, output, updated, table, chart, risk_chart,
+    asked = Asked(task, tuple(predictions), items, protocol, metric, samples, output, updated, table, chart, risk_chart,
                   ensembles, rounds, benchmark, runs, as_json)  # fmt: skip
     check(asked)
     run_grade(asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ class Asked:
     items: Path | None
     protocol: str | None
     metric: str | None
+    samples: str | None
     output: Path | None
     updated: Path | None
     table: str | None
@@ -46,6 +48,7 @@ def check(asked: Asked) -> None:
     chosen_protocol(asked.task, asked.protocol)
     chosen_metric(asked.task, asked.metric)
     for option, given, tasks in (
+        ("--samples", asked.samples, ("zebralogic",)),
         ("--updated", asked.updated, ("rome",)),
         ("--rounds", asked.rounds, ("rome",)),
         ("--chart", asked.chart, ("mcq_idk", "rome")),
@@ -55,14 +58,39 @@ def check(asked: Asked) -> None:
         ("--benchmark", asked.benchmark, ("mcq_idk",)),
     ):
         if given and asked.task not in tasks:
-            raise ManifestError(f"grade: {option} is for {' and '.join(tasks)}")
+            more = _modes() if option == "--samples" else ""
+            raise ManifestError(f"grade: {option} is for {' and '.join(tasks)}{more}")
+    if asked.samples is not None:
+        _check_samples(asked.samples, asked.protocol)
     for option, path in (("--chart", asked.chart), ("--risk-chart", asked.risk_chart)):
         _check_picture(option, path)
     if asked.table == "-" and asked.as_json:
         raise ManifestError("grade: --table - and --json both write on stdout; give --table a file")
     for written in _written(asked):
-        if written.is_dir():
-            raise ManifestError(f"grade: {written} is a folder; name a file to write")
+        _check_writable(written)
+
+
+def _check_samples(samples: str, protocol: str | None) -> None:
+    from layton_batch.tasks.zebralogic_rules.zeroeval_samples import check_mode
+
+    if protocol != "zeroeval":
+        raise ManifestError(f"grade: --samples is for --protocol zeroeval{_modes()}")
+    check_mode(samples)
+
+
+def _modes() -> str:
+    from layton_batch.tasks.zebralogic_rules.zeroeval_samples import MODES
+
+    return f"; its modes are {', '.join(MODES)}"
+
+
+def _check_writable(path: Path) -> None:
+    """What can be known before the work is done."""
+    if path.is_dir():
+        raise ManifestError(f"grade: {path} is a folder; name a file to write")
+    folder = next(one for one in path.absolute().parents if one.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise ManifestError(f"grade: {path} cannot be written: {folder} is no folder that we may write in")
 
 
 def _written(asked: Asked) -> Iterator[Path]:
@@ -89,32 +117,16 @@ def _check_picture(option: str, path: Path | None) -> None:
         check_png()
 
 
-def write_picture(path: Path, scene: Scene) -> None:
-    """The scene as the name's ending says, whole or not at all."""
-    from layton_batch import atomic
+def picture(path: Path, scene: Scene) -> bytes:
+    """The scene as the name's ending says."""
     from layton_batch.tasks.scene import png, svg
 
-    if path.suffix.lower() == ".png":
-        atomic.write_bytes(path, png(scene))
-    else:
-        atomic.write_text(path, svg(scene))
-
-
-def write_table(where: str, text: str) -> None:
-    """A Markdown table into a file, or on stdout."""
-    if where == "-":
-        import sys
-
-        sys.stdout.write(text + "\n")
-        return
-    from layton_batch import atomic
-
-    atomic.write_text(Path(where), text + "\n")
+    return png(scene) if path.suffix.lower() == ".png" else svg(scene).encode("utf-8", "replace")
 
 
 @contextmanager
 def updating(path: Path | None) -> Iterator[Callable[[Row], None] | None]:
-    """A place for rome's graded rows: the published list, written row by row."""
+    """A place for rome's graded rows: the published list, written row by row. It is there when the block ends well."""
     if path is None:
         yield None
         return
@@ -124,6 +136,8 @@ def updating(path: Path | None) -> Iterator[Callable[[Row], None] | None]:
     with atomic.writing(path) as handle:
         text = io.TextIOWrapper(handle, encoding="utf-8", errors="replace", newline="\n")
         rows = RowsFile(text)
-        yield rows.add
-        rows.close()
-        text.detach()  # flushes; the file itself is closed by who opened it
+        try:
+            yield rows.add
+            rows.close()
+        finally:
+            text.detach()  # flushes; the file itself is closed by who opened it

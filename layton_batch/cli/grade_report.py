@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
 
-from layton_batch.cli.board_report import NONE, folded, print_board
-from layton_batch.cli.terminal import console, one_line, plain
+from layton_batch.cli.board_report import NONE, print_board
+from layton_batch.cli.narrow_table import print_table
+from layton_batch.cli.terminal import console, one_line
 from layton_batch.grading.board import Board
 from layton_batch.grading.graded import Graded
 from layton_batch.records import JsonValue
@@ -17,7 +18,6 @@ from layton_batch.tasks.mcq_idk_rules.table import BoardRow, cell
 from layton_batch.tasks.rome_rules.rounds import Rounds
 
 Document = Mapping[str, JsonValue]
-_NARROW = 80
 _PAPER = ("Puzzle Acc", "Cell Acc", "No answer", "Easy", "Hard", "Small", "Medium", "Large", "XL", "Reason Lens")
 """The columns of ZebraLogic's tables; ``Total`` stands above them."""
 
@@ -36,17 +36,17 @@ def report_text(form: str, document: JsonValue) -> str:
 
 def print_one(task: str, model: Graded, document: Document, ensembles: Sequence[BoardRow] = ()) -> None:
     """The totals, a line each; the rows are in ``--json`` and ``--output``."""
-    lines = {"mcq_idk": _mcq, "zebralogic": _zebra, "rome": _rome}[task](document)
-    _print(task, ["metric", "value"], list(lines), first=True)
+    lines = {"zebralogic": _zebra, "rome": _rome}.get(task, _metrics)(document)
+    print_table(task, ["metric", "value"], list(lines), first=True)
     if model.mcq is not None:
         from layton_batch.tasks.mcq_idk_rules.abstention import selective
 
         view = selective(model.mcq.tally)
-        _print("abstention", ["figure", "value", "95 % interval"], list(_abstention(view)))
+        print_table("abstention", ["figure", "value", "95 % interval"], list(_abstention(view)))
     _print_ensembles(ensembles)
 
 
-def _mcq(document: Document) -> Iterator[tuple[str, str]]:
+def _metrics(document: Document) -> Iterator[tuple[str, str]]:
     metrics = document["metrics"]
     if isinstance(metrics, Mapping):
         for name, one in metrics.items():
@@ -92,12 +92,11 @@ def _rome(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def print_board_of(
-    task: str, protocol: str, board: Board, models: Sequence[Graded], ensembles: Sequence[BoardRow]
+    task: str, protocol: str | None, board: Board, models: Sequence[Graded], ensembles: Sequence[BoardRow]
 ) -> None:
-    """The board as runs have it, then what kinds of failure there are, then what only this benchmark has."""
+    """The board as runs have it, with the kinds of failure, then what only this benchmark has."""
     if board.rows:
         print_board(board.rows)
-    _print_failures(board)
     if task == "mcq_idk":
         _print_published(models)
         _print_views(models, board)
@@ -115,14 +114,7 @@ def print_rounds(over: Mapping[str, Mapping[str, Rounds]]) -> None:
         for name, fields in over.items()
         for place, (field, found) in enumerate(fields.items())
     ]
-    _print("rounds: mean ± sample standard deviation, %", ["model", "field", "accuracy", "rounds"], lines, left=2)
-
-
-def _print_failures(board: Board) -> None:
-    kinds = list(dict.fromkeys(kind for counts in board.failures.values() for kind in counts))
-    if kinds:
-        lines = [[row.model, *(str(board.failures[row.model].get(kind, 0)) for kind in kinds)] for row in board.rows]
-        _print("not right, by kind", ["model", *(kind.replace("_", "\n", 1) for kind in kinds)], lines)
+    print_table("rounds: mean ± sample standard deviation, %", ["model", "field", "accuracy", "rounds"], lines, left=2)
 
 
 def _print_published(models: Sequence[Graded]) -> None:
@@ -138,7 +130,7 @@ def _print_ensembles(rows: Sequence[BoardRow]) -> None:
 def _print_estimates(title: str, rows: Sequence[BoardRow]) -> None:
     if rows:
         lines = [[row.name, *(cell(row.estimates.get(metric)) for metric in METRICS)] for row in rows]
-        _print(title, ["model", *METRICS], lines)
+        print_table(title, ["model", *METRICS], lines)
 
 
 def _print_views(models: Sequence[Graded], board: Board) -> None:
@@ -149,7 +141,7 @@ def _print_views(models: Sequence[Graded], board: Board) -> None:
     lines = [[row.model, *_view_cells(seen[row.model])] for row in board.rows if row.model in seen]
     if lines:
         header = ["model", "coverage", "accuracy\nwhen answering", "risk", "break-even\npenalty"]
-        _print("abstention (95 % intervals)", header, lines)
+        print_table("abstention (95 % intervals)", header, lines)
 
 
 def _view_cells(view: Selective) -> Iterator[str]:
@@ -170,34 +162,10 @@ def _print_paper(models: Sequence[Graded], board: Board) -> None:
             totals.add(summary.get("Total"))
             lines.append([one.name, *(NONE if summary[name] is None else str(summary[name]) for name in _PAPER)])
     total = f"{totals.pop()} puzzles" if len(totals) == 1 else "of each model's own puzzles"
-    _print(f"ZeroEval's columns, {total}", ["model", *(name.replace(" ", "\n") for name in _PAPER)], lines)
+    print_table(f"ZeroEval's columns, {total}", ["model", *(name.replace(" ", "\n") for name in _PAPER)], lines)
 
 
 # ---- cells ---------------------------------------------------------------------------------------------------------
-
-
-def _print(
-    title: str, header: Sequence[str], lines: Sequence[Sequence[str]], *, left: int = 1, first: bool = False
-) -> None:
-    """A table of at most 80 columns: the first column is folded to what the others leave."""
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = [[plain(one) if "\n" not in one else one_line(one) for one in line] for line in lines]
-    widths = [
-        max(len(part) for text in (name, *(line[i] for line in shown)) for part in text.split("\n"))
-        for i, name in enumerate(header)
-    ]
-    room = max(12, min(console().width, _NARROW) - sum(widths[1:]) - len(header) + 1)
-    table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), pad_edge=False)
-    for i, name in enumerate(header):
-        table.add_column(name, justify="left" if i < left else "right", no_wrap=i > 0, overflow="fold",
-                         vertical="top")  # fmt: skip
-    for line in shown:
-        table.add_row(Text(folded(line[0], room)), *map(Text, line[1:]))
-    screen = console()
-    screen.print(Text(title if first else f"\n{title}", style="bold"))
-    screen.print(table)
 
 
 def _range(bounds: Bounds | None, scale: float) -> str:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from layton_batch import atomic
-from layton_batch.cli.grade_files import Asked, updating, write_picture, write_table
+from layton_batch.cli.grade_files import Asked, picture, updating
 from layton_batch.cli.grade_report import print_board_of, print_one, print_rounds, report_text
 from layton_batch.cli.terminal import print_json
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.grading import board as boards
-from layton_batch.grading.graded import Graded, averaged, by_model, grade
-from layton_batch.grading.one_file import chosen_metric, chosen_protocol, item_rows
+from layton_batch.grading.graded import Graded, Way, averaged, by_model
+from layton_batch.grading.graders import grade
+from layton_batch.grading.one_file import Row, chosen_metric, chosen_protocol, item_rows
 from layton_batch.grading.submissions import Desk, Submission, submissions
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 from layton_batch.tasks.mcq_idk_rules.table import BoardRow
 from layton_batch.tasks.rome_rules.rounds import Rounds
+from layton_batch.tasks.scene import Scene
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,58 +29,75 @@ class Result:
     """Everything that was graded. ``rounds``: by model, every file of it; ``models``: one each."""
 
     asked: Asked
-    protocol: str
-    metric: str
+    way: Way
     rounds: Mapping[str, Sequence[Graded]]
     models: Sequence[Graded]
-    is_one_file: bool
     ensembles: Sequence[BoardRow] = field(default=())
 
 
 def run_grade(asked: Asked) -> None:
-    """Grade, write what is to be written, and print the rest. Raises ManifestError, DataError, FileError."""
-    result = _graded(asked)
-    is_single = result.is_one_file and not asked.rounds
-    board = None if is_single else boards.ranked(result.models, result.metric)
-    document = _document(result, board)
-    _write(result, document)
+    """Grade, write what is to be written, and print the rest. Raises ManifestError, DataError, FileError.
+
+    All files are made before the first is written: what cannot be drawn leaves nothing behind.
+    """
+    with updating(asked.updated) as add:
+        result = _graded(asked, add)
+        board = boards.ranked(result.models, result.way.metric) if result.way.board else None
+        document = _document(result, board)
+        table = _table(result)
+        files = list(_files(result, document, table))
+    for path, content in files:
+        atomic.write_bytes(path, content)
+    _print(result, board, document, table)
+
+
+def _print(result: Result, board: boards.Board | None, document: Mapping[str, JsonValue], table: str) -> None:
+    asked = result.asked
     if asked.as_json:
         print_json(_printable(document))
-    elif asked.table == "-" or (asked.output is not None and asked.updated is not None):
+    elif asked.table == "-":
+        sys.stdout.write(table)
+    elif asked.output is not None and asked.updated is not None:
         return
     elif board is None:
         print_one(asked.task, result.models[0], document, result.ensembles)
     else:
-        print_board_of(asked.task, result.protocol, board, result.models, result.ensembles)
+        print_board_of(asked.task, result.way.protocol, board, result.models, result.ensembles)
         if asked.rounds:
             print_rounds(_over_rounds(result))
 
 
-def _graded(asked: Asked) -> Result:
+def _graded(asked: Asked, add: Callable[[Row], None] | None) -> Result:
     settings = Settings.from_process()
-    protocol, metric = chosen_protocol(asked.task, asked.protocol), chosen_metric(asked.task, asked.metric)
     desk = Desk(asked.task, asked.runs, settings, asked.benchmark, asked.rounds)
     found = submissions(asked.predictions, desk)
     if asked.updated is not None and len(found) != 1:
         raise ManifestError(f"grade: --updated is for the predictions of one model; here are {len(found)}")
     gold = None if asked.items is None else item_rows(asked.task, asked.items, settings)
-    with updating(asked.updated) as add:
-        graded = [grade(asked.task, one, gold, protocol, metric, add) for one in found]
+    way = Way(
+        asked.task,
+        chosen_protocol(asked.task, asked.protocol),
+        chosen_metric(asked.task, asked.metric),
+        asked.samples,
+        rows=asked.as_json or asked.output is not None or asked.ensembles,
+        board=not _is_one_file(found) or asked.rounds,
+    )
+    graded = [grade(way, one, gold, add) for one in found]
     rounds = by_model(graded)
     models = [averaged(mine) for mine in rounds.values()] if asked.rounds else graded
-    return Result(asked, protocol, metric, rounds, models, _is_one_file(found), _ensembles(asked, models, protocol))
+    return Result(asked, way, rounds, models, _ensembles(asked, models, way.protocol))
 
 
 def _is_one_file(found: Sequence[Submission]) -> bool:
     return len(found) == 1 and found[0].is_file
 
 
-def _ensembles(asked: Asked, models: Sequence[Graded], protocol: str) -> Sequence[BoardRow]:
+def _ensembles(asked: Asked, models: Sequence[Graded], protocol: str | None) -> Sequence[BoardRow]:
     if not asked.ensembles:
         return ()
     from layton_batch.grading.mcq_views import ensembles
 
-    return ensembles(models, protocol)
+    return ensembles(models, protocol or "")
 
 
 # ---- documents -----------------------------------------------------------------------------------------------------
@@ -90,8 +111,9 @@ def _document(result: Result, board: boards.Board | None) -> Mapping[str, JsonVa
     over = _over_rounds(result) if result.asked.rounds else {}
     return {
         "task": result.asked.task,
-        "protocol": result.protocol,
-        "metric": result.metric,
+        "protocol": result.way.protocol,
+        "metric": result.way.metric,
+        **({} if result.way.samples is None else {"samples": result.way.samples}),
         "n_items": board.n_items,
         "notes": list(board.notes),
         "models": [
@@ -149,46 +171,46 @@ def _printable(value: JsonValue) -> JsonValue:
 # ---- files ---------------------------------------------------------------------------------------------------------
 
 
-def _write(result: Result, document: Mapping[str, JsonValue]) -> None:
+def _files(result: Result, document: Mapping[str, JsonValue], table: str) -> Iterator[tuple[Path, bytes]]:
+    """What is to be written where. Raises DataError for a picture there is nothing to draw in."""
     asked = result.asked
     if asked.output is not None:
-        is_published = result.is_one_file and not asked.rounds
-        atomic.write_text(asked.output, report_text(asked.task if is_published else "board", _printable(document)))
-    if asked.table is not None:
-        from layton_batch.grading.mcq_views import table_rows
-        from layton_batch.tasks.mcq_idk_rules.table import markdown
-
-        write_table(asked.table, markdown(table_rows(result.models, result.ensembles)))
-    if asked.chart is not None and asked.task == "mcq_idk":
-        _write_bars(result)
-    elif asked.chart is not None:
-        _write_scatter(result)
+        text = report_text("board" if result.way.board else asked.task, _printable(document))
+        yield asked.output, text.encode("utf-8", "replace")
+    if asked.table not in (None, "-"):
+        yield Path(asked.table or ""), table.encode("utf-8", "replace")
+    if asked.chart is not None:
+        yield asked.chart, picture(asked.chart, _bars(result) if asked.task == "mcq_idk" else _scatter(result))
     if asked.risk_chart is not None:
-        _write_risks(result)
+        yield asked.risk_chart, picture(asked.risk_chart, _risks(result))
 
 
-def _write_bars(result: Result) -> None:
+def _table(result: Result) -> str:
+    from layton_batch.grading.mcq_views import table_rows
+    from layton_batch.tasks.mcq_idk_rules.table import markdown
+
+    return "" if result.asked.table is None else markdown(table_rows(result.models, result.ensembles)) + "\n"
+
+
+def _bars(result: Result) -> Scene:
     from layton_batch.grading.mcq_views import table_rows
     from layton_batch.tasks.mcq_idk_rules.chart import bar_chart
 
-    if result.asked.chart is not None:
-        rows = table_rows(result.models, result.ensembles)
-        is_published = result.protocol == "original"
-        write_picture(result.asked.chart, bar_chart(rows, _benchmark(result), clip_negative=is_published))
+    rows = table_rows(result.models, result.ensembles)
+    return bar_chart(rows, _benchmark(result), clip_negative=result.way.protocol == "original")
 
 
-def _write_risks(result: Result) -> None:
+def _risks(result: Result) -> Scene:
     from layton_batch.grading.mcq_views import views
     from layton_batch.tasks.mcq_idk_rules.risk_chart import risk_chart
 
-    if result.asked.risk_chart is not None:
-        seen = views(result.models)
-        if not any(view.answered for view in seen.values()):
-            raise DataError("grade: --risk-chart: there is no reply that answers anything, so there is no risk to draw")
-        write_picture(result.asked.risk_chart, risk_chart(list(seen.items()), _benchmark(result)))
+    seen = views(result.models)
+    if not any(view.answered for view in seen.values()):
+        raise DataError("grade: --risk-chart: there is no reply that answers anything, so there is no risk to draw")
+    return risk_chart(list(seen.items()), _benchmark(result))
 
 
-def _write_scatter(result: Result) -> None:
+def _scatter(result: Result) -> Scene:
     from layton_batch.tasks.rome_rules.rounds import over_rounds
     from layton_batch.tasks.rome_rules.scatter import Round, points, scatter_scene
 
@@ -202,8 +224,7 @@ def _write_scatter(result: Result) -> None:
             )
         accuracy = over_rounds([one.document or {}])["accuracy"].mean
         found.append(Round(one.name, accuracy, sum(one.tokens) / len(one.tokens)))
-    if result.asked.chart is not None:
-        write_picture(result.asked.chart, scatter_scene(points(found), "Accuracy against tokens used"))
+    return scatter_scene(points(found), "Accuracy against tokens used")
 
 
 def _benchmark(result: Result) -> str:

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 QUIET_KINDS = frozenset(
-    {"submitting", "status", "looking", "download_again", "jobs_planned", "job_planned", "ended", "job_graded"}
+    {
+        "submitting",
+        "status",
+        "looking",
+        "unsure",
+        "download_again",
+        "jobs_planned",
+        "job_planned",
+        "ended",
+        "job_graded",
+    }
 )
 """Events that only ``events`` shows."""
 ROUTINE_KINDS = frozenset({"submitted", "collected", "withdrawn"})

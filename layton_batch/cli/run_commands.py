@@ -16,7 +16,10 @@ ManifestPath = Annotated[Path, typer.Argument(help="The manifest, a TOML file.")
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its name, or its folder.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Where run folders are.", envvar="LAYTON_BATCH_RUNS")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Poll = Annotated[float | None, typer.Option("--poll-seconds", min=0.05, help="Ask a provider every so many seconds.")]
 RUNS = Path("runs")
+RETRY_PATIENCE = 30.0
+"""Seconds that `retry` waits for a moment when no `run` plans or writes tables."""
 
 
 def register(app: typer.Typer) -> None:
@@ -58,9 +61,7 @@ def run(
     once: Annotated[bool, typer.Option("--once", help="One tick, then return.")] = False,
     until: Annotated[str | None, typer.Option("--until", help="Return at this local time, HH:MM.")] = None,
     max_usd: Annotated[str | None, typer.Option("--max-usd", help="Budget in USD, instead of the manifest's.")] = None,
-    poll_seconds: Annotated[
-        float | None, typer.Option("--poll-seconds", min=0.05, help="Ask a provider every so many seconds.")
-    ] = None,
+    poll_seconds: Poll = None,
     as_json: Json = False,
 ) -> None:
     """Start a manifest's run, or go on with it.
@@ -70,19 +71,24 @@ def run(
     """
     from layton_batch.cli.loop import deadline, drive
     from layton_batch.clock import SystemClock
-    from layton_batch.errors import ManifestError
     from layton_batch.manifest_checks import load_manifest
     from layton_batch.runs import open_run, with_budget
     from layton_batch.settings import Settings
 
-    if poll_seconds is not None and not math.isfinite(poll_seconds):
-        raise ManifestError(f"--poll-seconds {poll_seconds}: give a number of seconds")
+    _in_bounds(poll_seconds)
     clock = SystemClock()
     asked = with_budget(load_manifest(manifest), max_usd)
     stop_at = deadline(until, clock)
     with open_run(asked, runs, Settings.from_process(), clock=clock, poll_seconds=poll_seconds) as opened:
         status = drive(opened, once=once, stop_at=stop_at, quiet=as_json)
         _finish(opened, status, as_json=as_json)
+
+
+def _in_bounds(poll_seconds: float | None) -> None:
+    from layton_batch.errors import ManifestError
+
+    if poll_seconds is not None and not math.isfinite(poll_seconds):
+        raise ManifestError(f"--poll-seconds {poll_seconds}: give a number of seconds")
 
 
 def _finish(opened: Run, status: Status, *, as_json: bool) -> None:
@@ -120,25 +126,37 @@ def score(run_name: RunName, runs: Runs = RUNS) -> None:
         print_board(rows)
 
 
-def cancel(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
+def cancel(
+    run_name: RunName,
+    runs: Runs = RUNS,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Ask providers to stop, and return.")] = False,
+    poll_seconds: Poll = None,
+    as_json: Json = False,
+) -> None:
     """Stop paying: cancel a run's batches at the providers.
 
-    What was answered before is still collected by `run`.
+    Waits until each has ended, and collects what was answered before. A cancel that fails is tried again until then.
+    Exit codes: 0 all ended, 75 (after --no-wait or Ctrl-C) call again, 4 a person must decide about a lost batch.
     """
+    from layton_batch.cli.cancelling import asked_to_stop, cancel_exit_code
+    from layton_batch.cli.loop import drive
     from layton_batch.cli.status_report import print_status, status_json
     from layton_batch.cli.terminal import print_json
-    from layton_batch.runs import find_run, open_folder
+    from layton_batch.runs import find_run, open_run, stored_manifest
     from layton_batch.settings import Settings
-    from layton_batch.stages.cancel import cancel_run
     from layton_batch.status import read_status
 
-    with open_folder(find_run(run_name, runs), Settings.from_process()) as opened:
-        cancel_run(opened)
-        status = read_status(opened.store)
+    _in_bounds(poll_seconds)
+    folder = find_run(run_name, runs)
+    manifest = stored_manifest(folder)
+    with open_run(manifest, folder.root.parent, Settings.from_process(), poll_seconds=poll_seconds) as opened:
+        asked_to_stop(opened)
+        status = read_status(opened.store) if no_wait else drive(opened, once=False, stop_at=None, quiet=as_json)
     if as_json:
         print_json(status_json(status))
     else:
         print_status(status)
+    raise typer.Exit(cancel_exit_code(status))
 
 
 def retry(run_name: RunName, runs: Runs = RUNS) -> None:
@@ -146,11 +164,35 @@ def retry(run_name: RunName, runs: Runs = RUNS) -> None:
     from layton_batch.cli.terminal import say
     from layton_batch.runs import find_run, open_folder
     from layton_batch.settings import Settings
-    from layton_batch.stages.retry import retry_run
+    from layton_batch.states import OPEN
+    from layton_batch.status import read_status
 
     with open_folder(find_run(run_name, runs), Settings.from_process()) as opened:
-        count = retry_run(opened)
-    say(f"{count} requests go again with the next `run`" if count else "every request has an answer")
+        count = _retry_when_free(opened)
+        waiting, status = len(opened.store.batches(OPEN)), read_status(opened.store)
+    if count:
+        say(f"{count} requests go again with the next `run`")
+    elif waiting:
+        say(f"no request that is over lacks an answer; {waiting} batches are not over: `run` goes on with them")
+    elif status.unanswered:
+        say(f"{status.unanswered} requests cannot be sent: a line of theirs alone is too large for its provider")
+    else:
+        say("every request has an answer")
+
+
+def _retry_when_free(opened: Run) -> int:
+    """Between two ticks of a `run` at work on the same run; raises StoreError where there is no moment for it."""
+    from layton_batch.errors import StaleStateError, StoreError
+    from layton_batch.stages.retry import retry_run
+
+    last = opened.clock.now() + RETRY_PATIENCE
+    while True:
+        try:
+            return retry_run(opened)
+        except StaleStateError as error:
+            if opened.clock.now() >= last:
+                raise StoreError(str(error)) from error
+            opened.clock.sleep(0.05)
 
 
 def resolve(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from layton_batch.ballots import Entrant
-from layton_batch.cli.board_report import NONE, folded
+from layton_batch.cli.board_report import NONE
+from layton_batch.cli.narrow_table import folded
 from layton_batch.cli.terminal import console, one_line
 from layton_batch.comparison import Comparison, Standing
 from layton_batch.judge_diagnosis import Diagnosis, JudgeFinding, OwnFavour

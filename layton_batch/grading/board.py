@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from layton_batch.ballots import Entrant, MarkSheet
 from layton_batch.errors import DataError
@@ -15,13 +14,10 @@ from layton_batch.records import JsonValue
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """``rows``: the ranked models, best first; ``failures``: by model, how often each kind occurs on these items.
-
-    ``notes``: what a reader has to know, such as items that some models lack. ``n_items``: those ranked on.
-    """
+    """``rows``: the ranked models, best first. ``notes``: what a reader has to know, such as items that some models
+    lack. ``n_items``: those ranked on."""
 
     rows: Sequence[Row]
-    failures: Mapping[str, Mapping[str, int]]
     notes: Sequence[str]
     n_items: int
 
@@ -37,7 +33,7 @@ def ranked(models: Sequence[Graded], metric: str) -> Board:
     totals = [one.name for one in models if one.totals is not None]
     left_out = [f"{name}: as published; without replies it has no interval and no rank" for name in totals]
     if not entered:
-        return Board((), {}, left_out, 0)
+        return Board((), left_out, 0)
     for one in entered:
         check_once(one)
     _check_same(entered)
@@ -45,8 +41,8 @@ def ranked(models: Sequence[Graded], metric: str) -> Board:
     if not shared:
         names = ", ".join(one.name for one in entered[:5])
         raise DataError(f"grade: no item is in the predictions of all models ({names}): they cannot be ranked together")
-    rows = [_bare(row) for row in rank_marks([_sheet(one, shared) for one in entered], Rules(metric=metric))]
-    return Board(rows, _failures(entered, shared), [*_notes(entered, len(shared)), *left_out], len(shared))
+    rows = rank_marks([_sheet(one, shared) for one in entered], Rules(metric=metric))
+    return Board(rows, [*_notes(entered, len(shared)), *left_out], len(shared))
 
 
 def to_json(board: Board, model: Graded) -> dict[str, JsonValue]:
@@ -60,13 +56,8 @@ def to_json(board: Board, model: Graded) -> dict[str, JsonValue]:
         "score": row.score,
         "interval": [row.new_lower, row.new_upper],
         "n_items": row.n_items,
-        "failures": dict(board.failures[model.name]),
+        "failures": dict(row.failures),
     }
-
-
-def _bare(row: Row) -> Row:
-    """Kinds of reply stand in the table of failures; the board's own notes would say them again."""
-    return replace(row, n_abstained=0, n_unparsed=0, n_missing=0)
 
 
 def _is_scored(one: Graded, item: str) -> bool:
@@ -77,14 +68,8 @@ def _is_scored(one: Graded, item: str) -> bool:
 def _sheet(one: Graded, shared: Sequence[str]) -> MarkSheet:
     outcomes = [one.outcomes[item] for item in shared]
     marks = [outcome.mark for outcome in outcomes if outcome.mark is not None]
-    return MarkSheet(Entrant(one.name, one.provider, 0), shared, marks, [outcome.kind for outcome in outcomes])
-
-
-def _failures(models: Sequence[Graded], shared: Sequence[str]) -> dict[str, Counter[str]]:
-    return {
-        one.name: Counter(failure for item in shared if (failure := one.outcomes[item].failure) is not None)
-        for one in models
-    }
+    kinds, failures = [outcome.kind for outcome in outcomes], [outcome.failure for outcome in outcomes]
+    return MarkSheet(Entrant(one.name, one.provider, 0), shared, marks, kinds, failures)
 
 
 def _notes(models: Sequence[Graded], shared: int) -> list[str]:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
-from layton_batch.sources import read_rows
+from layton_batch.sources import read_rows, stream_rows
+
+if TYPE_CHECKING:
+    from layton_batch.tasks.protocol import Task
 
 Row = Mapping[str, JsonValue]
 
@@ -21,7 +25,7 @@ PROTOCOLS: Mapping[str, tuple[str, ...]] = {
     "zebralogic": ("corrected", "original", "zeroeval"),
     "rome": ("corrected", "original"),
 }
-"""By task; the first is the default."""
+"""By task; the first is the default. Those of tasks that entry points add are their own to say."""
 METRICS: Mapping[str, tuple[str, ...]] = {
     "mcq_idk": ("idk_score", "trad_score"),
     "zebralogic": ("puzzle_accuracy", "cell_accuracy"),
@@ -30,10 +34,12 @@ METRICS: Mapping[str, tuple[str, ...]] = {
 """What a board of several models can be ranked by; the first is the default."""
 
 
-def chosen_protocol(task: str, protocol: str | None) -> str:
-    """The protocol asked for, or the task's default. Raises ManifestError for a task or protocol there is none of."""
+def chosen_protocol(task: str, protocol: str | None) -> str | None:
+    """The protocol asked for, or the task's default (None: a third party's task, as it comes). Raises ManifestError for
+    a task or protocol there is none of."""
     if task not in RULE_GRADED:
-        raise ManifestError(f"grade: {task!r} is not graded by rule; there are {', '.join(RULE_GRADED)}")
+        third_party(task, protocol)
+        return protocol
     chosen = PROTOCOLS[task][0] if protocol is None else protocol
     if chosen not in PROTOCOLS[task]:
         raise ManifestError(f"grade: protocol {chosen!r}: {task} has {', '.join(PROTOCOLS[task])}")
@@ -42,9 +48,10 @@ def chosen_protocol(task: str, protocol: str | None) -> str:
 
 def chosen_metric(task: str, metric: str | None) -> str:
     """The metric asked for, or the task's default. Raises ManifestError for one the task is not ranked by."""
-    chosen = METRICS[task][0] if metric is None else metric
-    if chosen not in METRICS[task]:
-        raise ManifestError(f"grade: --metric {chosen!r}: {task} is ranked by {' or '.join(METRICS[task])}")
+    metrics = METRICS[task] if task in METRICS else tuple(third_party(task, None).metrics)
+    chosen = metrics[0] if metric is None else metric
+    if chosen not in metrics:
+        raise ManifestError(f"grade: --metric {chosen!r}: {task} is ranked by {' or '.join(metrics)}")
     return chosen
 
 
@@ -54,12 +61,14 @@ def prediction_rows(task: str, path: Path, settings: Settings) -> Iterable[Row]:
         from layton_batch.tasks.rome_rules.files import read_predictions
 
         return read_predictions(path)
-    rows = _rows(path, settings)
+    rows = _list(path) if _is_list(path) else stream_rows(settings.cwd / path)
     if task == "mcq_idk":
         from layton_batch.tasks.mcq_idk_rules.result_files import detail_rows, is_detail
 
-        if rows and is_detail(rows[0]):
-            return detail_rows(rows, str(path))
+        found = iter(rows)
+        first = next(found)  # there is one, else reading has told
+        rows = chain([first], found)
+        return detail_rows(rows, str(path)) if is_detail(first) else rows
     return rows
 
 
@@ -69,13 +78,11 @@ def item_rows(task: str, path: Path, settings: Settings) -> Sequence[Row]:
         from layton_batch.tasks.rome_rules.files import read_annotations
 
         return list(read_annotations(path))
-    return _rows(path, settings)
+    return _list(path) if _is_list(path) else read_rows(str(path), settings.cwd, settings)
 
 
-def _rows(path: Path, settings: Settings) -> Sequence[Row]:
-    """JSONL or Parquet, or one JSON list of objects, as some evaluators leave their results."""
-    if path.suffix != ".json" or not _is_list(path):
-        return read_rows(str(path), settings.cwd, settings)
+def _list(path: Path) -> Sequence[Row]:
+    """One JSON list of objects, as some evaluators leave their results."""
     try:
         rows = orjson.loads(path.read_bytes())
     except orjson.JSONDecodeError as error:
@@ -89,11 +96,20 @@ def _rows(path: Path, settings: Settings) -> Sequence[Row]:
 
 
 def _is_list(path: Path) -> bool:
+    if path.suffix != ".json":
+        return False
     try:
         with path.open("rb") as handle:
             return handle.read(64).lstrip().startswith(b"[")
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def third_party(task: str, protocol: str | None) -> Task:
+    """A task that an entry point adds. Raises ManifestError for none that is graded by rule, and for its protocol."""
+    from layton_batch.grading.third_party import load
+
+    return load(task, protocol)
 
 
 def first_of(rows: Iterable[Row], where: str) -> Iterable[Row]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from layton_batch import item_table, tables
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.grading.one_file import Row
-from layton_batch.records import Item
+from layton_batch.grading.submissions import Submission
+from layton_batch.records import Item, JsonValue
 from layton_batch.run_folder import RunFolder
 from layton_batch.runs import stored_manifest
 from layton_batch.states import PredictionKind
@@ -17,11 +18,13 @@ from layton_batch.states import PredictionKind
 if TYPE_CHECKING:
     import polars as pl
 
-Found = tuple[str, str, Callable[[], Sequence[Row]], Callable[[], Sequence[Row]]]
+_TEXTS = {"mcq_idk": "response", "zebralogic": "output", "rome": "answer"}
+_IDS = {"mcq_idk": "item_id", "zebralogic": "id", "rome": "question_id"}
+"""A prediction's columns by task; a third party's has the first ones."""
 
 
-def run_submissions(folder: RunFolder, task: str) -> Iterator[Found]:
-    """Model, provider, predictions and items of every model whose replies are in.
+def run_submissions(folder: RunFolder, task: str) -> Iterator[Submission]:
+    """Every model whose replies are in.
 
     Raises ManifestError for a run of another task, DataError where no model's are.
     """
@@ -37,7 +40,16 @@ def run_submissions(folder: RunFolder, task: str) -> Iterator[Found]:
         return [_item(one, task) for one in items()]
 
     for (model, provider), part in said.group_by(["model", "provider"], maintain_order=True):
-        yield str(model), str(provider), partial(_rows, part, items, task), gold
+        yield Submission(
+            name=str(model),
+            where=folder.root.name,
+            rows=partial(_rows, part, items, task),
+            items=gold,
+            provider=str(provider),
+            made=items,
+            split=manifest.items.split,
+            settings=cast("Mapping[str, JsonValue]", manifest.task_options),
+        )
 
 
 def _said(folder: RunFolder) -> pl.DataFrame:
@@ -52,8 +64,7 @@ def _said(folder: RunFolder) -> pl.DataFrame:
 
 def _rows(said: pl.DataFrame, items: Callable[[], Sequence[Item]], task: str) -> list[Row]:
     asked = {item.id: item.question for item in items()}
-    text = {"mcq_idk": "response", "zebralogic": "output", "rome": "answer"}[task]
-    name = {"mcq_idk": "item_id", "zebralogic": "id", "rome": "question_id"}[task]
+    text, name = _TEXTS.get(task, "response"), _IDS.get(task, "item_id")
     rows: list[Row] = []
     for row in said.iter_rows(named=True):
         is_missing = row["kind"] == PredictionKind.MISSING
@@ -76,5 +87,7 @@ def _item(item: Item, task: str) -> Row:
         return {"item_id": item.id, "gold": item.payload.get("gold"), "options": item.payload.get("options")}
     if task == "zebralogic":
         return {"id": item.id, "size": item.payload.get("size"), "solution": item.payload.get("solution")}
+    if task != "rome":
+        return {}  # a third party's task takes the items as they are
     evaluator = {name: item.payload.get(name) for name in ("evaluator", "evaluator_kwargs")}
     return {"question_id": item.id, "question": item.question, "task": item.category, **evaluator}

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import glob
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.grading.one_file import Row, first_of, prediction_rows
+from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
 from layton_batch.tasks.mcq_idk_rules import result_files
 from layton_batch.tasks.mcq_idk_rules.table import RunResult, latest
 
 SUFFIXES = (".json", ".jsonl", ".parquet")
 """The files of a folder that are taken for predictions."""
+DEFAULT_SPLIT = "llm"  # what a manifest says that says nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
     """One model's predictions (or one round of them), read when they are graded.
 
-    ``items``: its own, where it brings them (a run does). ``totals``: published ones of a file without replies.
-    ``is_file``: given as one file. ``is_named``: the name was asked for.
+    ``items``: its own, where it brings them (a run does); ``made``: the same as the task made them, with the run's
+    ``split`` and ``settings`` of the task. ``totals``: published ones of a file without replies. ``is_file``: given as
+    one file. ``is_named``: the name was asked for.
     """
 
     name: str
@@ -35,6 +38,9 @@ class Submission:
     provider: str = ""
     is_file: bool = False
     is_named: bool = False
+    made: Callable[[], Sequence[Item]] | None = None
+    split: str = DEFAULT_SPLIT
+    settings: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +134,7 @@ def _of_run(name: str, desk: Desk) -> Iterator[Submission]:
     except (StoreError, OSError, ValueError) as error:
         told = error.strerror if isinstance(error, OSError) else error
         raise DataError(f"{name[:200]}: no such file or folder, and {told}") from error
-    for model, provider, rows, items in run_submissions(folder, desk.task):
-        yield Submission(model, folder.root.name, rows, items, provider=provider)
+    yield from run_submissions(folder, desk.task)
 
 
 def _of_file(path: Path, desk: Desk) -> Submission:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from layton_batch.errors import FileError, ProviderReplyError
+from layton_batch.providers.damaged_rows import malformed, unreadable
 from layton_batch.providers.openai_shape import closed, dumps
 from layton_batch.providers.wire_errors import clean, parse_object
 from layton_batch.providers.wire_json import JsonObject, at, count, merged, objects, text
@@ -136,25 +137,28 @@ def custom_ids(path: Path) -> set[str]:
 
 
 def decode(line: bytes) -> Response:
-    """One result line. Raises ProviderReplyError for what the documents do not promise."""
+    """One result line. Raises ProviderReplyError where no request can be told from it."""
     row = parse_object(line, "anthropic", "result line")
     custom_id, result = text(row, "custom_id"), at(row, "result")
     if custom_id is None:
         raise ProviderReplyError("anthropic: result line without a custom_id")
     kind = text(result, "type")
-    if kind == "succeeded" and isinstance(result.get("message"), Mapping):
+    if kind == "succeeded":
         return _answer(custom_id, at(result, "message"))
     if kind == "errored":
         return _error(custom_id, at(result, "error"))
     if kind in _NOT_RUN:
         return Response(custom_id, _NOT_RUN[kind], error_class=ErrorClass.NOT_EXECUTED, error_code=kind)
-    raise ProviderReplyError(f"anthropic: result line of {custom_id}: unknown result {clean(str(kind))!r}")
+    return unreadable(custom_id, f"anthropic: result line of {custom_id}: unknown result {clean(str(kind))!r}")
 
 
 def _answer(custom_id: str, message: JsonObject) -> Response:
     stop = text(message, "stop_reason")
     said = [text(block, "text") or "" for block in objects(message, "content") if block.get("type") == "text"]
     finish = _STOPS.get(stop or "", FinishReason.OTHER)
+    told = finish in (FinishReason.REFUSAL, FinishReason.LENGTH)  # what explains that there is nothing to read
+    if not told and not isinstance(message.get("content"), list):
+        return malformed(custom_id, _usage(at(message, "usage")), text(message, "model"))
     return Response(
         custom_id,
         RequestOutcome.SUCCEEDED,

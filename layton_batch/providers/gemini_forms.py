@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from layton_batch.errors import ProviderReplyError
+from layton_batch.providers.damaged_rows import malformed, unreadable
 from layton_batch.providers.openai_shape import class_of_code, class_of_status, dumps
 from layton_batch.providers.wire_errors import clean, excerpt, parse_object
 from layton_batch.providers.wire_json import JsonObject, at, count, merged, objects, text
-from layton_batch.records import Image, JsonValue, ModelSpec, Reasoning, Request, Response, Usage
+from layton_batch.records import EMPTY, Image, JsonValue, ModelSpec, Reasoning, Request, Response, Usage
 from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
 
 LEVELS = {"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH"}
@@ -122,7 +123,7 @@ def _camel(key: str) -> str:
 
 
 def decode(line: bytes, provider: str) -> Response:
-    """One result line. Raises ProviderReplyError for what the documents do not promise.
+    """One result line. Raises ProviderReplyError where no request can be told from it.
 
     Vertex writes an error as ``status``: a text, or an object like Gemini's ``error``; an empty one means success.
     """
@@ -131,11 +132,11 @@ def decode(line: bytes, provider: str) -> Response:
     if key is None:
         raise ProviderReplyError(f"{provider}: a result line names no key: {excerpt(line)}")
     error = row.get("error") or row.get("status")
-    if error:
+    if error and not objects(at(row, "response"), "candidates"):
         return errored(key, error)
     if isinstance(row.get("response"), Mapping):
         return _answer(key, at(row, "response"))
-    raise ProviderReplyError(f"{provider}: the result line of {clean(key, 80)} holds neither a response nor an error")
+    return unreadable(key, f"{provider}: the result line of {clean(key, 80)} holds neither a response nor an error")
 
 
 def errored(custom_id: str, error: JsonValue) -> Response:
@@ -165,11 +166,13 @@ def error_class_of(error: JsonObject) -> ErrorClass:
 
 def _answer(custom_id: str, reply: JsonObject) -> Response:
     candidates = objects(reply, "candidates")
-    candidate = candidates[0] if candidates else {}
+    candidate = candidates[0] if candidates else EMPTY
     parts = objects(at(candidate, "content"), "parts")
     said = "".join(text(part, "text") or "" for part in parts if part.get("thought") is not True)
     blocked = text(at(reply, "promptFeedback"), "blockReason") if not candidates else None
     raw = text(candidate, "finishReason") or blocked
+    if not said and raw is None:
+        return malformed(custom_id, _usage(at(reply, "usageMetadata")), text(reply, "modelVersion"))
     finish = FinishReason.REFUSAL if blocked else _FINISH.get(raw or "", FinishReason.OTHER)
     why = text(candidate, "finishMessage") or text(at(reply, "promptFeedback"), "blockReasonMessage") or raw
     return Response(

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from layton_batch.errors import NotFoundError, ProviderReplyError
 from layton_batch.providers import gemini_forms
 from layton_batch.providers import openai_shape as shape
+from layton_batch.providers.damaged_rows import unreadable
 from layton_batch.providers.longtail_vertex import Vertex
 from layton_batch.providers.longtail_wire import MEMORY, Adapted
 from layton_batch.providers.protocol import Capabilities, Limits, ResultPart, StatusMeaning
@@ -155,12 +156,12 @@ class Xai(Adapted):
         if custom_id is None:
             raise ProviderReplyError(f"xai: a result line names no batch_request_id: {excerpt(line)}")
         error = result.get("error") or row.get("error") or row.get("error_message") or result.get("error_message")
-        if error:
-            return _xai_error(custom_id, error)
         body = at(at(result, "response"), "chat_get_completion")
+        if error and not body.get("choices"):
+            return _xai_error(custom_id, error)
         if not body:
-            raise ProviderReplyError(
-                f"xai: the result line of {clean(custom_id, 80)} holds neither a reply nor an error"
+            return unreadable(
+                custom_id, f"xai: the result line of {clean(custom_id, 80)} holds neither a reply nor an error"
             )
         return replace(_chat(custom_id, body, self.name), usage=_xai_usage(at(body, "usage")))
 
@@ -288,17 +289,21 @@ class Sference(Adapted):
             raise ProviderReplyError(f"sference: a result line names no custom_id: {excerpt(line)}")
         if result is not None:
             return _chat(custom_id, result, self.name)
-        if error is None and text(row, "status") is None:
-            raise ProviderReplyError(
-                f"sference: the result line of {clean(custom_id, 80)} holds neither reply nor error"
+        word = (text(row, "status") or "").lower()
+        if error is None and word not in _UNANSWERED:
+            return unreadable(
+                custom_id, f"sference: the result line of {clean(custom_id, 80)} holds neither a reply nor an error"
             )
-        return shape.errored(custom_id, None, error if error is not None else _unanswered(row["status"]))
+        return shape.errored(custom_id, None, error if error is not None else _unanswered(word))
 
     def cancel(self, provider_id: str) -> None:
         self._cancel_by(f"/v1/batches/{provider_id}/cancel", provider_id)
 
 
-def _unanswered(status: JsonValue) -> JsonObject:
+_UNANSWERED = frozenset({"failed", "error", "errored", "expired", "cancelled", "canceled"})
+"""What a row without reply or error may say of itself; any other word does not tell whether it was carried out."""
+
+
+def _unanswered(word: str) -> JsonObject:
     """A row that only says how it ended."""
-    word = str(status).lower()
     return {"code": f"batch_{word}" if word in ("expired", "cancelled", "canceled") else word, "message": word}

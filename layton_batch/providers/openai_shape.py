@@ -12,6 +12,7 @@ from types import MappingProxyType
 import orjson
 
 from layton_batch.errors import ManifestError, ProviderReplyError, UnknownStatusError
+from layton_batch.providers.damaged_rows import malformed, unreadable
 from layton_batch.providers.protocol import StatusMeaning
 from layton_batch.providers.wire_errors import clean, excerpt, parse_json, parse_object, well_formed
 from layton_batch.records import (
@@ -238,7 +239,7 @@ def count_or_none(value: JsonValue) -> int | None:
 
 
 def decode_row(raw: bytes, provider: str) -> Response:
-    """One line of an output or error file. Raises ProviderReplyError where it is not what the documents promise."""
+    """One line of an output or error file. Raises ProviderReplyError where no request can be told from it."""
     row = parse_object(raw, provider, "a result line")
     custom_id = row.get("custom_id")
     if not isinstance(custom_id, str) or not custom_id:
@@ -246,16 +247,17 @@ def decode_row(raw: bytes, provider: str) -> Response:
     response, error = row.get("response"), row.get("error")
     where = f"{provider}: the result line of {clean(custom_id, 80)}"
     if isinstance(response, Mapping):
-        status = response.get("status_code", 200)
-        body = _unwrapped(response.get("body"), provider)
-        if type(status) is not int:
-            raise ProviderReplyError(f"{where} has a status_code that is not a number: {excerpt(raw)}")
+        status, body = response.get("status_code"), _unwrapped(response.get("body"), provider)
+        if status is None and isinstance(body, Mapping):
+            status = 200  # some servers leave it out
+        if type(status) is not int or not (status == 0 or 200 <= status < 600):
+            return unreadable(custom_id, f"{where} has a status_code that is none: {excerpt(raw)}")
         if 200 <= status < 300 and not _only_an_error(body):
-            return _succeeded(custom_id, body, where)
+            return _succeeded(custom_id, body)
         return errored(custom_id, status if status >= 300 or status == 0 else None, error or body)
-    if response is None and error:
+    if error:
         return errored(custom_id, None, error)
-    raise ProviderReplyError(f"{where} holds neither a response nor an error: {excerpt(raw)}")
+    return unreadable(custom_id, f"{where} holds neither a response nor an error: {excerpt(raw)}")
 
 
 def _unwrapped(body: JsonValue, provider: str) -> JsonValue:
@@ -272,34 +274,40 @@ def _only_an_error(body: JsonValue) -> bool:
     return isinstance(body, Mapping) and bool(body.get("error")) and not body.get("choices")
 
 
-def _succeeded(custom_id: str, body: JsonValue, where: str) -> Response:
-    choices = body.get("choices") if isinstance(body, Mapping) else None
+def _succeeded(custom_id: str, body: JsonValue) -> Response:
+    """A reply that was paid for; without a message, or with a content of another type, it is malformed, not lost."""
+    if not isinstance(body, Mapping):
+        return malformed(custom_id, Usage())
+    usage, served_model = usage_of(body.get("usage")), text_or_none(body.get("model"))
+    choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, Mapping) else None
-    if not (isinstance(body, Mapping) and isinstance(choice, Mapping) and isinstance(message, Mapping)):
-        raise ProviderReplyError(f"{where} holds no choices[0].message")
-    text = content_text(message.get("content"), where)
-    refusal = text_or_none(message.get("refusal"))
+    if not (isinstance(choice, Mapping) and isinstance(message, Mapping)):
+        return malformed(custom_id, usage, served_model)
+    content, refusal = message.get("content"), text_or_none(message.get("refusal"))
     raw_finish = text_or_none(choice.get("finish_reason"))
     finish = FinishReason.REFUSAL if refusal else _FINISH.get(raw_finish or "", FinishReason.OTHER)
+    told = finish in (FinishReason.REFUSAL, FinishReason.LENGTH)  # what explains that there is nothing to read
+    if not told and not (content is None or isinstance(content, str | list)):
+        return malformed(custom_id, usage, served_model)
     return Response(
         custom_id=custom_id,
         outcome=RequestOutcome.SUCCEEDED,
-        text=text,
+        text=content_text(content),
         finish_reason=finish,
         raw_finish_reason=clean(raw_finish, 80) if raw_finish else None,
         refusal=refusal,
-        usage=usage_of(body.get("usage")),
-        served_model=text_or_none(body.get("model")),
+        usage=usage,
+        served_model=served_model,
     )
 
 
-def content_text(content: JsonValue, where: str) -> str | None:
+def content_text(content: JsonValue) -> str | None:
     """The answer's text: a string, or the ``text`` parts of a list (thinking and other parts are left out)."""
-    if content is None or isinstance(content, str):
+    if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        raise ProviderReplyError(f"{where} has a content that is neither text nor a list of parts")
+        return None
     texts = []
     for part in content:
         text = part if isinstance(part, str) else None

@@ -114,7 +114,12 @@ class Provider(Protocol):
         ...
 
     def decode(self, line: bytes) -> Response:
-        """One result line. Raises ProviderReplyError where the line is not what the documents promise."""
+        """One result line. Raises ProviderReplyError where no request can be told from it.
+
+        A line that names its request never does: a reply that the provider calls a success is SUCCEEDED, with no text
+        where it is not of the documented form; where nothing is told, the row is ERRORED as ``UNREADABLE``
+        (``damaged_rows``). Neither is bought again by itself.
+        """
         ...
 
     def cancel(self, provider_id: str) -> None:

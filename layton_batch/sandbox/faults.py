@@ -12,8 +12,9 @@ A fault file is TOML (`[[faults]]` tables) or JSON (`{"faults": [...]}` or a bar
   call, row or batch, also when an earlier fault of the file acts on it; the first fault that is due acts.
 - `action`, for HTTP calls: `status` (with `status`, and `retry_after` seconds), `drop` (close the connection before
   anything is executed), `drop_after` (execute, then close without a reply), `not_json` (execute, reply 200 with HTML),
-  `delay` (`seconds`), `truncate` (execute, send a `share` of the body as if it were all of it), `cut` (the same, but
-  the full length is announced, so that the client sees a broken transfer).
+  `delay` (`seconds`), `truncate` (execute, send a `share` of the body as if it were all of it, the last line damaged),
+  `short` (the same, but whole lines: nothing in what is sent shows that there was more), `cut` (as `truncate`, but the
+  full length is announced, so that the client sees a broken transfer).
   For rows: `error` (with `status` and `kind`), `missing` (no line, not billed), `duplicate` (a second line with another
   text, billed once), `unknown_id` (an extra line under a custom_id nobody sent), `malformed_line` (half a line;
   billed), `malformed_text` (the reply's text is broken; billed), `truncated` (finish "length"), `refused`.
@@ -54,7 +55,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 PROVIDERS = ("openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword")
-_HTTP_ACTIONS = frozenset({"status", "drop", "drop_after", "not_json", "delay", "truncate", "cut"})
+_HTTP_ACTIONS = frozenset({"status", "drop", "drop_after", "not_json", "delay", "truncate", "short", "cut"})
 ACTIONS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("upload", "create", "poll", "results", "list", "cancel"), _HTTP_ACTIONS),
     "row": frozenset(

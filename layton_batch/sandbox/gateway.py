@@ -260,6 +260,10 @@ def _damaged(response: Response, fault: Fault) -> Response:
         case "truncate":
             whole = _bytes_of(response)
             return Response(whole[: _middle(whole, fault.share)], response.status_code, media_type=response.media_type)
+        case "short":
+            lines = _bytes_of(response).splitlines(keepends=True)
+            part = b"".join(lines[: int(len(lines) * fault.share)])
+            return Response(part, response.status_code, media_type=response.media_type)
         case "cut":
             whole = _bytes_of(response)
             head = Response(whole, response.status_code, media_type=response.media_type)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import string
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ NONE = "–"
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
 _MOST_TICKS = 6
 _ROOM = 0.04  # of the axis, kept free at both ends, so that dots and labels fit
+_MOST_KINDS = 8  # of failure that have a column of their own
 _COUNTS = ("n_abstained", "n_unparsed", "n_missing", "n_unjudged")
 
 
@@ -66,6 +68,14 @@ class BoardRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Failures:
+    """What is not right, by kind: the heads, and by model in the board's order how often each occurs."""
+
+    kinds: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Board:
     """``count_names`` are the heads of ``BoardRow.counts``; ``footnotes`` are (letter, name, explanation).
 
@@ -73,6 +83,7 @@ class Board:
     """
 
     rows: tuple[BoardRow, ...]
+    failures: Failures
     ticks: tuple[Tick, ...]
     count_names: tuple[str, ...]
     footnotes: tuple[tuple[str, str, str], ...]
@@ -99,19 +110,21 @@ class Axis:
 
 
 Row = Mapping[str, object]
+NOTHING_FAILED: Mapping[str, Mapping[str, int]] = {}
 
 
-def show_board(rows: Sequence[Row], asked: Asked) -> Board:
-    """Rows of the leaderboard table, in their order."""
+def show_board(rows: Sequence[Row], asked: Asked, failures: Mapping[str, Mapping[str, int]] = NOTHING_FAILED) -> Board:
+    """Rows of the leaderboard table, in their order; ``failures``: by model and kind, for boards graded by rule."""
     method = str(rows[0]["method"]) if rows else asked.method
     metric = str(rows[0]["metric"]) if rows else asked.metric
     counts = tuple(name for name in _COUNTS if any(row[name] for row in rows))
     letters = _letters(rows)
     ranked = sum(row["rank"] is not None for row in rows)
-    ends = [_number(row[name]) for row in rows for name in ("lower", "score", "upper")]
+    ends = [end for row in rows for end in (_number(row["score"]), *_drawn(row))]
     axis = _axis([value for value in ends if value is not None])
     return Board(
         rows=tuple(_row(row, counts, letters, axis, ranked) for row in rows),
+        failures=_failures(rows, failures),
         ticks=_ticks(axis) if rows else (),
         count_names=tuple(name.removeprefix("n_") for name in counts),
         footnotes=tuple((letter, _words(flag), FLAGS.get(flag, "")) for flag, letter in letters.items()),
@@ -126,6 +139,23 @@ def show_board(rows: Sequence[Row], asked: Asked) -> Board:
     )
 
 
+def _failures(rows: Sequence[Row], found: Mapping[str, Mapping[str, int]]) -> Failures:
+    """The most frequent kinds; what a third party's task has beyond them is one column."""
+    mine = [(row["model"], found[str(row["model"])]) for row in rows if row["model"] in found]
+    times: Counter[str] = Counter()
+    for _, counts in mine:
+        times.update(counts)
+    kinds = [kind for kind, _ in times.most_common()]
+    groups = [[kind] for kind in kinds[:_MOST_KINDS]] + ([kinds[_MOST_KINDS:]] if kinds[_MOST_KINDS:] else [])
+    return Failures(
+        tuple(_words(group[0]) if i < _MOST_KINDS else "other" for i, group in enumerate(groups)),
+        tuple(
+            (one_line(model), tuple(sum(counts.get(kind, 0) for kind in group) for group in groups))
+            for model, counts in mine
+        ),
+    )
+
+
 def _meaning(method: str, level: float) -> str:
     if method == "paper":
         return (
@@ -135,7 +165,7 @@ def _meaning(method: str, level: float) -> str:
         )
     new = f"The second interval holds, with {level * 100:g} % probability, the score on new items of the same kind."
     if method == RULE:
-        return f"Every answer was graded by rule, so the score is exact on these items. {new}"
+        return f"Every answer was graded by rule, so the score is exact on these items. {new} It is the one drawn."
     return (
         f"With {level * 100:g} % probability the interval holds the share of exactly these items that a person would "
         f"judge correct; it does not speak of other items. {new}"
@@ -176,7 +206,7 @@ def _row(row: Row, counts: Sequence[str], letters: Mapping[str, str], axis: Axis
         sort_interval="" if lower is None or upper is None else f"{upper - lower:.6g}",
         sort_new="" if new_lower is None or new_upper is None else f"{new_upper - new_lower:.6g}",
         sort_labels=_sortable(own),
-        plot=_mark(axis, score, lower, upper),
+        plot=_mark(axis, score, *_drawn(row)),
         spread_plot=_spread_mark(rank, best, worst, ranked),
     )
 
@@ -188,6 +218,12 @@ def _interval(row: Row, lower: float | None, upper: float | None) -> str:
     if row["method"] == "paper" and half is not None:
         return f"±{half:.1f}"
     return NONE if lower is None or upper is None else f"{lower:.1f}–{upper:.1f}"
+
+
+def _drawn(row: Row) -> tuple[float | None, float | None]:
+    """The interval that is drawn: for exact scores the one for new items."""
+    of = "new_" if row["method"] == RULE else ""
+    return _number(row[f"{of}lower"]), _number(row[f"{of}upper"])
 
 
 def _sortable(value: float | None) -> str:

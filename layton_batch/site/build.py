@@ -9,13 +9,14 @@ import orjson
 
 from layton_batch import atomic
 from layton_batch.errors import FileError
+from layton_batch.leaderboard import RULE
 from layton_batch.run_folder import RunFolder
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.board import show_board
 from layton_batch.site.course import show_course
 from layton_batch.site.explorer import STANDINGS, ItemPage, Tally, item_pages
 from layton_batch.site.pages import render
-from layton_batch.site.reading import asked, date_of_tables, table
+from layton_batch.site.reading import asked, date_of_tables, failures, table
 from layton_batch.status import Status
 from layton_batch.tables import SCHEMAS
 
@@ -65,7 +66,9 @@ class _Listed:
 def _write_pages(folder: RunFolder, status: Status, building: Path) -> int:
     ask = asked(folder)
     rows = list(table(folder, "leaderboard", list(SCHEMAS["leaderboard"])).iter_rows(named=True))
-    board, course = show_board(rows, ask), show_course(status)
+    by_rule = bool(rows) and rows[0]["method"] == RULE
+    board = show_board(rows, ask, failures(folder, str(rows[0]["metric"])) if by_rule else {})
+    course = show_course(status)
     about = {"run": course.run, "title": ask.name or course.run, "date": date_of_tables(folder), "ask": ask,
              "board": board, "course": course}  # fmt: skip
     listed = _write_items(folder, str(rows[0]["metric"]) if rows else ask.metric, [str(r["model"]) for r in rows],

@@ -42,6 +42,15 @@ def table(folder: RunFolder, name: str, columns: Sequence[str]) -> pl.DataFrame:
         ) from error
 
 
+def failures(folder: RunFolder, metric: str) -> dict[str, dict[str, int]]:
+    """By model, how often the rule's words for a failure occur. Raises DataError as ``table``."""
+    flags = table(folder, "scores", ["model", "metric", "flag"]).filter(pl.col("metric") == metric).drop_nulls("flag")
+    found: dict[str, dict[str, int]] = {}
+    for model, flag, count in flags.group_by("model", "flag", maintain_order=True).len().iter_rows():
+        found.setdefault(model, {})[flag] = count
+    return found
+
+
 def asked(folder: RunFolder) -> Asked:
     """The frozen manifest's words; nothing but defaults where there is none that can be read."""
     try:

@@ -2,41 +2,58 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from layton_batch.errors import ProviderError, StaleStateError
 from layton_batch.records import Batch
 from layton_batch.run import Run
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
+FAILED = "cancel_failed"
+"""Event: a provider was asked to stop a batch and did not say that it will."""
 
-def cancel_run(run: Run) -> None:
+
+@dataclass(frozen=True, slots=True)
+class NotStopped:
+    """A batch whose provider could not be asked to stop it, or refused to, and why."""
+
+    batch: Batch
+    reason: str
+
+
+def cancel_run(run: Run) -> list[NotStopped]:
     """Mark the run cancelled, withdraw what was not sent, and ask providers to stop the rest.
 
-    A provider that cannot be reached leaves an event; cancelling again asks again.
+    Returns what goes on all the same: it is asked again, each time it is looked at, by whoever drives the run.
     """
     run.store.set_cancelled(run.clock.now())
-    _stop(run, run.store.batches({Lifecycle.PLANNED, Lifecycle.IN_FLIGHT}))
+    _withdraw_planned(run)
+    return _stop(run, run.store.batches({Lifecycle.IN_FLIGHT}))
 
 
 def stop_rest(run: Run) -> bool:
-    """What another process had in hand when the run was cancelled, or was just being sent. Asks providers once each."""
-    batches = run.store.batches({Lifecycle.PLANNED, Lifecycle.IN_FLIGHT})
-    return _stop(run, [batch for batch in batches if not run.store.has_event(batch.id, "cancel_failed")])
+    """What another process had in hand when the run was cancelled, was just being sent, or was not stopped yet.
+
+    A provider is asked again whenever the batch is due to be looked at, and the batch is looked at as well: it may have
+    ended, which is why a provider refuses to cancel it. Looking sets when it is due next, later each time that fails.
+    """
+    moved = _withdraw_planned(run)
+    now = run.clock.now()
+    due = [batch for batch in run.store.batches({Lifecycle.IN_FLIGHT}) if batch.due_at <= now]
+    return len(_stop(run, due)) < len(due) or moved
 
 
-def _stop(run: Run, batches: Sequence[Batch]) -> bool:
-    moved = False
-    for batch in batches:
+def _withdraw_planned(run: Run) -> bool:
+    withdrawn = 0
+    for batch in run.store.batches({Lifecycle.PLANNED}):
         try:
-            if batch.state is Lifecycle.PLANNED:
-                _withdraw(run, batch)
-            else:
-                _ask_to_stop(run, batch)
-            moved = True
+            _withdraw(run, batch)
         except StaleStateError:
-            continue  # another process has it in hand: it drops what it had not sent, and sees the rest end
-    return moved
+            continue  # another process has it in hand: it drops what it had not sent
+        withdrawn += 1
+    return withdrawn > 0
 
 
 def _withdraw(run: Run, batch: Batch) -> None:
@@ -55,11 +72,30 @@ def _withdraw(run: Run, batch: Batch) -> None:
     )
 
 
-def _ask_to_stop(run: Run, batch: Batch) -> None:
-    now = run.clock.now()
+def _stop(run: Run, batches: Sequence[Batch]) -> list[NotStopped]:
+    """Ask for each batch's end, providers side by side; those of which that did not come through."""
+    groups: dict[str, list[Batch]] = defaultdict(list)
+    for batch in batches:
+        groups[batch.provider].append(batch)
+    found = run.executor.map(lambda name: [_ask_to_stop(run, batch) for batch in groups[name]], groups)
+    return [one for group in found for one in group if one is not None]
+
+
+def _ask_to_stop(run: Run, batch: Batch) -> NotStopped | None:
+    if run.stopping.is_set():
+        return NotStopped(batch, "not asked: this program was stopped")
     try:
         run.providers.get(batch.provider).cancel(str(batch.provider_id))
+        _asked(run, batch)
     except ProviderError as error:
-        run.store.add_event(now, batch.id, "cancel_failed", str(error))
-        return
+        if not run.store.has_event(batch.id, FAILED):
+            run.store.add_event(run.clock.now(), batch.id, FAILED, f"{error}; asked again until it ends")
+        return NotStopped(batch, str(error))
+    except StaleStateError:
+        return NotStopped(batch, "another process has it in hand, and sees it end")
+    return None
+
+
+def _asked(run: Run, batch: Batch) -> None:
+    now = run.clock.now()
     run.store.move(batch, Lifecycle.CANCELLING, now, event="cancelling", detail="asked for", due_at=now)

@@ -6,12 +6,15 @@ an answer go into another attempt while there is one; all of it lands in one tra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 
 from layton_batch import atomic, tables
-from layton_batch.errors import ProviderError, StaleStateError
+from layton_batch.errors import ProviderError, RequestRefusedError, StaleStateError
+from layton_batch.providers import damaged_rows
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Job, Response, Snapshot
 from layton_batch.run import Run
@@ -21,11 +24,14 @@ from layton_batch.stages.outcomes import Tally, count_rows, settle
 from layton_batch.stages.resubmit import next_attempts
 from layton_batch.stages.sent import sent
 from layton_batch.stages.usage_rows import charge_rows
-from layton_batch.states import BatchOutcome, Lifecycle, RequestOutcome
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store import Entry
 
-DOWNLOADS = 5
-"""How often a download that comes short is repeated before what is there is taken for all there is."""
+DOWNLOADS, DOWNLOADS_UNCOUNTED = 10, 5
+"""How often results are downloaded that come short of the provider's count, or, where it has none, of our requests."""
+GONE = frozenset({403, 404, 410})
+LONG_ENOUGH = 14 * 86_400.0
+"""Seconds after a batch's end for which a download that fails in passing is tried again at every provider."""
 PART_ROWS = 5_000
 
 
@@ -40,32 +46,62 @@ def collect(run: Run) -> bool:
     return any(moved)
 
 
+class _Fetched(Enum):
+    """What was brought to disk: all that there is, or less than the provider says that it answered."""
+
+    WHOLE = "whole"
+    SHORT = "short"
+
+
 def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
     try:
-        if not _download(run, batch):
+        fetched = _download(run, batch)
+        if fetched is None:
             return False
-        _file(run, job, batch)
+        _file(run, job, batch, fetched)
     except StaleStateError:
         return False  # another process collected it
     return True
 
 
-def _download(run: Run, batch: Batch) -> bool:
-    """Bring the raw results to disk. False: not yet, try again later.
+def _download(run: Run, batch: Batch) -> _Fetched | None:
+    """Bring the raw results to disk. None: not yet, try again later.
 
-    A download that fails is tried again for as long as the provider keeps results: what is there was paid for.
+    A download that fails is tried again as long as the provider may have the results: what is there was paid for.
     """
     if batch.provider_id is None:
-        return True  # never reached the provider: there is nothing to download
+        return _Fetched.WHOLE  # never reached the provider: there is nothing to download
     provider = run.providers.get(batch.provider)
+    snapshot = _latest(provider, batch)
     try:
-        snapshot = _latest(provider, batch)
         paths = raw_results.store(run.folder.raw(batch.id), provider.results(snapshot))
     except ProviderError as error:
         wait = getattr(error, "retry_after", None)
-        return _try_again(run, batch, f"download failed: {error}", wait, _kept(run, batch))
+        if _may_be_kept(run, batch, error):
+            _try_again(run, batch, f"download failed: {error}", wait)
+            return None
+        return _give_up(run, batch, f"download failed: {error}", snapshot)
     short = _shortage(run, batch, snapshot, paths)
-    return True if short is None else _try_again(run, batch, short, None, batch.failures + 1 < DOWNLOADS)
+    if short is None:
+        return _Fetched.WHOLE
+    if batch.failures + 1 < short.downloads:
+        _try_again(run, batch, short.reason)
+        return None
+    return _give_up(run, batch, short.reason, snapshot) if short.certain else _Fetched.WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class _Short:
+    """Why what was downloaded is not all there is: ``certain`` by the provider's own word or a damaged file, else only
+    because requests of ours are not in it."""
+
+    reason: str
+    certain: bool = True
+
+    @property
+    def downloads(self) -> int:
+        """How often it is worth another download."""
+        return DOWNLOADS if self.certain else DOWNLOADS_UNCOUNTED
 
 
 def _latest(provider: Provider, batch: Batch) -> Snapshot:
@@ -85,35 +121,40 @@ def _latest(provider: Provider, batch: Batch) -> Snapshot:
     return latest if latest.state is Lifecycle.ENDED else stored
 
 
-def _kept(run: Run, batch: Batch) -> bool:
-    """Whether the provider still keeps this batch's results."""
-    retention = run.providers.dialect(batch.provider).limits.retention_seconds
-    return run.clock.now() < (batch.ended_at or 0.0) + retention
+def _may_be_kept(run: Run, batch: Batch, error: ProviderError) -> bool:
+    """Whether the provider may still have the results. Its documents say how long, and err on the short side: a plain
+    refusal after that time is believed, a failure in passing is not."""
+    age = run.clock.now() - (batch.ended_at or 0.0)
+    documented = run.providers.dialect(batch.provider).limits.retention_seconds
+    if isinstance(error, RequestRefusedError) and error.status in GONE:
+        return age < documented
+    return age < max(3 * documented, LONG_ENOUGH)
 
 
-def _shortage(run: Run, batch: Batch, snapshot: Snapshot, paths: Sequence[Path]) -> str | None:
-    """Why what was downloaded cannot be all there is; None where it can."""
+def _shortage(run: Run, batch: Batch, snapshot: Snapshot, paths: Sequence[Path]) -> _Short | None:
+    """What is missing from the downloaded files; None where they can be all there is."""
     decode = run.providers.dialect(batch.provider).decode
-    answers = 0
+    answers, unreadable, named = 0, 0, set[str]()
     for path in paths:
         for line, complete in raw_results.lines(path):
             try:
-                answers += decode(line).outcome is RequestOutcome.SUCCEEDED
+                response = decode(line)
             except ProviderError:
+                unreadable += 1
                 if not complete:
-                    return f"{path.name} ends in the middle of a line"
-    expected = snapshot.succeeded or 0
-    if batch.outcome is BatchOutcome.COMPLETED and answers < expected:
-        return f"{answers} answers came, the provider counts {expected}"
+                    return _Short(f"{path.name} ends in the middle of a line")
+            else:
+                answers += response.outcome is RequestOutcome.SUCCEEDED
+                named.add(response.custom_id)
+    if snapshot.succeeded is not None and answers < snapshot.succeeded:
+        return _Short(f"{answers} answers came, the provider counts {snapshot.succeeded}")
+    if snapshot.succeeded is None and batch.outcome is BatchOutcome.COMPLETED and len(named) < batch.requests:
+        return _Short(f"{len(named)} of {batch.requests} requests are named", certain=unreadable > 0)
     return None
 
 
-def _try_again(run: Run, batch: Batch, reason: str, retry_after: float | None, worth_it: bool) -> bool:
-    """Wait and download again (False); when that is no longer worth it, go on with what is on disk (True)."""
+def _try_again(run: Run, batch: Batch, reason: str, retry_after: float | None = None) -> None:
     now = run.clock.now()
-    if not worth_it:
-        run.store.note(batch, now, event="download_given_up", detail=reason, reason=reason)
-        return True
     run.store.note(
         batch,
         now,
@@ -123,12 +164,19 @@ def _try_again(run: Run, batch: Batch, reason: str, retry_after: float | None, w
         failures=batch.failures + 1,
         reason=reason,
     )
-    return False
 
 
-def _file(run: Run, job: Job, batch: Batch) -> None:
-    asked = sent(run, batch)
-    tally = settle(_responses(run, batch), asked["custom_id"].to_list(), batch)
+def _give_up(run: Run, batch: Batch, reason: str, snapshot: Snapshot) -> _Fetched:
+    """Go on with what is on disk."""
+    run.store.note(batch, run.clock.now(), event="download_given_up", detail=reason, reason=reason)
+    return _Fetched.WHOLE if snapshot.succeeded == 0 else _Fetched.SHORT
+
+
+def _file(run: Run, job: Job, batch: Batch, fetched: _Fetched) -> None:
+    asked, named = sent(run, batch), set[str]()
+    tally = settle(_noted(_responses(run, batch), named), asked["custom_id"].to_list(), batch)
+    if fetched is _Fetched.SHORT:
+        _put_out_of_reach(tally, named)
     spent = _write_tables(run, job, batch, tally)
     children, resubmitted = next_attempts(run, batch, tally)
     counts = count_rows(batch, tally, resubmitted)
@@ -157,15 +205,33 @@ def _money(batch: Batch, spent: Decimal) -> list[Entry]:
     return [Entry(batch.id, "released", batch.max_cost or Decimal(0)), Entry(batch.id, "actual", spent)]
 
 
+def _noted(decoded: Iterable[Response | str], named: set[str]) -> Iterator[Response | str]:
+    for entry in decoded:
+        if isinstance(entry, Response):
+            named.add(entry.custom_id)
+        yield entry
+
+
+def _put_out_of_reach(tally: Tally, named: Collection[str]) -> None:
+    """What no line names was perhaps answered and paid for: whether it is bought again is a person's word (`retry`)."""
+    for custom_id, response in tally.responses.items():
+        if custom_id not in named:
+            tally.responses[custom_id] = replace(response, error_class=ErrorClass.OUT_OF_REACH)
+
+
 def _responses(run: Run, batch: Batch) -> Iterable[Response | str]:
-    """Every stored line decoded, or the reason it could not be."""
+    """Every stored line decoded, or the reason it could not be; a damaged line speaks for the requests it names."""
     decode = run.providers.dialect(batch.provider).decode
     for path in sorted(run.folder.raw(batch.id).glob("*.jsonl.zst")):
         for number, (line, _) in enumerate(raw_results.lines(path), 1):
             try:
                 yield decode(line)
             except ProviderError as error:
-                yield f"{path.name} line {number}: {error}"
+                said = f"{path.name} line {number}: {error}"
+                named = damaged_rows.named_in(line)
+                yield from (damaged_rows.unreadable(custom_id, said) for custom_id in named)
+                if not named:
+                    yield said
 
 
 def _write_tables(run: Run, job: Job, batch: Batch, tally: Tally) -> Decimal:

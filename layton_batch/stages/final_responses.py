@@ -15,20 +15,31 @@ from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
 def final_responses(run: Run, job_id: str) -> pl.DataFrame:
     """The job's requests with the response that counts: the answer, else what the last attempt said."""
     requests = pl.read_parquet(run.folder.part("requests", job_id))
+    best = (
+        _responses(run, job_id)
+        .with_columns(answered=pl.col("outcome") == str(RequestOutcome.SUCCEEDED))
+        .sort("answered", "attempt", descending=True, maintain_order=True)
+        .unique("custom_id", keep="first", maintain_order=True)
+        .drop("answered", "job_id")
+    )
+    return requests.join(best, on="custom_id", how="left", maintain_order="left")
+
+
+def last_responses(run: Run, job_id: str) -> pl.DataFrame:
+    """What the last attempt at each request of the job said, an answer or not, in no order."""
+    newest_first = _responses(run, job_id).reverse().sort("attempt", descending=True, maintain_order=True)
+    return newest_first.unique("custom_id", keep="first")
+
+
+def _responses(run: Run, job_id: str) -> pl.DataFrame:
+    """Every response of the job, in the order in which their batches were entered."""
     parts = [
         pl.read_parquet(part)
         for batch in run.store.batches()
         if batch.job_id == job_id
         for part in sorted((run.folder.tables / "responses" / batch.id).glob("*.parquet"))
     ]
-    responses = pl.concat(parts) if parts else tables.frame("responses", [])
-    best = (
-        responses.with_columns(answered=pl.col("outcome") == str(RequestOutcome.SUCCEEDED))
-        .sort("answered", "attempt", descending=True, maintain_order=True)
-        .unique("custom_id", keep="first", maintain_order=True)
-        .drop("answered", "job_id")
-    )
-    return requests.join(best, on="custom_id", how="left", maintain_order="left")
+    return pl.concat(parts) if parts else tables.frame("responses", [])
 
 
 def response_from(row: Mapping[str, object]) -> Response:

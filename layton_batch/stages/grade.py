@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import polars as pl
 
 from layton_batch import tables
+from layton_batch.errors import StaleStateError
 from layton_batch.records import Grade, Item, Job, ModelSpec, Prediction, Verdict
 from layton_batch.run import Run
 from layton_batch.stages.final_responses import final_responses, response_from
@@ -16,20 +18,28 @@ from layton_batch.states import OPEN, PredictionKind, Role
 
 def grade(run: Run) -> bool:
     """Grade every planned job that has no open batch left."""
-    jobs = run.store.jobs()
-    busy = {batch.job_id for batch in run.store.batches(OPEN)}
+    jobs, batches = run.store.jobs(), run.store.batches()
+    busy = {batch.job_id for batch in batches if batch.state in OPEN}
+    seen = Counter(batch.job_id for batch in batches)
     over = [job for job in jobs if job.planned and not job.graded and job.id not in busy]
     items = {item.id: item for item in run.items} if over else {}
     for job in over:
-        if reask(run, job):
-            continue
-        _forget_scores(run, job.depends_on or job.id)
-        if job.role is Role.PREDICT:
-            _grade_predictions(run, job, items)
-        else:
-            _grade_verdicts(run, job)
-        run.store.set_graded(job.id, run.clock.now())
+        _grade_job(run, job, items, seen[job.id])
     return bool(over)
+
+
+def _grade_job(run: Run, job: Job, items: Mapping[str, Item], batches: int) -> None:
+    try:
+        if reask(run, job):
+            return
+    except StaleStateError:
+        return  # whoever has the desk by now goes on
+    _forget_scores(run, job.depends_on or job.id)
+    if job.role is Role.PREDICT:
+        _grade_predictions(run, job, items)
+    else:
+        _grade_verdicts(run, job)
+    run.store.set_graded(job.id, run.clock.now(), batches)
 
 
 def _forget_scores(run: Run, predict_id: str) -> None:

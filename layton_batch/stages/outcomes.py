@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from layton_batch.providers.damaged_rows import unreadable
 from layton_batch.records import Batch, Response, RowCount
 from layton_batch.states import BatchOutcome, ErrorClass, RequestOutcome
 
@@ -22,20 +23,37 @@ def settle(decoded: Iterable[Response | str], sent: Sequence[str], batch: Batch)
     """Give each sent custom_id one response.
 
     An answer beats an error; of two answers the first counts and the second is noted. Lines naming unknown ids and
-    lines that cannot be read are noted (their raw bytes are kept). What no line names ends as the batch did.
+    lines that cannot be read are noted (their raw bytes are kept). What no line names ends as the batch did, unless
+    the lines that name nobody are enough to be about all of it: then it may have been paid for, and is unreadable.
     """
     tally, known = Tally(), frozenset(sent)
     seen: dict[str, Response] = {}
+    nameless = 0
     for entry in decoded:
         if isinstance(entry, str):
+            nameless += 1
             tally.oddities.append(("unreadable_line", entry))
         elif entry.custom_id not in known:
+            nameless += entry.error_class is ErrorClass.UNREADABLE
             tally.oddities.append(("unknown_custom_id", f"a result names {entry.custom_id[:80]!r}, which was not sent"))
         else:
             _take(seen, entry, tally)
+    explained = len(known) - len(seen) <= nameless
     for custom_id in sent:
-        tally.responses[custom_id] = seen.get(custom_id) or _silence(custom_id, batch)
+        response = seen.get(custom_id)
+        if response is None:
+            response = unreadable(custom_id, _NAMELESS) if explained else _silence(custom_id, batch)
+        tally.responses[custom_id] = response
+        if response.error_class is ErrorClass.UNREADABLE:
+            tally.oddities.append(("unreadable_line", f"{custom_id}: {response.error_message}. {_UNKNOWN_COST}"))
     return tally
+
+
+_NAMELESS = "no line names it, and there are lines that cannot be read"
+_UNKNOWN_COST = (
+    "It may have been carried out and billed; what it cost is not in this run's bill. It is not sent again by itself: "
+    "`layton-batch retry` does that"
+)
 
 
 def _take(seen: dict[str, Response], entry: Response, tally: Tally) -> None:
@@ -45,8 +63,15 @@ def _take(seen: dict[str, Response], entry: Response, tally: Tally) -> None:
         return
     if earlier != entry:
         tally.oddities.append(("duplicate_result", f"{entry.custom_id} came more than once, with different content"))
-    if earlier.outcome is not RequestOutcome.SUCCEEDED and entry.outcome is RequestOutcome.SUCCEEDED:
+    if _weight(entry) > _weight(earlier):
         seen[entry.custom_id] = entry
+
+
+def _weight(response: Response) -> int:
+    """Of two lines about one request the heavier one counts: what may have been paid for beats what was not."""
+    if response.outcome is RequestOutcome.SUCCEEDED:
+        return 2
+    return int(response.error_class is ErrorClass.UNREADABLE)
 
 
 def _silence(custom_id: str, batch: Batch) -> Response:

@@ -21,8 +21,8 @@ _OVER_A_LIMIT = re.compile(
 )
 NOT_FOUND_SECONDS = 900.0
 """How long a provider may answer 404 for a batch it has just made."""
-LAST_HOUR = 3600.0
-"""What a batch past its deadline is given to end after we cancelled it."""
+LAST_SECONDS = 6 * 3600.0
+"""What a batch past its deadline is given to end after we asked for that."""
 
 
 def poll(run: Run) -> bool:
@@ -52,15 +52,21 @@ def _poll_one(run: Run, provider: Provider, batch: Batch) -> bool:
     try:
         snapshot = provider.snapshot(str(batch.provider_id))
     except UnknownStatusError as error:
-        return _unclear(run, provider, batch, str(error), status=error.code)
+        return _unclear(run, provider, batch, str(error), status=error.code or "unknown")
     except NotFoundError as error:
-        return _not_found(run, provider, batch, str(error))
+        return _unclear(run, provider, batch, _not_found(run, batch, error))
     except ProviderError as error:
         return _unclear(run, provider, batch, str(error), retry_after=getattr(error, "retry_after", None))
     if snapshot.state is Lifecycle.ENDED:
         return _ended(run, batch, snapshot)
     if _past(run, batch):
         return _deadline(run, provider, batch, snapshot.provider_status)
+    if snapshot.state is Lifecycle.IN_FLIGHT and batch.state is Lifecycle.CANCELLING:
+        _stop_again(run, provider, batch)
+    return _goes_on(run, provider, batch, snapshot)
+
+
+def _goes_on(run: Run, provider: Provider, batch: Batch, snapshot: Snapshot) -> bool:
     now = run.clock.now()
     due = now + (run.poll_seconds or provider.limits.poll_seconds)
     changed = snapshot.provider_status != batch.provider_status
@@ -115,10 +121,18 @@ def _unclear(
     status: str | None = None,
     retry_after: float | None = None,
 ) -> bool:
-    """No usable reading: say so, and try again until the deadline."""
-    if _past(run, batch):
-        return _deadline(run, provider, batch, status or batch.provider_status or "unknown")
+    """No usable reading: say so, and try again.
+
+    An unknown status is a reading: the deadline holds for it. A provider that cannot be asked (no network, an expired
+    key) says nothing of the batch, which may have been answered in time: it is asked for as long as results are kept.
+    """
+    if status is not None and _past(run, batch):
+        return _deadline(run, provider, batch, status)
     now = run.clock.now()
+    if batch.deadline_at is not None and now > batch.deadline_at + provider.limits.retention_seconds:
+        return _lost(run, batch, f"cannot be asked about any more: {reason}")
+    if status is not None and batch.state is Lifecycle.CANCELLING:
+        _stop_again(run, provider, batch)
     run.store.note(
         batch,
         now,
@@ -132,15 +146,10 @@ def _unclear(
     return False
 
 
-def _not_found(run: Run, provider: Provider, batch: Batch, reason: str) -> bool:
+def _not_found(run: Run, batch: Batch, error: NotFoundError) -> str:
     now = run.clock.now()
-    if now - (batch.submitted_at or now) < NOT_FOUND_SECONDS:
-        return _unclear(run, provider, batch, f"{reason} (just created; asking again)")
-    if _past(run, batch):
-        return _over(
-            run, batch, f"{batch.provider} does not know {batch.provider_id} any more", ErrorClass.NOT_EXECUTED
-        )
-    return _unclear(run, provider, batch, reason)
+    new = now - (batch.submitted_at or now) < NOT_FOUND_SECONDS
+    return f"{error} (just created; asking again)" if new else str(error)
 
 
 def _past(run: Run, batch: Batch) -> bool:
@@ -148,26 +157,38 @@ def _past(run: Run, batch: Batch) -> bool:
 
 
 def _deadline(run: Run, provider: Provider, batch: Batch, status: str) -> bool:
-    """Past its deadline: cancel it, give it an hour to end, then take it as over."""
+    """Past its deadline: ask the provider to stop, and give it time to. One that never says it has may still answer,
+    and bill: whether its rows go again is a person's word."""
     reason = f"past its deadline, {batch.provider} still says {status!r}"
     if batch.state is Lifecycle.CANCELLING:
-        return _over(run, batch, reason, ErrorClass.NOT_EXECUTED)
-    try:
-        provider.cancel(str(batch.provider_id))
-    except ProviderError as error:
-        reason = f"{reason}; cancel failed: {error}"
+        return _lost(run, batch, reason)
+    if problem := _ask_to_stop(provider, batch):
+        reason = f"{reason}; {problem}"
     now = run.clock.now()
     run.store.move(
-        batch, Lifecycle.CANCELLING, now, event="deadline", detail=reason, reason=reason, deadline_at=now + LAST_HOUR,
-        due_at=now + provider.limits.poll_seconds,
+        batch, Lifecycle.CANCELLING, now, event="deadline", detail=reason, reason=reason,
+        deadline_at=now + LAST_SECONDS, due_at=now + provider.limits.poll_seconds,
     )  # fmt: skip
     return True
 
 
-def _over(run: Run, batch: Batch, reason: str, error_class: ErrorClass) -> bool:
+def _stop_again(run: Run, provider: Provider, batch: Batch) -> None:
+    """The provider does not show that it was asked to stop: ask again."""
+    if (problem := _ask_to_stop(provider, batch)) and not run.store.has_event(batch.id, "cancel_failed"):
+        run.store.add_event(run.clock.now(), batch.id, "cancel_failed", problem)
+
+
+def _ask_to_stop(provider: Provider, batch: Batch) -> str | None:
+    """Why that failed, or None."""
+    try:
+        provider.cancel(str(batch.provider_id))
+    except ProviderError as error:
+        return f"cancel failed: {error}"
+    return None
+
+
+def _lost(run: Run, batch: Batch, reason: str) -> bool:
+    reason = f"{reason}; look at {batch.provider_id} in the console of {batch.provider}, then `resolve`"
     now = run.clock.now()
-    run.store.move(
-        batch, Lifecycle.ENDED, now, event="given_up", detail=reason, outcome=BatchOutcome.EXPIRED,
-        error_class=error_class, reason=reason, ended_at=now, due_at=now, failures=0,
-    )  # fmt: skip
+    run.store.move(batch, Lifecycle.LOST, now, event="lost", detail=reason, reason=reason, due_at=now)
     return True

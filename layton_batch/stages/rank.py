@@ -106,6 +106,7 @@ def _mark_sheet(run: Run, job: Job, metric: str) -> MarkSheet:
         item_ids=rows["item_id"].to_list(),
         marks=rows["vote"].fill_null(float("nan")).to_list(),
         kinds=rows["kind"].to_list(),
+        failures=rows["flag"].to_list(),
     )
 
 

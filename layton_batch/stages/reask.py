@@ -8,24 +8,28 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from layton_batch.costs.estimate import estimate_request, output_bound
 from layton_batch.jury import METRIC_FIELDS
 from layton_batch.records import Batch, Item, Job, ModelSpec, Prompt, Request
 from layton_batch.run import Run
-from layton_batch.stages.final_responses import final_responses, response_from
+from layton_batch.stages.final_responses import final_responses, last_responses, response_from
+from layton_batch.stages.names import part_of
 from layton_batch.stages.predictions import stored_predictions
 from layton_batch.stages.resubmit import reask_of, write_lines
 from layton_batch.stages.sharding import Line
 from layton_batch.states import ErrorClass, FinishReason, PredictionKind, RequestOutcome, Role
-from layton_batch.store.reopening import reopen
+from layton_batch.store.reopening import RowKey, reopen
 from layton_batch.tasks import with_room
 from layton_batch.tasks.protocol import Candidate
 
 
 def reask(run: Run, job: Job) -> bool:
-    """Enter a batch per batch whose replies are to be asked for again; False where there is nothing to ask."""
+    """Enter a batch per batch whose replies are to be asked for again; False where there is nothing to ask.
+
+    Raises StaleStateError where another process did, which can be only when the desk was lost to it.
+    """
     policy, row = run.manifest.policy, run.store.row()
     batches = {batch.id: batch for batch in run.store.batches() if batch.job_id == job.id}
     rounds = 1 + max((reask_of(run, batch) for batch in batches.values()), default=0)
@@ -34,24 +38,33 @@ def reask(run: Run, job: Job) -> bool:
     wanted = _wanted(run, job, rounds)
     if not wanted:
         return False
-    prompts = dict(_prompts(run, job, {item_id for rows in wanted.values() for _, item_id, _ in rows}))
-    again = [_batch(run, job, batches[parent], rows, prompts, rounds) for parent, rows in wanted.items()]
-    repeated = Counter(
-        {(parent, RequestOutcome.SUCCEEDED, ErrorClass.NONE): len(rows) for parent, rows in wanted.items()}
-    )
+    by_parent: dict[str, list[_Unusable]] = defaultdict(list)
+    for one in wanted:
+        by_parent[one.last[0]].append(one)
+    prompts = dict(_prompts(run, job, {one.item_id for one in wanted}))
+    again = [_batch(run, job, batches[parent], rows, prompts, rounds) for parent, rows in by_parent.items()]
+    repeated = Counter(one.last for one in wanted)
     detail = f"{job.id}: {sum(repeated.values())} unusable replies are asked for again"
     reopen(run.store, again, repeated, run.clock.now(), detail=detail)
     return True
 
 
-_Row = tuple[str, str, bool]
-"""custom_id, item_id, truncated."""
+@dataclass(frozen=True, slots=True)
+class _Unusable:
+    """A reply to be asked for again. ``last``: the last attempt at its request, which is a later one than the reply's
+    where the reply was asked for again before and nothing came: attempts at one request follow each other in a line."""
+
+    custom_id: str
+    item_id: str
+    truncated: bool
+    last: RowKey
 
 
-def _wanted(run: Run, job: Job, rounds: int) -> Mapping[str, Sequence[_Row]]:
-    """Unusable replies by the batch they came in, as far as the policy still allows."""
+def _wanted(run: Run, job: Job, rounds: int) -> Sequence[_Unusable]:
+    """Unusable replies as far as the policy still allows, in the order of the requests."""
     policy = run.manifest.policy
-    found: dict[str, list[_Row]] = defaultdict(list)
+    found: list[_Unusable] = []
+    last = {row["custom_id"]: row for row in last_responses(run, job.id).iter_rows(named=True)}
     items = {item.id: item for item in run.items}
     for row in final_responses(run, job.id).iter_rows(named=True):
         response = response_from(row)
@@ -61,8 +74,12 @@ def _wanted(run: Run, job: Job, rounds: int) -> Mapping[str, Sequence[_Row]]:
             continue
         truncated = response.finish_reason is FinishReason.LENGTH
         if rounds <= (policy.reask_truncated if truncated else policy.reask_unparsed):
-            found[row["batch_id"]].append((row["custom_id"], row["item_id"], truncated))
+            found.append(_Unusable(row["custom_id"], row["item_id"], truncated, _key(last[row["custom_id"]])))
     return found
+
+
+def _key(row: Mapping[str, str]) -> RowKey:
+    return row["batch_id"], RequestOutcome(row["outcome"]), ErrorClass(row["error_class"])
 
 
 def _usable(run: Run, job: Job, items: Mapping[str, Item], item_id: str, model: str, row: Mapping[str, object]) -> bool:
@@ -85,17 +102,18 @@ def _prompts(run: Run, job: Job, wanted: set[str]) -> Iterator[tuple[str, Prompt
 
 
 def _batch(
-    run: Run, job: Job, parent: Batch, rows: Sequence[_Row], prompts: Mapping[str, Prompt], rounds: int
+    run: Run, job: Job, parent: Batch, rows: Sequence[_Unusable], prompts: Mapping[str, Prompt], rounds: int
 ) -> Batch:
     provider = run.providers.dialect(job.spec.provider)
     lines = []
-    for custom_id, item_id, truncated in rows:
-        spec = with_room(run.task, run.item(item_id), job.spec) if job.role is Role.PREDICT else job.spec
-        spec = _roomier(spec, rounds) if truncated else spec
-        request = Request(custom_id, item_id, spec, prompts[item_id])
-        lines.append(Line(custom_id, provider.encode(request), estimate_request(request, run.prices)))
+    for row in rows:
+        spec = with_room(run.task, run.item(row.item_id), job.spec) if job.role is Role.PREDICT else job.spec
+        spec = _roomier(spec, rounds) if row.truncated else spec
+        request = Request(row.custom_id, row.item_id, spec, prompts[row.item_id])
+        lines.append(Line(row.custom_id, provider.encode(request), estimate_request(request, run.prices)))
     reason = f"{len(rows)} replies of {parent.id} could not be used; the manifest opts in to asking again"
-    return write_lines(run, parent, lines, f"{parent.shard_id}-r{rounds}", parent.attempt + 1, reason, rounds)
+    shard_id = part_of(parent.shard_id, f"{parent.attempt}r{rounds}")  # one of its own for each attempt asked again
+    return write_lines(run, parent, lines, shard_id, parent.attempt + 1, reason, rounds)
 
 
 def _roomier(spec: ModelSpec, rounds: int) -> ModelSpec:

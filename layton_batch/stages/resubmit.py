@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from hashlib import sha256
 
 import polars as pl
 
 from layton_batch import atomic, tables
+from layton_batch.errors import StaleStateError
 from layton_batch.records import Batch, Response
 from layton_batch.run import Run
-from layton_batch.stages.names import tag
+from layton_batch.stages.backoff import backoff
+from layton_batch.stages.names import part_of, tag
 from layton_batch.stages.outcomes import Tally
 from layton_batch.stages.sent import sent
 from layton_batch.stages.sharding import Line
@@ -19,6 +22,10 @@ from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, Re
 
 MOST_SPLITS = 7
 """How often a batch is halved: into 128 parts at most."""
+MOST_WAITS = 100
+"""How often a batch comes back that the provider had no room for: for about a day, at the longest pauses."""
+NO_ROOM_SECONDS = 60.0
+"""The least wait before it does: other batches have to end first."""
 
 
 def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], frozenset[str]]:
@@ -34,16 +41,39 @@ def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], fr
     if _to_be_split(run, batch):
         middle = len(all_ids) // 2
         halves = [
-            write_batch(run, batch, part, f"{batch.shard_id}-{n}", batch.attempt, "half of a batch too large")
-            for n, part in enumerate((all_ids[:middle], all_ids[middle:]), 1)
+            write_batch(run, batch, part, part_of(batch.shard_id, mark), batch.attempt, "half of a batch too large")
+            for mark, part in (("1", all_ids[:middle]), ("2", all_ids[middle:]))
         ]
         return halves, frozenset(all_ids)
     again = [custom_id for custom_id, response in tally.responses.items() if worth_repeating(response)]
-    if not again or batch.attempt >= run.manifest.policy.attempts:
+    had_room, had_none = _attempts(run, batch)
+    if not again or had_room >= run.manifest.policy.attempts or had_none >= MOST_WAITS:
         return [], frozenset()
     reason = f"{len(again)} of {batch.requests} requests of attempt {batch.attempt} got no answer"
-    child = write_batch(run, batch, again, batch.shard_id, batch.attempt + 1, reason)
-    return [child], frozenset(again)
+    child = write_next(run, batch, again, "n", reason)
+    return [replace(child, due_at=run.clock.now() + _pause(batch, had_none))], frozenset(again)
+
+
+def _attempts(run: Run, batch: Batch) -> tuple[int, int]:
+    """How many attempts it took so far: those that were made, and those that the provider turned away as a whole for
+    want of room (queued tokens, rate limits), which are no fault of the requests and cost them no attempt."""
+    by_id = {other.id: other for other in run.store.batches()}
+    turned_away, one = 0, by_id.get(batch.id)
+    while one is not None:
+        turned_away += _had_no_room(one)
+        one = by_id.get(one.parent_id or "")
+    return batch.attempt - turned_away, turned_away
+
+
+def _had_no_room(batch: Batch) -> bool:
+    return batch.outcome is BatchOutcome.FAILED and batch.error_class is ErrorClass.RATE_LIMITED
+
+
+def _pause(batch: Batch, turned_away: int) -> float:
+    """Seconds before what a batch leads to is sent: at once, but not where the whole batch had failed."""
+    if batch.outcome is not BatchOutcome.FAILED:
+        return 0.0
+    return max(backoff(turned_away or batch.attempt), NO_ROOM_SECONDS if turned_away else 0.0)
 
 
 def _to_be_split(run: Run, batch: Batch) -> bool:
@@ -61,6 +91,21 @@ def _to_be_split(run: Run, batch: Batch) -> bool:
 def worth_repeating(response: Response) -> bool:
     """Whether the same request may get an answer next time; what was answered never goes again."""
     return response.outcome is not RequestOutcome.SUCCEEDED and response.error_class in PASSING
+
+
+def write_next(run: Run, parent: Batch, again: Collection[str], mark: str, cause: str) -> Batch:
+    """The next attempt at some of a batch's requests, numbered one after their last.
+
+    It goes under the parent's shard where that number is free, else under a name made from the parent and ``mark``.
+    What a collected batch leads to by itself is entered with its collection, so whoever comes later sees that number
+    taken; and what is not collected leads nowhere else yet. So no two processes can mean one name by two things, which
+    they could if numbers were counted over all that is entered.
+    """
+    number, shard_id = parent.attempt + 1, parent.shard_id
+    entered = {(other.job_id, other.shard_id, other.attempt) for other in run.store.batches()}
+    if (parent.job_id, shard_id, number) in entered:
+        shard_id = part_of(shard_id, f"{parent.attempt}{mark}")
+    return write_batch(run, parent, again, shard_id, number, cause)
 
 
 def write_batch(run: Run, parent: Batch, again: Collection[str], shard_id: str, attempt: int, cause: str) -> Batch:
@@ -84,10 +129,13 @@ def write_lines(
     """A batch of its own for these lines, as another attempt at some of its parent's requests.
 
     The file is on disk when this returns; doing it again gives the same file. ``reask``: how many times the requests
-    were asked for again though they had been answered.
+    were asked for again though they had been answered. Raises StaleStateError where it is entered already: its file may
+    have been sent.
     """
     path = run.folder.request_file(parent.job_id, shard_id if attempt == 1 else f"{shard_id}.a{attempt}")
-    batch_id = f"{parent.job_id}.{shard_id}.a{attempt}"
+    batch_id, where = f"{parent.job_id}.{shard_id}.a{attempt}", path.relative_to(run.folder.root).as_posix()
+    if any(batch_id == other.id or where == other.path for other in run.store.batches()):
+        raise StaleStateError(f"batch {batch_id} is entered already, with its file: another process was first")
     digest, size, rows = sha256(), 0, []
     costs: list[Decimal | None] = []
     with atomic.writing(path) as handle:
@@ -108,7 +156,7 @@ def write_lines(
         state=Lifecycle.PLANNED,
         tag=tag(run.tag_prefix, parent.job_id, shard_id, attempt),
         requests=len(rows),
-        path=path.relative_to(run.folder.root).as_posix(),
+        path=where,
         sha256=digest.hexdigest(),
         size_bytes=size,
         max_cost=total(costs),

@@ -6,9 +6,10 @@ from collections import Counter
 
 import polars as pl
 
+from layton_batch.errors import StaleStateError
 from layton_batch.records import Batch
 from layton_batch.run import Run
-from layton_batch.stages.resubmit import write_batch
+from layton_batch.stages.resubmit import write_next
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store.reopening import RowKey, go_on, reopen
 
@@ -16,23 +17,25 @@ from layton_batch.store.reopening import RowKey, go_on, reopen
 def retry_run(run: Run) -> int:
     """Plan another attempt for all requests without an answer, permanent errors included; returns how many there are.
 
-    A cancelled run goes on. Predictions that come in this way go before a jury like any other.
+    A cancelled run goes on. Predictions that come in this way go before a jury like any other. Raises StaleStateError
+    where another process plans or writes tables just now: what it concludes from the answers so far must not stand.
     """
+    with run.desk() as ours:
+        if not ours:
+            raise StaleStateError(f"run {run.id}: another process is writing its tables; try again in a moment")
+        return _retry(run)
+
+
+def _retry(run: Run) -> int:
     batches = run.store.batches()
-    highest: Counter[tuple[str, str]] = Counter()
-    for batch in batches:
-        key = (batch.job_id, batch.shard_id)
-        highest[key] = max(highest[key], batch.attempt)
     again: list[Batch] = []
     repeated: Counter[RowKey] = Counter()
     for batch in batches:
         wanted = _without_answer(run, batch, batches)
         if not wanted.is_empty():
-            key = (batch.job_id, batch.shard_id)
-            highest[key] += 1
             reason = f"{wanted.height} requests of {batch.id} without an answer; a person asked for another attempt"
             ids = wanted["custom_id"].to_list()
-            again.append(write_batch(run, batch, ids, batch.shard_id, highest[key], reason))
+            again.append(write_next(run, batch, ids, "p", reason))
             repeated.update(_keys(batch, wanted))
     _reopen(run, again, repeated)
     return sum(batch.requests for batch in again)

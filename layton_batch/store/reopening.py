@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy import update
 
+from layton_batch.errors import StaleStateError
 from layton_batch.records import Batch
 from layton_batch.states import ErrorClass, RequestOutcome
 from layton_batch.store import schema
@@ -28,24 +29,28 @@ def reopen(
     """Enter ``batches``, count the rows they repeat as resubmitted, and take back what was concluded from the old ones.
 
     ``ungraded`` jobs are graded again when their batches are over; ``unplanned`` ones (judges') are planned again for
-    predictions they were not asked about.
+    predictions they were not asked about. Raises StaleStateError, and nothing of it happens, where another process
+    repeated some of the rows meanwhile.
     """
     counts, jobs = schema.row_counts, schema.jobs
     with store.writing() as writing:
         writing.alone()
         connection = writing.connection
-        store._insert_batches(connection, batches)
         for (batch_id, outcome, error_class), number in resubmitted.items():
-            connection.execute(
+            changed = connection.execute(
                 update(counts)
                 .where(
                     counts.c.run_id == store.run_id,
                     counts.c.batch_id == batch_id,
                     counts.c.outcome == str(outcome),
                     counts.c.error_class == str(error_class),
+                    counts.c.resubmitted + number <= counts.c.count,
                 )
                 .values(resubmitted=counts.c.resubmitted + number)
             )
+            if changed.rowcount != 1:
+                raise StaleStateError(f"requests of {batch_id} go again already: another process was first")
+        store._insert_batches(connection, batches)
         for names, values in ((ungraded, {"graded": False}), (unplanned, {"graded": False, "planned": False})):
             if names:
                 connection.execute(

@@ -157,12 +157,24 @@ class RunStore(Leases):
             self._insert_counts(writing.connection, counts)
             writing.event(at, None, "job_planned", f"{job.id}: {requests} requests, {len(batches)} batches")
 
-    def set_graded(self, job_id: str, at: float) -> None:
-        """The job's responses were turned into predictions or verdicts."""
+    def set_graded(self, job_id: str, at: float, batches: int) -> bool:
+        """The job's responses were turned into predictions or verdicts: those of this many batches, all that it had.
+
+        False where it has more by now, or is to be planned again: then it is graded once more when those are over.
+        Jobs that depend on it are planned (again), for there may be new predictions to ask about.
+        """
+        jobs, table = schema.jobs, schema.batches
+        mine = and_(table.c.run_id == self.run_id, table.c.job_id == job_id)
+        had = select(func.count()).select_from(table).where(mine).scalar_subquery()
+        current = self._one_job(job_id).where(jobs.c.graded.is_(False), jobs.c.planned.is_(True), had == batches)
         with self.writing() as writing:
-            fresh = self._one_job(job_id).where(schema.jobs.c.graded.is_(False))
-            if writing.connection.execute(fresh.values(graded=True)).rowcount:
+            writing.alone()  # no batch is entered between the count and the mark
+            graded = writing.connection.execute(current.values(graded=True)).rowcount == 1
+            if graded:
+                judges = update(jobs).where(jobs.c.run_id == self.run_id, jobs.c.depends_on == job_id)
+                writing.connection.execute(judges.values(planned=False, graded=False))
                 writing.event(at, None, "job_graded", job_id)
+        return graded
 
     def _one_job(self, job_id: str) -> Any:
         return update(schema.jobs).where(schema.jobs.c.run_id == self.run_id, schema.jobs.c.job_id == job_id)
@@ -302,6 +314,15 @@ class RunStore(Leases):
         this = and_(table.c.run_id == self.run_id, table.c.batch_id == batch_id, table.c.kind == kind)
         with self.reading() as connection:
             return connection.execute(select(table.c.seq).where(this).limit(1)).first() is not None
+
+    def events_since(self, batch_id: str, marks: Collection[str], kind: str) -> int:
+        """How many events of this kind were written about this batch after the last of those marks."""
+        table = schema.events
+        this = and_(table.c.run_id == self.run_id, table.c.batch_id == batch_id)
+        last = select(func.max(table.c.seq)).where(this, table.c.kind.in_(marks)).scalar_subquery()
+        query = select(func.count()).where(this, table.c.kind == kind, table.c.seq > func.coalesce(last, 0))
+        with self.reading() as connection:
+            return int(connection.execute(query).scalar_one())
 
     def last_event(self) -> int:
         """The number of the newest event; 0 where there is none."""

@@ -49,8 +49,7 @@ def task_names() -> tuple[str, ...]:
 def load_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue] = NO_SETTINGS) -> Task:
     """The task, ready for use. Raises ManifestError for an unknown name or setting (with the nearest one) or unfit
     options. ``settings`` are the factory's keyword parameters: what a manifest says under ``[task_options]``."""
-    factory = _factory(name)
-    known = [parameter for parameter in inspect.signature(factory).parameters if parameter != "options"]
+    factory, known = _factory(name), setting_names(name)
     for key in settings:
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
@@ -58,6 +57,11 @@ def load_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue]
             told = f"task {name!r} has no such option{meant} (known: {', '.join(known) or 'none'})"
             raise ManifestError(f"task_options.{key}: {told}")
     return factory(options, **settings)
+
+
+def setting_names(name: str) -> list[str]:
+    """What ``[task_options]`` may say for a task. Raises ManifestError for an unknown one."""
+    return [parameter for parameter in inspect.signature(_factory(name)).parameters if parameter != "options"]
 
 
 def manifest_task(manifest: Manifest, prompts_folder: Path | None = None) -> Task:

@@ -117,7 +117,8 @@ class RomeTask:
     def grade(self, item: Item, prediction: Prediction) -> Grade:
         """``accuracy``: the rule's score, 0 where there is nothing to grade. The tag is the kind of failure."""
         if prediction.kind is not PredictionKind.ANSWERED:
-            tag = prediction.note if prediction.note in {TRUNCATED, REFUSED} else str(prediction.kind)
+            none = "no_answer" if prediction.kind is PredictionKind.UNPARSED else str(prediction.kind)
+            tag = prediction.note if prediction.note in {TRUNCATED, REFUSED} else none
             return self._grade(item, prediction, 0.0, tag, prediction.note)
         reply = prediction.raw_text if prediction.raw_text is not None else prediction.answer or ""
         evaluator, arguments = item.payload.get("evaluator"), item.payload.get("evaluator_kwargs")

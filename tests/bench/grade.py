@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from tests.bench.measure import ROOT, told
 
@@ -26,6 +29,25 @@ def main() -> None:
         told(f"{task} {protocol}, peak memory", peak, "MiB", MOST_MIB)
         told(f"  more than for {FEW:,}", peak - _apart(task, protocol, FEW)[1], "MiB", MOST_GROWTH_MIB)
         print(f"  {ROWS / seconds:,.0f} rows a second")
+    for task, rows in (("mcq_idk", mcq), ("zebralogic", zebra), ("rome", rome)):
+        seconds, peak = _by_command(task, rows(ROWS))
+        told(f"layton-batch grade {task}, a file of {ROWS:,} predictions, CPU", seconds, "s", MOST_SECONDS)
+        told("  the same: peak memory", peak, "MiB", MOST_MIB)
+
+
+def _by_command(task: str, rows: Iterator[Mapping[str, object]]) -> tuple[float, float]:
+    """CPU seconds and peak memory (MiB) of the command on a JSONL file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "predictions.jsonl"
+        with path.open("w", encoding="utf-8") as handle:
+            handle.writelines(json.dumps(row) + "\n" for row in rows)
+        words = [sys.executable, "-m", "layton_batch", "grade", task, "--predictions", str(path)]
+        with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise RuntimeError(f"grade {task} ended with {process.returncode}")
+        return used.ru_utime, used.ru_maxrss / 1024
 
 
 def _apart(task: str, protocol: str, rows: int) -> tuple[float, float]:

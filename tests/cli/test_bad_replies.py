@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from layton_batch.providers.openai_files import FileBatches
 from layton_batch.sandbox import Fault
 from tests.cli.desk import Desk, Ending, call, desk
 from tests.pipeline.lab import manifest_text
@@ -43,13 +46,55 @@ def test_odd_result_lines_are_noted_and_every_request_has_one_outcome(
 ) -> None:
     with desk(tmp_path, monkeypatch, *ODD_LINES) as bench:
         end = run(bench, manifest_text(SHAPES))
-        assert end.code == 0, end.err
+        assert end.code == 5, end.err  # a line of every model is damaged
         assert {"unknown_custom_id", "duplicate_result", "unreadable_line"} <= set(kinds())
+        jobs = cast("list[Document]", end.table()["jobs"])
+        assert sum(cast("int", job["errored"]) for job in jobs) == len(SHAPES)
+        assert {cast("int", job["errored"]) + cast("int", job["succeeded"]) for job in jobs} <= {3, 4}
+        assert {job["waiting"] for job in jobs} == {0}
+        # an answer that was paid for and could not be read is not bought again: a person has a say in that
+        assert set(bench.lab.billed().values()) == {1}
+        assert "not in this run's bill" in kinds()["unreadable_line"]
+
+
+def test_a_person_may_have_damaged_answers_sent_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch, *ODD_LINES) as bench:
+        text = manifest_text(SHAPES)
+        assert run(bench, text).code == 5
+        before = Decimal(str(call("status", "lab", "--json").table()["spent_usd"]))
+        assert before < bench.lab.server.ledger().total_usd
+        assert call("retry", "lab").code == 0
+        end = run(bench, text)
+        assert end.code == 0, end.err
         jobs = cast("list[Document]", end.table()["jobs"])
         assert {(job["requests"], job["succeeded"], job["waiting"]) for job in jobs} == {(4, 4, 0)}
         twice = {name for name, times in bench.lab.billed().items() if times > 1}
-        # an answer that was paid for and could not be read was asked again; nothing else was
-        assert {name[-6:] for name in twice} <= {"000003"}
+        assert {name[-6:] for name in twice} == {"000003"}
+
+
+@pytest.mark.parametrize("opted_in", [False, True])
+def test_a_paid_reply_without_a_message_is_charged_and_asked_again_only_where_the_manifest_opts_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opted_in: bool
+) -> None:
+    whole = FileBatches._download
+    bent: list[str] = []
+
+    def without_choices(self: FileBatches, ref: str, start: int = 0) -> Iterator[bytes]:
+        for line in b"".join(whole(self, ref, start)).splitlines():
+            row = json.loads(line)
+            if row["custom_id"].endswith("000002") and (ref in bent or not bent):
+                bent.append(ref)
+                row["response"]["body"]["choices"] = []
+            yield json.dumps(row).encode() + b"\n"
+
+    monkeypatch.setattr(FileBatches, "_download", without_choices)
+    with desk(tmp_path, monkeypatch) as bench:
+        end = run(bench, manifest_text(top=f"[policy]\nreask_unparsed = {int(opted_in)}\n"))
+        assert end.code == 0, end.err
+        assert sorted(bench.lab.billed().values())[-1] == 1 + opted_in
+        assert Decimal(str(end.table()["spent_usd"])) == bench.lab.server.ledger().total_usd
+        rows = cast("list[Document]", call("leaderboard", "lab", "--format", "json").json)
+        assert (rows[0]["n_items"], rows[0]["n_unparsed"]) == (4, 1 - opted_in)
 
 
 def test_odd_result_lines_cost_what_was_billed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,18 +23,20 @@ def demos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_run_graded_again_by_its_own_protocol_has_its_own_board(task: str, demos: Path) -> None:
+def test_a_run_graded_again_by_its_own_protocol_has_its_own_board_in_the_same_words(task: str, demos: Path) -> None:
     document = board(task, "--predictions", f"demo-{task}", "--runs", demos)
     rows = call("leaderboard", f"demo-{task}", "--runs", demos, "--format", "json").json
     assert isinstance(rows, list)
     assert {
-        name: (one["rank"], one["rank_box"], one["score"], one["interval"]) for name, one in models(document).items()
+        name: (one["rank"], one["rank_box"], one["score"], one["interval"], one["failures"])
+        for name, one in models(document).items()
     } == {
         row["model"]: (
             row["rank"],
             [row["rank_best"], row["rank_worst"]],
             row["score"],
             [row["new_lower"], row["new_upper"]],
+            row["failures"],
         )
         for row in rows
     }

@@ -17,7 +17,7 @@ from unittest import mock
 from sqlalchemy.engine.default import DefaultDialect
 
 from layton_batch.cli import main
-from layton_batch.stages import backoff, submit
+from layton_batch.stages import backoff, settle, submit
 from layton_batch.store import leases
 
 LOOK_SECONDS = 0.1
@@ -26,8 +26,7 @@ FIRST_SECONDS = 0.1
 
 def hasten() -> None:
     """Real waits are for real providers."""
-    submit.LOOK_SECONDS = LOOK_SECONDS
-    submit.LATE_SECONDS = 0.0
+    settle.PAUSES = submit.PAUSES = (LOOK_SECONDS,) * 3
     backoff.FIRST_SECONDS = FIRST_SECONDS
     leases.SOON_SECONDS = FIRST_SECONDS
 

@@ -124,10 +124,8 @@ def test_cancel_killed_at_every_phase_at_every_provider_still_stops_all_and_pays
     deaths = _cancelled_in_spite_of_kills(endless)
     assert deaths == len(SEVEN) * len(PHASES)
     assert all(batch["cancel_asked"] for batch in endless.batches())
-    ending = endless.start(manifest)
-    ending.wait()
-    status = json.loads(ending.output.read_text())
-    assert status["state"] == "cancelled", ending.said
+    status = stored(endless, "cancelled")
+    assert status["state"] == "cancelled"
     for job in status["jobs"]:
         assert job["requests"] == job["cancelled"] + job["succeeded"] + job["missing"], job
         assert job["waiting"] == 0
@@ -143,8 +141,34 @@ def _cancelled_in_spite_of_kills(place: Bench) -> int:
         return phases[provider].pop(0) if kind == "cancel" and phases[provider] else None
 
     place.way.decide, place.way.kill, deaths = decide, place.kill, 0
-    while (command := place.begin(["cancel", "cancelled", *place.runs, "--json"])).wait() == -signal.SIGKILL:
+    cancel = ["cancel", "cancelled", *place.runs, "--poll-seconds", "0.05", "--json"]
+    while (command := place.begin(cancel)).wait() == -signal.SIGKILL:
         deaths += 1
     place.way.leave_alone()
     assert command.wait() == 0, command.said
     return deaths
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_cancel_that_is_stopped_while_it_waits_says_so_and_the_next_one_collects(
+    place: Bench, number: signal.Signals
+) -> None:
+    manifest = place.write("waiting", THREE)
+    assert place.start(manifest, "--once").wait() == 75
+    place.way.holding.clear()
+    place.way.go_on.clear()
+    calls = iter([HELD])
+    place.way.decide = lambda _provider, kind: next(calls, None) if kind == "cancel" else None
+    command = place.command(["cancel", "waiting", *place.runs, "--poll-seconds", "0.05", "--json"])
+    assert place.way.holding.wait(PATIENCE_SECONDS), command.said
+    command.kill(number)
+    time.sleep(0.05)
+    place.way.go_on.set()
+    assert command.wait() == 75, command.said
+    assert "the same command asks the rest and collects" in command.said
+    assert "Traceback" not in command.said
+    place.way.leave_alone()
+    again = place.command(["cancel", "waiting", *place.runs, "--poll-seconds", "0.05", "--json"])
+    status = again.status()
+    assert status["state"] == "cancelled"
+    assert sum(job["succeeded"] for job in status["jobs"]) == len(place.billed())

@@ -225,10 +225,22 @@ def test_rows_that_never_ran(kind: str, outcome: RequestOutcome) -> None:
     assert (found.outcome, found.error_class) == (outcome, ErrorClass.NOT_EXECUTED)
 
 
-@pytest.mark.parametrize("result", [None, {"type": "succeeded"}, {"type": "new"}, {}])
-def test_rows_of_another_form_are_refused(result: JsonValue) -> None:
-    with pytest.raises(ProviderReplyError, match="run7-0001"):
-        OFFLINE.decode(row(result))
+@pytest.mark.parametrize("result", [None, {"type": "errand"}, {"type": 5}, []])
+def test_rows_of_another_form_are_unreadable(result: JsonValue) -> None:
+    found = OFFLINE.decode(row(result))
+    assert (found.outcome, found.error_class) == (RequestOutcome.ERRORED, ErrorClass.UNREADABLE)
+    assert "run7-0001" in str(found.error_message)
+
+
+def test_a_line_without_a_custom_id_is_refused() -> None:
+    with pytest.raises(ProviderReplyError, match="custom_id"):
+        OFFLINE.decode(b'{"result": {"type": "expired"}}')
+
+
+@pytest.mark.parametrize(("stop", "finish"), [("max_tokens", FinishReason.LENGTH), ("refusal", FinishReason.REFUSAL)])
+def test_a_reply_that_says_why_there_is_no_text_is_not_malformed(stop: str, finish: FinishReason) -> None:
+    found = OFFLINE.decode(succeeded(stop_reason=stop, content=None))
+    assert (found.text, found.finish_reason, found.raw_finish_reason) == (None, finish, stop)
 
 
 @given(

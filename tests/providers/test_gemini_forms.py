@@ -213,10 +213,16 @@ def test_errors_are_classed(error: JsonValue, outcome: RequestOutcome, error_cla
     assert (found.outcome, found.error_class, found.error_message) == (outcome, error_class, "m")
 
 
-@pytest.mark.parametrize("line", [b'{"key": "k-1"}', b'{"key": "k-1", "response": 5}', b'{"response": {}}'])
-def test_rows_of_another_form_are_refused(line: bytes) -> None:
+def test_a_line_without_a_key_is_refused() -> None:
     with pytest.raises(ProviderReplyError):
-        OFFLINE.decode(line)
+        OFFLINE.decode(b'{"response": {}}')
+
+
+@pytest.mark.parametrize("line", [b'{"key": "k-1"}', b'{"key": "k-1", "response": 5}'])
+def test_rows_of_another_form_are_unreadable(line: bytes) -> None:
+    found = OFFLINE.decode(line)
+    assert (found.custom_id, found.outcome) == ("k-1", RequestOutcome.ERRORED)
+    assert found.error_class is ErrorClass.UNREADABLE
 
 
 @given(

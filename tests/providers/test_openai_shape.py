@@ -202,21 +202,47 @@ def test_every_form_of_a_failed_row_is_an_outcome(
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (row(None), "neither a response nor an error"),
-        (row("text"), "neither a response nor an error"),
-        (row({"status_code": "200", "body": chat("x")}), "status_code"),
-        (row({"status_code": True, "body": chat("x")}), "status_code"),
-        (row({"status_code": 200, "body": None}), "no choices"),
-        (row({"status_code": 200, "body": {"choices": []}}), "no choices"),
-        (row({"status_code": 200, "body": {"choices": [{"message": None}]}}), "no choices"),
-        (row({"status_code": 200, "body": chat(7)}), "content"),
         (b'{"custom_id": "", "response": null}', "custom_id"),
         (b'{"custom_id": "c", "response": {"status_co', "not JSON"),
     ],
 )
-def test_a_line_that_breaks_the_documents_says_how(line: bytes, said: str) -> None:
+def test_a_line_that_names_no_request_says_how(line: bytes, said: str) -> None:
     with pytest.raises(ProviderReplyError, match=said):
         OPENAI.decode(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (row(None), "neither a response nor an error"),
+        (row("text"), "neither a response nor an error"),
+        (row({}), "status_code"),
+        (row({"status_code": "200", "body": chat("x")}), "status_code"),
+        (row({"status_code": True, "body": chat("x")}), "status_code"),
+        (row({"status_code": 7, "body": chat("x")}), "status_code"),
+    ],
+)
+def test_a_row_that_tells_nothing_of_its_request_is_unreadable_and_says_how(line: bytes, said: str) -> None:
+    found = OPENAI.decode(line)
+    assert (found.custom_id, found.outcome) == ("c-1", RequestOutcome.ERRORED)
+    assert found.error_class is ErrorClass.UNREADABLE
+    assert said in str(found.error_message)
+
+
+def test_a_response_without_a_status_code_is_taken_by_its_body() -> None:
+    assert OPENAI.decode(row({"body": chat("x")})).text == "x"
+    assert OPENAI.decode(row({"status_code": None, "body": ERROR})).error_code == "field"
+
+
+@pytest.mark.parametrize(
+    ("finish", "message", "found"),
+    [("length", {}, FinishReason.LENGTH), ("stop", {"refusal": "I cannot."}, FinishReason.REFUSAL)],
+)
+def test_a_reply_that_says_why_there_is_no_text_is_not_malformed(
+    finish: str, message: dict[str, object], found: FinishReason
+) -> None:
+    response = answered(chat(7, finish, **message))
+    assert (response.text, response.finish_reason, response.raw_finish_reason) == (None, found, finish)
 
 
 JSON = st.recursive(

@@ -137,6 +137,7 @@ def test_xai_errors_keep_their_codes(line: bytes, error_class: ErrorClass) -> No
     assert (found.outcome, found.error_class, found.error_message) == (RequestOutcome.ERRORED, error_class, "boom")
 
 
-def test_an_xai_row_without_a_result_is_refused() -> None:
-    with pytest.raises(ProviderReplyError, match="c-1"):
-        Xai(None).decode(b'{"batch_request_id": "c-1"}')
+def test_an_xai_row_without_a_result_is_unreadable() -> None:
+    found = Xai(None).decode(b'{"batch_request_id": "c-1"}')
+    assert (found.outcome, found.error_class) == (RequestOutcome.ERRORED, ErrorClass.UNREADABLE)
+    assert "neither a reply nor an error" in str(found.error_message)

@@ -15,17 +15,26 @@ from layton_batch.runs import open_store
 from layton_batch.sandbox import BilledRow, Fault
 from layton_batch.status import RunState
 from layton_batch.store import RunStore
+from tests.simulation.in_process import connected
 from tests.simulation.interruptions import is_temporary
 from tests.simulation.world import SEVEN, History, Plan, history
 
 VARYING = ("batch_id", "attempt")
 COMPARED = ("items", "requests", "predictions", "verdicts", "scores", "leaderboard")
+UNUSABLE = frozenset({"malformed_text", "truncated"})
+"""Row faults whose reply is of no use: bought again where the manifest opts in."""
 BOUGHT_AGAIN = frozenset({"malformed_line"})
-"""Row faults after which a row is rightly bought twice: it was executed, and what came back cannot be read."""
+"""Row faults after which a person may buy a row again: it was executed, and what came back cannot be read."""
 
 
 def broken_claims(found: History) -> list[str]:
     """Every claim that does not hold, in words; empty for a history as it should be."""
+    with connected(found.providers):  # whoever looks at a provider has it carry out what is due
+        broken = _broken_claims(found)
+    return [*broken, *(f"the sandbox failed: {mistake}" for mistake in found.providers.mistakes.told)]
+
+
+def _broken_claims(found: History) -> list[str]:
     if found.failure is not None:
         return [f"the program ended with {found.failure}"]
     assert found.status is not None
@@ -61,8 +70,9 @@ def _cancelled_well(found: History) -> Iterator[str]:
     yield from (
         f"{question} was billed {times} times"
         for question, times in _times_billed(found).items()
-        if times > (2 if _damaged(found.plan.faults, question) else 1)
+        if times > _most(found.plan, question)
     )
+    yield from _bought_again_by_itself(found)
     with open_store(found.folder, found.settings) as store:
         yield from _rows_conserved(store)
         yield from _providers_hold_nothing_else(found, store)
@@ -71,10 +81,12 @@ def _cancelled_well(found: History) -> Iterator[str]:
 
 
 def _let_all_end(found: History) -> None:
-    """Whatever the providers still have is carried out and billed, whether or not the run knows of it."""
-    found.clock.sleep(86_400.0)
-    for provider in SEVEN:
-        found.providers.batches(provider)
+    """Whatever the providers still have, calls on their way too, is carried out and billed, known to the run or not."""
+    for _ in range(2):  # a create that comes late makes a batch that takes its time
+        found.clock.sleep(86_400.0)
+        for provider in SEVEN:
+            found.providers.batches(provider)
+    assert not found.providers.waiting
 
 
 def _ended_well(found: History) -> Iterator[str]:
@@ -97,9 +109,18 @@ def _paid_once(found: History) -> Iterator[str]:
     times = _times_billed(found)
     wanted = reference(found.plan.world).questions
     for question in sorted(wanted | set(times)):
-        allowed = 2 if _damaged(found.plan.faults, question) else 1
-        if not 1 <= times[question] <= allowed or question not in wanted:
+        if not 1 <= times[question] <= _most(found.plan, question) or question not in wanted:
             yield f"{question} was billed {times[question]} times"
+    yield from _bought_again_by_itself(found)
+
+
+def _bought_again_by_itself(found: History) -> Iterator[str]:
+    """What was billed more often than the program may do unasked; before the first `retry`, where there is one."""
+    billed = found.by_itself
+    times = _times_billed(found) if billed is None else Counter(map(question, billed))
+    for name, count in times.items():
+        if count > _most(found.plan, name, by_a_person=False):
+            yield f"{name} was billed {count} times before a person asked for it"
 
 
 def _times_billed(found: History) -> Counter[str]:
@@ -109,6 +130,13 @@ def _times_billed(found: History) -> Counter[str]:
 def question(custom_id: str) -> str:
     """Job and number of a request, without what tells the runs of one manifest apart."""
     return "-".join(custom_id.split("-")[-2:])
+
+
+def _most(plan: Plan, custom_id: str, *, by_a_person: bool = True) -> int:
+    """How often a question may be billed, with what a person's `retry` has sent again or without."""
+    again = UNUSABLE if plan.reask else frozenset()
+    useless = sum(fault.action in again and bool(re.search(fault.match, custom_id)) for fault in plan.faults)
+    return 1 + useless + (by_a_person and _damaged(plan.faults, custom_id))
 
 
 def _damaged(faults: tuple[Fault, ...], custom_id: str) -> bool:
@@ -184,12 +212,16 @@ def _same_tables(found: History) -> Iterator[str]:
     """Row for row what the undisturbed run has, but for which batch and attempt a row came from.
 
     Where a provider answers a row twice in other words, the first answer counts and its words may be the others.
+    What a `retry` brings goes before the jury after the rest, under other numbers.
     """
     doubled = any(fault.action == "duplicate" for fault in found.plan.faults)
-    ignored = ("raw_text", "note") if doubled else ()
+    late = found.by_itself is not None
+    ignored = [*(("raw_text", "note") if doubled else ()), *(("custom_id", "shard_id") if late else ())]
     wanted = reference(found.plan.world).tables
     for name in COMPARED:
-        if not content(found, name).drop(ignored, strict=False).equals(wanted[name].drop(ignored, strict=False)):
+        tables_of = [table.drop(ignored, strict=False) for table in (content(found, name), wanted[name])]
+        one, other = [table.sort(table.columns) if late else table for table in tables_of]
+        if not one.equals(other):
             yield f"tables/{name} differs from the undisturbed run's"
 
 

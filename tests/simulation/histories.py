@@ -8,8 +8,12 @@ from dataclasses import dataclass, replace
 
 from layton_batch.sandbox import Fault
 from tests.simulation.claims import broken_claims, reference
+from tests.simulation.outages import Outage
 from tests.simulation.world import ALONE, ITEMS, Plan, cast, history
 
+RICHER = 20_000
+"""Seeds from here on also draw what those below do not, which therefore give the histories they always gave."""
+RARE = 0.08
 HTTP = ("upload", "create", "poll", "results", "list")
 PASSING = (429, 500, 502, 503, 529)
 
@@ -94,7 +98,73 @@ def plan_of(seed: int) -> Plan:
         )
     elif draw.random() < 0.2:
         plan = replace(plan, late_create=draw.choice((0.0, 10.0, 45.0, 300.0)))
+    return plan if seed < RICHER else _richer(random.Random(f"richer {seed}"), plan, length)
+
+
+def _richer(draw: random.Random, plan: Plan, length: int) -> Plan:
+    """The plan with misfortunes that need more than one thing to go wrong, or take long; few histories have any two."""
+    models, judge = cast(plan.world)
+    providers = (*models, judge)
+    if draw.random() < RARE:
+        faults = (*plan.faults, *_short_files(draw, draw.choice(providers)))
+        plan = replace(plan, faults=faults)
+    if draw.random() < RARE:
+        outage = Outage(
+            at=draw.randrange(1, length),
+            seconds=3600.0 * draw.choice((0.5, 3.0, 30.0, 52.0, 100.0, 200.0)),
+            kind=draw.choice(("network", "network", "keys")),
+            provider=draw.choice(("*", *providers)),
+        )
+        plan = replace(plan, outages=(outage,))
+    if draw.random() < RARE:
+        plan = replace(plan, late_create=draw.choice((45.0, 300.0)), jump=draw.choice((60.0, 720.0, 3600.0)))
+    if draw.random() < RARE:
+        again = (*plan.faults, _for_good(draw, draw.choice(providers)))
+        plan = replace(plan, faults=again, retry_at=draw.randrange(1, length))
+    if draw.random() < RARE:
+        again = (*plan.faults, _unusable(draw, draw.choice(providers)))
+        plan = replace(plan, faults=again, reask=draw.choice((1, 2)), budget=False)
+    if draw.random() < RARE:
+        plan = _not_cancelled_at_once(draw, plan, draw.choice(providers), length)
     return plan
+
+
+def _short_files(draw: random.Random, provider: str) -> Iterator[Fault]:
+    """Results that end too soon, at the end of a line; often of a batch that did not complete."""
+    if draw.random() < 0.6:
+        action = draw.choice(("expire", "cancel"))
+        yield Fault(on="batch", action=action, provider=provider, times=1, share=draw.choice((0.4, 0.7, 1.0)))
+    times = draw.choice((1, 1, 3))
+    yield Fault(on="results", action="short", provider=provider, times=times, share=draw.choice((0.0, 0.4, 0.7)))
+
+
+def _for_good(draw: random.Random, provider: str) -> Fault:
+    """A row that is refused, which nothing but a person's `retry` sends again."""
+    match = rf"-00000{draw.randrange(1, ITEMS + 1)}\b"
+    return Fault(on="row", action="error", provider=provider, match=match, times=draw.choice((1, 2)), status=400)
+
+
+def _unusable(draw: random.Random, provider: str) -> Fault:
+    """A row whose reply is paid for and of no use."""
+    match = rf"-00000{draw.randrange(1, ITEMS + 1)}\b"
+    return Fault(on="row", action=draw.choice(("malformed_text", "truncated")), provider=provider, match=match, times=1)
+
+
+def _not_cancelled_at_once(draw: random.Random, plan: Plan, provider: str, length: int) -> Plan:
+    """Cancelled by a person or at the deadline, and the provider does not take the cancel at once."""
+    fault = Fault(
+        on="cancel",
+        action=draw.choice(("status", "status", "drop", "drop_after", "not_json")),
+        provider=draw.choice(("*", provider)),
+        times=draw.choice((1, 2, 8)),
+        status=draw.choice(PASSING),
+        retry_after=draw.choice((None, 7.0, 4000.0)),
+    )
+    if plan.hands == 1 and draw.random() < 0.6:
+        return replace(plan, faults=(fault, *plan.faults), cancel_at=draw.randrange(1, length))
+    hours = draw.choice((0.2, 1.0, 4.0))
+    odd = Fault(on="batch", action="unknown_status", provider=provider, times=1, name="pondering", seconds=hours * 3600)
+    return replace(plan, faults=(fault, odd, *plan.faults), deadline_hours=draw.choice((0.5, 2.0)))
 
 
 def _faults(draw: random.Random, world: int) -> Iterator[Fault]:

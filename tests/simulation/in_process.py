@@ -7,6 +7,7 @@ no second thread, and a history is the same every time.
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -37,6 +38,7 @@ from layton_batch.sandbox.openai_api import OpenAIApi
 from layton_batch.sandbox.openai_rows import DOUBLEWORD, GROQ, OPENAI
 from layton_batch.sandbox.store import Store
 from layton_batch.sandbox.together_api import TogetherApi
+from tests.simulation.outages import Kind
 
 HOST = "providers.invalid"
 ADDRESSES = {
@@ -74,10 +76,28 @@ class Reply:
     broken: bool = False
 
 
+class Unreachable(Exception):
+    """No connection is made: the call certainly did nothing."""
+
+
+class Mistakes(logging.Handler):
+    """What the sandbox logs as its own failures: a provider that fails in a way none does proves nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.told: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        cause = record.exc_info[1] if record.exc_info else None
+        self.told.append(f"{record.getMessage()}: {cause!r}" if cause else record.getMessage())
+
+
 class Providers:
     """All seven providers' side of the wire, kept in ``folder``.
 
     ``late_create``: the next create loses its connection, and is carried out all the same so many seconds later.
+    ``outage`` says of a call to a provider whether it fails before it gets there, and how. ``mistakes``: what went
+    wrong in the sandbox itself.
     """
 
     def __init__(self, folder: Path, config: SandboxConfig, *, list_lag: float = 0.0) -> None:
@@ -94,6 +114,8 @@ class Providers:
         ]
         self.watch: Watch = lambda _phase, _provider, _kind: None
         self.late_create: float | None = None
+        self.outage: Callable[[str], Kind | None] = lambda _provider: None
+        self.mistakes = Mistakes()
         self._delayed: list[tuple[float, Callable[[], object]]] = []
 
     def environment(self) -> dict[str, str]:
@@ -121,10 +143,15 @@ class Providers:
         self.store.close()
 
     def answer(self, request: httpx.Request) -> Reply | None:
-        """Carry out one call. None: the connection closes without a reply."""
+        """Carry out one call. None: the connection closes without a reply. Raises Unreachable."""
         wire, endpoint, params = self._route(request.method, request.url.path)
         body = b"".join(request.stream)  # type: ignore[arg-type]
         self.catch_up()
+        match self.outage(wire.provider):
+            case "network":
+                raise Unreachable
+            case "keys":
+                return _reply(wire_side._refused(wire, wire.no_key))
         if endpoint.on == "create" and self.late_create is not None:
             due, self.late_create = self._engine.now() + self.late_create, None
             self._delayed.append((due, lambda: self._serve(wire, endpoint, request, params, body)))
@@ -134,6 +161,11 @@ class Providers:
         response = self._serve(wire, endpoint, request, params, body)
         self.watch("executed", wire.provider, endpoint.on)
         return _reply(response)
+
+    @property
+    def waiting(self) -> int:
+        """Calls that are yet to be carried out."""
+        return len(self._delayed)
 
     def catch_up(self) -> None:
         """Carry out what was kept waiting until now."""
@@ -217,7 +249,10 @@ def _reply(response: Response) -> Reply | None:
 @contextmanager
 def connected(providers: Providers) -> Iterator[None]:
     """While the block runs every SDK's HTTP library reaches these providers, and nothing else."""
+    sandbox = logging.getLogger("layton_batch.sandbox")
     with ExitStack() as stack:
+        sandbox.addHandler(providers.mistakes)
+        stack.callback(sandbox.removeHandler, providers.mistakes)
         stack.enter_context(mock.patch.object(wire_side, "run_in_threadpool", _here))
         # one of the SDKs loads the machine's certificates for each client, which takes as long as a tenth of a history
         stack.enter_context(mock.patch.object(ssl, "create_default_context", return_value=_TLS))
@@ -229,7 +264,10 @@ def connected(providers: Providers) -> Iterator[None]:
 def _patch(stack: ExitStack, library: ModuleType, providers: Providers) -> None:
     def handle(_transport: object, request: Any) -> Any:
         assert request.url.host == HOST, f"a call to {request.url.host}"
-        return _response(library, providers.answer(request), request)
+        try:
+            return _response(library, providers.answer(request), request)
+        except Unreachable:
+            raise library.ConnectError("[Errno 101] Network is unreachable", request=request) from None
 
     def nothing(*_arguments: object, **_options: object) -> None:
         """No pool, and no TLS context that would take longer to make than a whole history."""

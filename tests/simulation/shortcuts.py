@@ -40,13 +40,15 @@ def scratch() -> str | None:
 
 
 @contextmanager
-def unhurried(clock: ManualClock) -> Iterator[None]:
+def unhurried(clock: ManualClock, *, for_days: bool = False) -> Iterator[None]:
     """Waiting takes no time: one SDK waits by itself between its tries of an upload; the loop looks up twice a minute
-    whether or not anything is due, and every second for what another program has in hand."""
+    whether or not anything is due, and every second for what another program has in hand, every five for what a limit
+    holds back. ``for_days``: the history may last so long, and looks up less often."""
     with ExitStack() as stack:
         for target, name, replacement in (
             (loop, "LONGEST", 3600.0),
-            (leases, "SOON_SECONDS", 20.0),
+            (leases, "SOON_SECONDS", 120.0 if for_days else 20.0),
+            (leases, "HELD_SECONDS", 120.0 if for_days else leases.HELD_SECONDS),
             (opening, "create_engine", _sharing),
         ):
             stack.enter_context(mock.patch.object(target, name, replacement))

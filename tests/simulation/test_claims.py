@@ -12,6 +12,7 @@ from layton_batch.records import Batch
 from layton_batch.run import Run
 from layton_batch.sandbox import Fault
 from layton_batch.stages import collect as collecting
+from layton_batch.stages import intent
 from layton_batch.stages import submit as submitting
 from layton_batch.states import Lifecycle
 from layton_batch.store.leases import Leases
@@ -45,10 +46,10 @@ def stop_after(world: int, label: str) -> Plan:
 
 def test_a_program_that_sends_again_without_looking_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def blindly(run: Run, _provider: object, batch: Batch) -> bool:
-        submitting._back_to_planned(run, batch, "sent again", None, failed=False)
+        intent.back_to_planned(run, batch, "sent again", None, failed=False)
         return True
 
-    monkeypatch.setattr(submitting, "_settle", blindly)
+    monkeypatch.setattr(submitting, "settle", blindly)
     broken = play(stop_after(0, "executed: openai create")).broken
     assert any("billed 2 times" in claim for claim in broken), broken
 
@@ -57,8 +58,8 @@ def test_a_program_that_pays_before_it_has_written_down_that_it_will_is_caught(m
     create: Callable[..., bool] = submitting._create
 
     def send(run: Run, provider: Any, batch: Batch) -> bool:
-        ready = replace(batch, input_ref=provider.upload(submitting.submission(run, batch)))
-        provider_id = provider.create(submitting.submission(run, ready))
+        ready = replace(batch, input_ref=provider.upload(intent.submission(run, batch)))
+        provider_id = provider.create(intent.submission(run, ready))
         monkeypatch.setattr(provider, "create", lambda _submission: provider_id, raising=False)
         run.store.move(batch, Lifecycle.SUBMITTING, run.clock.now(), event="late", input_ref=ready.input_ref)
         return create(run, provider, run.store.batch(batch.id))

@@ -23,11 +23,12 @@ from layton_batch.runs import open_run, with_budget
 from layton_batch.sandbox import Answerer, Fault, SandboxConfig
 from layton_batch.sandbox.answerers import answerer_from_files
 from layton_batch.settings import Settings
-from layton_batch.stages.cancel import cancel_run
 from layton_batch.status import RunState, Status
 from tests.pipeline.lab import BUNDLED, MODELS, START, demo_prices
+from tests.simulation.by_hand import PATIENT_LOOKS, cancel, resolve, retry
 from tests.simulation.in_process import Providers, connected
 from tests.simulation.interruptions import Course, Killed, instrumented
+from tests.simulation.outages import Outage, Outages
 from tests.simulation.shortcuts import empty_database, scratch, unhurried
 from tests.simulation.two_hands import Turns
 
@@ -43,6 +44,7 @@ ALONE = 7
 """Worlds from here on have one model: the provider at ``world - ALONE``."""
 ITEMS = 3
 MOST_LIVES = 12
+MOST_RETRIES = 3
 PATIENCE_SECONDS = 200 * 3600.0
 
 
@@ -57,7 +59,10 @@ class Plan:
     to get there and, once more, its reply to come back. ``moving``: every life is on another machine. ``migrating``:
     the state store does not exist yet. ``hands``: how many programs work on the run at once. ``cancel_at``: the point
     at which the program is stopped and `layton-batch cancel` is called. ``budget``: there is money for one batch at a
-    time. ``jump``: by how much our clock is put forward each time the program starts again, as on another machine.
+    time. ``retry_at``: the same for `layton-batch retry`, which is called again at the end while requests have no
+    answer; of two programs the second calls it. ``reask``: how often the manifest has unusable replies asked for
+    again. ``outages``: long times in which every call fails. ``jump``: by how much our clock is put forward each time
+    the program starts again, as on another machine.
     ``deadline_hours``: the manifest's, where it is not the provider's own.
     """
 
@@ -77,6 +82,9 @@ class Plan:
     cancel_at: int | None = None
     budget: bool = False
     deadline_hours: float | None = None
+    retry_at: int | None = None
+    reask: int = 0
+    outages: tuple[Outage, ...] = ()
     seed: int = 0
 
 
@@ -93,7 +101,10 @@ class TheirClock:
 
 @dataclass(slots=True)
 class History:
-    """What a plan led to; ``failure``: what the program ended with instead of a status."""
+    """What a plan led to; ``failure``: what the program ended with instead of a status.
+
+    ``by_itself``: the custom_ids billed before a person called `retry`, once for each bill; None: nobody did.
+    """
 
     plan: Plan
     folder: RunFolder
@@ -105,6 +116,12 @@ class History:
     status: Status | None = None
     failure: str | None = None
     cancelled: bool = False
+    retried: bool = False
+    by_itself: tuple[str, ...] | None = None
+
+    @property
+    def has_passed(self) -> int:
+        return len(self.course.points)
 
 
 def cast(world: int) -> tuple[tuple[str, ...], str]:
@@ -115,10 +132,10 @@ def cast(world: int) -> tuple[tuple[str, ...], str]:
 
 
 def asked_for(plan: Plan) -> Manifest:
-    """The manifest of a plan's world, with its budget and its deadline."""
+    """The manifest of a plan's world, with its budget and its policy."""
     asked = with_budget(manifest(plan.world), tight_budget(plan.world) if plan.budget else None)
-    policy = asked.policy.model_copy(update={"deadline_hours": plan.deadline_hours})
-    return asked.model_copy(update={"policy": policy})
+    policy = {"deadline_hours": plan.deadline_hours, "reask_unparsed": plan.reask, "reask_truncated": plan.reask}
+    return asked.model_copy(update={"policy": asked.policy.model_copy(update=policy)})
 
 
 @functools.cache
@@ -183,8 +200,9 @@ def _play(plan: Plan, base: Path, providers: Providers, theirs: TheirClock) -> H
     if not plan.migrating:
         folder.database.write_bytes(empty_database())
     settings = Settings.from_environment(providers.environment(), base)
-    stops = plan.stops if plan.cancel_at is None else (*plan.stops, plan.cancel_at)
-    course = Course(folder.root, stops, moving=plan.moving)
+    commands = [at for at in (plan.cancel_at, plan.retry_at) if at is not None and plan.hands == 1]
+    course = Course(folder.root, (*plan.stops, *commands), moving=plan.moving)
+    providers.outage = Outages(plan.outages, clock, lambda: len(course.points)).of
     found = History(plan, folder, providers, course, clock, theirs, settings)
     weather = random.Random(f"weather {plan.seed}")
 
@@ -194,7 +212,7 @@ def _play(plan: Plan, base: Path, providers: Providers, theirs: TheirClock) -> H
 
     providers.watch = watch
     shuffle = random.Random(f"order {plan.seed}") if plan.seed else None
-    with connected(providers), unhurried(clock), instrumented(course, shuffle):
+    with connected(providers), unhurried(clock, for_days=bool(plan.outages)), instrumented(course, shuffle):
         if plan.hands == 1:
             course.enter()
             _live(found, asked, clock)
@@ -221,9 +239,8 @@ def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
     assert hand is not None
     while True:
         try:
-            if found.plan.cancel_at is not None and len(found.course.points) >= found.plan.cancel_at:
-                cancel(found, asked, clock)
-            return once(found, asked, clock)
+            _command(found, asked, clock, hand.number)
+            return _to_its_end(found, asked, clock)
         except Killed as killed:
             _let_go(killed)
         if hand.lives >= MOST_LIVES:
@@ -232,6 +249,43 @@ def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
         clock.sleep(found.plan.downtime)
         found.clock.seconds += found.plan.jump
         found.theirs.ahead -= found.plan.jump
+
+
+def calls_for_retry(plan: Plan) -> bool:
+    """Whether a person is to `retry` what the program rightly leaves without an answer."""
+    return plan.retry_at is not None or any(fault.action == "malformed_line" for fault in plan.faults)
+
+
+def _command(found: History, asked: Manifest, clock: Clock, number: int) -> None:
+    """`cancel` and `retry`, each as often as it takes to get through, when the history has come so far."""
+    plan = found.plan
+    if plan.cancel_at is not None and found.has_passed >= plan.cancel_at and not found.retried:
+        cancel(found, asked, clock)
+    if plan.retry_at is None or number != plan.hands or found.retried:
+        return
+    for _ in range(PATIENT_LOOKS if plan.hands > 1 else 0):
+        if found.has_passed < plan.retry_at:
+            clock.sleep(1.0)
+    if found.has_passed >= plan.retry_at:
+        retry(found, asked, clock)
+        found.retried = True
+
+
+def _to_its_end(found: History, asked: Manifest, clock: Clock) -> Status:
+    """What `run` comes to; where the history has a `retry`, what it comes to when nothing is left to retry.
+
+    What a long outage leaves for a person to say is said when that is over.
+    """
+    status = once(found, asked, clock)
+    if status.state is RunState.NEEDS_PERSON and found.plan.outages:
+        resolve(found, asked, clock)
+        status = once(found, asked, clock)
+    for _ in range(MOST_RETRIES if calls_for_retry(found.plan) else 0):
+        if status.state is not RunState.DONE or not status.unanswered:
+            break
+        retry(found, asked, clock)
+        status = once(found, asked, clock)
+    return status
 
 
 def _let_go(killed: BaseException | None) -> None:
@@ -244,11 +298,5 @@ def _let_go(killed: BaseException | None) -> None:
 def once(found: History, asked: Manifest, clock: Clock) -> Status:
     """One life of the program: what `layton-batch run` does."""
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
-        return loop.drive(run, once=False, stop_at=clock.now() + PATIENCE_SECONDS, quiet=True)
-
-
-def cancel(found: History, asked: Manifest, clock: Clock) -> None:
-    """What `layton-batch cancel` does."""
-    with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
-        cancel_run(run)
-        found.cancelled = True
+        patience = PATIENCE_SECONDS + sum(outage.seconds for outage in found.plan.outages)
+        return loop.drive(run, once=False, stop_at=clock.now() + patience, quiet=True)

@@ -50,3 +50,21 @@ def test_abstentions_have_a_column_of_their_own(tmp_path: Path) -> None:
 
 def test_the_paper_s_spread_is_called_what_it_is(tmp_path: Path) -> None:
     assert "that overlapping intervals leave open" in shown(tmp_path, method="paper")
+
+
+def test_kinds_of_failure_stand_below_a_board_graded_by_rule(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    run.table("leaderboard", [{**row, **MORE, "method": RULE} for row in run.leaderboard_rows()])
+    metric, model = (str(run.leaderboard_rows()[0][name]) for name in ("metric", "model"))
+    flags = [f"kind_{place}" for place in range(12) for _ in range(12 - place)]
+    scores = [{"item_id": str(i), "model": model, "metric": metric, "flag": flag} for i, flag in enumerate(flags)]
+    run.table("scores", [*scores, {"item_id": "x", "model": model, "metric": "another", "flag": "of_another"}])
+    text = " ".join(read_page(build_site(run.folder, run.status())).text.split())
+    after = text.partition("Not right, by kind")[2]
+    assert "Kind 0 Kind 1 Kind 2" in after
+    assert f"Other {model} 12 11 10 9 8 7 6 5 10 " in after  # the last: 4 + 3 + 2 + 1
+    assert "of another" not in text.lower()
+
+
+def test_a_jurys_board_has_no_such_table(tmp_path: Path) -> None:
+    assert "Not right, by kind" not in shown(tmp_path, **MORE)

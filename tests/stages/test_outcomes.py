@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from layton_batch.providers.damaged_rows import unreadable
 from layton_batch.records import Batch, Response
-from layton_batch.stages.outcomes import count_rows, settle
+from layton_batch.stages.outcomes import Tally, count_rows, settle
+from layton_batch.stages.resubmit import worth_repeating
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 
 SENT = [f"c{n}" for n in range(5)]
@@ -50,7 +53,9 @@ def test_each_request_has_one_outcome_and_the_counts_add_up(
                 and entry.outcome is RequestOutcome.SUCCEEDED} & set(SENT)  # fmt: skip
     assert {name for name, got in tally.responses.items() if got.outcome is RequestOutcome.SUCCEEDED} == answered
     kinds = Counter(kind for kind, _ in tally.oddities)
-    assert kinds["unreadable_line"] == sum(isinstance(entry, str) for entry in decoded)
+    nameless = sum(isinstance(entry, str) for entry in decoded)
+    unread = sum(row.count for row in counts if row.error_class is ErrorClass.UNREADABLE)
+    assert kinds["unreadable_line"] == nameless + unread
 
 
 @pytest.mark.parametrize(
@@ -83,3 +88,44 @@ def test_an_answer_beats_an_error_whichever_comes_first() -> None:
 def test_the_class_of_a_batch_that_failed_as_a_whole_is_its_rows_class() -> None:
     tally = settle([], SENT, batch(BatchOutcome.FAILED, ErrorClass.INVALID_REQUEST))
     assert {response.error_class for response in tally.responses.values()} == {ErrorClass.INVALID_REQUEST}
+
+
+def unread(tally: Tally) -> set[str]:
+    return {name for name, got in tally.responses.items() if got.error_class is ErrorClass.UNREADABLE}
+
+
+@pytest.mark.parametrize("outcome", BatchOutcome)
+def test_requests_that_damaged_lines_explain_are_unreadable_and_not_worth_repeating(outcome: BatchOutcome) -> None:
+    answers = [Response(name, RequestOutcome.SUCCEEDED, "x") for name in SENT[2:]]
+    tally = settle([*answers, "half a line", "another"], SENT, batch(outcome))
+    assert unread(tally) == {"c0", "c1"}
+    assert not any(worth_repeating(response) for response in tally.responses.values())
+    told = [
+        detail for kind, detail in tally.oddities if kind == "unreadable_line" and "not in this run's bill" in detail
+    ]
+    assert len(told) == 2
+    assert all("retry" in detail for detail in told)
+
+
+def test_more_missing_requests_than_damaged_lines_are_missing() -> None:
+    answers = [Response(name, RequestOutcome.SUCCEEDED, "x") for name in SENT[2:]]
+    tally = settle([*answers, "half a line"], SENT, batch())
+    assert not unread(tally)
+    assert {tally.responses[name].outcome for name in SENT[:2]} == {RequestOutcome.MISSING}
+    assert all(worth_repeating(tally.responses[name]) for name in SENT[:2])
+
+
+def test_a_damaged_line_under_an_id_nobody_sent_may_be_any_request() -> None:
+    answers = [Response(name, RequestOutcome.SUCCEEDED, "x") for name in SENT[1:]]
+    tally = settle([*answers, unreadable("stranger", "half a line")], SENT, batch())
+    assert unread(tally) == {"c0"}
+
+
+def test_what_may_have_been_paid_for_beats_what_was_not_and_an_answer_beats_both() -> None:
+    answer = Response("c0", RequestOutcome.SUCCEEDED, "x")
+    failed = Response("c0", RequestOutcome.ERRORED, error_class=ErrorClass.PROVIDER_FAULT)
+    damaged = unreadable("c0", "half a line")
+    for order in itertools.permutations([failed, damaged, answer]):
+        assert settle(order, SENT, batch()).responses["c0"] is answer
+    for order in itertools.permutations([failed, damaged]):
+        assert settle(order, SENT, batch()).responses["c0"] is damaged

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
@@ -42,13 +42,13 @@ def store_on(engine: Any, seconds: float = 120.0) -> RunStore:
 
 
 @contextmanager
-def opened(url: str, count: int = 1, **changes: Any) -> Iterator[RunStore]:
-    """A store with one planned job of ``count`` batches."""
+def opened(url: str, count: int = 1, jobs: Sequence[Job] = (JOB,), **changes: Any) -> Iterator[RunStore]:
+    """A store with ``jobs``, of which the first is planned, with ``count`` batches."""
     engine = open_engine(url)
     try:
         store = store_on(engine)
         store.create("0123abcd" * 8, "{}", "0", NOW)
-        store.add_jobs([JOB], NOW)
+        store.add_jobs(jobs, NOW)
         store.plan_job(JOB, [batch(number, **changes) for number in range(count)], NOW)
         yield store
     finally:

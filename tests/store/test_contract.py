@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
 from layton_batch.records import RowCount
-from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store import Entry, RunStore, Standing
+from layton_batch.store.reopening import reopen
 from tests.store.rows import JOB, NOW, RUN, batch, opened, store_on
 
 ALL = list(Lifecycle)
@@ -162,9 +164,43 @@ def test_one_job_is_planned_once_and_the_jobs_entered_once(url: str) -> None:
         assert len(store.jobs()) == 1
         with pytest.raises(StaleStateError, match="planned by another process"):
             store_on(store.engine).plan_job(JOB, [batch(7)], NOW)
-        store.set_graded(JOB.id, NOW)
-        store_on(store.engine).set_graded(JOB.id, NOW)
+        assert store.set_graded(JOB.id, NOW, 1)
+        assert not store_on(store.engine).set_graded(JOB.id, NOW, 1)
         assert [event.kind for event in store.events()].count("job_graded") == 1
+
+
+def test_a_job_that_has_other_batches_than_were_graded_is_not_done_nor_one_that_is_planned_again(url: str) -> None:
+    with opened(url, 2) as store:
+        assert not store.set_graded(JOB.id, NOW, 1)
+        reopen(store, [batch(2)], {}, NOW, detail="again", unplanned=[JOB.id])
+        assert not store.set_graded(JOB.id, NOW, 3)
+        store.plan_job(JOB, [], NOW)
+        assert not store.set_graded(JOB.id, NOW, 2)
+        assert store.set_graded(JOB.id, NOW, 3)
+
+
+def test_new_predictions_have_the_judges_jobs_planned_again(url: str) -> None:
+    judging = replace(JOB, id="judge-m", role=Role.JUDGE, depends_on=JOB.id)
+    with opened(url, jobs=(JOB, judging)) as store:
+        assert store.set_graded(JOB.id, NOW, 1)
+        store.plan_job(judging, [], NOW)
+        assert store.set_graded(judging.id, NOW, 0)
+        reopen(store, [batch(1)], {}, NOW, detail="again", ungraded=[JOB.id])
+        assert store.set_graded(JOB.id, NOW, 2)
+        assert [(job.id, job.planned, job.graded) for job in store.jobs()][1] == (judging.id, False, False)
+
+
+def test_rows_go_again_once_and_with_the_batch_that_repeats_them_or_not_at_all(url: str) -> None:
+    key = (batch(0).id, RequestOutcome.ERRORED, ErrorClass.INVALID_REQUEST)
+    with opened(url) as store:
+        to_submitting(store, NOW)
+        store.move(store.batch(key[0]), Lifecycle.ENDED, NOW, event="refused", counts=[RowCount(*key, count=3)])
+        reopen(store, [batch(1)], {key: 2}, NOW, detail="again")
+        for number in (2, 3):
+            with pytest.raises(StaleStateError, match="another process was first"):
+                reopen(store_on(store.engine), [batch(number)], {key: 2}, NOW, detail="again", ungraded=[JOB.id])
+        assert [row.resubmitted for row in store.row_counts()] == [2]
+        assert [one.id for one in store.batches()] == [batch(0).id, batch(1).id]
 
 
 def test_the_desk_is_one_holders_at_a_time_and_is_not_lost_with_it(url: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,9 +18,8 @@ from layton_batch.status import RunState
 from layton_batch.task_testing import TaskContract
 from layton_batch.tasks import BUILT_IN, load_task, task_names
 from layton_batch.tasks.protocol import Task, TaskOptions
+from tests import plug_in
 from tests.pipeline.lab import lab, manifest_text
-
-PLUGIN = Path(__file__).resolve().parents[2] / "docs" / "example_plugin"
 
 
 @pytest.mark.parametrize("name", list(BUILT_IN))
@@ -69,20 +66,8 @@ class TestJudged(TaskContract):
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The example plug-in as an installer would leave it: its files and its entry points on the path."""
-    place = tmp_path / "site-packages"
-    place.mkdir()
-    for name in ("spelling_task.py", "spelling_items.jsonl"):
-        shutil.copy(PLUGIN / name, place)
-    info = place / "layton_batch_spelling-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: layton-batch-spelling\nVersion: 1.0\n")
-    points = tomllib.loads((PLUGIN / "pyproject.toml").read_text())["project"]["entry-points"]["layton_batch.tasks"]
-    lines = [f"{name} = {value}\n" for name, value in points.items()]
-    (info / "entry_points.txt").write_text("".join(["[layton_batch.tasks]\n", *lines]))
-    monkeypatch.syspath_prepend(str(place))
-    yield
-    sys.modules.pop("spelling_task", None)
+    with plug_in.installed(tmp_path, monkeypatch):
+        yield
 
 
 @pytest.mark.usefixtures("installed")
@@ -110,8 +95,10 @@ class TestThirdParty(TaskContract):
 
 
 def test_the_plug_in_is_one_short_file() -> None:
-    assert len((PLUGIN / "spelling_task.py").read_text(encoding="utf-8").splitlines()) <= 70
-    packed = tomllib.loads((PLUGIN / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert len((plug_in.PLUGIN / "spelling_task.py").read_text(encoding="utf-8").splitlines()) <= 70
+    packed = tomllib.loads((plug_in.PLUGIN / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"][
+        "wheel"
+    ]
     assert packed["only-include"] == ["spelling_task.py", "spelling_items.jsonl"]
 
 

@@ -10,7 +10,7 @@ answer out of a refusal, and minds that a reply was cut off.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 
@@ -55,11 +55,13 @@ class GradedRow:
 
 @dataclass(frozen=True, slots=True)
 class GradeReport:
-    """The graded rows in the predictions' order, and their totals."""
+    """The graded rows in the predictions' order (none where a sink took them), and their totals; ``marks``: how often
+    each combination occurs."""
 
     protocol: str
     rows: tuple[GradedRow, ...]
     tally: Tally
+    marks: Mapping[Marks, int]
 
     def to_json(self) -> dict[str, JsonValue]:
         """``metrics``, ``n`` and ``rows``; means and standard errors are fractions, null where undefined."""
@@ -76,7 +78,7 @@ class GradeReport:
         The metrics' are bootstrapped, the figures' exact; ``upper`` is null where there is no bound.
         """
         view = selective(self.tally)
-        spread = intervals(Counter(row.marks for row in self.rows), level=level, seed=seed)
+        spread = intervals(self.marks, level=level, seed=seed)
         bounds: dict[str, JsonValue] = {
             name: None if one is None else {"lower": one[0], "upper": one[1]}
             for name, one in view.bounds(level).items()
@@ -91,17 +93,25 @@ class GradeReport:
         }
 
 
-def grade_rows(items: Iterable[Row] | None, predictions: Iterable[Row], protocol: str = CORRECTED) -> GradeReport:
+def grade_rows(
+    items: Iterable[Row] | None,
+    predictions: Iterable[Row],
+    protocol: str = CORRECTED,
+    *,
+    sink: Callable[[GradedRow], None] | None = None,
+) -> GradeReport:
     """Grade all predictions. Raises ManifestError for an unknown protocol, DataError naming a row that is wrong.
 
-    The replies are read one by one and not kept.
+    The replies are read one by one and not kept. ``sink`` gets every graded row in order, and then none is kept.
     """
-    total = Tally()
+    total, marks = Tally(), Counter[Marks]()
     rows: list[GradedRow] = []
+    keep = rows.append if sink is None else sink
     for row in graded(items, predictions, protocol):
         total.add(row.marks)
-        rows.append(row)
-    return GradeReport(protocol, tuple(rows), total)
+        marks[row.marks] += 1
+        keep(row)
+    return GradeReport(protocol, tuple(rows), total, marks)
 
 
 def graded(items: Iterable[Row] | None, predictions: Iterable[Row], protocol: str = CORRECTED) -> Iterator[GradedRow]:

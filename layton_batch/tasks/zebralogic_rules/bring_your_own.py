@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
@@ -17,7 +17,8 @@ from layton_batch.tasks.zebralogic_rules.zeroeval_samples import BEST_OF_N, RM_B
 Row = Mapping[str, JsonValue]
 Sink = Callable[[Row], None]
 _CUT = frozenset({"length", "max_tokens", "max_output_tokens", "truncated"})
-"""What the providers say of a reply that reached the output limit."""
+_REFUSED = frozenset({"refusal", "content_filter", "safety"})
+"""What the providers say of a reply that reached the output limit, and of one that was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +109,12 @@ def _grade(row: Row, gold: Gold, rules: Rules, where: str, samples: str) -> Grid
         grade = grade_samples(outputs, gold, samples, _rewards(row, len(outputs), where) if samples == RM_BON else None)
     else:
         raise DataError(f"{where}: {len(outputs)} outputs; only protocol zeroeval makes one answer of several")
-    reason = row.get("finish_reason")
-    if isinstance(reason, str) and reason.strip().lower() in _CUT:
-        grade = was_cut(grade, retag=rules.name == "corrected")
+    reason, is_ours = row.get("finish_reason"), rules.name == "corrected"
+    ending = reason.strip().lower() if isinstance(reason, str) else ""
+    if ending in _CUT:
+        return was_cut(grade, retag=is_ours)
+    if ending in _REFUSED and grade.tag is Tag.NO_ANSWER:
+        return replace(grade, tag=Tag.REFUSED if is_ours else grade.tag, note="refused")
     return grade
 
 

@@ -251,8 +251,8 @@ def test_a_reply_is_answered_with_the_answer_it_states_and_kept_whole() -> None:
     [
         (reply("Final Answer: 3"), PredictionKind.ANSWERED, None),
         (reply("Final Answer: 4"), PredictionKind.ANSWERED, "wrong_answer"),
-        (reply(""), PredictionKind.UNPARSED, "unparsed"),
-        (reply(None), PredictionKind.UNPARSED, "unparsed"),
+        (reply(""), PredictionKind.UNPARSED, "no_answer"),
+        (reply(None), PredictionKind.UNPARSED, "no_answer"),
         (reply("First I count 3", FinishReason.LENGTH), PredictionKind.UNPARSED, "truncated"),
         (reply("Final Answer: 3 and so", FinishReason.LENGTH), PredictionKind.ANSWERED, None),
         (reply("Final Answer: 1", FinishReason.LENGTH), PredictionKind.ANSWERED, "truncated"),

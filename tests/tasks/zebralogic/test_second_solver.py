@@ -9,7 +9,7 @@ import pytest
 
 from layton_batch.tasks.zebralogic_puzzles.__main__ import BUNDLED
 
-constraint = pytest.importorskip("constraint", reason="python-constraint2 is not installed")
+constraint = pytest.importorskip("constraint", reason="python-constraint2, a development dependency, is not installed")
 
 Row = dict
 ROWS = [json.loads(line) for line in BUNDLED.read_text(encoding="utf-8").splitlines()]

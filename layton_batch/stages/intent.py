@@ -1,0 +1,71 @@
+"""What becomes of a batch whose create was intended: what the call says of it, and how it turned out."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from layton_batch.providers.protocol import Provider
+from layton_batch.records import Batch, Submission
+from layton_batch.run import Run
+from layton_batch.stages.backoff import backoff
+from layton_batch.states import Lifecycle
+from layton_batch.store import Entry
+
+
+def submission(run: Run, batch: Batch) -> Submission:
+    """What a dialect needs to know of a batch."""
+    return Submission(
+        batch_id=batch.id,
+        tag=batch.tag,
+        path=run.folder.root / batch.path,
+        file_name=f"{batch.tag}.jsonl",
+        sha256=batch.sha256,
+        requests=batch.requests,
+        model=batch.model,
+        input_ref=batch.input_ref,
+        not_before=batch.submitting_at,
+    )
+
+
+def in_flight(run: Run, provider: Provider, batch: Batch, provider_id: str, event: str) -> None:
+    """The provider has the batch: keep its id."""
+    now = run.clock.now()
+    run.store.move(
+        batch,
+        Lifecycle.IN_FLIGHT,
+        now,
+        event=event,
+        detail=provider_id,
+        provider_id=provider_id,
+        submitted_at=now,
+        due_at=now + min(run.poll_seconds or provider.limits.poll_seconds, 5.0),
+        deadline_at=now + deadline_seconds(run, provider),
+        failures=0,
+        reason=None,
+    )
+
+
+def deadline_seconds(run: Run, provider: Provider) -> float:
+    """How long the provider may take: as long as the manifest says, else its own window and a day."""
+    hours = run.manifest.policy.deadline_hours
+    return hours * 3600 if hours is not None else provider.limits.window_seconds + 86_400
+
+
+def back_to_planned(
+    run: Run, batch: Batch, reason: str, retry_after: float | None = None, *, failed: bool, upload_again: bool = False
+) -> None:
+    """The create certainly did nothing: nothing is set aside for it any more, and it is sent again when due."""
+    now = run.clock.now()
+    failures = batch.failures + 1 if failed else 0
+    run.store.move(
+        batch,
+        Lifecycle.PLANNED,
+        now,
+        event="not_created",
+        detail=reason,
+        money=[Entry(batch.id, "released", batch.max_cost or Decimal(0))],
+        due_at=now + (backoff(batch.failures, retry_after) if failed else 0.0),
+        failures=failures,
+        input_ref=None if upload_again else batch.input_ref,
+        reason=reason,
+    )

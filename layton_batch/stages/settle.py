@@ -1,0 +1,95 @@
+"""Settle: find out whether a create whose reply is missing was carried out, before anything is sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from layton_batch.errors import ProviderError, RequestRefusedError
+from layton_batch.providers.protocol import Provider
+from layton_batch.records import Batch, Found
+from layton_batch.run import Run
+from layton_batch.stages.intent import back_to_planned, in_flight, submission
+from layton_batch.states import Lifecycle
+
+PAUSES = (20.0, 20.0, 20.0, 40.0, 80.0, 160.0, 320.0)
+"""Seconds between looks at a list that does not have the batch: eleven minutes, a minute more than any SDK waits for a
+reply (600 s at most), since what a gateway still holds after that has nobody to answer. Lists are late, too."""
+LOOKED, UNSURE = "looking", "unsure"
+"""Events: a list without the batch; a look that told nothing."""
+BEGUN = ("submitting", "create_unclear")
+"""Events from which looks are counted: those before are of an earlier create, or came while the call was under way."""
+UNTOLD_SECONDS = 2 * 86_400.0
+"""After the provider's window: a candidate that has not shown by then whose it is never will."""
+REFUSED_SECONDS = 3600.0
+"""How long a provider may refuse to list its batches before a person is asked."""
+
+
+def settle(run: Run, provider: Provider, batch: Batch) -> bool:
+    """One look for the batch. True where that ends the search: it is found, was never made, or is `lost`."""
+    try:
+        found = provider.find(replace(submission(run, batch), asked_at=run.clock.now()))
+    except ProviderError as error:
+        return _no_look(run, provider, batch, error)
+    taken = {other.provider_id for other in run.store.batches() if other.provider_id}
+    candidates = [one for one in found if one.provider_id not in taken]
+    certain = [one for one in candidates if one.certain]
+    if len(certain) == 1:
+        in_flight(run, provider, batch, certain[0].provider_id, "found")
+        return True
+    if certain:
+        names = ", ".join(one.provider_id for one in certain)
+        return _lost(run, batch, f"more than one batch carries its tag: {names}; `resolve` says which is ours")
+    if candidates:
+        return _unsure(run, provider, batch, candidates)
+    if not provider.capabilities.certain_find:
+        return _lost(run, batch, f"{batch.provider} cannot list batches: look in its console, then `resolve`")
+    return _absent(run, batch)
+
+
+def _absent(run: Run, batch: Batch) -> bool:
+    """The list does not have it. It is believed when it has been looked at for as long as a create can take."""
+    looks = run.store.events_since(batch.id, BEGUN, LOOKED)
+    if looks < len(PAUSES):
+        _look_again(run, batch, LOOKED, "not in the provider's list; looking again", PAUSES[looks])
+        return False
+    back_to_planned(run, batch, f"not created: not in the provider's list after {looks + 1} looks", failed=False)
+    return True
+
+
+def _no_look(run: Run, provider: Provider, batch: Batch, error: ProviderError) -> bool:
+    """The provider did not list its batches. A person is asked where it never does."""
+    patience = provider.limits.window_seconds + UNTOLD_SECONDS
+    if isinstance(error, RequestRefusedError):
+        patience = REFUSED_SECONDS
+    looks = run.store.events_since(batch.id, BEGUN, UNSURE)
+    if looks >= len(PAUSES) and run.clock.now() > (batch.submitting_at or 0.0) + patience:
+        return _lost(run, batch, f"cannot be looked for: {error}; look in {batch.provider}'s console, then `resolve`")
+    _look_again(run, batch, UNSURE, f"cannot look for it yet: {error}", _pause(looks))
+    return False
+
+
+def _pause(looks: int) -> float:
+    return PAUSES[min(looks, len(PAUSES) - 1)]
+
+
+def _unsure(run: Run, provider: Provider, batch: Batch, candidates: Sequence[Found]) -> bool:
+    """Wait for batches that may be ours to show whose they are, as long as they can; then a person has to say."""
+    names = ", ".join(one.provider_id for one in candidates)
+    last = (batch.submitting_at or 0.0) + provider.limits.window_seconds + UNTOLD_SECONDS
+    may_tell = run.clock.now() < last and any(one.may_tell for one in candidates)
+    looks = run.store.events_since(batch.id, BEGUN, UNSURE)
+    if not may_tell and looks >= len(PAUSES):
+        return _lost(run, batch, f"may be {names}, and nothing there tells; `resolve` says which is ours")
+    _look_again(run, batch, UNSURE, f"may be {names}; certain only when that has ended", _pause(looks))
+    return False
+
+
+def _look_again(run: Run, batch: Batch, event: str, reason: str, pause: float) -> None:
+    now = run.clock.now()
+    run.store.note(batch, now, event=event, detail=reason, due_at=now + pause, reason=reason)
+
+
+def _lost(run: Run, batch: Batch, reason: str) -> bool:
+    run.store.move(batch, Lifecycle.LOST, run.clock.now(), event="lost", detail=reason, reason=reason)
+    return True

@@ -1,0 +1,83 @@
+"""What ``grade`` reads and writes: line by line, and everything or nothing."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from layton_batch.grading.graded import Graded, Way
+from layton_batch.grading.graders import grade
+from layton_batch.grading.one_file import prediction_rows
+from layton_batch.grading.submissions import Submission
+from layton_batch.records import JsonValue
+from layton_batch.settings import Settings
+from tests.cli.desk import call
+from tests.cli.graded_files import answers, lines, refused, replies
+
+Row = dict[str, JsonValue]
+SOLUTION: Row = {"header": ["House", "Name"], "rows": [["1", "Ann"], ["2", "Bob"]]}
+
+
+@pytest.fixture(autouse=True)
+def at_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["mcq_idk", "--predictions", "silent.jsonl", "--output", "o", "--table", "t.md", "--risk-chart", "r.svg"],
+        ["rome", "--predictions", "rome.jsonl", "--output", "o", "--updated", "u", "--chart", "c.svg"],
+        ["mcq_idk", "--predictions", "silent.jsonl", "--output", "o", "--chart", "silent.jsonl/c.svg"],
+        ["mcq_idk", "--predictions", "silent.jsonl", "--output", "o", "--ensembles"],
+    ],
+    ids=["no risk", "no tokens", "no folder", "one model"],
+)
+def test_what_cannot_all_be_made_leaves_nothing_behind(arguments: list[str]) -> None:
+    lines("silent.jsonl", replies("EE-"))
+    lines("rome.jsonl", answers("AB"))
+    before = sorted(Path().iterdir())
+    refused(*arguments)
+    assert sorted(Path().iterdir()) == before
+
+
+def test_everything_is_written_where_everything_can_be_made() -> None:
+    path = lines("p.jsonl", answers("AB", 42.0))
+    end = call("grade", "rome", "--predictions", path, "--output", "o", "--updated", "u", "--chart", "c.svg")
+    assert end.code == 0
+    assert all(Path(name).stat().st_size for name in ("o", "u", "c.svg"))
+
+
+def rows_of(task: str, count: int) -> Iterator[Row]:
+    text = "Let me think about it. " * 80
+    for number in range(count):
+        if task == "mcq_idk":
+            yield {"item_id": f"q{number}", "gold": "A", "response": f"{text}Answer: B"}
+        elif task == "zebralogic":
+            yield {"id": f"q{number}", "solution": SOLUTION, "output": f"{text}{{}}"}
+        else:
+            yield {"question_id": f"q{number}", "task": "t", "evaluator": "choices_matching",
+                   "evaluator_kwargs": {"label": "A"}, "answer": f"{text}B"}  # fmt: skip
+
+
+@pytest.mark.parametrize("task", ["mcq_idk", "zebralogic", "rome"])
+def test_a_file_is_graded_line_by_line_and_nothing_is_kept_that_nobody_asked_for(task: str) -> None:
+    settings = Settings.from_process()
+
+    def graded(count: int) -> tuple[Graded, int]:
+        path = Path(lines(f"{task}{count}.jsonl", list(rows_of(task, count))))
+        one = Submission("m", str(path), lambda: prediction_rows(task, path, settings))
+        metric = {"mcq_idk": "idk_score", "zebralogic": "puzzle_accuracy", "rome": "accuracy"}[task]
+        tracemalloc.start()
+        found = grade(Way(task, "corrected", metric, rows=False, board=False), one, None)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found, peak
+
+    graded(10)  # what is imported and compiled once
+    few, many = graded(100), graded(1_000)
+    assert (many[0].n_rows, many[0].outcomes, many[0].asked) == (1_000, {}, {})
+    assert many[1] < few[1] + 200_000  # the files are 2 kB a line

@@ -1,0 +1,95 @@
+"""Cancel: whatever a provider says to it the first time, paying stops, and what was answered is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from layton_batch.cli.loop import drive
+from layton_batch.pipeline import advance, is_finished
+from layton_batch.sandbox import Fault
+from layton_batch.stages.cancel import FAILED, cancel_run
+from layton_batch.states import Lifecycle
+from layton_batch.status import RunState, Status, read_status
+from tests.pipeline.lab import START, Lab, lab, manifest_text
+
+TWO = ("openai", "mistral")
+LONG = 4000.0
+
+
+def failing(action: str = "status", *, times: int = 1, status: int = 503, provider: str = "openai") -> Fault:
+    return Fault(on="cancel", action=action, status=status, provider=provider, times=times)
+
+
+def cancelled_in_flight(bench: Lab, text: str) -> tuple[int, Status]:
+    """A run cancelled when all its batches have just been sent, and driven to its end; how many cancels failed."""
+    with bench.open(text) as run:
+        advance(run)
+        assert {batch.state for batch in run.store.batches()} == {Lifecycle.IN_FLIGHT}
+        failed = cancel_run(run)
+        status = drive(run, once=False, stop_at=bench.clock.now() + 100 * 3600, quiet=True)
+    return len(failed), status
+
+
+@pytest.mark.parametrize("times", [1, 5])
+@pytest.mark.parametrize(("action", "code"), [("status", 503), ("status", 429), ("status", 401), ("drop", 500)])
+def test_a_cancel_that_fails_in_passing_is_tried_again_and_nothing_more_is_paid(
+    tmp_path: Path, action: str, code: int, times: int
+) -> None:
+    with lab(tmp_path, failing(action, times=times, status=code), batch_seconds=LONG) as bench:
+        failed, status = cancelled_in_flight(bench, manifest_text(TWO))
+        assert (failed, status.state) == (1, RunState.CANCELLED)
+        assert status.reserved_usd == 0
+        assert bench.clock.now() - START < LONG
+        assert sum(bench.billed().values()) < 8  # both models were stopped on the way
+        assert status.spent_usd == bench.server.ledger().total_usd
+
+
+def test_a_provider_that_refuses_every_cancel_is_waited_for_and_what_it_answers_is_collected(tmp_path: Path) -> None:
+    with lab(tmp_path, failing(times=0, status=409), batch_seconds=LONG) as bench:
+        failed, status = cancelled_in_flight(bench, manifest_text())
+        assert (failed, status.state) == (1, RunState.CANCELLED)
+        assert status.jobs[0].succeeded == 4
+        assert set(bench.billed().values()) == {1}
+        assert status.spent_usd == bench.server.ledger().total_usd > 0
+
+
+def test_a_failed_cancel_is_one_event_however_often_it_is_tried(tmp_path: Path) -> None:
+    text = manifest_text()
+    with lab(tmp_path, failing(times=20), batch_seconds=LONG) as bench:
+        cancelled_in_flight(bench, text)
+        with bench.open(text) as run:
+            told = [event.detail for event in run.store.events() if event.kind == FAILED]
+        assert bench.server.request_counts()["openai"]["cancel"] > 20
+    assert len(told) == 1
+    assert "503" in told[0]
+    assert "asked again" in told[0]
+
+
+def test_cancelling_again_asks_again_at_once_and_says_what_goes_on(tmp_path: Path) -> None:
+    with lab(tmp_path, failing(times=2), batch_seconds=LONG) as bench, bench.open(manifest_text(TWO)) as run:
+        advance(run)
+        for _ in range(2):
+            (going_on,) = cancel_run(run)
+            assert (going_on.batch.provider, "503" in going_on.reason) == ("openai", True)
+        assert cancel_run(run) == []
+        assert {batch.state for batch in run.store.batches()} == {Lifecycle.CANCELLING}
+
+
+def test_what_was_never_sent_is_withdrawn_and_no_call_is_made_for_it(tmp_path: Path) -> None:
+    text = manifest_text()
+    with lab(tmp_path) as bench, bench.open(text) as run:
+        cancel_run(run)
+        for _ in range(3):
+            advance(run)
+        assert is_finished(run)
+        assert read_status(run.store).state is RunState.CANCELLED
+        assert bench.server.request_counts() == {}
+
+
+def test_answers_that_end_a_job_of_a_cancelled_run_send_nothing_to_a_jury(tmp_path: Path) -> None:
+    with lab(tmp_path, failing(times=0, status=409)) as bench:
+        _, status = cancelled_in_flight(bench, manifest_text())
+        assert status.jobs[0].succeeded == 4
+        assert {kind: calls for kind, calls in bench.server.request_counts().items() if kind != "openai"} == {}

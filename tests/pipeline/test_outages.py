@@ -1,0 +1,201 @@
+"""What is not known to have ended unpaid never goes again by itself: outages, deadlines, results out of reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from layton_batch.errors import ManifestError, StoreError
+from layton_batch.pipeline import advance
+from layton_batch.records import Batch
+from layton_batch.run import Run
+from layton_batch.runs import find_run, open_folder
+from layton_batch.sandbox import Fault
+from layton_batch.stages.resolve import adopt_batch, send_again
+from layton_batch.stages.retry import retry_run
+from layton_batch.states import ErrorClass, Lifecycle
+from layton_batch.status import RunState, Status, read_status
+from tests.pipeline.lab import Lab, lab, manifest_text
+
+HOUR = 3600.0
+
+
+def failing(on: str, provider: str, status: int = 503, times: int = 1) -> Fault:
+    return Fault(on=on, action="status", status=status, provider=provider, times=times)
+
+
+def first(run: Run) -> Batch:
+    return run.store.batches()[0]
+
+
+def ticks(bench: Lab, text: str, until: Callable[[Run], bool], seconds: float = 5.0) -> None:
+    """Tick so far apart until this holds."""
+    with bench.open(text) as run:
+        for _ in range(100):
+            advance(run)
+            if until(run):
+                return
+            bench.clock.sleep(seconds)
+        raise AssertionError([(one.id, one.state, one.reason) for one in run.store.batches()])
+
+
+def paid_once(bench: Lab, status: Status) -> bool:
+    return set(bench.billed().values()) == {1} and status.spent_usd == bench.server.ledger().total_usd
+
+
+@pytest.mark.parametrize("provider", ["mistral", "together"])
+def test_a_download_that_fails_in_passing_after_the_documented_retention_is_tried_again(
+    tmp_path: Path, provider: str
+) -> None:
+    text = manifest_text((provider,), limit=3)
+    with lab(tmp_path, failing("results", provider, times=2)) as bench:
+        ticks(bench, text, lambda run: first(run).state is Lifecycle.ENDED and first(run).failures == 1)
+        bench.clock.sleep(8 * 24 * HOUR)
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert paid_once(bench, status)
+
+
+def test_results_that_are_gone_are_not_bought_again_until_a_person_says_so(tmp_path: Path) -> None:
+    text = manifest_text(("mistral",), limit=3)
+    with lab(tmp_path, failing("results", "mistral", status=404, times=12)) as bench:
+        ticks(bench, text, lambda run: first(run).state is Lifecycle.ENDED and first(run).failures == 1)
+        bench.clock.sleep(25 * HOUR)
+        status = bench.finish(text)
+        predict = status.jobs[0]
+        assert (predict.missing, predict.succeeded) == (3, 0)
+        assert set(bench.billed().values()) == {1}
+        with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
+            classes = {row.error_class for row in run.store.row_counts() if row.batch_id == first(run).id}
+            assert classes == {ErrorClass.OUT_OF_REACH}
+            assert retry_run(run)
+        assert bench.finish(text).unanswered == 0
+
+
+@pytest.mark.parametrize("status", [503, 401])
+def test_a_provider_that_could_not_be_asked_until_long_after_the_deadline_has_its_answers_collected(
+    tmp_path: Path, status: int
+) -> None:
+    text = manifest_text(("openai",), limit=3)
+    outage = [failing(on, "openai", status, times=9) for on in ("poll", "cancel")]
+    with lab(tmp_path, *outage) as bench:
+        ticks(bench, text, lambda run: first(run).state is Lifecycle.COLLECTED, seconds=12 * HOUR)
+        end = bench.finish(text)
+        assert (end.state, end.unanswered) == (RunState.DONE, 0)
+        assert paid_once(bench, end)
+
+
+def test_a_cancel_refused_at_the_deadline_is_asked_for_again_and_nothing_is_bought_meanwhile(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=3, top="[policy]\ndeadline_hours = 2")
+    odd = Fault(on="batch", action="unknown_status", provider="openai", times=1, name="pondering", seconds=4 * HOUR)
+    with lab(tmp_path, odd, failing("cancel", "openai")) as bench:
+        ticks(bench, text, lambda run: first(run).state is Lifecycle.COLLECTED, seconds=HOUR / 2)
+        bench.clock.sleep(4 * HOUR)
+        assert max(bench.billed().values(), default=1) == 1
+
+
+def test_a_batch_that_never_says_that_it_has_ended_is_a_persons_to_judge(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=3, top="[policy]\ndeadline_hours = 2")
+    odd = Fault(on="batch", action="unknown_status", provider="openai", times=1, name="pondering", seconds=900 * HOUR)
+    with lab(tmp_path, odd, failing("cancel", "openai", times=99)) as bench:
+        ticks(bench, text, lambda run: first(run).state is Lifecycle.LOST, seconds=HOUR / 2)
+        with bench.open(text) as run:
+            lost = first(run)
+            status = read_status(run.store)
+            assert status.state is RunState.NEEDS_PERSON
+            assert "pondering" in str(lost.reason)
+            assert str(lost.provider_id) in str(lost.reason)
+            assert len(run.store.batches()) == 1
+            send_again(run, lost.id)
+        assert bench.finish(text).unanswered == 0
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "together"])
+def test_results_cut_at_the_end_of_a_line_are_downloaded_again(tmp_path: Path, provider: str) -> None:
+    text = manifest_text((provider,), limit=4)
+    with lab(tmp_path, Fault(on="results", action="truncate", provider=provider, share=0.0, times=2)) as bench:
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert paid_once(bench, status)
+
+
+@pytest.mark.parametrize("provider", ["openai", "mistral"])
+def test_so_are_those_of_a_batch_that_expired(tmp_path: Path, provider: str) -> None:
+    text = manifest_text((provider,), limit=4)
+    expired = Fault(on="batch", action="expire", provider=provider, share=0.8, times=1)
+    with lab(tmp_path, expired, Fault(on="results", action="truncate", provider=provider, share=0.0, times=1)) as bench:
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert paid_once(bench, status)
+
+
+def test_a_provider_that_may_not_be_asked_for_its_list_has_a_person_asked(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=3)
+    lost_reply = Fault(on="create", action="drop_after", provider="openai", times=1)
+    with lab(tmp_path, lost_reply, failing("list", "openai", status=403, times=99)) as bench:
+        assert bench.finish(text, max_hours=12).state is RunState.NEEDS_PERSON
+        with bench.open(text) as run:
+            assert "cannot be looked for" in str(first(run).reason)
+
+
+def test_only_a_batch_that_can_be_ours_is_adopted(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=3) + (
+        '[[models]]\nname = "other"\nprovider = "openai"\nmodel = "larch-2-nano"\nmax_output_tokens = 4000\n'
+    )
+    another = manifest_text(("openai",), limit=2).replace('"lab"', '"another"')
+    lost_reply = Fault(on="create", action="drop_after", provider="openai", after=1, times=1)
+    with lab(tmp_path, lost_reply, failing("list", "openai", status=403, times=99)) as bench:
+        ticks(bench, text, lambda run: any(one.state is Lifecycle.LOST for one in run.store.batches()), seconds=600.0)
+        with bench.open(another) as run:
+            advance(run)
+            stranger = str(first(run).provider_id)
+        bench.clock.sleep(40.0)  # until the provider has counted its requests
+        with bench.open(text) as run:
+            (lost,) = run.store.batches({Lifecycle.LOST})
+            ours = next(str(one.provider_id) for one in run.store.batches() if one.provider_id)
+            with pytest.raises(ManifestError, match=r"is batch .* of this run"):
+                adopt_batch(run, lost.id, ours)
+            with pytest.raises(ManifestError, match="holds 2 requests"):
+                adopt_batch(run, lost.id, stranger)
+
+
+@pytest.mark.parametrize("on", ["upload", "create"])
+def test_an_expired_key_keeps_what_is_planned_until_it_is_mended(tmp_path: Path, on: str) -> None:
+    text = manifest_text(("openai",), limit=3)
+    with lab(tmp_path, failing(on, "openai", status=401, times=20)) as bench:
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert paid_once(bench, status)
+
+
+def test_batch_files_that_are_gone_are_said_to_be_and_changed_ones_are_not_sent(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=3)
+    with lab(tmp_path, failing("upload", "openai", times=1)) as bench:
+        ticks(bench, text, lambda run: first(run).failures == 1)
+        path = bench.run_folder(text).root / "requests"
+        (file,) = path.rglob("*.jsonl")
+        asked = file.read_bytes()
+        file.unlink()
+        with pytest.raises(StoreError, match="still to be sent"):
+            bench.finish(text)
+        file.write_bytes(asked.replace(b"riddle", b"puzzle", 1) + b"\n")
+        with pytest.raises(Exception, match="was changed since it was planned"):
+            bench.finish(text)
+        file.write_bytes(asked)
+        assert bench.finish(text).unanswered == 0
+
+
+def test_a_batch_that_the_provider_has_no_room_for_waits_and_loses_no_attempt(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=3)
+    full = Fault(
+        on="batch", action="fail", provider="openai", kind="token_limit_exceeded", name="Enqueued token limit reached",
+        times=9,
+    )  # fmt: skip
+    with lab(tmp_path, full) as bench:
+        begun = bench.clock.now()
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert paid_once(bench, status)
+        assert bench.clock.now() - begun > HOUR

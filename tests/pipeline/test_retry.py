@@ -1,0 +1,265 @@
+"""Attempts beside each other: by themselves, by a person's retry, asked for again. Whoever comes first, no two batches
+have one name or file, nothing is bought twice, and no answer that was paid for stays unused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from layton_batch.cli.run_commands import RETRY_PATIENCE, _retry_when_free
+from layton_batch.errors import StaleStateError, StoreError
+from layton_batch.pipeline import advance, is_finished
+from layton_batch.run import Run
+from layton_batch.runs import find_run, open_folder, read_run
+from layton_batch.sandbox import Fault
+from layton_batch.stages import grade as grading
+from layton_batch.stages import retry as retrying
+from layton_batch.stages.names import SHARD_CHARS, part_of, tag
+from layton_batch.stages.retry import retry_run
+from layton_batch.states import Lifecycle, Role
+from layton_batch.status import RunState, Status
+from tests.cli.desk import call, desk
+from tests.pipeline.lab import Lab, lab, manifest_text
+
+FIRST, SECOND = r"-000001\b", r"-000002\b"
+LEASE = 121.0
+
+
+def refused(match: str = FIRST, times: int = 1) -> Fault:
+    """A permanent error: only a person has it sent again."""
+    return Fault(on="row", action="error", status=400, provider="openai", match=match, times=times)
+
+
+def passing(match: str, times: int = 1, after: int = 0) -> Fault:
+    return Fault(on="row", action="error", status=500, provider="openai", match=match, times=times, after=after)
+
+
+def malformed(match: str, after: int = 0) -> Fault:
+    return Fault(on="row", action="malformed_text", provider="openai", match=match, after=after, times=1)
+
+
+@contextmanager
+def person(bench: Lab) -> Iterator[Run]:
+    """Another process on the run, as a command opens it."""
+    with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
+        yield run
+
+
+def tick_until(bench: Lab, text: str, reached: Callable[[Run], bool]) -> None:
+    with bench.open(text) as run:
+        for _ in range(200):
+            advance(run)
+            if reached(run):
+                return
+            bench.clock.sleep(5)
+    raise AssertionError("never reached")
+
+
+def second_in_flight(run: Run) -> bool:
+    return any(batch.attempt == 2 and batch.state is Lifecycle.IN_FLIGHT for batch in run.store.batches())
+
+
+def names(status: Status, provider: str = "openai") -> list[str]:
+    return [f"{one.shard_id}.a{one.attempt}" for one in status.batches if one.provider == provider]
+
+
+def check_books(bench: Lab, text: str, status: Status) -> None:
+    """Done, every request answered, the bill and every batch's file as entered."""
+    assert status.state is RunState.DONE
+    assert status.unanswered == 0
+    assert all(job.succeeded == job.requests for job in status.jobs)
+    assert status.spent_usd == bench.server.ledger().total_usd
+    root = bench.run_folder(text).root
+    for batch in status.batches:
+        assert sha256((root / batch.path).read_bytes()).hexdigest() == batch.sha256
+    assert len({batch.tag for batch in status.batches}) == len(status.batches)
+    with read_run(find_run("lab", bench.runs), bench.settings) as run:
+        counts = run.store.row_counts()
+    assert all(0 <= row.resubmitted <= row.count for row in counts)
+
+
+def test_a_retry_while_an_attempt_is_in_flight_and_fails_once_more(tmp_path: Path) -> None:
+    text = manifest_text(limit=3)
+    with lab(tmp_path, refused(), passing(SECOND, 2)) as bench:
+        tick_until(bench, text, second_in_flight)
+        with person(bench) as run:
+            assert retry_run(run) == 1
+            assert not is_finished(run)
+        status = bench.finish(text)
+        assert names(status) == ["s0001.a1", "s0001.a2", "s0001-1p.a2", "s0001.a3"]
+        check_books(bench, text, status)
+        assert set(bench.billed().values()) == {1}
+        assert set(bench.table(text, "predictions")["kind"]) == {"answered"}
+        assert bench.table(text, "verdicts").height == 3
+
+
+def test_a_retry_takes_the_next_number_where_it_is_free_and_attempts_are_counted_along_the_line(tmp_path: Path) -> None:
+    text = manifest_text(limit=3, top="[policy]\nattempts = 3")
+    with lab(tmp_path, refused(times=1), passing(FIRST, times=9, after=1)) as bench:
+        assert names(bench.finish(text)) == ["s0001.a1"]
+        with person(bench) as run:
+            assert retry_run(run) == 1
+        status = bench.finish(text)
+        assert names(status) == ["s0001.a1", "s0001.a2", "s0001.a3"]  # the third is the last that comes by itself
+        assert status.unanswered == 1
+        for last in (4, 5):
+            with person(bench) as run:
+                assert retry_run(run) == 1
+            status = bench.finish(text)
+            assert names(status)[-1] == f"s0001.a{last}"
+        by_id = {batch.id: batch for batch in status.batches}
+        assert all(by_id[str(one.parent_id)].attempt == one.attempt - 1 for one in by_id.values() if one.parent_id)
+
+
+def test_replies_of_two_attempts_asked_again_together_do_not_meet_in_one_name(tmp_path: Path) -> None:
+    text = manifest_text(limit=3, top="[policy]\nreask_unparsed = 1")
+    faults = (malformed(FIRST), passing(SECOND), malformed(SECOND, after=1), passing(FIRST, after=1))
+    with lab(tmp_path, *faults) as bench:
+        status = bench.finish(text)
+        assert names(status) == ["s0001.a1", "s0001.a2", "s0001-1r1.a2", "s0001-2r1.a3", "s0001-1r1.a3"]
+        check_books(bench, text, status)
+        assert sorted(bench.billed().values())[-3:] == [1, 2, 2]
+        assert set(bench.table(text, "predictions")["kind"]) == {"answered"}
+
+
+def test_a_reply_asked_again_after_a_refused_re_ask_is_counted_once(tmp_path: Path) -> None:
+    text = manifest_text(limit=3, top="[policy]\nreask_unparsed = 2")
+    again = Fault(on="row", action="error", status=400, provider="openai", match=FIRST, after=1, times=1)
+    with lab(tmp_path, malformed(FIRST), again) as bench:
+        status = bench.finish(text)
+        assert names(status) == ["s0001.a1", "s0001-1r1.a2", part_of("s0001-1r1", "2r2") + ".a3"]
+        check_books(bench, text, status)
+        assert set(bench.table(text, "predictions")["kind"]) == {"answered"}
+
+
+def test_of_two_retries_at_once_one_opens_the_attempt(tmp_path: Path) -> None:
+    text = manifest_text(limit=3)
+    with lab(tmp_path, refused()) as bench:
+        bench.finish(text)
+        with person(bench) as one, person(bench) as other:
+            with one.desk() as ours:
+                assert ours
+                with pytest.raises(StaleStateError, match="try again"):
+                    retry_run(other)
+            assert retry_run(one) == 1
+            assert retry_run(other) == 0
+        status = bench.finish(text)
+        check_books(bench, text, status)
+        assert set(bench.billed().values()) == {1}
+
+
+@pytest.mark.parametrize("step", ["write_next", "reopen"])
+def test_a_retry_that_slept_while_another_was_made_drops_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    text = manifest_text(limit=3)
+    with lab(tmp_path, refused()) as bench:
+        bench.finish(text)
+        with person(bench) as slow, person(bench) as quick:
+            original = getattr(retrying, step)
+
+            def asleep(*args: object, **options: object) -> object:
+                monkeypatch.undo()
+                bench.clock.sleep(LEASE)
+                assert retry_run(quick) == 1
+                return original(*args, **options)
+
+            monkeypatch.setattr(retrying, step, asleep)
+            with pytest.raises(StaleStateError, match="another process was first"):
+                retry_run(slow)
+        status = bench.finish(text)
+        check_books(bench, text, status)
+        assert names(status) == ["s0001.a1", "s0001.a2"]
+
+
+def while_grading(monkeypatch: pytest.MonkeyPatch, role: Role, action: Callable[[], None]) -> None:
+    """When the first job of this role has been turned into tables and is not yet marked, something else happens."""
+    name = "_grade_predictions" if role is Role.PREDICT else "_grade_verdicts"
+    original = getattr(grading, name)
+
+    def interrupted(*args: object) -> None:
+        monkeypatch.undo()
+        original(*args)
+        action()
+
+    monkeypatch.setattr(grading, name, interrupted)
+
+
+def test_a_retry_waits_for_whoever_grades(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = manifest_text(limit=3)
+    told: list[str] = []
+
+    def at_once() -> None:
+        with person(bench) as run:
+            before = bench.clock.now()
+            with pytest.raises(StoreError, match="writing its tables; try again"):
+                _retry_when_free(run)
+            assert RETRY_PATIENCE <= bench.clock.now() - before < RETRY_PATIENCE + 1
+            told.append("refused")
+
+    with lab(tmp_path, refused()) as bench:
+        while_grading(monkeypatch, Role.PREDICT, at_once)
+        assert bench.finish(text).unanswered == 1
+        assert told == ["refused"]
+        with person(bench) as run:
+            assert _retry_when_free(run) == 1
+        check_books(bench, text, bench.finish(text))
+        assert set(bench.table(text, "predictions")["kind"]) == {"answered"}
+
+
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("collected", [False, True])
+def test_an_answer_to_a_retry_is_used_though_grading_slept_through_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: Role, collected: bool
+) -> None:
+    text = manifest_text(limit=3)
+
+    def meanwhile() -> None:
+        bench.clock.sleep(LEASE)
+        with person(bench) as run:
+            assert retry_run(run) == 1
+            for _ in range(30 if collected else 0):
+                advance(run)
+                bench.clock.sleep(5)
+
+    with lab(tmp_path, refused()) as bench:
+        while_grading(monkeypatch, role, meanwhile)
+        status = bench.finish(text)
+        check_books(bench, text, status)
+        assert set(bench.billed().values()) == {1}
+        assert set(bench.table(text, "predictions")["kind"]) == {"answered"}
+        assert bench.table(text, "verdicts").height == 3
+
+
+def test_the_command_says_whether_something_goes_again_is_not_over_or_is_all_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch, refused()) as bench:
+        path = bench.write(manifest_text(limit=3))
+        assert call("run", path, "--once").code == 75
+        said = [call("retry", "lab")]
+        assert call("run", path).code == 5
+        said += [call("retry", "lab"), call("retry", "lab")]
+        assert call("run", path).code == 0
+        said.append(call("retry", "lab"))
+    assert [end.code for end in said] == [0, 0, 0, 0]
+    assert [end.err.strip() for end in said] == [
+        "no request that is over lacks an answer; 1 batches are not over: `run` goes on with them",
+        "1 requests go again with the next `run`",
+        "no request that is over lacks an answer; 1 batches are not over: `run` goes on with them",
+        "every request has an answer",
+    ]
+
+
+def test_names_of_parts_stay_within_what_providers_take_however_deep_and_never_meet() -> None:
+    seen, level = set[str](), ["s0001"]
+    for _ in range(7):
+        level = [part_of(name, mark) for name in level for mark in ("1", "2", "1p")]
+        seen |= set(level)
+        assert all(len(name) <= SHARD_CHARS for name in level)
+    assert len(seen) == sum(3**depth for depth in range(1, 8))
+    assert max(len(tag("lb-0123abcd-6af8c9d0", "predict-m", name, 99)) for name in seen) == 48

@@ -1,0 +1,69 @@
+"""What a person does in a history: the commands beside `run`, and the looks at a provider's console."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from layton_batch.clock import Clock
+from layton_batch.errors import StaleStateError
+from layton_batch.manifest import Manifest
+from layton_batch.records import Batch
+from layton_batch.run import Run
+from layton_batch.runs import open_run
+from layton_batch.stages.cancel import cancel_run
+from layton_batch.stages.resolve import adopt_batch, send_again
+from layton_batch.stages.retry import retry_run
+from layton_batch.stages.sent import sent
+from layton_batch.states import Lifecycle
+
+if TYPE_CHECKING:
+    from tests.simulation.world import History
+
+PATIENT_LOOKS = 1_000
+"""How often a person comes back after a second."""
+
+
+def cancel(found: History, asked: Manifest, clock: Clock) -> None:
+    """What `layton-batch cancel --no-wait` does."""
+    with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
+        cancel_run(run)
+        found.cancelled = True
+
+
+def retry(found: History, asked: Manifest, clock: Clock) -> None:
+    """What `layton-batch retry` does, and again where it is told that another process writes the run's tables."""
+    if found.by_itself is None:
+        found.by_itself = tuple(row.custom_id for row in found.providers.ledger().rows)
+    with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
+        for left in reversed(range(PATIENT_LOOKS)):
+            try:
+                retry_run(run)
+                break
+            except StaleStateError:
+                if not left:
+                    raise
+                clock.sleep(1.0)
+    found.cancelled = False
+
+
+def resolve(found: History, asked: Manifest, clock: Clock) -> None:
+    """What a person does who comes when the outage is over and looks for every `lost` batch at its provider."""
+    clock.sleep(sum(outage.seconds for outage in found.plan.outages))
+    with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
+        for batch in run.store.batches({Lifecycle.LOST}):
+            name = batch.provider_id or _seen_in_console(found, run, batch)
+            if name is None:
+                send_again(run, batch.id)
+            else:
+                adopt_batch(run, batch.id, name)
+
+
+def _seen_in_console(found: History, run: Run, batch: Batch) -> str | None:
+    """The provider's batch of these requests that no batch of ours stands for."""
+    ours = {other.provider_id for other in run.store.batches()}
+    first = str(sent(run, batch)["custom_id"][0]).encode()
+    for theirs in found.providers.batches(batch.provider):
+        requests = found.providers.store.blob(batch.provider, theirs.input_id)
+        if theirs.id not in ours and requests.is_file() and first in requests.read_bytes():
+            return theirs.id
+    return None
