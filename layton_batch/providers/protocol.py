@@ -79,6 +79,8 @@ class ResultPart:
     kind: str
     chunks: Iterator[bytes]
     resume: Callable[[int], Iterator[bytes]] | None = None
+    size: int | None = None
+    """Bytes, by the provider's own record of the file, where it counts nothing else."""
 
 
 class Provider(Protocol):

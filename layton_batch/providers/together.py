@@ -6,16 +6,17 @@ was created.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from layton_batch.errors import FileError, ProviderReplyError
+from layton_batch.errors import FileError, ProviderError, ProviderReplyError
 from layton_batch.providers import clocks
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.openai_files import FileBatches
-from layton_batch.providers.protocol import Access, Capabilities, Limits, StatusMeaning
+from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import clean, parse_json, parse_object
 from layton_batch.records import Found, JsonValue, Reasoning, Request, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
@@ -109,6 +110,21 @@ class Together(FileBatches):
             if provider_id and (since is None or created is None or created >= since - clocks.APART):
                 found.append(Found(provider_id, certain=clocks.is_since(created, since), created_at=created))
         return found
+
+    def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
+        """With the files' sizes: of its rows this API counts none."""
+        refs = [ref for ref in (snapshot.results_ref, snapshot.errors_ref) if ref]
+        for part, ref in zip(super().results(snapshot), refs, strict=True):
+            yield replace(part, size=self._size(ref))
+
+    def _size(self, ref: str) -> int | None:
+        """Bytes of a file; None where that cannot be had, which is no reason not to download it."""
+        try:
+            with self._wire(f"look at file {ref}"):
+                size = getattr(self._open().files.retrieve(ref), "bytes", None)
+        except ProviderError:
+            return None
+        return size if isinstance(size, int) and size > 0 else None
 
     def _connect(self, key: str, access: Access) -> Any:
         import together

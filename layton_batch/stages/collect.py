@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
-from pathlib import Path
 
 from layton_batch import atomic, tables
 from layton_batch.errors import ProviderError, RequestRefusedError, StaleStateError
@@ -74,14 +73,14 @@ def _download(run: Run, batch: Batch) -> _Fetched | None:
     provider = run.providers.get(batch.provider)
     snapshot = _latest(provider, batch)
     try:
-        paths = raw_results.store(run.folder.raw(batch.id), provider.results(snapshot))
+        parts = raw_results.store(run.folder.raw(batch.id), provider.results(snapshot))
     except ProviderError as error:
         wait = getattr(error, "retry_after", None)
         if _may_be_kept(run, batch, error):
             _try_again(run, batch, f"download failed: {error}", wait)
             return None
         return _give_up(run, batch, f"download failed: {error}", snapshot)
-    short = _shortage(run, batch, snapshot, paths)
+    short = _shortage(run, batch, snapshot, parts)
     if short is None:
         return _Fetched.WHOLE
     if batch.failures + 1 < short.downloads:
@@ -131,23 +130,26 @@ def _may_be_kept(run: Run, batch: Batch, error: ProviderError) -> bool:
     return age < max(3 * documented, LONG_ENOUGH)
 
 
-def _shortage(run: Run, batch: Batch, snapshot: Snapshot, paths: Sequence[Path]) -> _Short | None:
+def _shortage(run: Run, batch: Batch, snapshot: Snapshot, parts: Sequence[raw_results.Stored]) -> _Short | None:
     """What is missing from the downloaded files; None where they can be all there is."""
     decode = run.providers.dialect(batch.provider).decode
     answers, unreadable, named = 0, 0, set[str]()
-    for path in paths:
-        for line, complete in raw_results.lines(path):
+    for part in parts:
+        for line, complete in raw_results.lines(part.path):
             try:
                 response = decode(line)
             except ProviderError:
                 unreadable += 1
                 if not complete:
-                    return _Short(f"{path.name} ends in the middle of a line")
+                    return _Short(f"{part.path.name} ends in the middle of a line")
             else:
                 answers += response.outcome is RequestOutcome.SUCCEEDED
                 named.add(response.custom_id)
     if snapshot.succeeded is not None and answers < snapshot.succeeded:
         return _Short(f"{answers} answers came, the provider counts {snapshot.succeeded}")
+    for part in parts:
+        if part.is_short and len(named) < batch.requests:
+            return _Short(f"{part.arrived} of the {part.size} bytes of {part.path.name} came")
     if snapshot.succeeded is None and batch.outcome is BatchOutcome.COMPLETED and len(named) < batch.requests:
         return _Short(f"{len(named)} of {batch.requests} requests are named", certain=unreadable > 0)
     return None

@@ -29,12 +29,17 @@ from layton_batch.tasks.protocol import Candidate
 
 
 def plan(run: Run) -> bool:
-    """Enter the run's jobs if they are not, then write the files of every job whose dependencies are in."""
-    jobs = run.store.jobs()
+    """Enter the run's jobs if they are not, then write the files of every job whose dependencies are in.
+
+    Of a cancelled run no job is planned: `retry`, which has it go on, finds it as it was left.
+    """
+    jobs, row = run.store.jobs(), run.store.row()
     if not jobs:
         item_table.write(run.folder, run.load_items())
         jobs = plan_jobs(run.manifest.model_specs(), run.manifest.panel(), run.manifest.seats, run.task.uses_jury)
         run.store.add_jobs(jobs, run.clock.now())
+    if row is not None and row.cancelled:
+        return False
     graded = {job.id for job in jobs if job.graded}
     ready = [job for job in jobs if not job.planned and (job.depends_on is None or job.depends_on in graded)]
     specs = {job.id: job.spec for job in jobs}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import zstandard
@@ -16,19 +17,31 @@ RESUMES = 20
 """How often one download is taken up where it broke before the connection is given a rest."""
 
 
-def store(folder: Path, parts: Iterable[ResultPart]) -> list[Path]:
-    """Stream every part to ``<folder>/<kind>.zst``; memory is one chunk's. Returns the files in order."""
-    paths = []
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A part on disk: how many bytes came, before they were compressed, and how many the provider says there are."""
+
+    path: Path
+    arrived: int
+    size: int | None = None
+
+    @property
+    def is_short(self) -> bool:
+        return self.size is not None and self.arrived < self.size
+
+
+def store(folder: Path, parts: Iterable[ResultPart]) -> list[Stored]:
+    """Stream every part to ``<folder>/<kind>.zst``; memory is one chunk's. Returns them in order."""
+    stored = []
     for part in parts:
         path = folder / f"{part.kind}.jsonl.zst"
         with (
             atomic.writing(path) as handle,
             zstandard.ZstdCompressor(level=3).stream_writer(handle, closefd=False) as out,
         ):
-            for chunk in _whole(part):
-                out.write(chunk)
-        paths.append(path)
-    return paths
+            arrived = sum(out.write(chunk) for chunk in _whole(part))
+        stored.append(Stored(path, arrived, part.size))
+    return stored
 
 
 def _whole(part: ResultPart) -> Iterator[bytes]:

@@ -121,7 +121,7 @@ def test_results_cut_at_the_end_of_a_line_are_downloaded_again(tmp_path: Path, p
         assert paid_once(bench, status)
 
 
-@pytest.mark.parametrize("provider", ["openai", "mistral"])
+@pytest.mark.parametrize("provider", ["openai", "mistral", "together"])
 def test_so_are_those_of_a_batch_that_expired(tmp_path: Path, provider: str) -> None:
     text = manifest_text((provider,), limit=4)
     expired = Fault(on="batch", action="expire", provider=provider, share=0.8, times=1)

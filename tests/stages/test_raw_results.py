@@ -22,16 +22,17 @@ def test_lines_are_those_between_line_feeds_and_nothing_else(
 ) -> None:
     folder = tmp_path_factory.mktemp("raw")
     chunks = iter([content[start : start + cut] for start in range(0, len(content), cut)])
-    (path,) = raw_results.store(folder, [ResultPart("output", chunks)])
-    lines = list(raw_results.lines(path))
+    (part,) = raw_results.store(folder, [ResultPart("output", chunks)])
+    assert part.arrived == len(content)
+    lines = list(raw_results.lines(part.path))
     assert [line for line, _ in lines] == [line for line in content.split(b"\n") if line.strip()]
     assert all(complete for _, complete in lines[:-1])
 
 
 def test_line_separators_of_unicode_do_not_end_a_line(tmp_path: Path) -> None:
     line = '{"text": "a\u2028b\u0085c"}'.encode()
-    (path,) = raw_results.store(tmp_path, [ResultPart("output", iter([line, b"\n", line]))])
-    assert list(raw_results.lines(path)) == [(line, True), (line, False)]
+    (part,) = raw_results.store(tmp_path, [ResultPart("output", iter([line, b"\n", line]))])
+    assert list(raw_results.lines(part.path)) == [(line, True), (line, False)]
 
 
 def test_a_download_that_breaks_leaves_no_file(tmp_path: Path) -> None:
@@ -62,8 +63,8 @@ def test_a_broken_download_goes_on_from_where_it_broke(tmp_path: Path) -> None:
         asked.append(start)
         return dropping(start, 300)
 
-    (path,) = raw_results.store(tmp_path, [ResultPart("output", dropping(0, 300), resume)])
-    assert list(raw_results.lines(path)) == [(CONTENT[:-1], True)]
+    (part,) = raw_results.store(tmp_path, [ResultPart("output", dropping(0, 300), resume)])
+    assert list(raw_results.lines(part.path)) == [(CONTENT[:-1], True)]
     assert asked == [300, 600, 900]
 
 
