@@ -62,7 +62,7 @@ def grade(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Grade predictions by a benchmark's rules: made elsewhere, or a run's once more.
+    """Grade predictions by a benchmark's rules.
 
     One file gives its report. Several, a folder of files or a run give a leaderboard with rank boxes. evaluate-idk's
     results folder and ROME's three forms of predictions are read as they are. A benchmark that an entry point adds

@@ -11,6 +11,7 @@ import gc
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -103,6 +104,7 @@ def _fork(asked: Mapping[str, Any]) -> int:
     if pid:
         return pid
     code = 70
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where the tests were started by nohup
     try:
         code = _child(asked)
     finally:

@@ -16,7 +16,7 @@ from tests.processes.nursery import ROOT
 from tests.test_secrets import KEYS, LOUD, MAIN, VARIABLES, secrets_in, telltale
 
 LOUDER = {**LOUD, "MISTRAL_DEBUG": "1"}
-ASKED = ("doctor", "status", "events", "events --json", "cancel", "cost")
+ASKED = ("doctor", "status", "events", "events --json", "cancel --no-wait", "cost")
 """What a person looks at afterwards, or tries."""
 
 
