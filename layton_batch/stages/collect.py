@@ -127,7 +127,7 @@ def _may_be_kept(run: Run, batch: Batch, error: ProviderError) -> bool:
     documented = run.providers.dialect(batch.provider).limits.retention_seconds
     if isinstance(error, RequestRefusedError) and error.status in GONE:
         return age < documented
-    return age < max(3 * documented, LONG_ENOUGH)
+    return age < max(3 * documented, LONG_ENOUGH) or batch.failures < DOWNLOADS
 
 
 def _shortage(run: Run, batch: Batch, snapshot: Snapshot, parts: Sequence[raw_results.Stored]) -> _Short | None:

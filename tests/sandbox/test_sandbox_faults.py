@@ -115,6 +115,15 @@ def test_truncated_results_end_inside_a_line(provider, tmp_path):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
+def test_short_results_end_at_the_end_of_a_line_and_nothing_shows_it(provider, tmp_path):
+    output, _, billed = run(provider, tmp_path, Fault(on="results", action="short", share=0.55, times=1))
+    assert output.endswith(b"\n")
+    assert len(rows_of(output)) == 5
+    assert set(ids(output)) < set(KEYS)
+    assert billed == 10
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
 def test_cut_results_break_the_transfer(provider, tmp_path):
     fault = Fault(on="results", action="cut", times=1)
     with bench(fault) as b, driver(provider, b.sandbox, tmp_path) as sdk:

@@ -111,7 +111,7 @@ def _richer(draw: random.Random, plan: Plan, length: int) -> Plan:
     if draw.random() < RARE:
         outage = Outage(
             at=draw.randrange(1, length),
-            seconds=3600.0 * draw.choice((0.5, 3.0, 30.0, 52.0, 100.0, 200.0)),
+            seconds=3600.0 * draw.choice((0.5, 3.0, 30.0, 52.0, 100.0)),
             kind=draw.choice(("network", "network", "keys")),
             provider=draw.choice(("*", *providers)),
         )

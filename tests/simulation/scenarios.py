@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from layton_batch import tables
+from layton_batch.providers import connect
 from layton_batch.runs import open_store
 from layton_batch.sandbox import Fault
 from tests.simulation.claims import broken_claims, reference
+from tests.simulation.outages import Outage
 from tests.simulation.world import ALONE, ITEMS, SEVEN, History, Plan, history
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "exactly_once.md"
+HOUR = 3600.0
 WITHOUT_UPLOAD = frozenset({"anthropic"})
 KEEPS_NOTHING = frozenset({"gemini"})
 """Where a batch that we cancel leaves no results, and costs nothing."""
@@ -108,6 +111,44 @@ def killed_with_late_create(seconds: float) -> Callable[[int], Plan]:
     return lambda world: replace(killed("sent")(world), late_create=seconds, downtime=0.0)
 
 
+def network_down(hours: float) -> Callable[[int], Plan]:
+    """No call gets through for so long after the batch was made: its end, and the time to act on it, pass unseen."""
+
+    def plan(world: int) -> Plan:
+        at = reference(world).points.index(f"executed: {provider_of(world)} create") + 2
+        return Plan(world, outages=(Outage(at, hours * HOUR),))
+
+    return plan
+
+
+def away_for_too_long(world: int) -> Plan:
+    """The program is away between the batch's end and its download, for a day longer than results are kept as far as
+    the documents say, and the first download fails."""
+    name = provider_of(world)
+    at = reference(world).points.index(f"sent: {name} results")
+    away = connect(name, None).limits.retention_seconds + 24 * HOUR
+    fault = Fault(on="results", action="status", provider=name, status=503, times=1)
+    return Plan(world, stops=(at,), downtime=away, faults=(fault,))
+
+
+def ends_too_soon(*also_wrong: Fault) -> Callable[[int], Plan]:
+    """The results end at the end of a line, once, and nothing in the file shows it."""
+
+    def plan(world: int) -> Plan:
+        faults = (Fault(on="results", action="short", share=0.4, times=1), *also_wrong)
+        return Plan(world, faults=tuple(replace(fault, provider=provider_of(world)) for fault in faults))
+
+    return plan
+
+
+def refused_at_the_deadline(world: int) -> Plan:
+    """Our deadline passes, the provider takes the cancel only when it is asked again."""
+    name = provider_of(world)
+    odd = Fault(on="batch", action="unknown_status", provider=name, times=1, name="pondering", seconds=1e9)
+    refused = Fault(on="cancel", action="status", provider=name, times=1, status=409)
+    return Plan(world, faults=(odd, refused), deadline_hours=2.0)
+
+
 SCENARIOS: Sequence[Scenario] = (
     Scenario("nothing goes wrong", Plan),
     Scenario("killed while the create is on its way", killed("sent")),
@@ -122,6 +163,10 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario("create: connection dropped, carried out 45 s later", late_create(45.0)),
     Scenario("create: connection dropped, carried out 300 s later", late_create(300.0)),
     Scenario("killed while the create is on its way, carried out 300 s later", killed_with_late_create(300.0)),
+    Scenario(
+        "killed while the create is on its way, carried out 300 s later, our clock put 12 minutes ahead meanwhile",
+        also(killed_with_late_create(300.0), moving=True, jump=720.0),
+    ),
     Scenario("create: HTTP 500", wrong("create", "status", status=500)),
     Scenario("create: carried out, the reply is a page of HTML", wrong("create", "not_json")),
     Scenario("create: 429, `retry-after` one hour", wrong("create", "status", status=429, retry_after=3600.0)),
@@ -138,6 +183,15 @@ SCENARIOS: Sequence[Scenario] = (
         "an unknown status until the deadline",
         also(wrong("batch", "unknown_status", name="pondering", seconds=1e9), deadline_hours=2.0),
         again=KEEPS_NOTHING,
+    ),
+    Scenario("our deadline passes, and the first cancel is refused", refused_at_the_deadline, again=KEEPS_NOTHING),
+    Scenario("no network for 52 hours, longer than the deadline", network_down(52.0)),
+    Scenario("away for a day longer than results are kept, and the first download fails", away_for_too_long),
+    Scenario("results: cut at the end of a line", ends_too_soon()),
+    Scenario(
+        "results: cut at the end of a line, of a batch expired with two of three answers",
+        ends_too_soon(Fault(on="batch", action="expire", share=0.7, times=1)),
+        batches=2,
     ),
     Scenario("results: cut off at 60 %", wrong("results", "cut", share=0.6)),
     Scenario("results: ten downloads refused in a row", wrong("results", "status", status=503, times=10)),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tests.simulation.claims import reference
+from tests.simulation.histories import RICHER
 from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.world import ALONE, SEVEN
 
-SEEDS = range(49)
+SEEDS = (*range(49), *range(RICHER, RICHER + 49))
 STRIDE = 8
 """Every eighth instant of a run in the suite, each at another provider than its neighbours; all of them at all
 providers in ``scripts/bench faults``."""

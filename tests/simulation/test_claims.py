@@ -10,15 +10,16 @@ import pytest
 
 from layton_batch.records import Batch
 from layton_batch.run import Run
-from layton_batch.sandbox import Fault
+from layton_batch.sandbox import Fault, gateway
 from layton_batch.stages import collect as collecting
 from layton_batch.stages import intent
+from layton_batch.stages import settle as settling
 from layton_batch.stages import submit as submitting
 from layton_batch.states import Lifecycle
 from layton_batch.store.leases import Leases
 from tests.simulation.claims import reference
 from tests.simulation.histories import plan_of, play
-from tests.simulation.world import ALONE, Plan, history
+from tests.simulation.world import ALONE, Plan, cast, history
 
 
 @pytest.mark.parametrize("hands", [1, 2])
@@ -89,6 +90,24 @@ def test_a_program_that_does_not_see_that_another_has_a_batch_in_hand_is_caught(
 def test_a_program_that_forgets_what_it_spent_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collecting, "_money", lambda _batch, _spent: [])
     assert any("the run says $" in claim for claim in play(Plan(7)).broken)
+
+
+def test_a_create_that_is_carried_out_after_the_run_has_ended_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settling, "PAUSES", (20.0, 20.0))
+    broken = play(Plan(ALONE, late_create=4_000.0, batch_seconds=2.0)).broken
+    assert any("billed 2 times" in claim for claim in broken), broken
+    assert any("batches the run does not know" in claim for claim in broken), broken
+
+
+def test_a_sandbox_that_fails_by_itself_fails_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_arguments: object) -> None:
+        raise ZeroDivisionError("a mistake in the sandbox")
+
+    monkeypatch.setattr(gateway, "_damaged", fail)
+    faults = (Fault(on="poll", action="drop_after", provider=cast(ALONE)[0][0], times=1),)
+    (told,) = play(Plan(ALONE, faults=faults)).broken
+    assert told.startswith("the sandbox failed: ")
+    assert "ZeroDivisionError" in told
 
 
 def test_a_provider_that_loses_rows_for_good_is_noticed() -> None:
