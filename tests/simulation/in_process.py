@@ -58,9 +58,14 @@ Watch = Callable[[str, str, str], None]
 
 
 class LateLists(Engine):
-    """Providers whose batch listings lag: a batch is not shown before it is ``lag`` seconds old."""
+    """Providers whose batch listings lag: a batch is not shown before it is ``lag`` seconds old. ``at``: what is being
+    carried out belongs to this earlier moment."""
 
     lag: float = 0.0
+    at: float | None = None
+
+    def now(self) -> float:
+        return super().now() if self.at is None else self.at
 
     def everything(self, provider: str) -> list[Batch]:
         return [batch for batch in super().everything(provider) if self.now() - batch.created >= self.lag]
@@ -170,10 +175,12 @@ class Providers:
     def catch_up(self) -> None:
         """Carry out what was kept waiting until now."""
         now = self._engine.now()
-        ready = [call for due, call in self._delayed if due <= now]
+        ready = [(due, call) for due, call in self._delayed if due <= now]
         self._delayed = [(due, call) for due, call in self._delayed if due > now]
-        for call in ready:
+        for due, call in ready:
+            self._engine.at = due  # the clock moves only when somebody waits, and may have passed the moment
             call()
+            self._engine.at = None
 
     def _serve(
         self, wire: Wire, endpoint: Endpoint, request: httpx.Request, params: Mapping[str, str], body: bytes
