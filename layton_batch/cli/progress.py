@@ -24,6 +24,7 @@ QUIET_KINDS = frozenset(
         "looking",
         "unsure",
         "download_again",
+        "download_short",
         "jobs_planned",
         "job_planned",
         "ended",

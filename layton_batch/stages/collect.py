@@ -28,6 +28,8 @@ from layton_batch.store import Entry
 
 DOWNLOADS, DOWNLOADS_UNCOUNTED = 10, 5
 """How often results are downloaded that come short of the provider's count, or, where it has none, of our requests."""
+SHORT = "download_short"
+"""The event of each of those; downloads that failed are not counted with them."""
 GONE = frozenset({403, 404, 410})
 LONG_ENOUGH = 14 * 86_400.0
 """Seconds after a batch's end for which a download that fails in passing is tried again at every provider."""
@@ -83,8 +85,8 @@ def _download(run: Run, batch: Batch) -> _Fetched | None:
     short = _shortage(run, batch, snapshot, parts)
     if short is None:
         return _Fetched.WHOLE
-    if batch.failures + 1 < short.downloads:
-        _try_again(run, batch, short.reason)
+    if run.store.events_since(batch.id, {"ended"}, SHORT) + 1 < short.downloads:
+        _try_again(run, batch, short.reason, event=SHORT)
         return None
     return _give_up(run, batch, short.reason, snapshot) if short.certain else _Fetched.WHOLE
 
@@ -155,12 +157,14 @@ def _shortage(run: Run, batch: Batch, snapshot: Snapshot, parts: Sequence[raw_re
     return None
 
 
-def _try_again(run: Run, batch: Batch, reason: str, retry_after: float | None = None) -> None:
+def _try_again(
+    run: Run, batch: Batch, reason: str, retry_after: float | None = None, *, event: str | None = None
+) -> None:
     now = run.clock.now()
     run.store.note(
         batch,
         now,
-        event="download_again" if reason != batch.reason else None,
+        event=event or ("download_again" if reason != batch.reason else None),
         detail=reason,
         due_at=now + backoff(batch.failures, retry_after),
         failures=batch.failures + 1,

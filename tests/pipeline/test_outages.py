@@ -199,3 +199,12 @@ def test_a_batch_that_the_provider_has_no_room_for_waits_and_loses_no_attempt(tm
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         assert paid_once(bench, status)
         assert bench.clock.now() - begun > HOUR
+
+
+def test_downloads_that_failed_do_not_count_as_downloads_that_came_short(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=4)
+    cut = Fault(on="results", action="truncate", provider="openai", share=0.0, after=14, times=3)
+    with lab(tmp_path, failing("results", "openai", times=14), cut) as bench:
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert paid_once(bench, status)
