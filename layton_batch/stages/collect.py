@@ -124,7 +124,8 @@ def _latest(provider: Provider, batch: Batch) -> Snapshot:
 
 def _may_be_kept(run: Run, batch: Batch, error: ProviderError) -> bool:
     """Whether the provider may still have the results. Its documents say how long, and err on the short side: a plain
-    refusal after that time is believed, a failure in passing is not."""
+    refusal after that time is believed, a failure in passing is not, and never at the first few tries (a run may have
+    slept for weeks)."""
     age = run.clock.now() - (batch.ended_at or 0.0)
     documented = run.providers.dialect(batch.provider).limits.retention_seconds
     if isinstance(error, RequestRefusedError) and error.status in GONE:

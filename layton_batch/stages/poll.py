@@ -12,6 +12,7 @@ from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Snapshot
 from layton_batch.run import Run
 from layton_batch.stages.backoff import backoff
+from layton_batch.stages.cancel import FAILED
 from layton_batch.stages.limits import warn_of_retention
 from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle
 
@@ -54,6 +55,8 @@ def _poll_one(run: Run, provider: Provider, batch: Batch) -> bool:
     except UnknownStatusError as error:
         return _unclear(run, provider, batch, str(error), status=error.code or "unknown")
     except NotFoundError as error:
+        if _past(run, batch):
+            return _lost(run, batch, f"{error} (is the key of another project?)")
         return _unclear(run, provider, batch, _not_found(run, batch, error))
     except ProviderError as error:
         return _unclear(run, provider, batch, str(error), retry_after=getattr(error, "retry_after", None))
@@ -174,8 +177,8 @@ def _deadline(run: Run, provider: Provider, batch: Batch, status: str) -> bool:
 
 def _stop_again(run: Run, provider: Provider, batch: Batch) -> None:
     """The provider does not show that it was asked to stop: ask again."""
-    if (problem := _ask_to_stop(provider, batch)) and not run.store.has_event(batch.id, "cancel_failed"):
-        run.store.add_event(run.clock.now(), batch.id, "cancel_failed", problem)
+    if (problem := _ask_to_stop(provider, batch)) and not run.store.has_event(batch.id, FAILED):
+        run.store.add_event(run.clock.now(), batch.id, FAILED, problem)
 
 
 def _ask_to_stop(provider: Provider, batch: Batch) -> str | None:
