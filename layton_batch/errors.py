@@ -33,18 +33,6 @@ class MissingKeyError(LaytonBatchError):
     exit_code = 2
 
 
-class BudgetError(LaytonBatchError):
-    """Going on could cost more than the budget allows; nothing was sent."""
-
-    exit_code = 3
-
-
-class NeedsPersonError(LaytonBatchError):
-    """A batch is lost: whether it exists cannot be told for certain, so a person must decide."""
-
-    exit_code = 4
-
-
 class StoreError(LaytonBatchError):
     """The state store cannot be used: newer schema, unreachable database, unknown run."""
 
