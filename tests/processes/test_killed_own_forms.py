@@ -1,4 +1,7 @@
-"""`kill -9` of the real command while a call is received, executed, answered; and replies that are lost."""
+"""`kill -9` of the real command while a call is received, executed, answered; and replies that are lost.
+
+The providers are in two files so that two workers share them.
+"""
 
 from __future__ import annotations
 

@@ -139,8 +139,14 @@ def _most(plan: Plan, custom_id: str, *, by_a_person: bool = True) -> int:
     return 1 + useless + (by_a_person and _damaged(plan.faults, custom_id))
 
 
-def _damaged(faults: tuple[Fault, ...], custom_id: str) -> bool:
-    return any(fault.action in BOUGHT_AGAIN and re.search(fault.match, custom_id) for fault in faults)
+def _damaged(faults: tuple[Fault, ...], custom_id: str, provider: str | None = None) -> bool:
+    """Whether a fault damages lines of this request; of two jobs' requests of one number, only one provider's."""
+    return any(
+        fault.action in BOUGHT_AGAIN
+        and re.search(fault.match, custom_id)
+        and (provider is None or fault.provider in ("*", provider))
+        for fault in faults
+    )
 
 
 def _rows_conserved(store: RunStore) -> Iterator[str]:
@@ -180,7 +186,7 @@ def _unreadable(found: History, rows: Sequence[BilledRow]) -> Decimal:
     answered = set(tables.read(found.folder.tables, "usage", ("custom_id",))["custom_id"])
     bills: dict[str, list[Decimal]] = {}
     for row in rows:
-        if _damaged(found.plan.faults, row.custom_id):
+        if _damaged(found.plan.faults, row.custom_id, row.provider):
             bills.setdefault(row.custom_id, []).append(row.usd or Decimal(0))
     return sum((sum(usd[: -1 if name in answered else None], Decimal(0)) for name, usd in bills.items()), Decimal(0))
 
