@@ -82,6 +82,19 @@ def writing_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+@contextmanager
+def scratch(path: Path) -> Iterator[Path]:
+    """A name beside ``path`` for a folder of what is needed on the way to it; removed when the block ends."""
+    temporary = _temporary(path)
+    try:
+        yield temporary
+    except OSError as error:
+        raise FileError(f"cannot write {path}: {error.strerror or error}; the last good version is kept") from error
+    finally:
+        if temporary.exists():
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
 def sweep(folder: Path) -> int:
     """Remove what dead processes of this machine were writing under ``folder`` when they died; returns how much."""
     here, swept = machine(), 0

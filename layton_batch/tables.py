@@ -6,8 +6,11 @@ nobody wrote yet reads as an empty frame with the right columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -167,7 +170,13 @@ SCHEMAS: Mapping[str, Mapping[str, pl.DataType | type[pl.DataType]]] = {
 """Column types by table. Money is exact decimal text; scores in ``leaderboard`` are percent, as printed."""
 
 
-def frame(name: str, rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
+Row = Mapping[str, object]
+PORTION_ROWS, PORTION_CHARACTERS = 1_000, 32_000_000
+"""How much of a long table is held in memory at a time."""
+_FORM: Mapping[str, Any] = {"compression": "zstd", "compression_level": 3}
+
+
+def frame(name: str, rows: Sequence[Row]) -> pl.DataFrame:
     """Rows as a frame with exactly the table's columns, in order."""
     schema = SCHEMAS[name]
     columns = {column: [row.get(column) for row in rows] for column in schema}
@@ -177,7 +186,78 @@ def frame(name: str, rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
 def write(path: Path, table: pl.DataFrame) -> None:
     """One part file, whole or not at all."""
     with atomic.writing(path) as handle:
-        table.write_parquet(handle, compression="zstd", compression_level=3)
+        table.write_parquet(handle, **_FORM)
+
+
+def write_rows(path: Path, name: str, rows: Iterable[Row]) -> None:
+    """One part file of any number of rows, of which a portion at a time is held in memory."""
+    with writing(path, name) as add:
+        for row in rows:
+            add(row)
+
+
+@contextmanager
+def writing(path: Path, name: str) -> Iterator[Callable[[Row], None]]:
+    """What adds a row to the part file that ``path`` becomes when the block ends well."""
+    with atomic.scratch(path) as folder:
+        spilt: list[Path] = []
+        portion = _Portion()
+
+        def add(row: Row) -> None:
+            if portion.add(row):
+                spilt.append(folder / f"{len(spilt):06d}.parquet")
+                _write_portion(spilt[-1], frame(name, portion.take()))
+
+        yield add
+        rest = frame(name, portion.take())
+        if not spilt:
+            write(path, rest)
+        else:
+            _write_together(path, name, [pl.scan_parquet(spilt), rest.lazy()])
+
+
+def portions(rows: Iterable[Row]) -> Iterator[Sequence[Row]]:
+    """The rows in portions of at most ``PORTION_ROWS`` rows and not much more than ``PORTION_CHARACTERS`` of text."""
+    portion = _Portion()
+    for row in rows:
+        if portion.add(row):
+            yield portion.take()
+    if portion.rows:
+        yield portion.take()
+
+
+def read_portions(path: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """A part file, ``PORTION_ROWS`` rows at a time."""
+    table = pl.scan_parquet(path).select(columns)
+    for start in range(0, table.select(pl.len()).collect().item(), PORTION_ROWS):
+        yield table.slice(start, PORTION_ROWS).collect()
+
+
+@dataclass(slots=True)
+class _Portion:
+    rows: list[Row] = field(default_factory=list)
+    characters: int = 0
+
+    def add(self, row: Row) -> bool:
+        """Whether it is full now."""
+        self.rows.append(row)
+        self.characters += sum(len(value) for value in row.values() if isinstance(value, str))
+        return len(self.rows) >= PORTION_ROWS or self.characters >= PORTION_CHARACTERS
+
+    def take(self) -> list[Row]:
+        rows, self.rows, self.characters = self.rows, [], 0
+        return rows
+
+
+def _write_portion(path: Path, table: pl.DataFrame) -> None:
+    """Beside the table that it becomes a part of: no reader sees it, and it need not outlive this process."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table.write_parquet(path, **_FORM)
+
+
+def _write_together(path: Path, name: str, tables: Sequence[pl.LazyFrame]) -> None:
+    with atomic.writing(path) as handle:
+        pl.concat(tables).select(list(SCHEMAS[name])).sink_parquet(handle, row_group_size=PORTION_ROWS, **_FORM)
 
 
 def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:

@@ -6,23 +6,23 @@ an answer go into another attempt while there is one; all of it lands in one tra
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
 
 from layton_batch import atomic, tables
 from layton_batch.errors import ProviderError, RequestRefusedError, StaleStateError
-from layton_batch.providers import damaged_rows
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Job, Response, Snapshot
 from layton_batch.run import Run
 from layton_batch.stages import raw_results
 from layton_batch.stages.backoff import backoff
 from layton_batch.stages.outcomes import Tally, count_rows, settle
+from layton_batch.stages.replies import Replies, unpacked
 from layton_batch.stages.resubmit import next_attempts
 from layton_batch.stages.sent import sent
-from layton_batch.stages.usage_rows import charge_rows
+from layton_batch.stages.usage_rows import Bill
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store import Entry
 
@@ -33,7 +33,6 @@ SHORT = "download_short"
 GONE = frozenset({403, 404, 410})
 LONG_ENOUGH = 14 * 86_400.0
 """Seconds after a batch's end for which a download that fails in passing is tried again at every provider."""
-PART_ROWS = 5_000
 
 
 def collect(run: Run) -> bool:
@@ -55,34 +54,58 @@ class _Fetched(Enum):
 
 
 def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
+    decode = run.providers.dialect(batch.provider).decode
     try:
-        fetched = _download(run, batch)
-        if fetched is None:
+        download = _download(run, batch)
+        if download is None:
             return False
-        _file(run, job, batch, fetched)
+        with unpacked(run.folder.raw(batch.id), decode, run.folder.root) as replies:
+            fetched = _checked(run, batch, download, replies)
+            if fetched is None:
+                return False
+            _file(run, job, batch, fetched, replies)
     except StaleStateError:
         return False  # another process collected it
     return True
 
 
-def _download(run: Run, batch: Batch) -> _Fetched | None:
+@dataclass(frozen=True, slots=True)
+class _Download:
+    """What is on disk now. ``parts``: of this download; None where there was nothing to download, or it ``failed`` for
+    good and what an earlier one left has to do."""
+
+    snapshot: Snapshot | None = None
+    parts: Sequence[raw_results.Stored] | None = None
+    failed: str | None = None
+
+
+def _download(run: Run, batch: Batch) -> _Download | None:
     """Bring the raw results to disk. None: not yet, try again later.
 
     A download that fails is tried again as long as the provider may have the results: what is there was paid for.
     """
     if batch.provider_id is None:
-        return _Fetched.WHOLE  # never reached the provider: there is nothing to download
+        return _Download()  # never reached the provider
     provider = run.providers.get(batch.provider)
     snapshot = _latest(provider, batch)
     try:
-        parts = raw_results.store(run.folder.raw(batch.id), provider.results(snapshot))
+        return _Download(snapshot, raw_results.store(run.folder.raw(batch.id), provider.results(snapshot)))
     except ProviderError as error:
-        wait = getattr(error, "retry_after", None)
-        if _may_be_kept(run, batch, error):
-            _try_again(run, batch, f"download failed: {error}", wait)
-            return None
-        return _give_up(run, batch, f"download failed: {error}", snapshot)
-    short = _shortage(run, batch, snapshot, parts)
+        reason = f"download failed: {error}"
+        if not _may_be_kept(run, batch, error):
+            return _Download(snapshot, failed=reason)
+        _try_again(run, batch, reason, getattr(error, "retry_after", None))
+    return None
+
+
+def _checked(run: Run, batch: Batch, download: _Download, replies: Replies) -> _Fetched | None:
+    """Whether what is on disk is all there is. None: perhaps not, download it again later."""
+    snapshot = download.snapshot
+    if snapshot is None:
+        return _Fetched.WHOLE
+    if download.failed is not None:
+        return _give_up(run, batch, download.failed, snapshot)
+    short = _shortage(batch, snapshot, download.parts or (), replies)
     if short is None:
         return _Fetched.WHOLE
     if run.store.events_since(batch.id, {"ended"}, SHORT) + 1 < short.downloads:
@@ -133,28 +156,20 @@ def _may_be_kept(run: Run, batch: Batch, error: ProviderError) -> bool:
     return age < max(3 * documented, LONG_ENOUGH) or batch.failures < DOWNLOADS
 
 
-def _shortage(run: Run, batch: Batch, snapshot: Snapshot, parts: Sequence[raw_results.Stored]) -> _Short | None:
+def _shortage(batch: Batch, snapshot: Snapshot, parts: Sequence[raw_results.Stored], replies: Replies) -> _Short | None:
     """What is missing from the downloaded files; None where they can be all there is."""
-    decode = run.providers.dialect(batch.provider).decode
-    answers, unreadable, named = 0, 0, set[str]()
+    named = replies.named
+    answers = sum(not isinstance(one, str) and one.outcome is RequestOutcome.SUCCEEDED for one in replies.entries)
     for part in parts:
-        for line, complete in raw_results.lines(part.path):
-            try:
-                response = decode(line)
-            except ProviderError:
-                unreadable += 1
-                if not complete:
-                    return _Short(f"{part.path.name} ends in the middle of a line")
-            else:
-                answers += response.outcome is RequestOutcome.SUCCEEDED
-                named.add(response.custom_id)
+        if part.path in replies.cut:
+            return _Short(f"{part.path.name} ends in the middle of a line")
     if snapshot.succeeded is not None and answers < snapshot.succeeded:
         return _Short(f"{answers} answers came, the provider counts {snapshot.succeeded}")
     for part in parts:
         if part.is_short and len(named) < batch.requests:
             return _Short(f"{part.arrived} of the {part.size} bytes of {part.path.name} came")
     if snapshot.succeeded is None and batch.outcome is BatchOutcome.COMPLETED and len(named) < batch.requests:
-        return _Short(f"{len(named)} of {batch.requests} requests are named", certain=unreadable > 0)
+        return _Short(f"{len(named)} of {batch.requests} requests are named", certain=replies.damaged > 0)
     return None
 
 
@@ -179,12 +194,11 @@ def _give_up(run: Run, batch: Batch, reason: str, snapshot: Snapshot) -> _Fetche
     return _Fetched.WHOLE if snapshot.succeeded == 0 else _Fetched.SHORT
 
 
-def _file(run: Run, job: Job, batch: Batch, fetched: _Fetched) -> None:
-    asked, named = sent(run, batch), set[str]()
-    tally = settle(_noted(_responses(run, batch), named), asked["custom_id"].to_list(), batch)
+def _file(run: Run, job: Job, batch: Batch, fetched: _Fetched, replies: Replies) -> None:
+    tally = settle(replies.entries, sent(run, batch)["custom_id"].to_list(), batch)
     if fetched is _Fetched.SHORT:
-        _put_out_of_reach(tally, named)
-    spent = _write_tables(run, job, batch, tally)
+        _put_out_of_reach(tally, {one.custom_id for one in replies.entries if not isinstance(one, str)})
+    spent = _write_tables(run, job, batch, map(replies.whole, tally.responses.values()))
     children, resubmitted = next_attempts(run, batch, tally)
     counts = count_rows(batch, tally, resubmitted)
     if sum(row.count for row in counts) != batch.requests:
@@ -212,46 +226,32 @@ def _money(batch: Batch, spent: Decimal) -> list[Entry]:
     return [Entry(batch.id, "released", batch.max_cost or Decimal(0)), Entry(batch.id, "actual", spent)]
 
 
-def _noted(decoded: Iterable[Response | str], named: set[str]) -> Iterator[Response | str]:
-    for entry in decoded:
-        if isinstance(entry, Response):
-            named.add(entry.custom_id)
-        yield entry
-
-
 def _put_out_of_reach(tally: Tally, named: Collection[str]) -> None:
     """What no line names was perhaps answered and paid for: whether it is bought again is a person's word (`retry`)."""
     for custom_id, response in tally.responses.items():
-        if custom_id not in named:
+        if custom_id not in named and isinstance(response, Response):
             tally.responses[custom_id] = replace(response, error_class=ErrorClass.OUT_OF_REACH)
 
 
-def _responses(run: Run, batch: Batch) -> Iterable[Response | str]:
-    """Every stored line decoded, or the reason it could not be; a damaged line speaks for the requests it names."""
-    decode = run.providers.dialect(batch.provider).decode
-    for path in sorted(run.folder.raw(batch.id).glob("*.jsonl.zst")):
-        for number, (line, _) in enumerate(raw_results.lines(path), 1):
-            try:
-                yield decode(line)
-            except ProviderError as error:
-                said = f"{path.name} line {number}: {error}"
-                named = damaged_rows.named_in(line)
-                yield from (damaged_rows.unreadable(custom_id, said) for custom_id in named)
-                if not named:
-                    yield said
-
-
-def _write_tables(run: Run, job: Job, batch: Batch, tally: Tally) -> Decimal:
+def _write_tables(run: Run, job: Job, batch: Batch, responses: Iterable[Response]) -> Decimal:
     """Responses and usage of the batch; returns what it cost."""
-    responses = [_response_row(job, batch, response) for response in tally.responses.values()]
-    with atomic.writing_folder(run.folder.tables / "responses" / batch.id) as folder:
-        for start in range(0, len(responses), PART_ROWS):
-            part = tables.frame("responses", responses[start : start + PART_ROWS])
-            tables.write(folder / f"{start // PART_ROWS:05d}.parquet", part)
-    answered = [one for one in tally.responses.values() if one.outcome is RequestOutcome.SUCCEEDED]
-    rows, spent = charge_rows(run.prices, job, batch, answered)
-    tables.write(run.folder.part("usage", batch.id), tables.frame("usage", rows))
-    return spent
+    bill = Bill(run.prices, job, batch)
+    with (
+        tables.writing(run.folder.part("usage", batch.id), "usage") as charge,
+        atomic.writing_folder(run.folder.tables / "responses" / batch.id) as folder,
+    ):
+        for number, portion in enumerate(tables.portions(_response_rows(job, batch, responses, bill, charge))):
+            tables.write(folder / f"{number:05d}.parquet", tables.frame("responses", portion))
+    return bill.spent
+
+
+def _response_rows(
+    job: Job, batch: Batch, responses: Iterable[Response], bill: Bill, charge: Callable[[tables.Row], None]
+) -> Iterator[tables.Row]:
+    for response in responses:
+        if response.outcome is RequestOutcome.SUCCEEDED:
+            charge(bill.row(response))
+        yield _response_row(job, batch, response)
 
 
 def _response_row(job: Job, batch: Batch, response: Response) -> dict[str, object]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import polars as pl
 
@@ -11,35 +13,70 @@ from layton_batch.records import Response
 from layton_batch.run import Run
 from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
 
+_IN_BRIEF = ("custom_id", "batch_id", "attempt", "outcome", "error_class")
+_KEPT_OPEN = 4
+"""Part files held in memory: requests and the parts of their answers are in one order, but for later attempts."""
 
-def final_responses(run: Run, job_id: str) -> pl.DataFrame:
-    """The job's requests with the response that counts: the answer, else what the last attempt said."""
-    requests = pl.read_parquet(run.folder.part("requests", job_id))
+
+def final_responses(run: Run, job_id: str) -> Iterator[Mapping[str, object]]:
+    """The job's requests with the response that counts: the answer, else what the last attempt said.
+
+    In the order of the requests; a portion of the texts at a time is in memory.
+    """
+    requests, parts = pl.read_parquet(run.folder.part("requests", job_id)), _parts(run, job_id)
     best = (
-        _responses(run, job_id)
+        _in_brief(parts)
         .with_columns(answered=pl.col("outcome") == str(RequestOutcome.SUCCEEDED))
         .sort("answered", "attempt", descending=True, maintain_order=True)
         .unique("custom_id", keep="first", maintain_order=True)
-        .drop("answered", "job_id")
+        .select("custom_id", "part", "row")
     )
-    return requests.join(best, on="custom_id", how="left", maintain_order="left")
+    placed = requests.join(best, on="custom_id", how="left", maintain_order="left")
+    read = functools.lru_cache(_KEPT_OPEN)(pl.read_parquet)
+    for portion in placed.iter_slices(tables.PORTION_ROWS):
+        said = [read(parts[part])[rows] for part, rows in _rows_by_part(portion)]
+        texts = pl.concat(said) if said else tables.frame("responses", [])
+        whole = portion.drop("part", "row").join(
+            texts.drop("job_id"), on="custom_id", how="left", maintain_order="left"
+        )
+        yield from whole.iter_rows(named=True)
 
 
 def last_responses(run: Run, job_id: str) -> pl.DataFrame:
-    """What the last attempt at each request of the job said, an answer or not, in no order."""
-    newest_first = _responses(run, job_id).reverse().sort("attempt", descending=True, maintain_order=True)
-    return newest_first.unique("custom_id", keep="first")
+    """``custom_id, batch_id, attempt, outcome, error_class`` of the last attempt at each request of the job, whether it
+    brought an answer or not, in no order."""
+    newest_first = _in_brief(_parts(run, job_id)).reverse().sort("attempt", descending=True, maintain_order=True)
+    return newest_first.unique("custom_id", keep="first").select(_IN_BRIEF)
 
 
-def _responses(run: Run, job_id: str) -> pl.DataFrame:
-    """Every response of the job, in the order in which their batches were entered."""
-    parts = [
-        pl.read_parquet(part)
+def _parts(run: Run, job_id: str) -> Sequence[Path]:
+    """Part files of every response of the job, in the order in which their batches were entered."""
+    return [
+        part
         for batch in run.store.batches()
         if batch.job_id == job_id
         for part in sorted((run.folder.tables / "responses" / batch.id).glob("*.parquet"))
     ]
-    return pl.concat(parts) if parts else tables.frame("responses", [])
+
+
+def _in_brief(parts: Sequence[Path]) -> pl.DataFrame:
+    """Every response without its text, and where that is: ``part`` counts the files, ``row`` the rows of each."""
+    frames = [
+        pl.read_parquet(path, columns=list(_IN_BRIEF))
+        .with_row_index("row")
+        .with_columns(part=pl.lit(number, pl.UInt32))
+        for number, path in enumerate(parts)
+    ]
+    if frames:
+        return pl.concat(frames)
+    nothing = tables.frame("responses", []).select(_IN_BRIEF)
+    return nothing.with_row_index("row").with_columns(part=pl.lit(None, pl.UInt32))
+
+
+def _rows_by_part(portion: pl.DataFrame) -> Iterator[tuple[int, list[int]]]:
+    """Which rows of which part a portion of requests needs, part by part."""
+    found = portion.drop_nulls("part").group_by("part").agg("row").sort("part")
+    yield from found.iter_rows()
 
 
 def response_from(row: Mapping[str, object]) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import ExitStack
 
 import polars as pl
 
@@ -51,15 +52,18 @@ def _forget_scores(run: Run, predict_id: str) -> None:
 
 
 def _grade_predictions(run: Run, job: Job, items: Mapping[str, Item]) -> None:
-    rows, marks = [], []
-    for row in final_responses(run, job.id).iter_rows(named=True):
-        prediction = run.task.parse(items[row["item_id"]], job.spec.name, response_from(row))
-        rows.append(_prediction_row(run, job.spec, items[row["item_id"]], prediction, row))
+    with ExitStack() as files:
+        mark = None
         if not run.task.uses_jury:
-            marks += _mark_rows(run.task.grade(items[row["item_id"]], prediction))
-    tables.write(run.folder.part("predictions", job.id), tables.frame("predictions", rows))
-    if marks:
-        tables.write(run.folder.part("grades", job.id), tables.frame("grades", marks))
+            mark = files.enter_context(tables.writing(run.folder.part("grades", job.id), "grades"))
+        predict = files.enter_context(tables.writing(run.folder.part("predictions", job.id), "predictions"))
+        for row in final_responses(run, job.id):
+            item = items[str(row["item_id"])]
+            prediction = run.task.parse(item, job.spec.name, response_from(row))
+            predict(_prediction_row(run, job.spec, item, prediction, row))
+            if mark is not None:
+                for one in _mark_rows(run.task.grade(item, prediction)):
+                    mark(one)
 
 
 def _mark_rows(grade: Grade) -> list[dict[str, object]]:
@@ -88,11 +92,15 @@ def _prediction_row(
 
 
 def _grade_verdicts(run: Run, job: Job) -> None:
-    rows = []
-    for row in final_responses(run, job.id).iter_rows(named=True):
-        verdict = run.task.parse_verdict(row["item_id"], row["model"], job.spec.name, response_from(row))
-        rows.append(_verdict_row(verdict, job.spec.provider, row))
-    tables.write(run.folder.part("verdicts", job.id), tables.frame("verdicts", rows))
+    rows = (
+        _verdict_row(
+            run.task.parse_verdict(str(row["item_id"]), str(row["model"]), job.spec.name, response_from(row)),
+            job.spec.provider,
+            row,
+        )
+        for row in final_responses(run, job.id)
+    )
+    tables.write_rows(run.folder.part("verdicts", job.id), "verdicts", rows)
 
 
 def _verdict_row(verdict: Verdict, judge_provider: str, row: Mapping[str, object]) -> dict[str, object]:

@@ -8,18 +8,22 @@ from dataclasses import dataclass, field
 
 from layton_batch.providers.damaged_rows import unreadable
 from layton_batch.records import Batch, Response, RowCount
+from layton_batch.stages.replies import Brief
 from layton_batch.states import BatchOutcome, ErrorClass, RequestOutcome
 
 
 @dataclass(slots=True)
 class Tally:
-    """One response per request, in the order they were sent, and what was odd about what came back."""
+    """One response per request, in the order they were sent, and what was odd about what came back.
 
-    responses: dict[str, Response] = field(default_factory=dict)
+    Of a reply that has a text, ``responses`` may hold the short form.
+    """
+
+    responses: dict[str, Response | Brief] = field(default_factory=dict)
     oddities: list[tuple[str, str]] = field(default_factory=list)
 
 
-def settle(decoded: Iterable[Response | str], sent: Sequence[str], batch: Batch) -> Tally:
+def settle(decoded: Iterable[Response | Brief | str], sent: Sequence[str], batch: Batch) -> Tally:
     """Give each sent custom_id one response.
 
     An answer beats an error; of two answers the first counts and the second is noted. Lines naming unknown ids and
@@ -27,7 +31,7 @@ def settle(decoded: Iterable[Response | str], sent: Sequence[str], batch: Batch)
     the lines that name nobody are enough to be about all of it: then it may have been paid for, and is unreadable.
     """
     tally, known = Tally(), frozenset(sent)
-    seen: dict[str, Response] = {}
+    seen: dict[str, Response | Brief] = {}
     nameless = 0
     for entry in decoded:
         if isinstance(entry, str):
@@ -44,7 +48,7 @@ def settle(decoded: Iterable[Response | str], sent: Sequence[str], batch: Batch)
         if response is None:
             response = unreadable(custom_id, _NAMELESS) if explained else _silence(custom_id, batch)
         tally.responses[custom_id] = response
-        if response.error_class is ErrorClass.UNREADABLE:
+        if isinstance(response, Response) and response.error_class is ErrorClass.UNREADABLE:
             tally.oddities.append(("unreadable_line", f"{custom_id}: {response.error_message}. {_UNKNOWN_COST}"))
     return tally
 
@@ -56,7 +60,7 @@ _UNKNOWN_COST = (
 )
 
 
-def _take(seen: dict[str, Response], entry: Response, tally: Tally) -> None:
+def _take(seen: dict[str, Response | Brief], entry: Response | Brief, tally: Tally) -> None:
     earlier = seen.get(entry.custom_id)
     if earlier is None:
         seen[entry.custom_id] = entry
@@ -67,7 +71,7 @@ def _take(seen: dict[str, Response], entry: Response, tally: Tally) -> None:
         seen[entry.custom_id] = entry
 
 
-def _weight(response: Response) -> int:
+def _weight(response: Response | Brief) -> int:
     """Of two lines about one request the heavier one counts: what may have been paid for beats what was not."""
     if response.outcome is RequestOutcome.SUCCEEDED:
         return 2

@@ -6,7 +6,7 @@ planned when the run begins; a judge's job when the predictions it depends on ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
 import polars as pl
@@ -16,7 +16,7 @@ from layton_batch.costs.estimate import estimate_request
 from layton_batch.errors import ManifestError
 from layton_batch.jury import seat_jury
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Batch, Item, Job, Judge, ModelSpec, Prediction, Prompt, Request, RowCount, Shard
+from layton_batch.records import Batch, Job, Judge, ModelSpec, Prediction, Prompt, Request, RowCount, Shard
 from layton_batch.run import Run
 from layton_batch.run_folder import slug
 from layton_batch.stages.limits import custom_id_problem
@@ -61,13 +61,11 @@ def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, us
     return jobs + verdicts
 
 
-def judge_candidates(items: Sequence[Item], predictions: Mapping[str, Prediction]) -> list[Candidate]:
-    """What a jury is asked about: the answered predictions, in item order."""
-    return [
-        Candidate(item, predictions[item.id])
-        for item in items
-        if item.id in predictions and predictions[item.id].kind == PredictionKind.ANSWERED
-    ]
+def judge_candidates(run: Run, predictions: Iterable[Prediction]) -> Iterator[Candidate]:
+    """What a jury is asked about: the answered predictions."""
+    for prediction in predictions:
+        if prediction.kind is PredictionKind.ANSWERED:
+            yield Candidate(run.item(prediction.item_id), prediction)
 
 
 def _plan_job(run: Run, job: Job, judged: ModelSpec | None) -> None:
@@ -99,7 +97,7 @@ def _known_requests(run: Run, job: Job) -> pl.DataFrame:
 def _prompts(run: Run, job: Job, judged: ModelSpec | None) -> Iterator[tuple[str, Prompt]]:
     if judged is None:
         return ((item.id, run.task.prompt(item)) for item in run.items)
-    candidates = judge_candidates(run.items, stored_predictions(run, str(job.depends_on)))
+    candidates = judge_candidates(run, stored_predictions(run, str(job.depends_on)))
     return ((candidate.item.id, run.task.judge_prompt(candidate)) for candidate in candidates)
 
 

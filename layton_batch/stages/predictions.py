@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import polars as pl
+from collections.abc import Iterator
 
+from layton_batch import tables
 from layton_batch.records import Prediction
 from layton_batch.run import Run
 from layton_batch.states import PredictionKind
 
+_COLUMNS = ("item_id", "model", "kind", "answer", "justification")
 
-def stored_predictions(run: Run, predict_id: str) -> dict[str, Prediction]:
-    """What one model said, by item id."""
-    names = ["item_id", "model", "kind", "answer", "justification"]
-    rows = pl.read_parquet(run.folder.part("predictions", predict_id), columns=names).iter_rows(named=True)
-    return {
-        row["item_id"]: Prediction(
-            row["item_id"], row["model"], PredictionKind(row["kind"]), row["answer"], row["justification"]
-        )
-        for row in rows
-    }
+
+def stored_predictions(run: Run, predict_id: str) -> Iterator[Prediction]:
+    """What one model said, item by item in their order; without the raw text."""
+    for portion in tables.read_portions(run.folder.part("predictions", predict_id), _COLUMNS):
+        for item_id, model, kind, answer, justification in portion.iter_rows():
+            yield Prediction(item_id, model, PredictionKind(kind), answer, justification)

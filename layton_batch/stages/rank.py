@@ -84,15 +84,19 @@ def write_board(run: Run, rows: Sequence[Row]) -> None:
 
 def _ballots(run: Run, job: Job, metric: str) -> list[Ballot]:
     entrant = _entrant(run, job)
-    return [_ballot(entrant, row) for row in _scored(run, job, metric).iter_rows(named=True)]
+    return [_ballot(entrant, row) for row in _scored_texts(run, job, metric)]
 
 
-def _scored(run: Run, job: Job, metric: str) -> pl.DataFrame:
+def _scores(run: Run, job: Job, metric: str) -> pl.DataFrame:
+    return pl.read_parquet(run.folder.part("scores", job.id)).filter(pl.col("metric") == metric)
+
+
+def _scored_texts(run: Run, job: Job, metric: str) -> Iterator[Mapping[str, object]]:
     """The job's scores on one metric, each with what was said."""
-    scores = pl.read_parquet(run.folder.part("scores", job.id)).filter(pl.col("metric") == metric)
-    columns = ["item_id", "kind", "answer", "justification"]
-    said = pl.read_parquet(run.folder.part("predictions", job.id), columns=columns)
-    return scores.join(said, on="item_id", how="left", maintain_order="left")
+    scores = _scores(run, job, metric)
+    columns = ("item_id", "kind", "answer", "justification")
+    for said in tables.read_portions(run.folder.part("predictions", job.id), columns):
+        yield from said.join(scores, on="item_id", how="inner", maintain_order="left").iter_rows(named=True)
 
 
 def _entrant(run: Run, job: Job) -> Entrant:
@@ -100,7 +104,8 @@ def _entrant(run: Run, job: Job) -> Entrant:
 
 
 def _mark_sheet(run: Run, job: Job, metric: str) -> MarkSheet:
-    rows = _scored(run, job, metric)
+    kinds = pl.read_parquet(run.folder.part("predictions", job.id), columns=["item_id", "kind"])
+    rows = _scores(run, job, metric).join(kinds, on="item_id", how="left", maintain_order="left")
     return MarkSheet(
         entrant=_entrant(run, job),
         item_ids=rows["item_id"].to_list(),
@@ -120,9 +125,9 @@ def _judged(run: Run, job: Job, metric: str) -> Iterator[Judged]:
             for item_id, judge, verdict in given.iter_rows():
                 if verdict is not None:
                     verdicts.setdefault(item_id, {})[judge] = verdict
-    for row in _scored(run, job, metric).iter_rows(named=True):
-        item_id = row["item_id"]
-        content = content_key(row["answer"], row["justification"])
+    for row in _scored_texts(run, job, metric):
+        item_id = str(row["item_id"])
+        content = content_key(row["answer"], row["justification"])  # type: ignore[arg-type]
         given_here = verdicts.get(item_id, {})
         yield Judged(_entrant(run, job), job.spec.family, item_id, given_here, None, content)
 

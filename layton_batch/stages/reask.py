@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from layton_batch.costs.estimate import estimate_request, output_bound
 from layton_batch.jury import METRIC_FIELDS
-from layton_batch.records import Batch, Item, Job, ModelSpec, Prompt, Request
+from layton_batch.records import Batch, Item, Job, ModelSpec, Prompt, Request, Response
 from layton_batch.run import Run
 from layton_batch.stages.final_responses import final_responses, last_responses, response_from
 from layton_batch.stages.names import part_of
@@ -66,15 +66,15 @@ def _wanted(run: Run, job: Job, rounds: int) -> Sequence[_Unusable]:
     found: list[_Unusable] = []
     last = {row["custom_id"]: row for row in last_responses(run, job.id).iter_rows(named=True)}
     items = {item.id: item for item in run.items}
-    for row in final_responses(run, job.id).iter_rows(named=True):
-        response = response_from(row)
-        if response.outcome is not RequestOutcome.SUCCEEDED or _usable(
-            run, job, items, row["item_id"], row["model"], row
-        ):
+    for row in final_responses(run, job.id):
+        response, item_id = response_from(row), str(row["item_id"])
+        if response.outcome is not RequestOutcome.SUCCEEDED:
+            continue
+        if _usable(run, job, items, item_id, str(row["model"]), response):
             continue
         truncated = response.finish_reason is FinishReason.LENGTH
         if rounds <= (policy.reask_truncated if truncated else policy.reask_unparsed):
-            found.append(_Unusable(row["custom_id"], row["item_id"], truncated, _key(last[row["custom_id"]])))
+            found.append(_Unusable(response.custom_id, item_id, truncated, _key(last[response.custom_id])))
     return found
 
 
@@ -82,8 +82,7 @@ def _key(row: Mapping[str, str]) -> RowKey:
     return row["batch_id"], RequestOutcome(row["outcome"]), ErrorClass(row["error_class"])
 
 
-def _usable(run: Run, job: Job, items: Mapping[str, Item], item_id: str, model: str, row: Mapping[str, object]) -> bool:
-    response = response_from(row)
+def _usable(run: Run, job: Job, items: Mapping[str, Item], item_id: str, model: str, response: Response) -> bool:
     if job.role is Role.PREDICT:
         return run.task.parse(items[item_id], model, response).kind is not PredictionKind.UNPARSED
     verdict = run.task.parse_verdict(item_id, model, job.spec.name, response)
@@ -91,14 +90,12 @@ def _usable(run: Run, job: Job, items: Mapping[str, Item], item_id: str, model: 
 
 
 def _prompts(run: Run, job: Job, wanted: set[str]) -> Iterator[tuple[str, Prompt]]:
-    predictions = stored_predictions(run, str(job.depends_on)) if job.depends_on else {}
-    for item in run.items:
-        if item.id not in wanted:
-            continue
-        if job.role is Role.PREDICT:
-            yield item.id, run.task.prompt(item)
-        else:
-            yield item.id, run.task.judge_prompt(Candidate(item, predictions[item.id]))
+    if job.role is Role.PREDICT:
+        yield from ((item.id, run.task.prompt(item)) for item in run.items if item.id in wanted)
+        return
+    for prediction in stored_predictions(run, str(job.depends_on)):
+        if prediction.item_id in wanted:
+            yield prediction.item_id, run.task.judge_prompt(Candidate(run.item(prediction.item_id), prediction))
 
 
 def _batch(

@@ -16,6 +16,7 @@ from layton_batch.run import Run
 from layton_batch.stages.backoff import backoff
 from layton_batch.stages.names import part_of, tag
 from layton_batch.stages.outcomes import Tally
+from layton_batch.stages.replies import Brief
 from layton_batch.stages.sent import sent
 from layton_batch.stages.sharding import Line
 from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
@@ -88,7 +89,7 @@ def _to_be_split(run: Run, batch: Batch) -> bool:
     return depth < MOST_SPLITS
 
 
-def worth_repeating(response: Response) -> bool:
+def worth_repeating(response: Response | Brief) -> bool:
     """Whether the same request may get an answer next time; what was answered never goes again."""
     return response.outcome is not RequestOutcome.SUCCEEDED and response.error_class in PASSING
 

@@ -54,7 +54,8 @@ def _mark_rows(run: Run, job: Job) -> Iterator[dict[str, object]]:
 def _vote_rows(run: Run, job: Job, judge_jobs: Sequence[str]) -> Iterator[dict[str, object]]:
     """A jury's votes, metric by metric; what a judge left out shortens the jury of that item only."""
     predictions = pl.read_parquet(run.folder.part("predictions", job.id), columns=["item_id", "kind"])
-    verdicts = pl.concat([pl.read_parquet(run.folder.part("verdicts", name)) for name in judge_jobs])
+    columns = ["item_id", *dict.fromkeys(METRIC_FIELDS.get(metric, metric) for metric in run.task.metrics)]
+    verdicts = pl.concat([pl.read_parquet(run.folder.part("verdicts", name), columns=columns) for name in judge_jobs])
     for metric in run.task.metrics:
         field = METRIC_FIELDS.get(metric, metric)
         votes = verdicts.group_by("item_id").agg(yes=pl.col(field).sum(), total=pl.col(field).count())

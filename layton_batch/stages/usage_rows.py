@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from decimal import Decimal
 
 from layton_batch.costs.prices import PriceBook
@@ -11,17 +11,20 @@ from layton_batch.records import Batch, Job, Response, Usage
 from layton_batch.states import Role
 
 
-def charge_rows(
-    prices: PriceBook, job: Job, batch: Batch, answered: Sequence[Response]
-) -> tuple[list[dict[str, object]], Decimal]:
-    """Usage rows of the answers and what they cost together; rows without a known price add nothing to the sum."""
-    price = prices.price(job.spec.provider, job.spec.model)
-    rows, spent = [], Decimal(0)
-    for response in answered:
-        charged = priced_row(job.spec.provider, job.spec.name, job.role, response.usage, price)
-        spent += charged.cost_batched or Decimal(0)
-        rows.append(_row(charged, response.custom_id, batch))
-    return rows, spent
+class Bill:
+    """What the answers of one batch cost, added up; those without a known price add nothing to ``spent``."""
+
+    def __init__(self, prices: PriceBook, job: Job, batch: Batch) -> None:
+        self.spent = Decimal(0)
+        self._job, self._batch = job, batch
+        self._price = prices.price(job.spec.provider, job.spec.model)
+
+    def row(self, answer: Response) -> dict[str, object]:
+        """The answer's usage row, entered into the bill."""
+        spec = self._job.spec
+        charged = priced_row(spec.provider, spec.name, self._job.role, answer.usage, self._price)
+        self.spent += charged.cost_batched or Decimal(0)
+        return _row(charged, answer.custom_id, self._batch)
 
 
 def _row(charged: UsageRow, custom_id: str, batch: Batch) -> dict[str, object]:

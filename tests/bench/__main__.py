@@ -17,6 +17,7 @@ BENCHES = {
     "stats": "stats",
     "coverage": "coverage",
     "grade": "grade",
+    "batch": "large_batch",
     "faults": "faults",
 }
 FLAGS = ("--full",)

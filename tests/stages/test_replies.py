@@ -1,0 +1,105 @@
+"""Replies in short, in memory, and whole, from disk: the same replies, whatever is in them."""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+from pathlib import Path
+from typing import NoReturn
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layton_batch.errors import FileError, ProviderReplyError
+from layton_batch.providers import connect
+from layton_batch.providers.protocol import ResultPart
+from layton_batch.records import Response
+from layton_batch.stages import raw_results
+from layton_batch.stages.replies import Brief, Replies, unpacked
+
+decode = connect("openai", None).decode
+
+
+def line(custom_id: str, text: str) -> bytes:
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    body = {"id": "c", "choices": [choice], "usage": {"prompt_tokens": 1, "completion_tokens": len(text)}}
+    return orjson.dumps(
+        {"id": "r", "custom_id": custom_id, "response": {"status_code": 200, "body": body}, "error": None}
+    )
+
+
+def kept(folder: Path, *lines: bytes, end: bytes = b"\n") -> Path:
+    raw_results.store(folder / "raw", [ResultPart("output", iter([b"\n".join(lines) + end]))])
+    return folder / "raw"
+
+
+def briefs(replies: Replies) -> list[Brief]:
+    return [entry for entry in replies.entries if isinstance(entry, Brief)]
+
+
+@given(texts=st.lists(st.text(max_size=30), max_size=12), asked=st.randoms())
+@settings(max_examples=50, deadline=None)
+def test_each_reply_is_found_again_whole_in_any_order(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], asked: object
+) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    lines = [line(f"c{number}", text) for number, text in enumerate(texts)]
+    with unpacked(kept(folder, *lines), decode, folder) as replies:
+        found = [entry for entry in replies.entries if not isinstance(entry, str)]
+        asked.shuffle(found)  # type: ignore[attr-defined]
+        whole = {entry.custom_id: replies.whole(entry) for entry in found}
+    assert whole == {f"c{number}": decode(one) for number, one in enumerate(lines)}
+    assert [path.name for path in folder.iterdir()] == ["raw"]
+
+
+def test_texts_stay_on_disk(tmp_path: Path) -> None:
+    text = "a page " * 1_000
+    with unpacked(kept(tmp_path, line("c1", text)), decode, tmp_path) as replies:
+        assert text not in repr(replies.entries)
+        assert replies.whole(briefs(replies)[0]).text == text
+
+
+def test_one_reply_twice_is_equal_and_another_text_is_not(tmp_path: Path) -> None:
+    folder = kept(tmp_path, line("c1", "yes"), line("c1", "yes"), line("c1", "no"))
+    with unpacked(folder, decode, tmp_path) as replies:
+        first, again, other = briefs(replies)
+    assert first == again != other
+
+
+def test_damaged_lines_speak_for_whom_they_name_and_a_cut_part_is_told(tmp_path: Path) -> None:
+    cut, nameless = line("c2", "text")[:60], b"what is this"
+    with unpacked(kept(tmp_path, line("c1", "text"), nameless, cut, end=b""), decode, tmp_path) as replies:
+        first, second, third = replies.entries
+    assert not isinstance(first, str)
+    assert first.custom_id == "c1"
+    assert isinstance(second, str)
+    assert "line 2" in second
+    assert isinstance(third, Response)
+    assert third.custom_id == "c2"
+    assert (replies.named, replies.damaged, {path.stem for path in replies.cut}) == ({"c1"}, 2, {"output.jsonl"})
+
+
+def test_no_results_are_no_replies(tmp_path: Path) -> None:
+    with unpacked(tmp_path / "raw", decode, tmp_path) as replies:
+        assert (list(replies.entries), replies.named, replies.damaged) == ([], set(), 0)
+
+
+def test_a_full_disk_is_told_and_the_results_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = kept(tmp_path, line("c1", "text"))
+
+    def full(**_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.raises(FileError, match="No space left on device; they are kept"), unpacked(folder, decode, tmp_path):
+        pass
+    assert list(folder.iterdir())
+
+
+def test_an_error_of_the_block_is_the_blocks(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="its own"), unpacked(tmp_path, decode, tmp_path):
+        raise OSError("its own")
+    with pytest.raises(ProviderReplyError), unpacked(tmp_path, decode, tmp_path):
+        raise ProviderReplyError("its own")

@@ -1,0 +1,60 @@
+"""Long tables are written and read a portion at a time, and are what they would be in one piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from layton_batch import tables
+
+
+def marks(number: int, text: str = "") -> list[dict[str, object]]:
+    same = {"model": "m", "metric": "accuracy", "mark": 1.0, "tag": None, "note": text or None}
+    return [{"item_id": f"item-{n}", **same} for n in range(number)]
+
+
+@pytest.mark.parametrize("number", [0, 1, 4, 5, 11])
+def test_a_table_written_in_portions_is_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    monkeypatch.setattr(tables, "PORTION_ROWS", 5)
+    path = tmp_path / "grades" / "one.parquet"
+    with tables.writing(path, "grades") as add:
+        for row in marks(number):
+            add(row)
+        assert not path.exists()
+    assert pl.read_parquet(path).equals(tables.frame("grades", marks(number)))
+    assert list(path.parent.iterdir()) == [path]
+    read = list(tables.read_portions(path, ("item_id", "note")))
+    assert [one.height for one in read] == [5] * (number // 5) + [number % 5] * (number % 5 > 0)
+    assert [item for one in read for item in one["item_id"]] == [row["item_id"] for row in marks(number)]
+
+
+def test_a_block_that_fails_leaves_the_table_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "PORTION_ROWS", 2)
+    path = tmp_path / "one.parquet"
+    tables.write(path, tables.frame("grades", marks(1)))
+
+    def halfway() -> Iterator[tables.Row]:
+        yield from marks(5)
+        raise RuntimeError("halfway")
+
+    with pytest.raises(RuntimeError):
+        tables.write_rows(path, "grades", halfway())
+    assert pl.read_parquet(path).height == 1
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@given(sizes=st.lists(st.integers(0, 30), max_size=40))
+def test_portions_hold_every_row_in_order_and_no_more_text_than_they_may(sizes: list[int]) -> None:
+    rows = [{"text": "x" * size, "number": number} for number, size in enumerate(sizes)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "PORTION_ROWS", 7)
+        patch.setattr(tables, "PORTION_CHARACTERS", 50)
+        found = list(tables.portions(rows))
+    assert [row for portion in found for row in portion] == rows
+    assert all(0 < len(portion) <= 7 for portion in found)
+    assert all(sum(len(str(row["text"])) for row in portion[:-1]) < 50 for portion in found)
