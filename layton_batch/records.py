@@ -191,6 +191,7 @@ class Submission:
     input_ref: str | None = None
     not_before: float | None = None  # when the intent to create was committed
     asked_at: float | None = None  # our clock now, where the provider's replies are to be compared with it
+    intended: bool = True  # False: this program has not sent it, and `not_before` is when its run began
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,13 +227,17 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one reply. ``input_tokens`` includes cached ones, ``output_tokens`` includes reasoning ones."""
+    """Tokens of one reply. ``input_tokens`` includes cached ones, ``output_tokens`` includes reasoning ones.
+
+    Not ``known``: the reply does not tell how many were read or written, so nobody can say from them what it cost.
+    """
 
     input_tokens: int = 0
     cached_input_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
     cache_write_tokens: int = 0
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
-from layton_batch.errors import DataError, MissingKeyError
+from layton_batch.errors import DataError, ManifestError, MissingKeyError
 
 HUB = "https://huggingface.co"
 _SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$", re.IGNORECASE)
@@ -82,10 +83,15 @@ class Settings:
             raise MissingKeyError(f"{provider}: the value of {names.keys[0]} holds characters no API key has")
         return Credentials(key, self._first(names.urls))
 
+    def check_address(self, provider: str) -> None:
+        """Raises ManifestError naming the variable where the environment sets an address that cannot be called."""
+        for name in _names(provider).urls:
+            url = self.get(name)
+            if url is not None and (problem := address_problem(url)):
+                raise ManifestError(f"{provider}: {name} {problem}; nothing was sent")
+
     def secrets(self) -> tuple[str, ...]:
         """Every value that must never be shown: of variables named like keys, and the database's password."""
-        from urllib.parse import unquote, urlsplit
-
         found = [value.strip() for name, value in self._values.items() if _SECRET.search(name)]
         try:
             password = urlsplit(self.state_url or "").password or ""
@@ -113,6 +119,20 @@ class Settings:
 
     def _first(self, names: tuple[str, ...]) -> str | None:
         return next((value for name in names if (value := self.get(name)) is not None), None)
+
+
+def address_problem(url: str) -> str | None:
+    """Why no API can be at this address; None where one can. The address is not in the words: it may hold a key."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return "is not a URL: its host or its port cannot be read"
+    if parts.scheme not in ("http", "https"):
+        return "is not the URL of an API: begin it with https://"
+    if not host or port == 0 or any(char.isspace() or not char.isprintable() for char in url):
+        return "is not the URL of an API: write it as https://HOST/PATH"
+    return None
 
 
 def _names(provider: str) -> _Names:

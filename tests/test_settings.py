@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.errors import DataError, MissingKeyError
+from layton_batch.errors import DataError, ManifestError, MissingKeyError
 from layton_batch.settings import HUB, Settings
 
 
@@ -43,6 +43,39 @@ def test_the_documented_gemini_variable_wins(tmp_path: Path) -> None:
 
 def test_without_an_address_the_sdk_chooses(tmp_path: Path) -> None:
     assert settings(tmp_path, GROQ_API_KEY="k").access("groq").base_url is None
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "api.openai.com/v1",
+        "localhost:8080/v1",
+        "htps://api.openai.com/v1",
+        "http:/127.0.0.1:1/v1",
+        "https://",
+        "https://:443/v1",
+        "https://api.openai.com:99999/v1",
+        "http://127.0.0.1:abc/v1",
+        "http://127.0.0.1:0/v1",
+        "http://[sk-secret",
+        "https://api.openai.com/v1 # mine",
+        "sk-secret",
+    ],
+)
+def test_an_address_that_cannot_be_called_is_an_error_that_names_its_variable_only(
+    tmp_path: Path, address: str
+) -> None:
+    with pytest.raises(ManifestError, match="openai: OPENAI_BASE_URL is not") as caught:
+        settings(tmp_path, OPENAI_API_KEY="k", OPENAI_BASE_URL=address).check_address("openai")
+    assert "sk-secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [" ", "https://api.openai.com/v1", "HTTP://user:pw@127.0.0.1:9/v1?x=1", "http://[::1]:8000", "http://é.org"],
+)
+def test_an_address_that_can_be_called_or_none_is_no_error(tmp_path: Path, address: str) -> None:
+    settings(tmp_path, OPENAI_BASE_URL=address).check_address("openai")
 
 
 @pytest.mark.parametrize("value", ["", "   "])

@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING
 
 from layton_batch.errors import NotFoundError, ProviderError, ProviderReplyError, UnknownStatusError
 from layton_batch.providers import anthropic_forms as forms
-from layton_batch.providers import clocks, ranges
+from layton_batch.providers import clocks, http_rules, ranges
+from layton_batch.providers.openai_files import stuck
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
-from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text
+from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text, whole
 from layton_batch.records import Found, ModelSpec, Request, Response, Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
 
 if TYPE_CHECKING:
     import anthropic
 
+_MAX_PAGES = 1_000
+_KINDS = ("processing", "succeeded", "errored", "canceled", "expired")
 _HEAD = 1 << 20
 """Bytes of a result file whose custom_ids tell whose it is."""
 
@@ -79,7 +82,12 @@ class Anthropic:
                 "/v1/messages/batches",
                 cast_to=httpx2.Response,
                 content=forms.body(submission.path),
-                options={"headers": {"Content-Length": str(size)}, "max_retries": 0, "timeout": self._timeout()},
+                options={
+                    "headers": {"Content-Length": str(size)},
+                    "max_retries": 0,
+                    "timeout": self._timeout(),
+                    "follow_redirects": False,  # what the next address says is not what became of this call
+                },
             )
             return _id_of(parse_object(reply.content, self.name, "the reply to the batch creation"))
 
@@ -87,20 +95,22 @@ class Anthropic:
         """Batches of the right time; one that runs is told by its size, one that has ended by the ``custom_id``s
         of its results, whatever their number: rows go missing, lines are damaged.
 
-        What has our custom_ids but is older than our intent may be of an earlier execution of the same manifest.
+        What has our custom_ids but is older than our intent may be of an earlier execution of the same manifest. Where
+        we have sent nothing, only what has our size is looked into.
         """
         ours: set[str] | None = None
         found = []
         for batch, since in self._listed(submission):
             seen, made = frozenset[str](), moment(batch, "created_at")
-            if text(batch, "processing_status") == "ended":
+            same_size = _total(batch) == submission.requests
+            if text(batch, "processing_status") == "ended" and (submission.intended or same_size):
                 ours = forms.custom_ids(submission.path) if ours is None else ours
                 seen = self._first_custom_ids(_id_of(batch))
                 if seen and ours and not seen & ours:
                     continue
             elif _total(batch) not in (0, submission.requests):
                 continue
-            certain = bool(seen and ours) and clocks.is_since(made, since)
+            certain = bool(seen and ours) and clocks.is_since(made, clocks.surely_since(submission, since))
             found.append(Found(_id_of(batch), certain=certain, created_at=made, may_tell=not seen))
         return found
 
@@ -116,16 +126,16 @@ class Anthropic:
             raise UnknownStatusError(f"anthropic: batch {provider_id} has the unknown status {shown!r}", code=shown)
         state, counts = self.status_map[status].state, at(batch, "request_counts")
         ended = state is Lifecycle.ENDED
-        archived = text(batch, "results_url") is None and batch.get("archived_at") is not None
+        archived = text(batch, "results_url") is None and text(batch, "archived_at") is not None
         return Snapshot(
             provider_id=provider_id,
             provider_status=status,
             state=state,
             outcome=_outcome(counts) if ended else None,
             results_ref=provider_id if ended and not archived else None,
-            total=_total(batch),
-            succeeded=count(counts, "succeeded"),
-            failed=sum(count(counts, kind) for kind in ("errored", "canceled", "expired")),
+            total=_sum(counts, *_KINDS),
+            succeeded=_sum(counts, "succeeded"),
+            failed=_sum(counts, "errored", "canceled", "expired"),
             message="its results were archived 29 days after its creation" if archived else None,
         )
 
@@ -159,7 +169,10 @@ class Anthropic:
 
             key, address = self._key(), self._access.base_url if self._access else None
             base = address.rstrip("/").removesuffix("/v1") if address else None  # the SDK adds it
-            self._client = anthropic.Anthropic(api_key=key, base_url=base, timeout=self._timeout(), max_retries=0)
+            http = anthropic.DefaultHttpxClient(event_hooks={"response": [http_rules.in_time]})
+            self._client = anthropic.Anthropic(
+                api_key=key, base_url=base, timeout=self._timeout(), max_retries=0, http_client=http
+            )
         return self._client
 
     def _key(self) -> str:
@@ -174,23 +187,27 @@ class Anthropic:
     def _listed(self, submission: Submission) -> Iterator[tuple[JsonObject, float | None]]:
         """Batches of the time window, newest first, all of them where the time is not known; and our intent's time."""
         after: str | None = None
+        turned: set[str] = set()
         while True:
             with self._wire("listing batches"):
                 batches = self._connected().messages.batches.with_raw_response
                 reply = batches.list(limit=100, after_id=after) if after else batches.list(limit=100)
                 page = parse_object(reply.http_response.content, self.name, "the list of batches")
                 since = clocks.intent(submission, reply.http_response.headers)
-            for batch in objects(page, "data"):
+            for batch in _rows(page):
                 made = moment(batch, "created_at")
                 if since is not None and made is not None:
                     if made < since - clocks.APART:
                         return
-                    if made > since + clocks.APART:
+                    if made > since + clocks.APART and submission.intended:
                         continue
                 yield batch, since
-            after = text(page, "last_id")
-            if page.get("has_more") is not True or after is None:
+            if not page.get("has_more"):
                 return
+            after = text(page, "last_id")
+            if after is None or after in turned or len(turned) == _MAX_PAGES:
+                raise stuck(self.name)
+            turned.add(after)
 
     def _first_custom_ids(self, provider_id: str) -> frozenset[str]:
         """The first ``custom_id``s of the results; none while these cannot be read (404 just after the end)."""
@@ -216,6 +233,14 @@ class Anthropic:
             yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
 
 
+def _rows(page: JsonObject) -> list[JsonObject]:
+    """The batches of a page. What is no listing, an error told with HTTP 200, must not count as an empty one."""
+    rows = objects(page, "data")
+    if page.get("data") != rows:
+        raise ProviderReplyError("anthropic: a list of batches holds no batches")
+    return rows
+
+
 def _id_of(batch: JsonObject) -> str:
     found = text(batch, "id")
     if found is None:
@@ -224,8 +249,14 @@ def _id_of(batch: JsonObject) -> str:
 
 
 def _total(batch: JsonObject) -> int:
-    counts = at(batch, "request_counts")
-    return sum(count(counts, kind) for kind in ("processing", "succeeded", "errored", "canceled", "expired"))
+    """0 also where it is not told."""
+    return _sum(at(batch, "request_counts"), *_KINDS) or 0
+
+
+def _sum(counts: JsonObject, *kinds: str) -> int | None:
+    """None where any of them is not a count: 0 would say that there is nothing to wait for."""
+    told = [whole(counts.get(kind, 0)) for kind in kinds] if counts else [None]
+    return None if None in told else sum(one or 0 for one in told)
 
 
 def _outcome(counts: JsonObject) -> BatchOutcome:

@@ -10,7 +10,7 @@ from layton_batch.errors import FileError, ProviderReplyError
 from layton_batch.providers.damaged_rows import malformed, unreadable
 from layton_batch.providers.openai_shape import closed, dumps
 from layton_batch.providers.wire_errors import clean, parse_object
-from layton_batch.providers.wire_json import JsonObject, at, count, merged, objects, text
+from layton_batch.providers.wire_json import JsonObject, at, count, merged, objects, text, whole
 from layton_batch.records import Image, JsonValue, ModelSpec, Request, Response, Usage
 from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
 
@@ -185,6 +185,7 @@ def _usage(usage: JsonObject) -> Usage:
         output_tokens=made,
         reasoning_tokens=min(count(at(usage, "output_tokens_details"), "thinking_tokens"), made),
         cache_write_tokens=written,
+        known=None not in (whole(usage.get("input_tokens")), whole(usage.get("output_tokens"))),
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from layton_batch.providers import http_rules
 from layton_batch.providers.openai_files import FileBatches, incomplete
 from layton_batch.providers.protocol import Access, Capabilities, Limits
 
@@ -44,7 +45,8 @@ class Doubleword(FileBatches):
 
         # the address is always given: else the SDK would take OpenAI's from the environment and send this key there
         address = access.base_url or ADDRESS
-        return Client(api_key=key, base_url=address, timeout=access.timeout_seconds, max_retries=0)
+        http = openai.DefaultHttpxClient(event_hooks=http_rules.HOOKS)
+        return Client(api_key=key, base_url=address, timeout=access.timeout_seconds, max_retries=0, http_client=http)
 
     def _file_page(self) -> Any:
         return self._open().files.with_raw_response.list(purpose="batch", limit=100)

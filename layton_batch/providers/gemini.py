@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from layton_batch.errors import FileError, ProviderError, ProviderReplyError, RequestRefusedError
+from layton_batch.errors import FileError, ProviderError, ProviderReplyError, RequestRefusedError, UnknownStatusError
 from layton_batch.providers import gemini_forms as forms
-from layton_batch.providers import ranges
+from layton_batch.providers import http_rules, ranges
+from layton_batch.providers.openai_files import stuck
 from layton_batch.providers.openai_shape import meaning
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
-from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text
+from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text, whole
 from layton_batch.records import Found, ModelSpec, Request, Response, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 ADDRESS = "https://generativelanguage.googleapis.com"
 VERSION = "v1"
 
+_KEY_HEADER = "x-goog-api-key"
 _MAX_PAGES = 1_000
 _RUNNING = ("PENDING", "QUEUED", "RUNNING", "PAUSED", "UPDATING")
 _ENDED = {
@@ -133,12 +135,17 @@ class Gemini:
             return job.name
 
     def find(self, submission: Submission) -> Sequence[Found]:
-        return [
-            Found(name, certain=True, created_at=moment(at(operation, "metadata"), "createTime"))
-            for operation in self._listed()
-            if text(at(operation, "metadata"), "displayName") == submission.tag
-            and (name := text(operation, "name")) is not None
-        ]
+        """Batches of our display name; what shows nothing of itself may be ours, and only a person can know."""
+        found = []
+        for operation in self._listed():
+            shown, metadata = isinstance(operation.get("metadata"), Mapping), at(operation, "metadata")
+            if shown and text(metadata, "displayName") != submission.tag:
+                continue
+            name = text(operation, "name")
+            if name is None:
+                raise ProviderReplyError("gemini: the list of batches shows one without a name")
+            found.append(Found(name, certain=shown, created_at=moment(metadata, "createTime")))
+        return found
 
     def snapshot(self, provider_id: str) -> Snapshot:
         operation = self._get(_resource(provider_id), f"poll batch {provider_id}")
@@ -146,18 +153,23 @@ class Gemini:
         word, means = meaning(self.status_map, metadata.get("state"), self.name, provider_id)
         stats = at(metadata, "batchStats")
         file = text(at(metadata, "output"), "responsesFile") or text(at(operation, "response"), "responsesFile")
-        if means.outcome is BatchOutcome.COMPLETED and file is None:
-            raise ProviderReplyError(f"gemini: batch {provider_id} is {word} but names no results file")
-        failed = means.outcome is BatchOutcome.FAILED
+        outcome = means.outcome
+        if outcome is BatchOutcome.COMPLETED and file is None:
+            if not forms.all_failed(stats):  # as a word that tells nothing: the file may still come; the deadline holds
+                raise UnknownStatusError(
+                    f"gemini: batch {provider_id} is {word} but names no results file", code=f"{word} without results"
+                )
+            outcome = BatchOutcome.FAILED
+        failed = outcome is BatchOutcome.FAILED
         return Snapshot(
             provider_id=provider_id,
             provider_status=word,
             state=means.state,
-            outcome=means.outcome,
+            outcome=outcome,
             results_ref=file if means.state is Lifecycle.ENDED else None,
-            total=count(stats, "requestCount") if "requestCount" in stats else None,
-            succeeded=count(stats, "successfulRequestCount") if stats else None,
-            failed=count(stats, "failedRequestCount") if stats else None,
+            total=whole(stats.get("requestCount")),
+            succeeded=forms.counted(stats, "successfulRequestCount"),
+            failed=forms.counted(stats, "failedRequestCount"),
             message=clean(text(error, "message") or "") or ("the provider gave no reason" if failed else None),
             error_class=forms.error_class_of(error) if failed else ErrorClass.NONE,
         )
@@ -193,16 +205,33 @@ class Gemini:
     def _address(self) -> str:
         return ((self._access.base_url if self._access else None) or ADDRESS).rstrip("/")
 
-    def _wire(self, call: str, *, paid: bool = False) -> AbstractContextManager[None]:
-        return wire(self.name, call, secret=self._key(), paid=paid)
+    @contextmanager
+    def _wire(self, call: str, *, paid: bool = False) -> Iterator[None]:
+        try:
+            with wire(self.name, call, secret=self._key(), paid=paid):
+                yield
+        except RequestRefusedError as error:
+            raise forms.of_access(error) from None
 
     def _transport(self) -> httpx2.Client:
         key = self._key()
         if self._http is None:
             import httpx2
 
-            seconds = self._access.timeout_seconds if self._access else 600.0
-            self._http = httpx2.Client(headers={"x-goog-api-key": key}, timeout=seconds, follow_redirects=True)
+            home = httpx2.URL(self._address())
+
+            def only_at_home(request: httpx2.Request) -> None:
+                """HTTP libraries take ``Authorization`` back where a redirect leads elsewhere, not Google's header."""
+                if request.url.origin != home.origin:
+                    request.headers.pop(_KEY_HEADER, None)
+
+            # no redirects of the SDK's calls, one of which is paid: what the next address says is not what became of it
+            self._http = httpx2.Client(
+                headers={_KEY_HEADER: key},
+                timeout=self._access.timeout_seconds if self._access else 600.0,
+                follow_redirects=False,
+                event_hooks={"request": [only_at_home], "response": [http_rules.in_time]},
+            )
         return self._http
 
     def _connected(self) -> genai.Client:
@@ -227,21 +256,23 @@ class Gemini:
     def _get(self, path: str, call: str, params: Mapping[str, str] | None = None) -> JsonObject:
         transport = self._transport()
         with self._wire(call):
-            reply = transport.get(f"{self._address()}/{VERSION}/{path}", params=params)
+            reply = transport.get(f"{self._address()}/{VERSION}/{path}", params=params, follow_redirects=True)
             reply.raise_for_status()
             return parse_object(reply.content, self.name, f"the reply to: {call}")
 
     def _listed(self) -> Iterator[JsonObject]:
         """Every operation: the API neither filters nor promises an order."""
-        params = {"pageSize": "100"}
-        for _ in range(_MAX_PAGES):
+        params, turned = {"pageSize": "100"}, set[str]()
+        while True:
             page = self._get("batches", "list batches", params)
-            yield from objects(page, "operations")
-            token = text(page, "nextPageToken")
-            if token is None or token == params.get("pageToken"):
+            yield from _rows(page)
+            if not page.get("nextPageToken"):
                 return
+            token = text(page, "nextPageToken")
+            if token is None or token in turned or len(turned) == _MAX_PAGES:
+                raise stuck(self.name)
+            turned.add(token)
             params["pageToken"] = token
-        raise ProviderReplyError(f"gemini: the list of batches does not end after {_MAX_PAGES} pages")
 
     def _is_there(self, name: str, submission: Submission) -> bool:
         """Whether an earlier upload of the same bytes holds the name; 403 or 404 where there is none."""
@@ -253,13 +284,25 @@ class Gemini:
 
     def _download(self, name: str, start: int = 0) -> Iterator[bytes]:
         url = f"{self._address()}/{VERSION}/{_resource(name)}:download"
-        asked = self._transport().stream("GET", url, params={"alt": "media"}, headers=ranges.headers(start))
+        asked = self._transport().stream(
+            "GET", url, params={"alt": "media"}, headers=ranges.headers(start), follow_redirects=True
+        )
         with self._wire(f"download {name}"), asked as reply:
             if reply.is_error:
                 reply.read()
             reply.raise_for_status()
             ranges.check(self.name, start, reply.status_code, reply.headers)
             yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
+
+
+def _rows(page: JsonObject) -> list[JsonObject]:
+    """The operations of a page; none at all are left out. What is no listing must not count as an empty one."""
+    rows = objects(page, "operations")
+    if "error" in page or (page and page.keys().isdisjoint(("operations", "nextPageToken"))):
+        raise ProviderReplyError("gemini: what was to be the list of batches is none")
+    if page.get("operations", []) != rows:
+        raise ProviderReplyError("gemini: the list of batches holds no batches")
+    return rows
 
 
 def _file_name(submission: Submission) -> str:

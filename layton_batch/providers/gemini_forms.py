@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-from layton_batch.errors import ProviderReplyError
+from layton_batch.errors import ProviderReplyError, RequestRefusedError
 from layton_batch.providers.damaged_rows import malformed, unreadable
 from layton_batch.providers.openai_shape import class_of_code, class_of_status, dumps
 from layton_batch.providers.wire_errors import clean, excerpt, parse_object
-from layton_batch.providers.wire_json import JsonObject, at, count, merged, objects, text
+from layton_batch.providers.wire_json import JsonObject, at, count, merged, objects, text, whole
 from layton_batch.records import EMPTY, Image, JsonValue, ModelSpec, Reasoning, Request, Response, Usage
 from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
 
@@ -45,6 +46,11 @@ _RPC = {
 """google.rpc.Code; the ones left out (unknown, deadline, internal, unavailable …) are the provider's fault."""
 
 _RPC_CANCELLED = 1
+
+_OF_ACCESS = (
+    (re.compile(r"\bAPI[ _]key\b|unregistered callers|has been suspended", re.IGNORECASE), 401),
+    (re.compile(r"\b(billing|prepay(ment)?|credits?)\b", re.IGNORECASE), 402),
+)
 
 
 # ---- requests ------------------------------------------------------------------------------------------------------
@@ -141,7 +147,7 @@ def decode(line: bytes, provider: str) -> Response:
 
 def errored(custom_id: str, error: JsonValue) -> Response:
     """A row without an answer, from a google.rpc.Status object or its text."""
-    holder = error if isinstance(error, Mapping) else {"message": str(error)}
+    holder = error if isinstance(error, Mapping) else {"message": error}
     code, word = count(holder, "code"), text(holder, "status")
     if code == _RPC_CANCELLED:
         outcome, error_class = RequestOutcome.CANCELLED, ErrorClass.NOT_EXECUTED
@@ -162,6 +168,26 @@ def error_class_of(error: JsonObject) -> ErrorClass:
     if 0 < code < 20:
         return _RPC.get(code, ErrorClass.PROVIDER_FAULT)
     return class_of_status(code or None) or class_of_code((text(error, "status") or "").replace("RESOURCE_EX", "quota"))
+
+
+def of_access(error: RequestRefusedError) -> RequestRefusedError:
+    """The refusal, as 401 or 402 where it is of who we are: Google says so in prose, under 400 and 403."""
+    if error.status not in (400, 403):
+        return error
+    said = str(error).partition(": HTTP ")[2]  # what is before it may be a file's name
+    status = next((status for words, status in _OF_ACCESS if words.search(said)), error.status)
+    return type(error)(str(error), status=status, code=error.code)
+
+
+def counted(stats: JsonObject, key: str) -> int | None:
+    """One of a batch's counts, 0 where it is left out among others; None where nothing usable is told."""
+    return whole(stats.get(key, 0)) if stats else None
+
+
+def all_failed(stats: JsonObject) -> bool:
+    """Whether the provider counts every request of a batch as failed."""
+    total, failed = whole(stats.get("requestCount")), whole(stats.get("failedRequestCount"))
+    return bool(total) and failed == total and counted(stats, "successfulRequestCount") == 0
 
 
 def _answer(custom_id: str, reply: JsonObject) -> Response:
@@ -196,4 +222,6 @@ def _usage(usage: JsonObject) -> Usage:
         cached_input_tokens=min(count(usage, "cachedContentTokenCount"), sent),
         output_tokens=count(usage, "candidatesTokenCount") + thoughts,
         reasoning_tokens=thoughts,
+        # Google leaves out what is 0
+        known=None not in (whole(usage.get("promptTokenCount")), whole(usage.get("candidatesTokenCount", 0))),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from layton_batch.providers import http_rules
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.openai_files import FileBatches, stuck
 from layton_batch.providers.protocol import Access, Capabilities, Limits
@@ -37,7 +38,8 @@ class Groq(FileBatches):
         import groq
 
         base = access.base_url.rstrip("/").removesuffix("/openai/v1") if access.base_url else None  # the SDK adds it
-        return groq.Groq(api_key=key, base_url=base, timeout=access.timeout_seconds, max_retries=0)
+        http = groq.DefaultHttpxClient(event_hooks=http_rules.HOOKS)
+        return groq.Groq(api_key=key, base_url=base, timeout=access.timeout_seconds, max_retries=0, http_client=http)
 
     def _file_page(self) -> Any:
         return self._open().files.with_raw_response.list()

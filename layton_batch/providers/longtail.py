@@ -5,6 +5,7 @@ What each cannot do is declared in its ``capabilities``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -17,9 +18,9 @@ from layton_batch.providers.longtail_vertex import Vertex
 from layton_batch.providers.longtail_wire import MEMORY, Adapted
 from layton_batch.providers.protocol import Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import clean, excerpt, parse_object
-from layton_batch.providers.wire_json import JsonObject, at, compact, count, moment, objects, text
+from layton_batch.providers.wire_json import JsonObject, at, compact, count, moment, objects, text, whole
 from layton_batch.records import Found, JsonValue, Request, Response, Snapshot, Submission, Usage
-from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 
 __all__ = ["Sference", "Vertex", "Xai"]
 
@@ -103,9 +104,12 @@ class Xai(Adapted):
             batch = self._call("GET", f"/v1/batches/{submission.input_ref}", f"look at batch {submission.input_ref}")
         except NotFoundError:
             return []
-        held = count(at(batch, "state"), "num_requests")
-        whole = held == submission.requests
-        return [Found(submission.input_ref, whole, moment(batch, "create_time"))] if held else []
+        state = at(batch, "state")
+        held = whole(state.get("num_requests", 0)) if state else None
+        if held is None:
+            raise ProviderReplyError(f"xai: batch {submission.input_ref} does not show what is in it")
+        certain = held == submission.requests
+        return [Found(submission.input_ref, certain, moment(batch, "create_time"))] if held else []
 
     def snapshot(self, provider_id: str) -> Snapshot:
         payload, over = self._poll(provider_id)
@@ -122,8 +126,8 @@ class Xai(Adapted):
             outcome=means.outcome,
             results_ref=provider_id if means.state is Lifecycle.ENDED and count(state, "num_requests") else None,
             total=count(state, "num_requests"),
-            succeeded=count(state, "num_success"),
-            failed=count(state, "num_error"),
+            succeeded=whole(state.get("num_success")),
+            failed=whole(state.get("num_error")),
             message=clean(said) if said else None,
             error_class=_xai_failure(said or "") if failed else ErrorClass.NONE,
         )
@@ -140,8 +144,9 @@ class Xai(Adapted):
         params, seen = {"limit": "1000"}, set()
         while True:
             page = self._call(spec.method, spec.path, f"read the results of batch {provider_id}", params=params)
-            for row in objects(page, "results"):
-                yield compact(row) + b"\n"
+            for row in _rows(page, provider_id):
+                # of what cannot be written the name is kept: the row is then unreadable, the others are not
+                yield (_line(row) or compact({"batch_request_id": text(row, "batch_request_id")})) + b"\n"
             token = text(page, "pagination_token")
             if token is None:
                 return
@@ -163,10 +168,25 @@ class Xai(Adapted):
             return unreadable(
                 custom_id, f"xai: the result line of {clean(custom_id, 80)} holds neither a reply nor an error"
             )
-        return replace(_chat(custom_id, body, self.name), usage=_xai_usage(at(body, "usage")))
+        found = _chat(custom_id, body, self.name)
+        return (
+            replace(found, usage=_xai_usage(at(body, "usage"))) if found.outcome is RequestOutcome.SUCCEEDED else found
+        )
 
     def cancel(self, provider_id: str) -> None:
         self._cancel_by(f"/v1/batches/{provider_id}:cancel", provider_id)
+
+
+def _rows(page: JsonObject, provider_id: str) -> list[JsonObject]:
+    """The rows of a page of results; none at all may be left out. What is no page must not count as an empty one."""
+    rows = objects(page, "results")
+    if (
+        "error" in page
+        or (page.get("results") or []) != rows
+        or page.keys().isdisjoint(("results", "pagination_token"))
+    ):
+        raise ProviderReplyError(f"xai: what was to be results of batch {provider_id} holds none")
+    return rows
 
 
 def _xai_word(payload: JsonObject, state: JsonObject, *, over: bool) -> str:
@@ -203,12 +223,29 @@ def _xai_usage(usage: JsonObject) -> Usage:
         cached_input_tokens=min(count(at(usage, "prompt_tokens_details"), "cached_tokens"), sent),
         output_tokens=count(usage, "completion_tokens") + thought,
         reasoning_tokens=thought,
+        known=None not in (whole(usage.get("prompt_tokens")), whole(usage.get("completion_tokens"))),
     )
 
 
 def _chat(custom_id: str, body: JsonValue, provider: str) -> Response:
     """A chat completion that is not wrapped as OpenAI wraps it."""
-    return shape.decode_row(compact({"custom_id": custom_id, "response": {"status_code": 200, "body": body}}), provider)
+    line = _line({"custom_id": custom_id, "response": {"status_code": 200, "body": body}})
+    if line is None:
+        return unreadable(custom_id, f"{provider}: the result line of {clean(custom_id, 80)} is nested too deeply")
+    return shape.decode_row(line, provider)
+
+
+def _line(value: JsonValue) -> bytes | None:
+    """As ``compact``, also of what orjson reads and does not write (deep nesting, integers beyond 64 bits); None where
+    nothing writes it."""
+    try:
+        return compact(value)
+    except (TypeError, RecursionError):
+        pass
+    try:
+        return json.dumps(value).encode()
+    except (ValueError, RecursionError):
+        return None
 
 
 # ---- sference ------------------------------------------------------------------------------------------------------

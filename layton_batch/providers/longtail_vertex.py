@@ -13,7 +13,7 @@ from layton_batch.providers.gemini import JOB_STATES
 from layton_batch.providers.longtail_wire import MEMORY, Adapted
 from layton_batch.providers.protocol import Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import clean
-from layton_batch.providers.wire_json import JsonObject, at, count, text
+from layton_batch.providers.wire_json import JsonObject, at, text
 from layton_batch.records import ModelSpec, Request, Response, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
@@ -162,7 +162,7 @@ def vertex_snapshot(payload: JsonObject, provider_id: str) -> Snapshot:
     """A reading of a batchPredictionJob."""
     word, means = shape.meaning(JOB_STATES, payload.get("state"), "vertex", provider_id)
     stats, error = at(payload, "completionStats"), at(payload, "error")
-    done, missed = count(stats, "successfulCount"), count(stats, "failedCount")
+    counts = [gemini_forms.counted(stats, key) for key in ("successfulCount", "failedCount", "incompleteCount")]
     failed = means.outcome is BatchOutcome.FAILED
     folder = text(at(payload, "outputInfo"), "gcsOutputDirectory")
     return Snapshot(
@@ -171,9 +171,9 @@ def vertex_snapshot(payload: JsonObject, provider_id: str) -> Snapshot:
         state=means.state,
         outcome=means.outcome,
         results_ref=folder if means.state is Lifecycle.ENDED else None,
-        total=done + missed + count(stats, "incompleteCount") if stats else None,
-        succeeded=done if stats else None,
-        failed=missed if stats else None,
+        total=None if None in counts else sum(one or 0 for one in counts),
+        succeeded=counts[0],
+        failed=counts[1],
         message=clean(text(error, "message") or "") or ("the provider gave no reason" if failed else None),
         error_class=gemini_forms.error_class_of(error) if failed else ErrorClass.NONE,
     )

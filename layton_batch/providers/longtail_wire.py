@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from layton_batch.errors import FileError, ProviderError, RequestRefusedError
+from layton_batch.providers import http_rules
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.protocol import Access, Capabilities, Limits, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, parse_object, wire
@@ -143,7 +144,9 @@ class Adapted:
         if self._http is None:
             import httpx
 
-            self._http = httpx.Client(timeout=self._seconds(), headers=self._headers())
+            self._http = httpx.Client(
+                timeout=self._seconds(), headers=self._headers(), event_hooks={"response": [http_rules.in_time]}
+            )
         return self._http
 
     def _call(

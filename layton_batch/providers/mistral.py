@@ -1,27 +1,32 @@
-"""Mistral's batch API (files, then jobs over ``/v1/chat/completions``) through the ``mistralai`` SDK."""
+"""Mistral's batch API (files, then jobs over ``/v1/chat/completions``) through the ``mistralai`` SDK.
+
+The SDK sends; its replies are read as they came: its models refuse a whole page for one odd field of one job of anybody
+in the workspace.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError
+from layton_batch.providers import http_rules, ranges
 from layton_batch.providers import openai_shape as shape
-from layton_batch.providers import ranges
+from layton_batch.providers.openai_files import stuck
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
-from layton_batch.providers.wire_errors import api_key, clean, wire
+from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
+from layton_batch.providers.wire_json import JsonObject, at, moment, objects, text, whole
 from layton_batch.records import Found, JsonValue, ModelSpec, Request, Response, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 if TYPE_CHECKING:
     import httpx2
     from mistralai.client import Mistral as Client
-    from mistralai.client.models import BatchJob
 
 TAG = "layton_batch"
 """The metadata key that carries our tag."""
@@ -67,7 +72,7 @@ class Mistral:
     def __init__(self, access: Access | None) -> None:
         self._access = access
         self._client: Client | None = None
-        self._http: httpx2.Client | None = None
+        self._http: _Http | None = None
 
     # ---- no network
 
@@ -89,39 +94,42 @@ class Mistral:
 
     def upload(self, submission: Submission) -> str | None:
         """The file's id; one of this name and size that an interrupted upload left behind is taken."""
-        client = self._connected()
+        self._connected()
         try:
             size = submission.path.stat().st_size
             handle = submission.path.open("rb")
         except OSError as error:
             raise FileError(f"mistral: batch file {submission.path} cannot be read: {error.strerror}") from error
         with handle:
-            with self._wire("list files"):
-                listed = client.files.list(search=submission.file_name, purpose="batch").data
-            for file in listed or ():
-                if file.filename == submission.file_name and file.size_bytes == size:
-                    return file.id
-            with self._wire(f"upload {submission.file_name}"):
-                # an open handle is streamed; bytes would be held in memory whole
-                made = client.files.upload(
+            listed = self._asked("list files", lambda sdk: sdk.files.list(search=submission.file_name, purpose="batch"))
+            for file in _rows(listed):
+                if file.get("filename") == submission.file_name and whole(file.get("bytes")) == size:
+                    return _id_of(file, "a file in the list of files")
+            # an open handle is streamed; bytes would be held in memory whole
+            made = self._asked(
+                f"upload {submission.file_name}",
+                lambda sdk: sdk.files.upload(
                     file={"file_name": submission.file_name, "content": handle, "content_type": "application/jsonl"},
                     purpose="batch",
-                )
-                return made.id
+                ),
+            )
+            return _id_of(made, "the reply to an upload")
 
     def create(self, submission: Submission) -> str:
         if submission.input_ref is None:
             raise ProviderError(f"mistral: batch {submission.batch_id} was not uploaded before it was to be created")
-        client = self._connected()
+        files = [submission.input_ref]
         with self._wire(f"create batch {submission.batch_id}", paid=True):
-            job = client.batch.jobs.create(
-                endpoint="/v1/chat/completions",
-                input_files=[submission.input_ref],
-                model=submission.model,
-                metadata={TAG: submission.tag},
-                timeout_hours=WINDOW_HOURS,
+            job = self._sent(
+                lambda sdk: sdk.batch.jobs.create(
+                    endpoint="/v1/chat/completions",
+                    input_files=files,
+                    model=submission.model,
+                    metadata={TAG: submission.tag},
+                    timeout_hours=WINDOW_HOURS,
+                )
             )
-            return job.id
+            return _id_of(job, "the reply to a create")
 
     def find(self, submission: Submission) -> Sequence[Found]:
         """Jobs that carry our tag, or, where the listing shows none, our input file (its name is unique to us).
@@ -129,29 +137,26 @@ class Mistral:
         The server's metadata filter cannot be relied on, so all jobs since then are read and matched here.
         """
         return [
-            Found(job.id, certain=True, created_at=float(job.created_at))
+            Found(_id_of(job, "a job in the list of batches"), certain=True, created_at=_time(job))
             for job in self._listed(submission.not_before)
             if _is_ours(job, submission)
         ]
 
     def snapshot(self, provider_id: str) -> Snapshot:
-        client = self._connected()
-        with self._wire(f"poll batch {provider_id}"):
-            job = client.batch.jobs.get(job_id=provider_id)
-        word, means = shape.meaning(self.status_map, str(job.status), self.name, provider_id)
+        job = self._asked(f"poll batch {provider_id}", lambda sdk: sdk.batch.jobs.get(job_id=provider_id))
+        word, means = shape.meaning(self.status_map, job.get("status"), self.name, provider_id)
         ended, failed = means.state is Lifecycle.ENDED, means.outcome is BatchOutcome.FAILED
-        said = "; ".join(clean(error.message) for error in job.errors[:3])
         return Snapshot(
             provider_id=provider_id,
             provider_status=word,
             state=means.state,
             outcome=means.outcome,
-            results_ref=shape.text_or_none(_given(job.output_file)) if ended else None,
-            errors_ref=shape.text_or_none(_given(job.error_file)) if ended else None,
-            total=job.total_requests,
-            succeeded=job.succeeded_requests,
-            failed=job.failed_requests,
-            message=said or ("the provider gave no reason" if failed else None),
+            results_ref=_file(job, "output_file") if ended else None,
+            errors_ref=_file(job, "error_file") if ended else None,
+            total=whole(job.get("total_requests")),
+            succeeded=whole(job.get("succeeded_requests")),
+            failed=whole(job.get("failed_requests")),
+            message=_said(job.get("errors")) or ("the provider gave no reason" if failed else None),
             # a job's errors have a text only; unanswered rows are not billed, so another attempt is worth it
             error_class=ErrorClass.PROVIDER_FAULT if failed else ErrorClass.NONE,
         )
@@ -159,13 +164,11 @@ class Mistral:
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
         for kind, ref in (("output", snapshot.results_ref), ("errors", snapshot.errors_ref)):
             if ref:
-                yield ResultPart(kind, self._download(ref), partial(self._rest, ref))
+                yield ResultPart(kind, self._download(ref), partial(self._download, ref))
 
     def cancel(self, provider_id: str) -> None:
-        client = self._connected()
         try:
-            with self._wire(f"cancel batch {provider_id}"):
-                client.batch.jobs.cancel(job_id=provider_id)
+            self._asked(f"cancel batch {provider_id}", lambda sdk: sdk.batch.jobs.cancel(job_id=provider_id))
         except ProviderError as error:
             # what has ended cannot be cancelled; whether that is why is seen only by looking
             if error.status not in (400, 409, 422) or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
@@ -195,7 +198,8 @@ class Mistral:
             from mistralai.client import Mistral as Client
 
             address = self._access.base_url if self._access else None
-            self._http = httpx2.Client(follow_redirects=True)  # ours, so that it can be closed
+            inner = httpx2.Client(event_hooks={"response": [http_rules.in_time]})
+            self._http = _Http(inner)  # ours, so that it can be closed
             self._client = Client(
                 api_key=key,
                 server_url=address.rstrip("/").removesuffix("/v1") if address else None,  # the SDK adds it
@@ -205,51 +209,123 @@ class Mistral:
             )  # without a retry_config everything is sent once
         return self._client
 
-    def _listed(self, not_before: float | None) -> Iterator[BatchJob]:
+    def _asked(self, call: str, send: Callable[[Client], object]) -> JsonObject:
+        """The reply to a call that costs nothing."""
+        with self._wire(call):
+            return self._sent(send)
+
+    def _sent(self, send: Callable[[Client], object]) -> JsonObject:
+        """The reply to one call of the SDK, as it came: what the SDK's models object to in a success is passed over."""
         client = self._connected()
+        assert self._http is not None  # noqa: S101 - made with the client
+        from mistralai.client.errors import ResponseValidationError
+
+        try:
+            send(client)
+        except ResponseValidationError as error:
+            if not error.raw_response.is_success:
+                raise
+        return parse_object(self._http.last, self.name, "a reply")
+
+    def _listed(self, not_before: float | None) -> Iterator[JsonObject]:
+        """Every job since then. A page can be smaller than was asked for, so the list ends where a page brings nothing
+        new, if it has shown as many as it said there are (the least it said: others' jobs come and go meanwhile)."""
         # clocks differ, and what decides is the tag: this only saves pages
         since = None if not_before is None else datetime.fromtimestamp(max(not_before - _LOOK_BACK, 0.0), tz=UTC)
+        seen, read, totals = set[str](), 0, list[int]()
         for number in range(_MAX_PAGES):
-            with self._wire("list batches"):
-                page = client.batch.jobs.list(page=number, page_size=_PAGE, created_after=since, order_by="-created")
-            jobs = page.data or []
-            yield from jobs
-            if len(jobs) < _PAGE:
-                return
-        raise ProviderReplyError(f"mistral: the list of batches does not end after {_MAX_PAGES} pages")
+            page = self._asked("list batches", partial(_list_jobs, number, since))
+            jobs, total = _rows(page), whole(page.get("total"))
+            totals += [] if total is None else [total]
+            new = [job for job in jobs if (text(job, "id") or "") not in seen]
+            yield from new
+            seen.update(text(job, "id") or "" for job in new)
+            read += len(new)
+            if not new:
+                if read >= min(totals, default=0) and (totals or not jobs):
+                    return
+                break
+        raise stuck(self.name)
 
-    def _rest(self, ref: str, start: int) -> Iterator[bytes]:
-        """What follows the first ``start`` bytes. Not through the SDK, which takes 206 for an error."""
+    def _download(self, ref: str, start: int = 0) -> Iterator[bytes]:
+        """The file from byte ``start`` on, over the SDK's client but not through the SDK: that takes 206 for an error,
+        and follows no redirect to where a file may be kept."""
         client = self._connected()
         assert self._http is not None  # noqa: S101 - made with the client
         url = f"{client.sdk_configuration.get_server_details()[0]}/v1/files/{quote(ref, safe='')}/content"
         headers = {"Authorization": f"Bearer {self._key()}", **ranges.headers(start)}
-        asked = self._http.stream("GET", url, headers=headers, timeout=self._seconds())
+        asked = self._http.inner.stream("GET", url, headers=headers, timeout=self._seconds(), follow_redirects=True)
         with self._wire(f"download {ref}"), asked as reply:
             if reply.is_error:
                 reply.read()
             reply.raise_for_status()
             ranges.check(self.name, start, reply.status_code, reply.headers)
-            yield from reply.iter_bytes()
-
-    def _download(self, ref: str) -> Iterator[bytes]:
-        client = self._connected()
-        with self._wire(f"download {ref}"):
-            reply = client.files.download(file_id=ref)
-            try:
-                yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with it
-            finally:
-                reply.close()
+            yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
 
 
-def _is_ours(job: BatchJob, submission: Submission) -> bool:
-    metadata = _given(job.metadata)
-    tag = metadata.get(TAG) if isinstance(metadata, Mapping) else None
+class _Http:
+    """What the SDK sends with: it keeps the last reply, and follows the redirects of readings only. A redirected create
+    may have been carried out, and what the next address says is not what became of it."""
+
+    def __init__(self, inner: httpx2.Client) -> None:
+        self.inner = inner
+        self.last = b""
+
+    def build_request(self, method: str, url: Any, **options: Any) -> httpx2.Request:
+        return self.inner.build_request(method, url, **options)
+
+    def send(self, request: httpx2.Request, *, stream: bool = False, **_options: Any) -> httpx2.Response:
+        self.last = b""
+        reply = self.inner.send(request, stream=stream, follow_redirects=request.method == "GET")
+        self.last = b"" if stream else reply.content
+        return reply
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def _list_jobs(number: int, since: datetime | None, sdk: Client) -> object:
+    return sdk.batch.jobs.list(page=number, page_size=_PAGE, created_after=since, order_by="-created")
+
+
+def _rows(page: JsonObject) -> list[JsonObject]:
+    """The objects of a listing's page. What is no listing must not count as an empty one."""
+    rows = objects(page, "data")
+    if page.get("data") != rows:
+        raise ProviderReplyError("mistral: a listing holds no list of objects")
+    return rows
+
+
+def _id_of(holder: JsonObject, what: str) -> str:
+    found = text(holder, "id")
+    if found is None:
+        raise ProviderReplyError(f"mistral: {what} names no id")
+    return found
+
+
+def _file(job: JsonObject, key: str) -> str | None:
+    """A file's id, or None where there is no file: what is neither says nothing of whether there is one."""
+    if job.get(key) not in (None, "") and text(job, key) is None:
+        raise ProviderReplyError(f"mistral: a job that has ended names its {key} in a form that is not documented")
+    return text(job, key)
+
+
+def _is_ours(job: JsonObject, submission: Submission) -> bool:
+    tag = at(job, "metadata").get(TAG)
     if tag is not None:
         return bool(tag == submission.tag)
-    return submission.input_ref is not None and submission.input_ref in job.input_files
+    files = job.get("input_files")
+    return submission.input_ref is not None and isinstance(files, list) and submission.input_ref in files
 
 
-def _given(value: object) -> JsonValue:
-    """The SDK's marks for a field left out or null (`Unset`) become None."""
-    return value if isinstance(value, str | Mapping) else None
+def _time(job: JsonObject) -> float | None:
+    """When it was made: seconds by the documents, taken as RFC 3339 too."""
+    made = job.get("created_at")
+    return float(made) if type(made) in (int, float) else moment(job, "created_at")  # type: ignore[arg-type]
+
+
+def _said(errors: JsonValue) -> str | None:
+    """A job's first errors in words: objects with a message by the documents, texts too."""
+    listed = errors if isinstance(errors, list) else [errors] if errors else []
+    words = [one.get("message") if isinstance(one, Mapping) else one for one in listed[:3]]
+    return "; ".join(clean(word) for word in words if isinstance(word, str) and word) or None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from layton_batch.providers import http_rules
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.providers.protocol import Access, Capabilities, Limits
 
@@ -29,7 +30,10 @@ class OpenAI(FileBatches):
     def _connect(self, key: str, access: Access) -> Any:
         import openai
 
-        return openai.OpenAI(api_key=key, base_url=access.base_url, timeout=access.timeout_seconds, max_retries=0)
+        http = openai.DefaultHttpxClient(event_hooks=http_rules.HOOKS)
+        return openai.OpenAI(
+            api_key=key, base_url=access.base_url, timeout=access.timeout_seconds, max_retries=0, http_client=http
+        )
 
     def _file_page(self) -> Any:
         # the newest thousand: an interrupted upload was seconds ago, and missing it costs a second copy, not money

@@ -12,9 +12,11 @@ from types import MappingProxyType
 import orjson
 
 from layton_batch.errors import ManifestError, ProviderReplyError, UnknownStatusError
+from layton_batch.providers.chat_usage import usage_of
 from layton_batch.providers.damaged_rows import malformed, unreadable
 from layton_batch.providers.protocol import StatusMeaning
-from layton_batch.providers.wire_errors import clean, excerpt, parse_json, parse_object, well_formed
+from layton_batch.providers.wire_errors import REFUSALS, clean, excerpt, parse_json, parse_object, well_formed
+from layton_batch.providers.wire_json import whole
 from layton_batch.records import (
     Image,
     JsonValue,
@@ -200,9 +202,9 @@ def snapshot_of(
         outcome=means.outcome,
         results_ref=text_or_none(batch.get("output_file_id")) if ended else None,
         errors_ref=text_or_none(batch.get("error_file_id")) if ended else None,
-        total=count_or_none(counts.get("total")),
-        succeeded=count_or_none(counts.get("completed")),
-        failed=count_or_none(counts.get("failed")),
+        total=whole(counts.get("total")),
+        succeeded=whole(counts.get("completed")),
+        failed=whole(counts.get("failed")),
         message=message or ("the provider gave no reason" if failed else None),
         error_class=error_class if failed else ErrorClass.NONE,
     )
@@ -213,26 +215,30 @@ def _batch_errors(errors: JsonValue) -> tuple[str | None, ErrorClass]:
     listed = errors.get("data") if isinstance(errors, Mapping) else errors
     entries = listed if isinstance(listed, list) else [listed] if listed else []
     said = [_batch_error(entry) for entry in entries[:3]]
-    codes = [str(entry.get("code") or "") for entry in entries if isinstance(entry, Mapping)]
+    codes = [_in_words(entry.get("code") or "") for entry in entries if isinstance(entry, Mapping)]
     classes = [class_of_code(code) for code in codes if code]
     return "; ".join(said) or None, classes[0] if classes else ErrorClass.PROVIDER_FAULT
 
 
 def _batch_error(entry: JsonValue) -> str:
     if not isinstance(entry, Mapping):
-        return clean(str(entry))
-    line = f"line {entry['line']}" if entry.get("line") is not None else ""
-    words = (line, str(entry.get("code") or ""), str(entry.get("message") or ""))
+        return clean(_in_words(entry))
+    line = f"line {_in_words(entry['line'])}" if entry.get("line") is not None else ""
+    words = (line, _in_words(entry.get("code") or ""), _in_words(entry.get("message") or ""))
     return clean(": ".join(word for word in words if word)) or "an error without a text"
+
+
+def _in_words(value: JsonValue) -> str:
+    """A text as it is, anything else as Python writes it, which it cannot of what is nested a thousand deep."""
+    try:
+        return str(value)
+    except RecursionError:
+        return "an error nested too deeply to be shown"
 
 
 def text_or_none(value: JsonValue) -> str | None:
     """A non-empty string, else None: absent ids come as null, as "" or not at all."""
     return value if isinstance(value, str) and value else None
-
-
-def count_or_none(value: JsonValue) -> int | None:
-    return value if type(value) is int and 0 <= value < 2**53 else None
 
 
 # ---- result lines --------------------------------------------------------------------------------------------------
@@ -247,17 +253,26 @@ def decode_row(raw: bytes, provider: str) -> Response:
     response, error = row.get("response"), row.get("error")
     where = f"{provider}: the result line of {clean(custom_id, 80)}"
     if isinstance(response, Mapping):
-        status, body = response.get("status_code"), _unwrapped(response.get("body"), provider)
-        if status is None and isinstance(body, Mapping):
-            status = 200  # some servers leave it out
-        if type(status) is not int or not (status == 0 or 200 <= status < 600):
-            return unreadable(custom_id, f"{where} has a status_code that is none: {excerpt(raw)}")
-        if 200 <= status < 300 and not _only_an_error(body):
+        body = _unwrapped(response.get("body"), provider)
+        status = _status(response, body)
+        if status is not None and 200 <= status < 300 and not _only_an_error(body):
             return _succeeded(custom_id, body)
-        return errored(custom_id, status if status >= 300 or status == 0 else None, error or body)
+        if status is not None:
+            return errored(custom_id, status if status >= 300 or status == 0 else None, error or body)
+        if not error or _answers(body):
+            return unreadable(custom_id, f"{where} has a status_code that is none: {excerpt(raw)}")
     if error:
         return errored(custom_id, None, error)
     return unreadable(custom_id, f"{where} holds neither a response nor an error: {excerpt(raw)}")
+
+
+def _status(response: Mapping[str, JsonValue], body: JsonValue) -> int | None:
+    """The row's HTTP status (0: it never got a reply); None where it has none, or one that is none."""
+    said = response.get("status_code")
+    if said is None and isinstance(body, Mapping) and body:
+        return 200  # some servers leave it out
+    status = whole(said)
+    return status if status is not None and (status == 0 or 200 <= status < 600) else None
 
 
 def _unwrapped(body: JsonValue, provider: str) -> JsonValue:
@@ -274,10 +289,15 @@ def _only_an_error(body: JsonValue) -> bool:
     return isinstance(body, Mapping) and bool(body.get("error")) and not body.get("choices")
 
 
+def _answers(body: JsonValue) -> bool:
+    """Whether there is something in a body besides an error, which may have been paid for."""
+    return bool(body) and not _only_an_error(body)
+
+
 def _succeeded(custom_id: str, body: JsonValue) -> Response:
     """A reply that was paid for; without a message, or with a content of another type, it is malformed, not lost."""
     if not isinstance(body, Mapping):
-        return malformed(custom_id, Usage())
+        return malformed(custom_id, Usage(known=False))
     usage, served_model = usage_of(body.get("usage")), text_or_none(body.get("model"))
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -319,28 +339,6 @@ def content_text(content: JsonValue) -> str | None:
     return "".join(texts)
 
 
-def usage_of(usage: JsonValue) -> Usage:
-    """Token counts; a part never exceeds its whole. Reasoning comes under details or flat, by provider and model."""
-    if not isinstance(usage, Mapping):
-        return Usage()
-    sent = count_or_none(usage.get("prompt_tokens")) or 0
-    made = count_or_none(usage.get("completion_tokens")) or 0
-    cached = _detail(usage, "prompt_tokens_details", "cached_tokens")
-    reasoning = _detail(usage, "completion_tokens_details", "reasoning_tokens")
-    return Usage(
-        input_tokens=sent,
-        cached_input_tokens=min(cached, sent),
-        output_tokens=made,
-        reasoning_tokens=min(reasoning, made),
-    )
-
-
-def _detail(usage: Mapping[str, JsonValue], holder: str, name: str) -> int:
-    details = usage.get(holder)
-    inner = count_or_none(details.get(name)) if isinstance(details, Mapping) else None
-    return inner if inner is not None else count_or_none(usage.get(name)) or 0
-
-
 def errored(custom_id: str, status: int | None, error: JsonValue) -> Response:
     """A row without an answer: by its HTTP status, by an error object ``{code, message}`` or by an error's text."""
     holder = error.get("error", error) if isinstance(error, Mapping) else error
@@ -356,7 +354,7 @@ def errored(custom_id: str, status: int | None, error: JsonValue) -> Response:
         outcome=outcome or RequestOutcome.ERRORED,
         error_class=ErrorClass.NOT_EXECUTED if outcome else error_class,
         error_code=word or (str(status) if status is not None else None),
-        error_message=clean(str(said), 500) if said else None,
+        error_message=clean(_in_words(said), 500) if said else None,
     )
 
 
@@ -375,7 +373,7 @@ def class_of_status(status: int | None) -> ErrorClass | None:
         return ErrorClass.RATE_LIMITED
     if status == 413:
         return ErrorClass.TOO_LARGE
-    return ErrorClass.PROVIDER_FAULT if status in (0, 408, 409, 425) or status >= 500 else ErrorClass.INVALID_REQUEST
+    return ErrorClass.INVALID_REQUEST if status in REFUSALS else ErrorClass.PROVIDER_FAULT
 
 
 def class_of_code(code: str) -> ErrorClass:

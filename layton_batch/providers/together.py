@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError
-from layton_batch.providers import clocks
+from layton_batch.providers import clocks, http_rules
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
@@ -100,7 +100,7 @@ class Together(FileBatches):
         with self._wire("list batches"):
             reply = self._open().batches.with_raw_response.list()
             listed = parse_json(reply.http_response.content, self.name, "the list of batches")
-            since = clocks.intent(submission, reply.http_response.headers)
+            since = clocks.surely_since(submission, clocks.intent(submission, reply.http_response.headers))
         if listed is not None and not isinstance(listed, list):
             raise ProviderReplyError(f"{self.name}: the list of batches is not a list")
         found = []
@@ -130,7 +130,10 @@ class Together(FileBatches):
         import together
 
         base = access.base_url.rstrip("/").removesuffix("/v1") if access.base_url else None  # the SDK adds it
-        return together.Together(api_key=key, base_url=base, timeout=access.timeout_seconds, max_retries=0)
+        http = together.DefaultHttpxClient(event_hooks=http_rules.HOOKS)
+        return together.Together(
+            api_key=key, base_url=base, timeout=access.timeout_seconds, max_retries=0, http_client=http
+        )
 
     def _read(self, batch: Mapping[str, JsonValue], provider_id: str) -> Snapshot:
         word, means = shape.meaning(self.status_map, batch.get("status"), self.name, provider_id)

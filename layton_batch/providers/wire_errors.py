@@ -7,6 +7,7 @@ a class would import an SDK that is not in use.
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,7 @@ import orjson
 from layton_batch.errors import (
     AmbiguousCallError,
     LaytonBatchError,
+    ManifestError,
     MissingKeyError,
     NotFoundError,
     ProviderError,
@@ -28,6 +30,7 @@ from layton_batch.errors import (
 )
 from layton_batch.providers.protocol import Access
 from layton_batch.records import JsonValue
+from layton_batch.settings import address_problem
 
 LONGEST_WAIT = 3600.0
 """Seconds; a provider that asks for more is asked again after this long."""
@@ -35,17 +38,28 @@ LONGEST_WAIT = 3600.0
 _NOT_SENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ConnectionRefusedError", "gaierror"})
 _BAD_ADDRESS = frozenset({"UnsupportedProtocol", "InvalidURL"})
 _DROPPED = frozenset({"TransportError", "APIConnectionError", "NoResponseError", "ClientConnectionError", "OSError"})
+REFUSALS = frozenset({400, 401, 402, 403, 404, 405, 406, 410, 411, 412, 413, 414, 415, 417, 422, 426, 428, 431, 451})
+"""Statuses of who read the call and did not carry it out. What is not among them and not a 2xx tells nothing for
+certain: a timeout, a conflict, a client that is said to have gone (499), a gateway's own words."""
+_NOT_NOW = frozenset({407, 429})
+"""Too many calls, or a proxy that wants to know who we are: nothing was done, and it passes or can be mended."""
+_NO_MONEY = "billing_hard_limit_reached"
+"""OpenAI's word, said with status 400, for what 402 is for."""
 _LOOK_FIRST = "it may have been carried out: the batch is looked for before anything is sent again"
 
 
 def api_key(access: Access | None, variable: str, provider: str) -> str:
     """The key to send. Raises MissingKeyError naming the environment variable where there is none, or none that can be
-    sent: HTTP libraries print a header they cannot send, so such a key must not get that far."""
+    sent: HTTP libraries print a header they cannot send, so such a key must not get that far. Raises ManifestError
+    where it would be sent to what is no address: that is a mistake in our settings, and nothing becomes of a batch."""
     key = access.api_key.strip() if access is not None else ""
     if not key:
         raise MissingKeyError(f"{provider}: no API key; set {variable} in the environment or in .env")
     if not (key.isascii() and key.isprintable()):
         raise MissingKeyError(f"{provider}: {variable} holds characters that no API key has; copy it again")
+    problem = address_problem(access.base_url) if access is not None and access.base_url else None
+    if problem is not None:
+        raise ManifestError(f"{provider}: the base URL set for it in the environment or in .env {problem}")
     return key
 
 
@@ -78,12 +92,12 @@ def translate(error: BaseException, provider: str, call: str, *, secret: str = "
     names = {cls.__name__ for link in links for cls in type(link).__mro__}
     what = f"{provider}: {call}: {type(links[-1]).__name__}: {clean(_redacted(str(links[-1]), secret)) or said}"
     if names & _BAD_ADDRESS:
-        return RequestRefusedError(f"{what}; the provider's address is not a URL that can be called")
+        what += "; that is not a URL that can be called"
     if names & _NOT_SENT:
         return TransientProviderError(f"{what}; nothing was sent")
     if paid:
         return AmbiguousCallError(f"{what}; {_LOOK_FIRST}")
-    if names & _DROPPED:
+    if names & (_DROPPED | _BAD_ADDRESS):
         return TransientProviderError(what)
     return ProviderReplyError(f"{provider}: {call}: the reply could not be read: {type(error).__name__}: {said}")
 
@@ -114,7 +128,7 @@ def _reply(error: BaseException) -> _Reply | None:
         response = getattr(error, "raw_response", None)
     own = getattr(error, "status_code", None), getattr(error, "code", None)
     for status in (*own, getattr(response, "status_code", None)):
-        if type(status) is int and 100 <= status <= 599:
+        if type(status) is int and 100 <= status <= 999:
             headers = getattr(response, "headers", None)
             return _Reply(status, headers if isinstance(headers, Mapping) else {}, _body(error, response))
     return None
@@ -150,13 +164,13 @@ def _refusal(reply: _Reply, where: str, fallback: str, secret: str, *, paid: boo
         if paid:
             return AmbiguousCallError(f"{what}; {_LOOK_FIRST}", status=status)
         return ProviderReplyError(what, status=status)
-    if status == 429 or (not paid and (status in (408, 409) or status >= 500)):
+    if status in _NOT_NOW or (status not in REFUSALS and not paid):
         return TransientProviderError(what, status=status, code=code, retry_after=retry_after(reply.headers))
-    if status in (408, 409) or status >= 500:
+    if status not in REFUSALS:
         return AmbiguousCallError(f"{what}; {_LOOK_FIRST}", status=status, code=code)
     if status == 404:
         return NotFoundError(what, status=status, code=code)
-    return RequestRefusedError(what, status=status, code=code)
+    return RequestRefusedError(what, status=402 if code == _NO_MONEY else status, code=code)
 
 
 def _message(body: object, depth: int = 0) -> str | None:
@@ -229,8 +243,10 @@ def parse_json(raw: bytes | str, provider: str, what: str) -> JsonValue:
     """The JSON value of a reply or result line. Raises ProviderReplyError naming ``what`` where it is not JSON.
 
     A lone surrogate or a byte that is not UTF-8 becomes U+FFFD instead of an error: one bad character in a reply that
-    was paid for must not cost the reply.
+    was paid for must not cost the reply. For the same reason NaN and infinities, which some servers write, are null,
+    and a byte order mark is no part of the text.
     """
+    raw = raw.removeprefix("\ufeff") if isinstance(raw, str) else raw.removeprefix(codecs.BOM_UTF8)
     try:
         value: JsonValue = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -255,13 +271,13 @@ def excerpt(raw: bytes | str) -> str:
 def _parse_leniently(raw: bytes | str, complaint: str) -> JsonValue:
     text = raw if isinstance(raw, str) else raw.decode("utf-8", "replace")
     try:
-        return well_formed(json.loads(text, parse_constant=_refuse_constant))
+        return well_formed(json.loads(text, parse_constant=_null))
     except (ValueError, RecursionError):
         raise ProviderReplyError(complaint) from None
 
 
-def _refuse_constant(name: str) -> JsonValue:
-    raise ValueError(name)
+def _null(_name: str) -> None:
+    """What NaN, Infinity and -Infinity are read as."""
 
 
 def well_formed(value: JsonValue) -> JsonValue:

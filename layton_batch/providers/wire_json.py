@@ -38,14 +38,21 @@ def text(value: JsonObject, key: str) -> str | None:
     return found if isinstance(found, str) and found else None
 
 
+def whole(value: JsonValue) -> int | None:
+    """A count, also where it is written as a text (Google's int64) or with a fraction of zero; None for what is not
+    one, such as a negative number."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 17:
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_COUNT:
+        return value
+    return None
+
+
 def count(value: JsonObject, key: str) -> int:
-    """The count under ``key``, also where it is written as a text (Google's int64); 0 for what is not a count."""
-    found = value.get(key)
-    if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) < 17:
-        found = int(found)
-    if isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= _MAX_COUNT:
-        return found
-    return 0
+    """The count under ``key``; 0 for what is not a count."""
+    return whole(value.get(key)) or 0
 
 
 def moment(value: JsonObject, key: str) -> float | None:

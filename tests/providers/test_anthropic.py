@@ -251,6 +251,12 @@ def test_how_a_batch_ended_is_told_by_its_counts(
     assert (reading.state, reading.outcome, reading.results_ref) == (Lifecycle.ENDED, outcome, "msgbatch_1")
 
 
+@pytest.mark.parametrize("counts", [None, [], {}, {"succeeded": None}, {"succeeded": "many"}, {"succeeded": [2]}])
+def test_counts_that_are_none_do_not_say_that_nothing_was_answered(made: list[Anthropic], counts: JsonValue) -> None:
+    reading = snapshot_of(made, batch("ended", request_counts=counts, results_url="http://x"))
+    assert (reading.total, reading.succeeded, reading.results_ref) == (None, None, "msgbatch_1")
+
+
 def test_running_batches_have_no_results(made: list[Anthropic]) -> None:
     reading = snapshot_of(made, batch("canceling"))
     assert (reading.state, reading.outcome, reading.results_ref) == (Lifecycle.CANCELLING, None, None)
@@ -260,6 +266,11 @@ def test_archived_results_are_said_to_be_gone(made: list[Anthropic]) -> None:
     reading = snapshot_of(made, batch("ended", archived_at="1970-02-12T13:46:40Z"))
     assert reading.results_ref is None
     assert "archived" in reading.message
+
+
+@pytest.mark.parametrize("archived", [None, "", False, 0, {}])
+def test_only_a_time_says_that_results_are_gone(made: list[Anthropic], archived: JsonValue) -> None:
+    assert snapshot_of(made, batch("ended", archived_at=archived)).results_ref == "msgbatch_1"
 
 
 def test_results_come_as_bytes_in_order(made: list[Anthropic]) -> None:

@@ -107,7 +107,7 @@ USAGES = {"missing": None, "a text": "ten", "a list": [10, 5], "full of garbage"
 
 @pytest.mark.parametrize("usage", USAGES.values(), ids=USAGES)
 @pytest.mark.parametrize("provider", [*CHAT, "anthropic", "gemini", "vertex"])
-def test_a_reply_without_readable_usage_keeps_its_text(provider: str, usage: JsonValue) -> None:
+def test_a_reply_without_readable_usage_keeps_its_text_and_says_so(provider: str, usage: JsonValue) -> None:
     if provider == "anthropic":
         message: Json = {"content": [{"type": "text", "text": "4"}], "stop_reason": "end_turn", "usage": usage}
         row: Json = {"custom_id": "c-1", "result": {"type": "succeeded", "message": message}}
@@ -117,7 +117,7 @@ def test_a_reply_without_readable_usage_keeps_its_text(provider: str, usage: Jso
         candidate: Json = {"content": {"parts": [{"text": "4"}]}, "finishReason": "STOP"}
         row = {"key": "c-1", "response": {"candidates": [candidate], "usageMetadata": usage}}
     found = connect(provider, None).decode(json.dumps(row).encode())
-    assert (found.outcome, found.text, found.usage) == (RequestOutcome.SUCCEEDED, "4", Usage())
+    assert (found.outcome, found.text, found.usage) == (RequestOutcome.SUCCEEDED, "4", Usage(known=False))
 
 
 NOTHING_TOLD: Mapping[str, Json] = {

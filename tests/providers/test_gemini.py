@@ -18,6 +18,7 @@ from layton_batch.errors import (
     ProviderReplyError,
     RequestRefusedError,
     TransientProviderError,
+    UnknownStatusError,
 )
 from layton_batch.providers.gemini import Gemini
 from layton_batch.providers.protocol import Access
@@ -192,9 +193,26 @@ def test_states(made: list[Gemini], word: str, state: Lifecycle, outcome: BatchO
     assert (found.state, found.outcome, found.results_ref, found.provider_status) == (state, outcome, None, word)
 
 
-def test_success_without_a_file_is_not_believed(made: list[Gemini]) -> None:
-    with pytest.raises(ProviderReplyError, match="names no results file"):
-        snapshot_of(made, operation("BATCH_STATE_SUCCEEDED"))
+@pytest.mark.parametrize("output", [{}, {"inlinedResponses": {"inlinedResponses": [{"response": {}}]}}])
+def test_success_without_a_file_tells_no_more_than_a_word_nobody_knows(made: list[Gemini], output: JsonValue) -> None:
+    with pytest.raises(UnknownStatusError, match="names no results file") as caught:
+        snapshot_of(made, operation("BATCH_STATE_SUCCEEDED", response=output))
+    assert caught.value.code == "BATCH_STATE_SUCCEEDED without results"
+
+
+def test_success_without_a_file_of_which_every_request_failed_is_a_failure(made: list[Gemini]) -> None:
+    reading = operation("BATCH_STATE_SUCCEEDED", response={})
+    reading["metadata"]["batchStats"] = {"requestCount": "4", "failedRequestCount": "4"}  # type: ignore[index, call-overload]
+    found = snapshot_of(made, reading)
+    assert (found.outcome, found.results_ref, found.succeeded) == (BatchOutcome.FAILED, None, 0)
+
+
+@pytest.mark.parametrize("count", ["many", [], -1, None])
+def test_counts_that_are_none_do_not_say_that_nothing_was_answered(made: list[Gemini], count: JsonValue) -> None:
+    reading = operation("BATCH_STATE_SUCCEEDED", response={"responsesFile": "files/batch-r"})
+    reading["metadata"]["batchStats"] = {"requestCount": count, "successfulRequestCount": count}  # type: ignore[index, call-overload]
+    found = snapshot_of(made, reading)
+    assert (found.total, found.succeeded) == (None, None)
 
 
 @pytest.mark.parametrize("reading", [{}, {"name": "batches/b-1", "metadata": 5}, []])
@@ -212,6 +230,50 @@ def test_find_reads_every_page_for_our_tag(tmp_path: Path, made: list[Gemini]) -
     with Loopback(answer) as server:
         (found,) = connected(server, made).find(submission(tmp_path))
     assert (found.provider_id, found.certain, found.created_at) == ("batches/ours", True, 1_000_000.5)
+
+
+def test_a_batch_that_shows_nothing_of_itself_may_be_ours(tmp_path: Path, made: list[Gemini]) -> None:
+    listed = {"operations": [{"name": "batches/bare"}, operation("BATCH_STATE_RUNNING", "batches/b", tag="another")]}
+    with Loopback(told(listed)) as server:
+        (found,) = connected(server, made).find(submission(tmp_path))
+    assert (found.provider_id, found.certain, found.may_tell) == ("batches/bare", False, False)
+
+
+def test_a_batch_of_ours_without_a_name_is_not_passed_over(tmp_path: Path, made: list[Gemini]) -> None:
+    listed = {"operations": [operation("BATCH_STATE_RUNNING", "")]}
+    with Loopback(told(listed)) as server, pytest.raises(ProviderReplyError, match="without a name"):
+        connected(server, made).find(submission(tmp_path))
+
+
+# ---- who may call
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "as_status"),
+    [
+        (400, "API key not valid. Please pass a valid API key.", 401),
+        (400, "API key expired. Please renew the API key.", 401),
+        (403, "Your API key was reported as leaked. Please use another API key.", 401),
+        (403, "Method doesn't allow unregistered callers (callers without established identity).", 401),
+        (403, "This API method requires billing to be enabled on project #1.", 402),
+        (400, "Free tier is not available in your country. Please enable billing on your project.", 402),
+        (400, "Request contains an invalid argument.", 400),
+        (403, "You do not have permission to access the File abc or it may not exist.", 403),
+        (404, "models/x is not found for API version v1", 404),
+    ],
+)
+def test_a_key_or_an_account_that_cannot_be_used_is_told_from_a_bad_request(
+    tmp_path: Path, made: list[Gemini], status: int, said: str, as_status: int
+) -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]
+    refused = told({"error": {"code": status, "message": said, "details": details}}, status)
+    with Loopback(refused) as server:
+        provider = connected(server, made)
+        ours = dataclasses.replace(submission(tmp_path, "files/in-1"), batch_id="billing.of.an-API-key")
+        for call in (lambda: provider.create(ours), lambda: provider.snapshot("batches/b-1")):
+            with pytest.raises(RequestRefusedError, match=re.escape(said)) as caught:
+                call()
+            assert caught.value.status == as_status
 
 
 def test_results_are_streamed_from_the_file(made: list[Gemini]) -> None:

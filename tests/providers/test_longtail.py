@@ -328,3 +328,21 @@ def test_sference_rows_without_an_answer(
 )
 def test_decode_never_raises_anything_else(provider: Any, line: bytes) -> None:
     claim_decode_is_total(provider, line)
+
+
+@pytest.mark.parametrize("depth", [254, 900, 990, 1010])
+@pytest.mark.parametrize(
+    ("provider", "line"),
+    [
+        (Xai(None), '{"batch_request_id": "c-1", "error": ODD}'),
+        (Xai(None), '{"batch_request_id": "c-1", "error": {"code": "x", "message": ODD}}'),
+        (Xai(None), '{"batch_request_id": "c-1", "batch_result": {"response": {"chat_get_completion": {"odd": ODD}}}}'),
+        (Sference(None), '{"custom_id": "c-1", "error_json": ODD}'),
+        (Sference(None), '{"custom_id": "c-1", "error_json": {"message": ODD}}'),
+        (Sference(None), '{"custom_id": "c-1", "result_json": {"odd": ODD}}'),
+        (Vertex(None), '{"key": "c-1", "status": ODD}'),
+        (Vertex(None), '{"key": "c-1", "response": {"candidates": ODD}}'),
+    ],
+)
+def test_rows_nested_as_deeply_as_can_be_read_are_decoded(provider: Any, line: str, depth: int) -> None:
+    assert provider.decode(line.replace("ODD", "[" * depth + "]" * depth).encode()).custom_id == "c-1"

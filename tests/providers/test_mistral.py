@@ -136,8 +136,9 @@ def test_create_posts_once_with_our_tag(tmp_path: Path, made: list[Mistral]) -> 
     }
 
 
-def test_a_reply_that_is_no_job_may_hide_one(tmp_path: Path, made: list[Mistral]) -> None:
-    with Loopback(told({"id": "job-1"})) as server, pytest.raises(AmbiguousCallError):
+@pytest.mark.parametrize("answer", [{}, {"id": None}, {"id": 5}, {"object": "error", "message": "down"}, ["job-1"]])
+def test_a_reply_that_is_no_job_may_hide_one(tmp_path: Path, made: list[Mistral], answer: JsonValue) -> None:
+    with Loopback(told(answer)) as server, pytest.raises(AmbiguousCallError):
         connected(server, made).create(submission(tmp_path, "file-in"))
 
 
@@ -184,7 +185,8 @@ def test_find_turns_pages(tmp_path: Path, made: list[Mistral]) -> None:
 
     with Loopback(answer) as server:
         (hit,) = connected(server, made).find(submission(tmp_path))
-    assert (hit.provider_id, hit.created_at, len(server.calls)) == ("job-1", NOW + 1, 2)
+    assert (hit.provider_id, hit.created_at) == ("job-1", NOW + 1)
+    assert [call.path.partition("?")[2][:7] for call in server.calls] == ["page=0&", "page=1&", "page=2&"]
 
 
 # ---- reading
@@ -219,10 +221,72 @@ def test_a_failed_job_says_why(made: list[Mistral]) -> None:
     assert (reading.error_class, reading.results_ref) == (ErrorClass.PROVIDER_FAULT, None)
 
 
-@pytest.mark.parametrize("reading", [{}, {"id": "job-1", "status": "RUNNING"}, []])
+ODD: dict[str, JsonValue] = {
+    "no errors": {"errors": None},
+    "errors as texts": {"errors": ["boom", None, 5]},
+    "errors without words": {"errors": [{"count": 4}, {"message": None}]},
+    "an inline job": {"input_files": None, "requests": [{"custom_id": "a"}]},
+    "a time with a fraction": {"created_at": NOW + 1.5},
+    "a time in words": {"created_at": "1970-01-12T13:46:41Z"},
+    "no time": {"created_at": None},
+    "no counts": dict.fromkeys(("total_requests", "succeeded_requests", "failed_requests", "completed_requests")),
+    "another kind": {"object": "batch.job", "endpoint": None, "model": None},
+    "nested metadata": {"metadata": {"layton_batch": "lb-tag", "a": {"b": [1]}}},
+    "more than is documented": {"priority": {"of": ["a", 1]}, "outputs": [7]},
+}
+"""What jobs of this workspace, ours or others', may look like that is no reason to know nothing of them."""
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=list(ODD))
+def test_a_field_that_is_not_needed_hides_no_job(
+    tmp_path: Path, made: list[Mistral], odd: dict[str, JsonValue]
+) -> None:
+    another = job(id="another", metadata={"layton_batch": "x"}) | {**odd, "metadata": {"layton_batch": "x"}}
+    assert found(tmp_path, made, another, job()) == ["job-1"]
+    assert found(tmp_path, made, another, job() | odd) == ["job-1"]
+    reading = snapshot_of(made, job("SUCCESS", output_file="out") | odd)
+    assert (reading.state, reading.outcome, reading.results_ref) == (Lifecycle.ENDED, BatchOutcome.COMPLETED, "out")
+    with Loopback(told(job("QUEUED") | odd)) as server:
+        provider = connected(server, made)
+        assert provider.create(submission(tmp_path, "file-in")) == "job-1"
+        provider.cancel("job-1")
+
+
+def test_fields_left_out_hide_no_job_either(tmp_path: Path, made: list[Mistral]) -> None:
+    bare: dict[str, JsonValue] = {"id": "job-1", "status": "RUNNING", "metadata": {"layton_batch": "lb-tag"}}
+    assert found(tmp_path, made, {"id": "another"}, bare) == ["job-1"]
+    reading = snapshot_of(made, bare)
+    assert (reading.state, reading.total, reading.succeeded) == (Lifecycle.IN_FLIGHT, None, None)
+
+
+def test_an_uploaded_file_with_odd_fields_is_taken(tmp_path: Path, made: list[Mistral]) -> None:
+    ours = submission(tmp_path)
+    odd = {"sample_type": "another", "source": None, "num_lines": "1", "created_at": "now"}
+    left = file(id="left", bytes=ours.path.stat().st_size) | odd
+    with Loopback(told({"data": [{"id": "other"}, left]})) as server:
+        assert connected(server, made).upload(ours) == "left"
+    with Loopback(lambda call: told(file() | odd if call.method == "POST" else {"data": []})) as server:
+        assert connected(server, made).upload(ours) == "file-in"
+
+
+@pytest.mark.parametrize("page", [{}, {"error": "down"}, {"data": None}])
+def test_files_that_are_not_listed_are_not_sent_again(tmp_path: Path, made: list[Mistral], page: JsonValue) -> None:
+    with Loopback(told(page)) as server, pytest.raises(ProviderReplyError):
+        connected(server, made).upload(submission(tmp_path))
+    assert server.posts() == 0
+
+
+@pytest.mark.parametrize("reading", [{}, {"id": "job-1"}, {"id": "job-1", "status": None}, []])
 def test_a_job_of_another_form_is_refused(made: list[Mistral], reading: JsonValue) -> None:
     with pytest.raises(ProviderReplyError):
         snapshot_of(made, reading)
+
+
+@pytest.mark.parametrize("ref", [{"id": "out"}, ["out"], 7, False])
+def test_a_file_named_in_another_form_is_not_taken_for_no_file(made: list[Mistral], ref: JsonValue) -> None:
+    with pytest.raises(ProviderReplyError, match="output_file"):
+        snapshot_of(made, job("SUCCESS", output_file=ref))
+    assert snapshot_of(made, job("RUNNING", output_file=ref)).results_ref is None
 
 
 def test_both_files_are_streamed(made: list[Mistral]) -> None:

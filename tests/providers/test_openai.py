@@ -156,6 +156,8 @@ def test_create_sends_the_tag_and_the_window(serve: Serve, submission: Submissio
         (reply({}, 503, **{"x-should-retry": "true", "retry-after": "0"}), AmbiguousCallError),
         (reply({}, 408), AmbiguousCallError),
         (reply({}, 409), AmbiguousCallError),
+        (reply({}, 423), AmbiguousCallError),
+        (reply({"error": {"code": 499, "status": "CANCELLED"}}, 499), AmbiguousCallError),
         (reply({}, 429), TransientProviderError),
         (reply({}, 400), RequestRefusedError),
         (reply({}, 404), NotFoundError),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -152,17 +153,43 @@ def test_every_form_of_an_answer_is_read(
 @pytest.mark.parametrize(
     ("usage", "expected"),
     [
-        (None, Usage()),
         ({"prompt_tokens": 10, "completion_tokens": 5, "reasoning_tokens": 4, "cached_tokens": 3}, Usage(10, 3, 5, 4)),
-        ({"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 99}}, Usage(10, 10, 0, 0)),
-        ({"prompt_tokens": -1, "completion_tokens": "7", "completion_tokens_details": []}, Usage()),
-        ({"prompt_tokens": True, "completion_tokens": 10**30}, Usage()),
-        ({"prompt_tokens": 10, "prompt_tokens_details": None, "completion_tokens_details": {"reasoning_tokens": None}},
+        ({"prompt_tokens": 10, "completion_tokens": 0, "prompt_tokens_details": {"cached_tokens": 99}},
+         Usage(10, 10, 0, 0)),
+        ({"prompt_tokens": 10, "completion_tokens": 0, "completion_tokens_details": {"reasoning_tokens": None}},
          Usage(10)),
+        ({"prompt_tokens": 12.0, "completion_tokens": "7", "completion_tokens_details": []}, Usage(12, 0, 7)),
+        ({"prompt_tokens": 12, "total_tokens": 20}, Usage(12, 0, 8)),
+        ({"completion_tokens": 8, "prompt_tokens": None, "total_tokens": "20"}, Usage(12, 0, 8)),
+        ({"prompt_tokens": 0, "completion_tokens": 0}, Usage()),
     ],
 )  # fmt: skip
 def test_usage_is_counts_or_nothing_and_a_part_never_exceeds_its_whole(usage: object, expected: Usage) -> None:
     assert answered({**chat("x"), "usage": usage}).usage == expected
+
+
+@pytest.mark.parametrize(
+    ("usage", "told"),
+    [
+        (None, Usage(known=False)),
+        ([10, 5], Usage(known=False)),
+        ({}, Usage(known=False)),
+        ({"prompt_tokens": 10}, Usage(10, known=False)),
+        ({"prompt_tokens": 10, "total_tokens": 9}, Usage(10, known=False)),
+        ({"total_tokens": 20}, Usage(known=False)),
+        ({"prompt_tokens": -1, "completion_tokens": "7"}, Usage(0, 0, 7, known=False)),
+        ({"prompt_tokens": True, "completion_tokens": 10**30}, Usage(known=False)),
+        ({"prompt_tokens": 10, "completion_tokens": 5.5}, Usage(10, known=False)),
+        ({"prompt_tokens": "ten", "completion_tokens": "٣"}, Usage(known=False)),
+    ],
+)
+def test_tokens_that_are_not_told_are_unknown_and_not_none(usage: object, told: Usage) -> None:
+    response = answered({**chat("x"), "usage": usage})
+    assert (response.outcome, response.text, response.usage) == (RequestOutcome.SUCCEEDED, "x", told)
+
+
+def test_a_paid_reply_that_is_no_object_does_not_tell_its_tokens() -> None:
+    assert answered("half a body").usage == Usage(known=False)
 
 
 ERROR = {"error": {"message": "No such field.", "type": "invalid_request_error", "code": "field"}}
@@ -217,9 +244,12 @@ def test_a_line_that_names_no_request_says_how(line: bytes, said: str) -> None:
         (row(None), "neither a response nor an error"),
         (row("text"), "neither a response nor an error"),
         (row({}), "status_code"),
-        (row({"status_code": "200", "body": chat("x")}), "status_code"),
+        (row({"status_code": "200 OK", "body": chat("x")}), "status_code"),
+        (row({"status_code": 200.5, "body": chat("x")}), "status_code"),
         (row({"status_code": True, "body": chat("x")}), "status_code"),
         (row({"status_code": 7, "body": chat("x")}), "status_code"),
+        (row({"status_code": 7, "body": chat("x")}, LATE), "status_code"),
+        (row({"status_code": None, "body": "an answer?"}, LATE), "status_code"),
     ],
 )
 def test_a_row_that_tells_nothing_of_its_request_is_unreadable_and_says_how(line: bytes, said: str) -> None:
@@ -227,6 +257,29 @@ def test_a_row_that_tells_nothing_of_its_request_is_unreadable_and_says_how(line
     assert (found.custom_id, found.outcome) == ("c-1", RequestOutcome.ERRORED)
     assert found.error_class is ErrorClass.UNREADABLE
     assert said in str(found.error_message)
+
+
+@pytest.mark.parametrize("status", ["200", 200.0, "201"])
+def test_a_status_code_of_another_type_is_read(status: object) -> None:
+    assert OPENAI.decode(row({"status_code": status, "body": chat("x")})).text == "x"
+    failed = OPENAI.decode(row({"status_code": "429", "body": ERROR}))
+    assert failed.error_class is ErrorClass.RATE_LIMITED
+
+
+@pytest.mark.parametrize("response", [{}, {"status_code": None, "body": None}, {"status_code": "", "body": {}}])
+def test_a_row_with_an_empty_response_ends_as_its_error_says(response: dict[str, object]) -> None:
+    found = OPENAI.decode(row(response, LATE))
+    assert (found.outcome, found.error_class) == (RequestOutcome.EXPIRED, ErrorClass.NOT_EXECUTED)
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_numbers_that_json_lacks_do_not_cost_the_answer_they_stand_beside(word: str) -> None:
+    line = row({"status_code": 200, "body": {**chat("x"), "logprobs": ["?"]}}).replace(b'"?"', word.encode())
+    assert OPENAI.decode(line).text == "x"
+
+
+def test_a_byte_order_mark_does_not_cost_the_first_row() -> None:
+    assert OPENAI.decode(b"\xef\xbb\xbf" + row({"status_code": 200, "body": chat("x")})).text == "x"
 
 
 def test_a_response_without_a_status_code_is_taken_by_its_body() -> None:
@@ -289,7 +342,33 @@ def test_any_batch_object_is_a_snapshot_or_a_provider_error(value: dict[str, obj
         assert snapshot.provider_id == "b-1"
 
 
+DEEP = b"[" * 990 + b"]" * 990
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        row(None, "DEEP"),
+        row(None, {"message": "DEEP"}),
+        row(None, {"code": "DEEP"}),
+        row({"status_code": 500, "body": "DEEP"}),
+        row({"status_code": 200, "body": "DEEP"}),
+        row({"status_code": 200, "body": {**chat("x"), "usage": "DEEP"}}),
+        row({"status_code": 200, "body": chat("DEEP")}),
+        row({"status_code": "DEEP", "body": None}),
+    ],
+)
+def test_a_value_nested_as_deep_as_json_is_read_is_no_traceback(line: bytes) -> None:
+    assert OPENAI.decode(line.replace(b'"DEEP"', DEEP)).custom_id == "c-1"
+
+
+def test_a_failed_batch_with_errors_nested_deep_can_be_told() -> None:
+    deep = orjson.loads(DEEP)
+    for errors in ([deep], {"data": [{"code": deep, "message": deep, "line": deep}]}, deep):
+        assert snapshot_of({"status": "failed", "errors": errors}, "b", "openai").message
+
+
 def test_a_status_that_is_none_of_an_error_says_nothing() -> None:
     assert class_of_status(302) is None
     assert class_of_status(401) is ErrorClass.INVALID_REQUEST
-    assert class_of_status(408) is ErrorClass.PROVIDER_FAULT
+    assert {class_of_status(code) for code in (408, 418, 423, 425, 499)} == {ErrorClass.PROVIDER_FAULT}

@@ -23,6 +23,7 @@ from layton_batch.errors import (
 from layton_batch.providers import provider_class, provider_names
 from layton_batch.providers.protocol import Access
 from layton_batch.providers.wire_errors import (
+    REFUSALS,
     api_key,
     clean,
     parse_json,
@@ -32,6 +33,7 @@ from layton_batch.providers.wire_errors import (
     well_formed,
     wire,
 )
+from layton_batch.records import Submission
 
 SECRET = "sk-a-secret"
 
@@ -91,11 +93,19 @@ def of(error: BaseException, *, paid: bool = False) -> ProviderError:
         (408, TransientProviderError, AmbiguousCallError),
         (409, TransientProviderError, AmbiguousCallError),
         (413, RequestRefusedError, RequestRefusedError),
+        (418, TransientProviderError, AmbiguousCallError),
         (422, RequestRefusedError, RequestRefusedError),
+        (423, TransientProviderError, AmbiguousCallError),
+        (425, TransientProviderError, AmbiguousCallError),
         (429, TransientProviderError, TransientProviderError),
+        (407, TransientProviderError, TransientProviderError),
+        (460, TransientProviderError, AmbiguousCallError),
+        (499, TransientProviderError, AmbiguousCallError),
         (500, TransientProviderError, AmbiguousCallError),
         (502, TransientProviderError, AmbiguousCallError),
         (529, TransientProviderError, AmbiguousCallError),
+        (600, TransientProviderError, AmbiguousCallError),
+        (999, TransientProviderError, AmbiguousCallError),
         (200, ProviderReplyError, AmbiguousCallError),
     ],
 )
@@ -105,6 +115,16 @@ def test_a_status_means_one_thing_to_a_read_and_another_to_a_create(
     for error, expected in ((of(status(code)), read), (of(status(code), paid=True), paid)):
         assert type(error) is expected
         assert error.status == code
+
+
+@pytest.mark.parametrize("code", sorted(set(range(400, 600)) - REFUSALS - {407, 429}))
+def test_a_create_counts_as_refused_only_by_a_status_that_says_so_for_certain(code: int) -> None:
+    assert type(of(status(code), paid=True)) is AmbiguousCallError
+
+
+def test_an_account_that_cannot_pay_is_told_from_a_call_that_is_wrong() -> None:
+    error = of(status(400, {"error": {"message": "Limit reached", "code": "billing_hard_limit_reached"}}), paid=True)
+    assert (type(error), error.status) == (RequestRefusedError, 402)
 
 
 @pytest.mark.parametrize("library", [httpx, httpx2])
@@ -130,8 +150,23 @@ def test_an_earlier_unrelated_error_does_not_make_a_create_look_unsent() -> None
     assert type(of(error, paid=True)) is AmbiguousCallError
 
 
-def test_an_address_that_is_no_url_is_refused_for_good() -> None:
-    assert type(of(httpx.UnsupportedProtocol("no scheme"), paid=True)) is RequestRefusedError
+@pytest.mark.parametrize("raw", [httpx.UnsupportedProtocol("no scheme"), httpx2.InvalidURL("no port")])
+def test_an_address_that_is_no_url_says_nothing_against_what_was_to_be_sent_there(raw: Exception) -> None:
+    assert type(of(raw)) is TransientProviderError
+    assert type(of(raw, paid=True)) is AmbiguousCallError  # it may be where a redirect led
+    assert "not a URL that can be called" in str(of(raw))
+
+
+@pytest.mark.parametrize("address", ["api.openai.com/v1", "http:/127.0.0.1:1", f"https://host:{SECRET}/v1"])
+@pytest.mark.parametrize("name", ["openai", "groq", "doubleword", "together"])
+def test_nothing_is_sent_or_recorded_where_the_base_url_is_no_url(
+    name: str, address: str, submission: Submission
+) -> None:
+    provider = provider_class(name)(Access("key", address))
+    for call in (provider.upload, provider.create, provider.find):
+        with pytest.raises(ManifestError, match="base URL") as caught:
+            call(submission)
+        assert SECRET not in str(caught.value)
 
 
 def test_what_nobody_foresaw_is_ambiguous_for_a_create_and_unreadable_for_a_read() -> None:
@@ -235,7 +270,12 @@ def test_one_bad_character_does_not_cost_a_reply() -> None:
     assert parse_json(b'{"a": "x\xffy"}', "p", "a line") == {"a": "x\ufffdy"}
 
 
-@pytest.mark.parametrize("raw", [b"", b"{", b"<html>", b"NaN", b'{"a": Infinity}', b"[" * 200_000])
+@pytest.mark.parametrize("raw", [b'{"a": NaN}', b'\xef\xbb\xbf{"a": null}', '\ufeff{"a": -Infinity}'])
+def test_numbers_that_json_lacks_are_null_and_a_byte_order_mark_is_nothing(raw: bytes | str) -> None:
+    assert parse_json(raw, "p", "a line") == {"a": None}
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"<html>", b"nan", b'{"a": Infinite}', b"[" * 200_000])
 def test_what_is_not_json_is_a_reply_error_that_shows_its_beginning(raw: bytes) -> None:
     with pytest.raises(ProviderReplyError, match="a line is not JSON"):
         parse_json(raw, "p", "a line")

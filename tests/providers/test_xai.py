@@ -18,7 +18,7 @@ from layton_batch.records import (
     Usage,
 )
 from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, RequestOutcome
-from layton_batch.testing import Loopback
+from layton_batch.testing import Answer, Loopback
 
 from .test_longtail import XaiServer, chat, made, submission, told, xai
 
@@ -109,6 +109,62 @@ def test_xai_find_looks_into_our_container_only(tmp_path: Path, made: list[Any])
         (hit,) = provider.find(submission(tmp_path, input_ref=container))
         (unlike,) = provider.find(submission(tmp_path, 2, container))
     assert (hit.provider_id, hit.certain, unlike.certain) == (container, True, False)
+
+
+@pytest.mark.parametrize("shown", [{}, {"error": "overloaded"}, {"state": None}, {"state": {"num_requests": "many"}}])
+def test_a_container_that_does_not_show_what_is_in_it_is_not_an_empty_one(
+    tmp_path: Path, made: list[Any], shown: JsonValue
+) -> None:
+    with Loopback(told(shown)) as server, pytest.raises(ProviderReplyError, match="does not show"):
+        xai(server, made).find(submission(tmp_path, input_ref="b"))
+
+
+@pytest.mark.parametrize("page", [{}, {"error": "overloaded"}, {"results": "none"}, {"results": ["row"]}])
+def test_what_is_no_page_of_results_is_not_a_page_without_rows(made: list[Any], page: JsonValue) -> None:
+    with Loopback(told(page)) as server:
+        (part,) = xai(server, made).results(Snapshot("b", "ended", Lifecycle.ENDED, results_ref="b"))
+        with pytest.raises(ProviderReplyError, match="holds none"):
+            list(part.chunks)
+
+
+def test_counts_that_are_not_told_do_not_say_that_nothing_was_answered(made: list[Any]) -> None:
+    with Loopback(told({"state": {"num_requests": 3, "num_pending": 0, "num_error": "x"}})) as server:
+        found = xai(server, made).snapshot("b")
+    assert (found.total, found.succeeded, found.failed) == (3, None, None)
+
+
+def odd_row(odd: str, custom_id: str = "c-1") -> bytes:
+    """A row whose reply holds ``odd`` (JSON) besides its answer, "4" and half a character."""
+    reply = '{"choices": [{"message": {"content": "4 \\ud800"}, "finish_reason": "stop"}], "odd": ODD}'
+    row = '{"batch_request_id": "ID", "batch_result": {"response": {"chat_get_completion": REPLY}}}'
+    return row.replace("ID", custom_id).replace("REPLY", reply).replace("ODD", odd).encode()
+
+
+@pytest.mark.parametrize("odd", ["[" * depth + "]" * depth for depth in (200, 254, 300)] + ["1" + "0" * 30])
+def test_what_is_nested_deeply_or_counts_high_does_not_hide_the_answer_beside_it(made: list[Any], odd: str) -> None:
+    with Loopback(Answer(body=b'{"results": [%s, %s]}' % (odd_row(odd), odd_row("1", "c-2")))) as server:
+        provider = xai(server, made)
+        (part,) = provider.results(Snapshot("b", "ended", Lifecycle.ENDED, results_ref="b"))
+        found = [provider.decode(line) for line in b"".join(part.chunks).splitlines()]
+    assert [(one.custom_id, one.text) for one in found] == [("c-1", "4 \ufffd"), ("c-2", "4 \ufffd")]
+
+
+@pytest.mark.parametrize("depth", [900, 950, 980, 1000])
+def test_a_row_nested_too_deeply_to_be_written_is_unreadable_and_costs_no_other(made: list[Any], depth: int) -> None:
+    deep = odd_row("[" * depth + "]" * depth).replace(b" \\ud800", b"")
+    page = b'{"results": [%s, %s]}' % (deep, odd_row("1", "c-2").replace(b" \\ud800", b""))
+    with Loopback(Answer(body=page)) as server:
+        provider = xai(server, made)
+        (part,) = provider.results(Snapshot("b", "ended", Lifecycle.ENDED, results_ref="b"))
+        first, second = [provider.decode(line) for line in b"".join(part.chunks).splitlines()]
+    assert (first.custom_id, second.custom_id, second.text) == ("c-1", "c-2", "4")
+    assert first.text == "4" or first.error_class is ErrorClass.UNREADABLE
+
+
+def test_an_xai_answer_without_counts_says_that_its_cost_is_not_known() -> None:
+    for usage in ({}, {"prompt_tokens": 3}, {"prompt_tokens": "x", "completion_tokens": 4}, None):
+        row = xai_row(response={"chat_get_completion": chat("4") | {"usage": usage}})
+        assert not Xai(None).decode(row).usage.known
 
 
 def xai_row(**result: JsonValue) -> bytes:
