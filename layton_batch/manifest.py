@@ -107,5 +107,13 @@ class Manifest(Form):
         self._folder, self._panel, self._prompt_texts = folder, panel, prompt_texts
 
 
+def frozen_prices(text: str) -> object:
+    """The [[prices]] of a frozen manifest, to be compared with another's; None where the text is no such manifest."""
+    try:
+        return json.loads(text)["manifest"].get("prices") or []
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
 def _dumped(judges: tuple[JudgeTable, ...]) -> list[dict[str, JsonValue]]:
     return [judge.model_dump(mode="json", exclude_none=True) for judge in judges]

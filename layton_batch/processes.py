@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 UNKNOWN = "-"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @cache
@@ -47,6 +48,16 @@ def myself() -> tuple[str, int, str]:
     """(machine, process id, start) of this process."""
     pid = os.getpid()
     return machine(), pid, started(pid) or UNKNOWN
+
+
+def spare_loopback() -> None:
+    """Have no proxy of the environment stand between this machine and itself: no proxy elsewhere can get here."""
+    environment = os.environ  # noqa: TID251  what HTTP libraries read, the SDKs' too
+    proxied = {name.lower() for name, value in environment.items() if value}
+    if proxied & {"http_proxy", "https_proxy", "all_proxy"}:
+        known = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+        hosts = [host.strip() for host in known.split(",") if host.strip()]
+        environment["no_proxy"] = environment["NO_PROXY"] = ",".join(dict.fromkeys([*hosts, *LOOPBACK]))
 
 
 def hear_interrupts() -> None:

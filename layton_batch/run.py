@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from threading import Event, Lock
 
 from layton_batch import item_table
@@ -68,7 +69,7 @@ class Run:
     overtaken: bool = False
     """Another process wrote tables while this one thought it did: look at them once more before saying `done`."""
 
-    def taken(self, batches: Iterable[Batch], gate: Gate | None = None) -> Iterator[Batch]:
+    def taken(self, batches: Iterable[Batch], gate: Gate | None = None) -> Generator[Batch, None, None]:
         """Each of ``batches`` that is still due, in its state and in nobody's hands: claimed before it is handed out,
         fresh from the store, and let go when the next one is asked for.
 
@@ -118,7 +119,11 @@ class Run:
 
     @property
     def tag_prefix(self) -> str:
-        """Starts every tag of this run; names the moment too, so that a second run of a manifest is told apart."""
+        """Starts every tag of this run; the moment is in it, so that a second run of a manifest is told apart."""
+        return f"lb-{self.manifest.identity()[:8]}-{sha256(repr(self.born).encode()).hexdigest()[:8]}"
+
+    @cached_property
+    def born(self) -> float:
+        """When the run was entered into its store."""
         row = self.store.row()
-        born = int(row.created_at) if row else 0
-        return f"lb-{self.manifest.identity()[:8]}-{born:x}"
+        return row.created_at if row else 0.0

@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
@@ -32,6 +32,7 @@ from layton_batch.run import Providers, Run
 from layton_batch.run_folder import RunFolder
 from layton_batch.settings import Settings
 from layton_batch.store import RunStore, open_engine, sqlite_url
+from layton_batch.store.reading_copy import readable
 from layton_batch.tasks import load_items, manifest_task
 from layton_batch.tasks.protocol import Task
 
@@ -59,7 +60,7 @@ def open_run(
     inputs.check()
     _make(folder.root)
     atomic.sweep(folder.root)
-    opened = _store(folder, settings, manifest.run_id())
+    opened = _store(folder.database, settings, manifest.run_id())
     told = last_payment(folder.log, manifest.run_id())  # before the store is read: a log never runs ahead of its store
     with opened as store, _keeping(store, clock), ThreadPoolExecutor(THREADS) as executor:
         _not_older(store, folder, *told)
@@ -94,8 +95,10 @@ def read_run(folder: RunFolder, settings: Settings) -> Iterator[Run]:
 
 @contextmanager
 def open_store(folder: RunFolder, settings: Settings) -> Iterator[RunStore]:
-    """The store of an existing run, to look at; other processes may be working on it."""
-    with _store(folder, settings, folder.root.name) as store:
+    """The store of an existing run, to look at; other processes may be working on it, and its folder may be one that
+    this process cannot write to."""
+    database = nullcontext(folder.database) if settings.state_url else readable(folder.database)
+    with database as path, _store(path, settings, folder.root.name) as store:
         if store.row() is None:
             raise StoreError(f"{folder.root} has no run in its state store: was it started with another database?")
         yield store
@@ -196,6 +199,7 @@ class _Inputs:
         """Everything that can be wrong before anything is sent: keys, settings, items, gold."""
         for spec in (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel())):
             self.settings.access(spec.provider)
+            self.settings.check_address(spec.provider)
             if found := problems(connect(spec.provider, None), spec):
                 raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(found)}")
         if not self.folder.part("items", "items").exists():
@@ -251,8 +255,8 @@ def _freeze_gold(manifest: Manifest, folder: RunFolder, gold: Gold | None) -> No
 
 
 @contextmanager
-def _store(folder: RunFolder, settings: Settings, run_id: str) -> Iterator[RunStore]:
-    engine = open_engine(settings.state_url or sqlite_url(folder.database))
+def _store(database: Path, settings: Settings, run_id: str) -> Iterator[RunStore]:
+    engine = open_engine(settings.state_url or sqlite_url(database))
     try:
         yield RunStore(engine, run_id, clean=Redactor.of(settings.secrets()))
     finally:

@@ -59,6 +59,18 @@ class Status:
     reserved_usd: Decimal
     jobs: tuple[JobStatus, ...]
     batches: tuple[Batch, ...]
+    untold_usd: Decimal = Decimal(0)
+    """What requests may have cost at most, beside what is spent, whose cost nobody can tell."""
+
+    @property
+    def unpriced_models(self) -> int:
+        """Models that something was sent to and whose price is not known."""
+        return len({batch.model for batch in self.batches if batch.max_cost is None and batch.provider_id})
+
+    @property
+    def complete(self) -> bool:
+        """Whether ``spent_usd`` is all that the run cost so far, not a lower bound."""
+        return not self.untold_usd and not self.unpriced_models
 
     @property
     def unanswered(self) -> int:
@@ -70,7 +82,7 @@ def read_status(store: RunStore) -> Status:
     """The run's state from the store alone; no provider is asked."""
     row = store.row()
     jobs, batches = store.jobs(), store.batches()
-    spent, reserved = store.money()
+    money = store.money()
     by_job, errors = _by_job(batches, store.row_counts())
     reason = row.stopped_reason if row else None
     state = _state(bool(row and row.cancelled), reason, jobs, batches)
@@ -78,8 +90,9 @@ def read_status(store: RunStore) -> Status:
         run=store.run_id,
         state=state,
         reason=reason,
-        spent_usd=spent,
-        reserved_usd=reserved,
+        spent_usd=money.spent,
+        reserved_usd=money.reserved,
+        untold_usd=money.untold,
         jobs=tuple(_job_status(job, by_job[job.id], errors[job.id]) for job in jobs),
         batches=tuple(batches),
     )

@@ -20,6 +20,7 @@ from layton_batch.cli import (
 )
 from layton_batch.cli.terminal import forgiving_streams, plain, terminating
 from layton_batch.errors import LaytonBatchError
+from layton_batch.processes import spare_loopback
 from layton_batch.settings import Settings
 
 INTERRUPTED = 75
@@ -67,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code (CLI.md: 0, 1, 2, 3, 4, 5, 75)."""
     asked = list(sys.argv[1:] if arguments is None else arguments)
     forgiving_streams()
+    spare_loopback()
     try:
         log.protect(Settings.from_process().secrets())  # no key in any log record or message from here on
         with terminating():

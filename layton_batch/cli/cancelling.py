@@ -6,7 +6,7 @@ from layton_batch.cli.status_report import CODES
 from layton_batch.cli.terminal import one_line, say
 from layton_batch.records import Batch
 from layton_batch.run import Run
-from layton_batch.stages.cancel import cancel_run
+from layton_batch.stages.cancel import cancel_run, is_done
 from layton_batch.states import OPEN, Lifecycle
 from layton_batch.status import RunState, Status
 
@@ -15,6 +15,8 @@ CALL_AGAIN = 75
 
 def asked_to_stop(run: Run) -> None:
     """Cancel the run; what goes on all the same is told, a line a batch."""
+    if is_done(run):
+        say(f"{run.id} is done: there is nothing to cancel")
     for one in cancel_run(run):
         batch = one.batch
         say(one_line(f"not stopped yet  {batch.id} ({batch.provider} {batch.provider_id}): {one.reason}"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layton_batch.cli.terminal import console, one_line
-from layton_batch.costs.cost_layout import amount_text
+from layton_batch.costs.cost_layout import amount_text, money
 from layton_batch.costs.report import CostLine, CostReport
 
 
@@ -28,8 +28,18 @@ def print_costs(report: CostReport) -> None:
                 table.add_row(f" {escape(one_line(line.model))}", line.stage, *_numbers(line))
     table.add_row("total", "", *_numbers(report.total), style="bold")
     console().print(table)
+    if more := untold_text(report.total):
+        console().print(more, markup=False)
     sources = sorted({f"{line.price_source} ({line.price_date})" for line in report.lines if line.price_source})
     console().print(f"prices: {'; '.join(sources) or 'unknown'}", style="dim", markup=False)
+
+
+def untold_text(total: CostLine) -> str | None:
+    """What the sums lack: requests whose line cannot be read or had, and answers that do not tell their tokens."""
+    if not total.untold.usd:
+        return None
+    requests = "1 request" if total.untold_requests == 1 else f"{total.untold_requests:,} requests"
+    return f"and up to {money(total.untold.usd)} more that cannot be told ({requests})"
 
 
 def _numbers(line: CostLine) -> tuple[str, ...]:

@@ -70,6 +70,8 @@ def run(
     again: nothing is paid twice. Exit codes: 0 done, 75 call again, 3 budget, 4 a person must decide, 5 done with gaps.
     """
     from layton_batch.cli.loop import deadline, drive
+    from layton_batch.cli.namesakes import unfinished_namesakes
+    from layton_batch.cli.terminal import say
     from layton_batch.clock import SystemClock
     from layton_batch.manifest_checks import load_manifest
     from layton_batch.runs import open_run, with_budget
@@ -79,7 +81,11 @@ def run(
     clock = SystemClock()
     asked = with_budget(load_manifest(manifest), max_usd)
     stop_at = deadline(until, clock)
-    with open_run(asked, runs, Settings.from_process(), clock=clock, poll_seconds=poll_seconds) as opened:
+    settings = Settings.from_process()
+    beside = list(unfinished_namesakes(asked, runs, settings))
+    with open_run(asked, runs, settings, clock=clock, poll_seconds=poll_seconds) as opened:
+        for line in beside:
+            say(line)
         status = drive(opened, once=once, stop_at=stop_at, quiet=as_json)
         _finish(opened, status, as_json=as_json)
 
@@ -161,23 +167,23 @@ def cancel(
 
 def retry(run_name: RunName, runs: Runs = RUNS) -> None:
     """Give requests without an answer one more attempt."""
+    from layton_batch.cli.retrying import retried
     from layton_batch.cli.terminal import say
     from layton_batch.runs import find_run, open_folder
     from layton_batch.settings import Settings
-    from layton_batch.states import OPEN
     from layton_batch.status import read_status
 
     with open_folder(find_run(run_name, runs), Settings.from_process()) as opened:
+        was_cancelled = _is_cancelled(opened)
         count = _retry_when_free(opened)
-        waiting, status = len(opened.store.batches(OPEN)), read_status(opened.store)
-    if count:
-        say(f"{count} requests go again with the next `run`")
-    elif waiting:
-        say(f"no request that is over lacks an answer; {waiting} batches are not over: `run` goes on with them")
-    elif status.unanswered:
-        say(f"{status.unanswered} requests cannot be sent: a line of theirs alone is too large for its provider")
-    else:
-        say("every request has an answer")
+        status = read_status(opened.store)
+    for line in retried(count, status, was_cancelled=was_cancelled):
+        say(line)
+
+
+def _is_cancelled(opened: Run) -> bool:
+    row = opened.store.row()
+    return row is not None and row.cancelled
 
 
 def _retry_when_free(opened: Run) -> int:
@@ -206,6 +212,7 @@ def resolve(
 
     Either it is this one at the provider (--adopt ID), or it was never made (--resubmit).
     """
+    from layton_batch.cli.retrying import resolved
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError, ProviderError
     from layton_batch.runs import find_run, open_folder
@@ -222,4 +229,5 @@ def resolve(
                 raise ManifestError(f"{batch} was not adopted: {error}") from error
         else:
             send_again(opened, batch)
-    say(f"{batch}: {'adopted as ' + adopt if adopt else 'will be sent again'}; `run` goes on from here")
+        cancelled = _is_cancelled(opened)
+    say(resolved(batch, adopt, cancelled=cancelled))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layton_batch.cli.terminal import console, one_line, say
+from layton_batch.costs.cost_layout import money
 from layton_batch.records import Batch
 from layton_batch.status import JobStatus, RunState, Status
 
@@ -33,6 +34,8 @@ def status_json(status: Status) -> dict[str, object]:
         "reason": status.reason,
         "spent_usd": format(status.spent_usd, "f"),
         "reserved_usd": format(status.reserved_usd, "f"),
+        "untold_usd": format(status.untold_usd, "f"),
+        "complete": status.complete,
         "jobs": [_job(job) for job in status.jobs],
         "batches": [_batch(batch) for batch in status.batches],
     }
@@ -88,9 +91,10 @@ def _account(job: JobStatus) -> str:
 
 
 def _spent(status: Status) -> str:
-    """What is known to be spent; a model without a known price is not in it, and that is said."""
-    unpriced = len({batch.model for batch in status.batches if batch.max_cost is None and batch.provider_id})
-    more = f" and what {unpriced} model(s) without a known price cost" if unpriced else ""
+    """What is known to be spent; what may be missing in it is said."""
+    unpriced = status.unpriced_models
+    more = f" and up to {money(status.untold_usd)} more that cannot be told" if status.untold_usd else ""
+    more += f" and what {unpriced} model(s) without a known price cost" if unpriced else ""
     return f"spent ${status.spent_usd:,.2f}{more}"
 
 

@@ -67,7 +67,8 @@ def exact(amount: Amount) -> str:
 def report_json(report: CostReport) -> dict[str, JsonValue]:
     """``{"rows", "by_provider", "by_stage", "total"}``; keys are the cost table's columns, dollars exact decimal text.
 
-    ``complete`` false: the row's dollars are a lower bound, or unknown, because some requests have no known price.
+    ``complete`` false: the row's dollars are a lower bound, or unknown, because some requests have no known price, or
+    because of ``untold_requests``, which cost at most ``untold_usd`` beside that.
     """
     return {
         "rows": [line_json(line) for line in report.lines],
@@ -94,6 +95,8 @@ def line_json(line: CostLine) -> dict[str, JsonValue]:
         "price_source": line.price_source or UNKNOWN,
         "price_date": line.price_date or UNKNOWN,
         "unpriced_requests": line.unpriced_requests,
+        "untold_requests": line.untold_requests,
+        "untold_usd": exact(line.untold),
         "complete": line.batched.complete and line.unbatched.complete,
     }
 

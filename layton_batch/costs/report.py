@@ -35,8 +35,8 @@ class UsageRow:
 
 
 def priced_row(provider: str, model: str, role: Role, usage: Usage, price: Price | None) -> UsageRow:
-    """The row of one request, charged at a price (None: unknown)."""
-    if price is None:
+    """The row of one request, charged at a price (None: unknown); tokens that are not known cannot be charged."""
+    if price is None or not usage.known:
         return UsageRow(provider, model, role, 1, usage, None, None)
     return UsageRow(
         provider,
@@ -49,6 +49,18 @@ def priced_row(provider: str, model: str, role: Role, usage: Usage, price: Price
         price.source,
         price.as_of.isoformat(),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """A request that was or may have been billed, of which nobody can tell what it cost: ``bound`` is the most, where
+    that is known. Where it was ``answered``, a usage row without a cost stands for it as well."""
+
+    provider: str
+    model: str
+    role: Role
+    bound: Decimal | None
+    answered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +78,8 @@ NOTHING = Amount(Decimal(0), complete=True)
 @dataclass(frozen=True, slots=True)
 class CostLine:
     """The sum over one group of rows; a field that the group does not share is empty. ``saved`` = unbatched − batched,
-    over the rows where both are known."""
+    over the rows where both are known. ``requests``: those with an answer. ``untold``: the most that the
+    ``untold_requests`` cost beside that, whose cost nobody can tell."""
 
     provider: str
     model: str
@@ -82,6 +95,8 @@ class CostLine:
     saved: Amount
     price_source: str
     price_date: str
+    untold_requests: int = 0
+    untold: Amount = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +109,9 @@ class CostReport:
     total: CostLine
 
 
-def build_report(rows: Iterable[UsageRow]) -> CostReport:
+def build_report(rows: Iterable[UsageRow], untold: Iterable[Untold] = ()) -> CostReport:
     """Adds up rows in any order; no rows make an empty report that costs exactly nothing."""
-    kept = list(rows)
+    kept: list[UsageRow | Untold] = [*rows, *untold]
     return CostReport(
         lines=_grouped(kept, lambda row: (row.provider, row.model, str(row.role))),
         by_provider=_grouped(kept, lambda row: (row.provider, "", "")),
@@ -108,15 +123,18 @@ def build_report(rows: Iterable[UsageRow]) -> CostReport:
 _Key = tuple[str, str, str]
 
 
-def _grouped(rows: Sequence[UsageRow], key: Callable[[UsageRow], _Key]) -> tuple[CostLine, ...]:
-    groups: dict[_Key, list[UsageRow]] = {}
+def _grouped(rows: Sequence[UsageRow | Untold], key: Callable[[UsageRow | Untold], _Key]) -> tuple[CostLine, ...]:
+    groups: dict[_Key, list[UsageRow | Untold]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return tuple(_line(group, groups[group]) for group in sorted(groups))
 
 
-def _line(key: _Key, rows: Sequence[UsageRow]) -> CostLine:
+def _line(key: _Key, members: Sequence[UsageRow | Untold]) -> CostLine:
     provider, model, stage = key
+    rows = [row for row in members if isinstance(row, UsageRow)]
+    untold = [row for row in members if isinstance(row, Untold)]
+    whole = all(row.answered for row in untold)  # of those the rows tell themselves
     return CostLine(
         provider=provider,
         model=model,
@@ -127,11 +145,13 @@ def _line(key: _Key, rows: Sequence[UsageRow]) -> CostLine:
         cached_input_tokens=sum(row.usage.cached_input_tokens for row in rows),
         output_tokens=sum(row.usage.output_tokens for row in rows),
         reasoning_tokens=sum(row.usage.reasoning_tokens for row in rows),
-        batched=_sum([row.cost_batched for row in rows]),
-        unbatched=_sum([row.cost_unbatched for row in rows]),
-        saved=_sum([_saved(row) for row in rows]),
+        batched=_sum([row.cost_batched for row in rows], whole=whole),
+        unbatched=_sum([row.cost_unbatched for row in rows], whole=whole),
+        saved=_sum([_saved(row) for row in rows], whole=whole),
         price_source=_distinct(row.price_source for row in rows),
         price_date=_distinct(row.price_date for row in rows),
+        untold_requests=len(untold),
+        untold=_sum([row.bound for row in untold]),
     )
 
 
@@ -141,11 +161,11 @@ def _saved(row: UsageRow) -> Decimal | None:
     return row.cost_unbatched - row.cost_batched
 
 
-def _sum(costs: Sequence[Decimal | None]) -> Amount:
+def _sum(costs: Sequence[Decimal | None], *, whole: bool = True) -> Amount:
     known = [cost for cost in costs if cost is not None]
     if not costs:
-        return NOTHING
-    return Amount(sum(known, Decimal(0)) if known else None, complete=len(known) == len(costs))
+        return Amount(Decimal(0), complete=whole)
+    return Amount(sum(known, Decimal(0)) if known else None, complete=whole and len(known) == len(costs))
 
 
 def _distinct(values: Iterable[str | None]) -> str:

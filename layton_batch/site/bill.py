@@ -59,14 +59,17 @@ class Bill:
     by_stage: tuple[BillLine, ...]
     total: BillLine
     prices: tuple[str, ...]
+    untold: str = ""
+    """What may have been billed at most beside all this; empty where nothing was."""
 
 
 Row = Mapping[str, object]
 Gaps = Mapping[tuple[str, str, str], int]
 
 
-def show_bill(rows: Sequence[Row], gaps: Gaps) -> Bill | None:
-    """The cost table's rows; ``gaps`` counts the requests without a known price (see ``unpriced``)."""
+def show_bill(rows: Sequence[Row], gaps: Gaps, untold: Decimal = Decimal(0)) -> Bill | None:
+    """The cost table's rows; ``gaps`` counts the requests without a known price (see ``unpriced``), ``untold`` is what
+    requests may have cost at most of which nobody can tell it."""
     if not rows:
         return None
     lines = tuple(_line(row, gaps) for row in rows)
@@ -74,8 +77,9 @@ def show_bill(rows: Sequence[Row], gaps: Gaps) -> Bill | None:
         lines=lines,
         by_provider=_sums(lines, "provider"),
         by_stage=_sums(lines, "stage"),
-        total=_sum("Total", "", lines),
+        total=_sum("Total", "", lines, whole=not untold),
         prices=_prices(rows),
+        untold=money(untold) if untold else "",
     )
 
 
@@ -122,20 +126,20 @@ def _sums(lines: Iterable[BillLine], field: str) -> tuple[BillLine, ...]:
     )
 
 
-def _sum(provider: str, stage: str, lines: Sequence[BillLine]) -> BillLine:
+def _sum(provider: str, stage: str, lines: Sequence[BillLine], *, whole: bool = True) -> BillLine:
     return BillLine(
         provider=provider,
         model="",
         stage=stage,
         requests=sum(line.requests for line in lines),
         tokens=tuple(sum(counts) for counts in zip(*(line.tokens for line in lines), strict=True)),
-        amounts=tuple(_added(amounts) for amounts in zip(*(line.amounts for line in lines), strict=True)),
+        amounts=tuple(_added(amounts, whole=whole) for amounts in zip(*(line.amounts for line in lines), strict=True)),
     )
 
 
-def _added(amounts: Sequence[Amount]) -> Amount:
+def _added(amounts: Sequence[Amount], *, whole: bool) -> Amount:
     known = [amount.usd for amount in amounts if amount.usd is not None]
-    return Amount(sum(known, Decimal(0)) if known else None, all(amount.complete for amount in amounts))
+    return Amount(sum(known, Decimal(0)) if known else None, whole and all(amount.complete for amount in amounts))
 
 
 def _prices(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -73,9 +73,8 @@ def _write_pages(folder: RunFolder, status: Status, building: Path) -> int:
              "board": board, "course": course}  # fmt: skip
     listed = _write_items(folder, str(rows[0]["metric"]) if rows else ask.metric, [str(r["model"]) for r in rows],
                           building, about)  # fmt: skip
-    bill = show_bill(
-        list(table(folder, "cost", COST_COLUMNS).iter_rows(named=True)), unpriced(table(folder, "usage", USAGE_COLUMNS))
-    )
+    costs = list(table(folder, "cost", COST_COLUMNS).iter_rows(named=True))
+    bill = show_bill(costs, unpriced(table(folder, "usage", USAGE_COLUMNS)), status.untold_usd)
     _write(building / "index.html", "index.html", **about, bill=bill, item_count=len(listed))
     return len(listed)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from layton_batch.errors import AmbiguousCallError, ProviderError, TransientProviderError
+
 FIRST_SECONDS = 5.0
 LONGEST_SECONDS = 900.0
 
@@ -14,3 +16,13 @@ def backoff(failures: int, retry_after: float | None = None) -> float:
     """
     pause = FIRST_SECONDS * 2.0 ** min(failures, 16)
     return min(max(pause, retry_after or 0.0), LONGEST_SECONDS)
+
+
+class NoAnswer(Exception):
+    """A provider did not answer at all: what else was to be asked of it now would only wait as long."""
+
+    @classmethod
+    def check(cls, error: ProviderError) -> None:
+        """Raises NoAnswer where the error is that; what has a status, or was read, is an answer."""
+        if error.status is None and isinstance(error, TransientProviderError | AmbiguousCallError):
+            raise cls from error

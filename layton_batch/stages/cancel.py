@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from layton_batch.errors import ProviderError, StaleStateError
 from layton_batch.records import Batch
 from layton_batch.run import Run
-from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
+from layton_batch.states import OPEN, BatchOutcome, ErrorClass, Lifecycle
+from layton_batch.status import RunState, read_status
 
 FAILED = "cancel_failed"
 """Event: a provider was asked to stop a batch and did not say that it will."""
@@ -26,11 +27,19 @@ class NotStopped:
 def cancel_run(run: Run) -> list[NotStopped]:
     """Mark the run cancelled, withdraw what was not sent, and ask providers to stop the rest.
 
-    Returns what goes on all the same: it is asked again, each time it is looked at, by whoever drives the run.
+    Returns what goes on all the same: it is asked again, each time it is looked at, by whoever drives the run. A run
+    that is done stays as it is (``is_done`` tells): there is nothing to cancel.
     """
+    if is_done(run):
+        return []
     run.store.set_cancelled(run.clock.now())
     _withdraw_planned(run)
     return _stop(run, run.store.batches({Lifecycle.IN_FLIGHT}))
+
+
+def is_done(run: Run) -> bool:
+    """Whether the run has ended by itself."""
+    return read_status(run.store).state is RunState.DONE and not run.store.batches(OPEN)
 
 
 def stop_rest(run: Run) -> bool:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from enum import Enum
+
+import polars as pl
 
 from layton_batch import atomic, tables
 from layton_batch.errors import ProviderError, RequestRefusedError, StaleStateError
 from layton_batch.providers.protocol import Provider
+from layton_batch.providers.wire_errors import clean
 from layton_batch.records import Batch, Job, Response, Snapshot
 from layton_batch.run import Run
 from layton_batch.stages import raw_results
@@ -22,15 +23,20 @@ from layton_batch.stages.outcomes import Tally, count_rows, settle
 from layton_batch.stages.replies import Replies, unpacked
 from layton_batch.stages.resubmit import next_attempts
 from layton_batch.stages.sent import sent
-from layton_batch.stages.usage_rows import Bill
+from layton_batch.stages.usage_rows import Bill, bounds
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store import Entry
+from layton_batch.store.standing import ACTUAL, RELEASED, UNTOLD
 
 DOWNLOADS, DOWNLOADS_UNCOUNTED = 10, 5
 """How often results are downloaded that come short of the provider's count, or, where it has none, of our requests."""
 SHORT = "download_short"
 """The event of each of those; downloads that failed are not counted with them."""
 GONE = frozenset({403, 404, 410})
+BELIEVED_AFTER = 86_400.0
+"""Seconds after which a provider is believed that says, of a batch that completed, that it answered nothing."""
+ANSWERS = "output"
+"""The kind of the result part that holds what was paid for; another may hold errors."""
 LONG_ENOUGH = 14 * 86_400.0
 """Seconds after a batch's end for which a download that fails in passing is tried again at every provider."""
 
@@ -46,11 +52,14 @@ def collect(run: Run) -> bool:
     return any(moved)
 
 
-class _Fetched(Enum):
-    """What was brought to disk: all that there is, or less than the provider says that it answered."""
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    """What was brought to disk. ``lacking``: why what it does not name is out of reach; None: it is all there is."""
 
-    WHOLE = "whole"
-    SHORT = "short"
+    lacking: str | None = None
+
+
+_WHOLE = _Fetched()
 
 
 def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
@@ -59,11 +68,12 @@ def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
         download = _download(run, batch)
         if download is None:
             return False
+        asked = sent(run, batch)
         with unpacked(run.folder.raw(batch.id), decode, run.folder.root) as replies:
-            fetched = _checked(run, batch, download, replies)
+            fetched = _checked(run, batch, download, _Reading(replies, frozenset(asked["custom_id"])))
             if fetched is None:
                 return False
-            _file(run, job, batch, fetched, replies)
+            _file(run, job, batch, asked, fetched, replies)
     except StaleStateError:
         return False  # another process collected it
     return True
@@ -98,20 +108,72 @@ def _download(run: Run, batch: Batch) -> _Download | None:
     return None
 
 
-def _checked(run: Run, batch: Batch, download: _Download, replies: Replies) -> _Fetched | None:
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The replies on disk beside the ids that were sent."""
+
+    replies: Replies
+    ids: frozenset[str]
+
+    @property
+    def ours(self) -> frozenset[str]:
+        """The requests of ours that lines which can be read name."""
+        return self.replies.named & self.ids
+
+    @property
+    def names_ours(self) -> bool:
+        """Whether any line does, also one that is damaged."""
+        return any(not isinstance(one, str) and one.custom_id in self.ids for one in self.replies.entries)
+
+    @property
+    def answers(self) -> int:
+        return sum(not isinstance(one, str) and one.outcome is RequestOutcome.SUCCEEDED for one in self.replies.entries)
+
+    @property
+    def of_another(self) -> bool:
+        """Whether this is what became of another batch: its lines can be read, and name only what we did not send."""
+        return bool(self.replies.named) and not self.names_ours
+
+
+def _checked(run: Run, batch: Batch, download: _Download, reading: _Reading) -> _Fetched | None:
     """Whether what is on disk is all there is. None: perhaps not, download it again later."""
     snapshot = download.snapshot
     if snapshot is None:
-        return _Fetched.WHOLE
+        return _WHOLE
+    if reading.of_another:
+        snapshot = replace(snapshot, succeeded=None, failed=None)  # its counts tell nothing of our requests
     if download.failed is not None:
         return _give_up(run, batch, download.failed, snapshot)
-    short = _shortage(batch, snapshot, download.parts or (), replies)
+    if nothing := _nothing(batch, snapshot, reading):
+        if _has_time(run, batch, at_most=BELIEVED_AFTER if snapshot.succeeded == 0 else None):
+            _try_again(run, batch, nothing)
+            return None
+        return _give_up(run, batch, nothing, snapshot)
+    short = _shortage(batch, snapshot, download.parts or (), reading)
     if short is None:
-        return _Fetched.WHOLE
+        return _WHOLE
     if run.store.events_since(batch.id, {"ended"}, SHORT) + 1 < short.downloads:
         _try_again(run, batch, short.reason, event=SHORT)
         return None
-    return _give_up(run, batch, short.reason, snapshot) if short.certain else _Fetched.WHOLE
+    return _give_up(run, batch, short.reason, snapshot) if short.certain else _WHOLE
+
+
+def _nothing(batch: Batch, snapshot: Snapshot, reading: _Reading) -> str | None:
+    """Why what came is no results at all, and no better than a download that failed: results that are not there yet,
+    or a page of HTML in their place. None where it may be what became of the batch."""
+    counted, completed = snapshot.succeeded, batch.outcome is BatchOutcome.COMPLETED
+    if counted is None:
+        may_lack = completed or bool(snapshot.results_ref or snapshot.errors_ref)
+    else:
+        uncounted = batch.requests - counted - (snapshot.failed or 0)
+        may_lack = reading.answers < counted or (completed and uncounted > 0)
+    if not may_lack:
+        return None
+    if any(path.name.startswith(ANSWERS) for path in reading.replies.foreign):
+        return "what came in place of the answers is no results: not one line of it names a request"
+    if reading.names_ours or reading.of_another:
+        return None
+    return f"the batch is {batch.outcome}, and its results name none of its requests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,17 +211,28 @@ def _may_be_kept(run: Run, batch: Batch, error: ProviderError) -> bool:
     """Whether the provider may still have the results. Its documents say how long, and err on the short side: a plain
     refusal after that time is believed, a failure in passing is not, and never at the first few tries (a run may have
     slept for weeks)."""
-    age = run.clock.now() - (batch.ended_at or 0.0)
-    documented = run.providers.dialect(batch.provider).limits.retention_seconds
     if isinstance(error, RequestRefusedError) and error.status in GONE:
-        return age < documented
-    return age < max(3 * documented, LONG_ENOUGH) or batch.failures < DOWNLOADS
+        return run.clock.now() - (batch.ended_at or 0.0) < _retention(run, batch)
+    return _has_time(run, batch)
 
 
-def _shortage(batch: Batch, snapshot: Snapshot, parts: Sequence[raw_results.Stored], replies: Replies) -> _Short | None:
+def _has_time(run: Run, batch: Batch, at_most: float | None = None) -> bool:
+    """Whether a download that failed in passing is worth another."""
+    age = run.clock.now() - (batch.ended_at or 0.0)
+    return age < (at_most or max(3 * _retention(run, batch), LONG_ENOUGH)) or batch.failures < DOWNLOADS
+
+
+def _retention(run: Run, batch: Batch) -> float:
+    return run.providers.dialect(batch.provider).limits.retention_seconds
+
+
+def _shortage(
+    batch: Batch, snapshot: Snapshot, parts: Sequence[raw_results.Stored], reading: _Reading
+) -> _Short | None:
     """What is missing from the downloaded files; None where they can be all there is."""
-    named = replies.named
-    answers = sum(not isinstance(one, str) and one.outcome is RequestOutcome.SUCCEEDED for one in replies.entries)
+    replies, named, answers = reading.replies, reading.ours, reading.answers
+    if reading.of_another:
+        return _Short(f"the results of {batch.provider_id} are of other requests than ours: is it the right batch?")
     for part in parts:
         if part.path in replies.cut:
             return _Short(f"{part.path.name} ends in the middle of a line")
@@ -191,20 +264,22 @@ def _try_again(
 def _give_up(run: Run, batch: Batch, reason: str, snapshot: Snapshot) -> _Fetched:
     """Go on with what is on disk."""
     run.store.note(batch, run.clock.now(), event="download_given_up", detail=reason, reason=reason)
-    return _Fetched.WHOLE if snapshot.succeeded == 0 else _Fetched.SHORT
+    return _WHOLE if snapshot.succeeded == 0 else _Fetched(reason)
 
 
-def _file(run: Run, job: Job, batch: Batch, fetched: _Fetched, replies: Replies) -> None:
-    tally = settle(replies.entries, sent(run, batch)["custom_id"].to_list(), batch)
-    if fetched is _Fetched.SHORT:
-        _put_out_of_reach(tally, {one.custom_id for one in replies.entries if not isinstance(one, str)})
-    spent = _write_tables(run, job, batch, map(replies.whole, tally.responses.values()))
+def _file(run: Run, job: Job, batch: Batch, asked: pl.DataFrame, fetched: _Fetched, replies: Replies) -> None:
+    tally = settle(replies.entries, asked["custom_id"].to_list(), batch)
+    if fetched.lacking is not None:
+        named = {one.custom_id for one in replies.entries if not isinstance(one, str)}
+        _put_out_of_reach(tally, named, fetched.lacking)
+    bill = Bill(run.prices, job, batch, bounds(asked))
+    _write_tables(run, job, batch, map(replies.whole, tally.responses.values()), bill)
     children, resubmitted = next_attempts(run, batch, tally)
     counts = count_rows(batch, tally, resubmitted)
     if sum(row.count for row in counts) != batch.requests:
         raise AssertionError(f"batch {batch.id}: {batch.requests} requests, but outcomes add up otherwise: {counts}")
     now = run.clock.now()
-    for kind, detail in tally.oddities:
+    for kind, detail in (*tally.oddities, *bill.oddities()):
         run.store.add_event(now, batch.id, kind, detail)
     run.store.move(
         batch,
@@ -214,35 +289,35 @@ def _file(run: Run, job: Job, batch: Batch, fetched: _Fetched, replies: Replies)
         detail=", ".join(f"{row.count} {row.outcome}" for row in counts),
         counts=counts,
         children=children,
-        money=_money(batch, spent),
+        money=_money(run, batch, bill),
         due_at=now,
     )
 
 
-def _money(batch: Batch, spent: Decimal) -> list[Entry]:
-    """What was set aside for the batch is let go, and what it cost takes its place."""
-    if batch.submitted_at is None:
-        return []
-    return [Entry(batch.id, "released", batch.max_cost or Decimal(0)), Entry(batch.id, "actual", spent)]
+def _money(run: Run, batch: Batch, bill: Bill) -> list[Entry]:
+    """What is still set aside for the batch is let go; what it cost, and what nobody can tell whether it did, takes its
+    place."""
+    amounts = {RELEASED: run.store.held(batch.id), ACTUAL: bill.spent, UNTOLD: bill.untold}
+    return [Entry(batch.id, kind, usd) for kind, usd in amounts.items() if usd]
 
 
-def _put_out_of_reach(tally: Tally, named: Collection[str]) -> None:
+def _put_out_of_reach(tally: Tally, named: Collection[str], reason: str) -> None:
     """What no line names was perhaps answered and paid for: whether it is bought again is a person's word (`retry`)."""
     for custom_id, response in tally.responses.items():
         if custom_id not in named and isinstance(response, Response):
-            tally.responses[custom_id] = replace(response, error_class=ErrorClass.OUT_OF_REACH)
+            tally.responses[custom_id] = replace(
+                response, error_class=ErrorClass.OUT_OF_REACH, error_message=clean(reason, 500)
+            )
 
 
-def _write_tables(run: Run, job: Job, batch: Batch, responses: Iterable[Response]) -> Decimal:
-    """Responses and usage of the batch; returns what it cost."""
-    bill = Bill(run.prices, job, batch)
+def _write_tables(run: Run, job: Job, batch: Batch, responses: Iterable[Response], bill: Bill) -> None:
+    """Responses and usage of the batch."""
     with (
         tables.writing(run.folder.part("usage", batch.id), "usage") as charge,
         atomic.writing_folder(run.folder.tables / "responses" / batch.id) as folder,
     ):
         for number, portion in enumerate(tables.portions(_response_rows(job, batch, responses, bill, charge))):
             tables.write(folder / f"{number:05d}.parquet", tables.frame("responses", portion))
-    return bill.spent
 
 
 def _response_rows(
@@ -251,6 +326,8 @@ def _response_rows(
     for response in responses:
         if response.outcome is RequestOutcome.SUCCEEDED:
             charge(bill.row(response))
+        else:
+            bill.note(response)
         yield _response_row(job, batch, response)
 
 

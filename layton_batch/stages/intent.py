@@ -7,7 +7,6 @@ from decimal import Decimal
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Submission
 from layton_batch.run import Run
-from layton_batch.stages.backoff import backoff
 from layton_batch.states import Lifecycle
 from layton_batch.store import Entry
 
@@ -52,19 +51,25 @@ def deadline_seconds(run: Run, provider: Provider) -> float:
 
 
 def back_to_planned(
-    run: Run, batch: Batch, reason: str, retry_after: float | None = None, *, failed: bool, upload_again: bool = False
+    run: Run,
+    batch: Batch,
+    reason: str,
+    pause: float,
+    *,
+    event: str = "not_created",
+    failures: int = 0,
+    upload_again: bool = False,
 ) -> None:
-    """The create certainly did nothing: nothing is set aside for it any more, and it is sent again when due."""
+    """The create certainly did nothing: nothing is set aside for it any more, and it is sent again after ``pause``."""
     now = run.clock.now()
-    failures = batch.failures + 1 if failed else 0
     run.store.move(
         batch,
         Lifecycle.PLANNED,
         now,
-        event="not_created",
+        event=event,
         detail=reason,
         money=[Entry(batch.id, "released", batch.max_cost or Decimal(0))],
-        due_at=now + (backoff(batch.failures, retry_after) if failed else 0.0),
+        due_at=now + pause,
         failures=failures,
         input_ref=None if upload_again else batch.input_ref,
         reason=reason,

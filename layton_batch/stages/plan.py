@@ -6,7 +6,7 @@ planned when the run begins; a judge's job when the predictions it depends on ar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 
 import polars as pl
@@ -22,10 +22,15 @@ from layton_batch.run_folder import slug
 from layton_batch.stages.limits import custom_id_problem
 from layton_batch.stages.names import custom_id, tag
 from layton_batch.stages.predictions import stored_predictions
+from layton_batch.stages.reask import spec_of
+from layton_batch.stages.reprice import reprice
 from layton_batch.stages.sharding import Line, Packed, pack
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, PredictionKind, RequestOutcome, Role
-from layton_batch.tasks import with_room
 from layton_batch.tasks.protocol import Candidate
+
+TOO_LARGE = "too-large"
+"""Begins the shard of requests that no file of their provider can hold: a number follows, one more each time that a
+job is planned and has such."""
 
 
 def plan(run: Run) -> bool:
@@ -40,12 +45,13 @@ def plan(run: Run) -> bool:
         run.store.add_jobs(jobs, run.clock.now())
     if row is not None and row.cancelled:
         return False
+    repriced = reprice(run)
     graded = {job.id for job in jobs if job.graded}
     ready = [job for job in jobs if not job.planned and (job.depends_on is None or job.depends_on in graded)]
     specs = {job.id: job.spec for job in jobs}
     for job in ready:
         _plan_job(run, job, specs[job.depends_on] if job.depends_on else None)
-    return bool(ready)
+    return repriced or bool(ready)
 
 
 def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, uses_jury: bool) -> list[Job]:
@@ -71,7 +77,8 @@ def judge_candidates(run: Run, predictions: Iterable[Prediction]) -> Iterator[Ca
 def _plan_job(run: Run, job: Job, judged: ModelSpec | None) -> None:
     """Write what the job has not asked yet; a judge's job planned again asks about new predictions only."""
     provider = run.providers.dialect(job.spec.provider)
-    known = _known_requests(run, job)
+    entered = _entered(run, job)
+    known = _known_requests(run, job, entered)
     asked = set(known["item_id"])
     prompts = ((item_id, prompt) for item_id, prompt in _prompts(run, job, judged) if item_id not in asked)
     items_of: dict[str, str] = {}
@@ -80,18 +87,30 @@ def _plan_job(run: Run, job: Job, judged: ModelSpec | None) -> None:
         provider.limits,
         run.folder.root,
         run.folder.request_file(job.id, "s").parent,
-        known["shard_id"].n_unique() + 1,
+        1 + sum(not shard_id.startswith(TOO_LARGE) for shard_id in entered),
     )
+    left_out = f"{TOO_LARGE}-{1 + sum(shard_id.startswith(TOO_LARGE) for shard_id in entered)}"
+    packed.shard_of |= dict.fromkeys(packed.too_large, left_out)
     _write_requests(run, job, judged, items_of, packed, known)
     batches = [first_attempt(run, job, shard) for shard in packed.shards]
-    run.store.plan_job(job, [*batches, *_never_sent(run, job, packed)], run.clock.now(), _too_large(job, packed))
+    unsent = [_never_sent(job, left_out, packed.too_large)] if packed.too_large else []
+    run.store.plan_job(job, [*batches, *unsent], run.clock.now(), [_too_large(batch) for batch in unsent])
 
 
-def _known_requests(run: Run, job: Job) -> pl.DataFrame:
-    """The requests of batches that are already entered. A file left by a plan that was cut short does not count."""
-    entered = any(batch.job_id == job.id for batch in run.store.batches())
+def _entered(run: Run, job: Job) -> set[str]:
+    """The shards that the job was split into so far, those of requests too large to be sent among them."""
+    return {batch.shard_id for batch in run.store.batches() if batch.job_id == job.id and batch.parent_id is None}
+
+
+def _known_requests(run: Run, job: Job, entered: Collection[str]) -> pl.DataFrame:
+    """The requests of batches that are entered; rows beside them are of a plan that was cut short, and not asked.
+
+    Rows of one plan are entered together and follow those before them, so numbers go on where these end.
+    """
     path = run.folder.part("requests", job.id)
-    return pl.read_parquet(path) if entered and path.exists() else tables.frame("requests", [])
+    if not entered or not path.exists():
+        return tables.frame("requests", [])
+    return pl.read_parquet(path).filter(pl.col("shard_id").is_in(list(entered)))
 
 
 def _prompts(run: Run, job: Job, judged: ModelSpec | None) -> Iterator[tuple[str, Prompt]]:
@@ -115,8 +134,7 @@ def _lines(
         items_of[name] = item_id
         if problem := custom_id_problem(name):
             raise ManifestError(f"job {job.id}: {problem}")
-        spec = with_room(run.task, run.item(item_id), job.spec) if job.role is Role.PREDICT else job.spec
-        request = Request(name, item_id, spec, prompt)
+        request = Request(name, item_id, spec_of(run, job, item_id), prompt)
         yield Line(name, provider.encode(request), estimate_request(request, run.prices))
 
 
@@ -131,7 +149,7 @@ def _write_requests(
             "item_id": item_id,
             "model": judged.name if judged else job.spec.name,
             "judge": job.spec.name if judged else None,
-            "shard_id": packed.shard_of.get(name),
+            "shard_id": packed.shard_of[name],
             "max_cost": _text(packed.max_cost.get(name)),
         }
         for name, item_id in items_of.items()
@@ -162,33 +180,26 @@ def first_attempt(run: Run, job: Job, shard: Shard) -> Batch:
     )
 
 
-def _never_sent(run: Run, job: Job, packed: Packed) -> list[Batch]:
+def _never_sent(job: Job, shard_id: str, custom_ids: Sequence[str]) -> Batch:
     """Requests too large for the provider, as a batch that is over before it began: counted, shown, not sent."""
-    if not packed.too_large:
-        return []
-    return [
-        Batch(
-            id=f"{job.id}.too-large",
-            job_id=job.id,
-            shard_id="too-large",
-            provider=job.spec.provider,
-            model=job.spec.model,
-            attempt=1,
-            state=Lifecycle.COLLECTED,
-            outcome=BatchOutcome.FAILED,
-            error_class=ErrorClass.TOO_LARGE,
-            tag="",
-            requests=len(packed.too_large),
-            path="",
-            sha256="",
-            size_bytes=0,
-            reason=f"larger than {job.spec.provider} takes in one line; never sent: {', '.join(packed.too_large[:5])}",
-        )
-    ]
+    return Batch(
+        id=f"{job.id}.{shard_id}",
+        job_id=job.id,
+        shard_id=shard_id,
+        provider=job.spec.provider,
+        model=job.spec.model,
+        attempt=1,
+        state=Lifecycle.COLLECTED,
+        outcome=BatchOutcome.FAILED,
+        error_class=ErrorClass.TOO_LARGE,
+        tag="",
+        requests=len(custom_ids),
+        path="",
+        sha256="",
+        size_bytes=0,
+        reason=f"larger than {job.spec.provider} takes in one line; never sent: {', '.join(custom_ids[:5])}",
+    )
 
 
-def _too_large(job: Job, packed: Packed) -> list[RowCount]:
-    if not packed.too_large:
-        return []
-    count = len(packed.too_large)
-    return [RowCount(f"{job.id}.too-large", RequestOutcome.ERRORED, ErrorClass.TOO_LARGE, count)]
+def _too_large(batch: Batch) -> RowCount:
+    return RowCount(batch.id, RequestOutcome.ERRORED, ErrorClass.TOO_LARGE, batch.requests)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 from layton_batch.errors import NotFoundError, ProviderError, StaleStateError, UnknownStatusError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Snapshot
 from layton_batch.run import Run
-from layton_batch.stages.backoff import backoff
+from layton_batch.stages.backoff import NoAnswer, backoff
 from layton_batch.stages.cancel import FAILED
 from layton_batch.stages.limits import warn_of_retention
 from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle
@@ -41,11 +42,14 @@ def poll(run: Run) -> bool:
 def _poll_group(run: Run, name: str, batches: Sequence[Batch]) -> bool:
     provider = run.providers.get(name)
     moved = False
-    for batch in run.taken(batches):
-        try:
-            moved |= _poll_one(run, provider, batch)
-        except StaleStateError:
-            continue  # another process has moved it
+    with closing(run.taken(batches)) as taken:
+        for batch in taken:
+            try:
+                moved |= _poll_one(run, provider, batch)
+            except StaleStateError:
+                continue  # another process has moved it
+            except NoAnswer:
+                break  # each of the others would wait as long for nothing, and the other providers' with it
     return moved
 
 
@@ -59,7 +63,9 @@ def _poll_one(run: Run, provider: Provider, batch: Batch) -> bool:
             return _lost(run, batch, f"{error} (is the key of another project?)")
         return _unclear(run, provider, batch, _not_found(run, batch, error))
     except ProviderError as error:
-        return _unclear(run, provider, batch, str(error), retry_after=getattr(error, "retry_after", None))
+        moved = _unclear(run, provider, batch, str(error), retry_after=getattr(error, "retry_after", None))
+        NoAnswer.check(error)
+        return moved
     if snapshot.state is Lifecycle.ENDED:
         return _ended(run, batch, snapshot)
     if _past(run, batch):

@@ -13,7 +13,7 @@ from layton_batch.costs.report import CostReport, build_report
 from layton_batch.run import Run
 from layton_batch.run_folder import RunFolder
 from layton_batch.site.build import build_site
-from layton_batch.stages.usage_rows import usage_rows
+from layton_batch.stages.usage_rows import untold_rows, usage_rows
 from layton_batch.status import read_status
 
 
@@ -43,13 +43,16 @@ def republish(run: Run) -> None:
 def cost_report(folders: list[RunFolder]) -> CostReport:
     """What these runs cost together, from their usage tables."""
     usage = pl.concat([tables.read(folder.tables, "usage") for folder in folders])
-    return build_report(usage_rows(usage.iter_rows(named=True)))
+    untold = [row for folder in folders for row in untold_rows(folder)]
+    return build_report(usage_rows(usage.iter_rows(named=True)), untold)
 
 
 def write_costs(folder: RunFolder, report: CostReport) -> None:
-    """Replace the run's cost table; unknown amounts are null."""
+    """Replace the run's cost table: what answers cost; unknown amounts are null."""
     rows = []
     for line in report.lines:
+        if not line.requests:
+            continue  # nothing of it is known
         row = dict(line_json(line))
         rows.append({key: None if value == "unknown" else value for key, value in row.items()})
     tables.write(folder.part("cost", "cost"), tables.frame("cost", rows))

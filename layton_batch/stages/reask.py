@@ -7,7 +7,7 @@ re-ask is a batch of its own, with its parent and reason; a truncated reply gets
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from layton_batch.costs.estimate import estimate_request, output_bound
@@ -41,8 +41,8 @@ def reask(run: Run, job: Job) -> bool:
     by_parent: dict[str, list[_Unusable]] = defaultdict(list)
     for one in wanted:
         by_parent[one.last[0]].append(one)
-    prompts = dict(_prompts(run, job, {one.item_id for one in wanted}))
-    again = [_batch(run, job, batches[parent], rows, prompts, rounds) for parent, rows in by_parent.items()]
+    asked = dict(prompts(run, job, {one.item_id for one in wanted}))
+    again = [_batch(run, job, batches[parent], rows, asked, rounds) for parent, rows in by_parent.items()]
     repeated = Counter(one.last for one in wanted)
     detail = f"{job.id}: {sum(repeated.values())} unusable replies are asked for again"
     reopen(run.store, again, repeated, run.clock.now(), detail=detail)
@@ -89,7 +89,8 @@ def _usable(run: Run, job: Job, items: Mapping[str, Item], item_id: str, model: 
     return all(getattr(verdict, METRIC_FIELDS[metric]) is not None for metric in run.task.metrics)
 
 
-def _prompts(run: Run, job: Job, wanted: set[str]) -> Iterator[tuple[str, Prompt]]:
+def prompts(run: Run, job: Job, wanted: Collection[str]) -> Iterator[tuple[str, Prompt]]:
+    """Item and prompt of each request of the job about one of these items, as it was or would be sent."""
     if job.role is Role.PREDICT:
         yield from ((item.id, run.task.prompt(item)) for item in run.items if item.id in wanted)
         return
@@ -99,19 +100,20 @@ def _prompts(run: Run, job: Job, wanted: set[str]) -> Iterator[tuple[str, Prompt
 
 
 def _batch(
-    run: Run, job: Job, parent: Batch, rows: Sequence[_Unusable], prompts: Mapping[str, Prompt], rounds: int
+    run: Run, job: Job, parent: Batch, rows: Sequence[_Unusable], asked: Mapping[str, Prompt], rounds: int
 ) -> Batch:
     provider = run.providers.dialect(job.spec.provider)
     lines = []
     for row in rows:
-        spec = with_room(run.task, run.item(row.item_id), job.spec) if job.role is Role.PREDICT else job.spec
-        spec = _roomier(spec, rounds) if row.truncated else spec
-        request = Request(row.custom_id, row.item_id, spec, prompts[row.item_id])
+        spec = spec_of(run, job, row.item_id, rounds if row.truncated else 0)
+        request = Request(row.custom_id, row.item_id, spec, asked[row.item_id])
         lines.append(Line(row.custom_id, provider.encode(request), estimate_request(request, run.prices)))
     reason = f"{len(rows)} replies of {parent.id} could not be used; the manifest opts in to asking again"
     shard_id = part_of(parent.shard_id, f"{parent.attempt}r{rounds}")  # one of its own for each attempt asked again
     return write_lines(run, parent, lines, shard_id, parent.attempt + 1, reason, rounds)
 
 
-def _roomier(spec: ModelSpec, rounds: int) -> ModelSpec:
-    return replace(spec, max_output_tokens=output_bound(spec) * 2**rounds)
+def spec_of(run: Run, job: Job, item_id: str, rounds: int = 0) -> ModelSpec:
+    """What a request about the item asks of the job's model, after its reply was truncated so many times."""
+    spec = with_room(run.task, run.item(item_id), job.spec) if job.role is Role.PREDICT else job.spec
+    return replace(spec, max_output_tokens=output_bound(spec) * 2**rounds) if rounds else spec

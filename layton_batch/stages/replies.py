@@ -39,13 +39,15 @@ class Replies:
     be read; a damaged line speaks for the requests it names.
 
     ``named``: the custom_ids of lines that can be read. ``damaged``: how many lines cannot. ``cut``: the parts that end
-    in the middle of such a line. Usable while :func:`unpacked` is open.
+    in the middle of such a line. ``foreign``: the parts with lines of which none names a request, such as a page of
+    HTML. Usable while :func:`unpacked` is open.
     """
 
     entries: Sequence[Response | Brief | str]
     named: frozenset[str]
     damaged: int
     cut: frozenset[Path]
+    foreign: frozenset[Path]
     _lines: IO[bytes]
     _decode: Decode
 
@@ -81,9 +83,10 @@ def unpacked(folder: Path, decode: Decode, room: Path) -> Iterator[Replies]:
 
 def _read(folder: Path, decode: Decode, lines: IO[bytes]) -> Replies:
     entries: list[Response | Brief | str] = []
-    named, cut = set[str](), set[Path]()
+    named, cut, foreign = set[str](), set[Path](), set[Path]()
     damaged = 0
     for path in sorted(folder.glob("*.jsonl.zst")):
+        before = len(entries)
         for number, (line, complete) in enumerate(raw_results.lines(path), 1):
             try:
                 response = decode(line)
@@ -95,7 +98,9 @@ def _read(folder: Path, decode: Decode, lines: IO[bytes]) -> Replies:
                 continue
             named.add(response.custom_id)
             entries.append(_brief(response, line, lines))
-    return Replies(entries, frozenset(named), damaged, frozenset(cut), lines, decode)
+        if len(entries) > before and all(isinstance(entry, str) for entry in entries[before:]):
+            foreign.add(path)
+    return Replies(entries, frozenset(named), damaged, frozenset(cut), frozenset(foreign), lines, decode)
 
 
 def _damaged(line: bytes, said: str) -> Sequence[Response | str]:

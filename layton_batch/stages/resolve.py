@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from typing import Any
 
-from layton_batch.errors import ManifestError
+from layton_batch.errors import ManifestError, UnknownStatusError
+from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch
 from layton_batch.run import Run
 from layton_batch.stages.intent import deadline_seconds
+from layton_batch.stages.settle import surely_ours
 from layton_batch.states import Lifecycle
 from layton_batch.store import Entry
 
@@ -20,11 +24,14 @@ def adopt_batch(run: Run, batch_id: str, provider_id: str) -> None:
         if other.provider_id == provider_id and other.id != batch.id:
             raise ManifestError(f"{provider_id} is batch {other.id} of this run: adopt another, or --resubmit")
     provider = run.providers.get(batch.provider)
-    snapshot = provider.snapshot(provider_id)
-    if snapshot.total not in (None, 0, batch.requests):
+    status, total = _reading(provider, provider_id)
+    if total not in (None, 0, batch.requests):
         raise ManifestError(
-            f"{provider_id} holds {snapshot.total} requests, batch {batch.id} {batch.requests}: it is another one"
+            f"{provider_id} holds {total} requests, batch {batch.id} {batch.requests}: it is another one"
         )
+    marked = [one.provider_id for one in surely_ours(run, provider, batch)]
+    if marked and provider_id not in marked and provider_id != batch.provider_id:
+        raise ManifestError(f"{_told(batch, marked)}, {provider_id} does not: adopt that one")
     now = run.clock.now()
     run.store.move(
         batch,
@@ -33,7 +40,7 @@ def adopt_batch(run: Run, batch_id: str, provider_id: str) -> None:
         event="adopted",
         detail=provider_id,
         provider_id=provider_id,
-        provider_status=snapshot.provider_status,
+        provider_status=status,
         submitted_at=batch.submitting_at or now,
         due_at=now,
         deadline_at=now + deadline_seconds(run, provider),
@@ -42,22 +49,47 @@ def adopt_batch(run: Run, batch_id: str, provider_id: str) -> None:
     )
 
 
+def _reading(provider: Provider, provider_id: str) -> tuple[str, int | None]:
+    """The provider's word for the batch, known to us or not, and how many requests it holds."""
+    try:
+        snapshot = provider.snapshot(provider_id)
+    except UnknownStatusError as error:
+        return error.code or "unknown", None
+    return snapshot.provider_status, snapshot.total
+
+
 def send_again(run: Run, batch_id: str) -> None:
-    """The batch was never made: plan it again. Raises ManifestError where it is not lost."""
+    """The batch was never made, or is to be paid for once more: plan it again.
+
+    Raises ManifestError where it is not lost, or its provider shows that it was made: no person need be asked then.
+    """
     batch = _lost(run, batch_id)
+    marked = [one.provider_id for one in surely_ours(run, run.providers.get(batch.provider), batch)]
+    if marked:
+        raise ManifestError(f"{_told(batch, marked)}: it was made, and would be paid twice. `--adopt {marked[0]}`")
+    said = f"it was {batch.provider_id}: a person has it paid for once more" if batch.provider_id else None
     now = run.clock.now()
     run.store.move(
         batch,
         Lifecycle.PLANNED,
         now,
         event="resubmit",
-        detail="a person said that it was never made",
+        detail=said or "a person said that it was never made",
         money=[Entry(batch.id, "released", batch.max_cost or Decimal(0))],
         due_at=now,
-        failures=0,
-        input_ref=None,
-        reason=None,
+        **_AS_NEW,
     )
+
+
+_AS_NEW: Mapping[str, Any] = {
+    "failures": 0, "input_ref": None, "reason": None, "provider_id": None, "provider_status": None,
+    "submitting_at": None, "submitted_at": None, "ended_at": None, "deadline_at": None,
+}  # fmt: skip
+"""Nothing of what was known of the batch holds for the one that is made in its place."""
+
+
+def _told(batch: Batch, marked: Sequence[str]) -> str:
+    return f"{batch.provider} shows {', '.join(marked)} with the marks of batch {batch.id}"
 
 
 def _lost(run: Run, batch_id: str) -> Batch:

@@ -7,16 +7,17 @@ from dataclasses import replace
 
 from layton_batch.errors import ProviderError, RequestRefusedError
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Batch, Found
+from layton_batch.records import Batch, Found, Submission
 from layton_batch.run import Run
+from layton_batch.stages.backoff import NoAnswer, backoff
 from layton_batch.stages.intent import back_to_planned, in_flight, submission
 from layton_batch.states import Lifecycle
 
 PAUSES = (20.0, 20.0, 20.0, 40.0, 80.0, 160.0, 320.0)
 """Seconds between looks at a list that does not have the batch: eleven minutes, a minute more than any SDK waits for a
 reply (600 s at most), since what a gateway still holds after that has nobody to answer. Lists are late, too."""
-LOOKED, UNSURE = "looking", "unsure"
-"""Events: a list without the batch; a look that told nothing."""
+LOOKED, UNSURE, NOT_CREATED = "looking", "unsure", "not_in_list"
+"""Events: a list without the batch; a look that told nothing; a list that never had it."""
 BEGUN = ("submitting", "create_unclear")
 """Events from which looks are counted: those before are of an earlier create, or came while the call was under way."""
 UNTOLD_SECONDS = 2 * 86_400.0
@@ -30,21 +31,56 @@ def settle(run: Run, provider: Provider, batch: Batch) -> bool:
     try:
         found = provider.find(replace(submission(run, batch), asked_at=run.clock.now()))
     except ProviderError as error:
-        return _no_look(run, provider, batch, error)
-    taken = {other.provider_id for other in run.store.batches() if other.provider_id}
-    candidates = [one for one in found if one.provider_id not in taken]
+        ended = _no_look(run, provider, batch, error)
+        NoAnswer.check(error)
+        return ended
+    candidates = _not_taken(run, found)
     certain = [one for one in candidates if one.certain]
-    if len(certain) == 1:
-        in_flight(run, provider, batch, certain[0].provider_id, "found")
-        return True
     if certain:
-        names = ", ".join(one.provider_id for one in certain)
-        return _lost(run, batch, f"more than one batch carries its tag: {names}; `resolve` says which is ours")
+        return is_ours(run, provider, batch, certain)
     if candidates:
         return _unsure(run, provider, batch, candidates)
     if not provider.capabilities.certain_find:
         return _lost(run, batch, f"{batch.provider} cannot list batches: look in its console, then `resolve`")
     return _absent(run, batch)
+
+
+def is_ours(run: Run, provider: Provider, batch: Batch, certain: Sequence[Found]) -> bool:
+    """What carries the batch's marks is the batch; two of them are a person's to tell apart."""
+    if len(certain) == 1:
+        in_flight(run, provider, batch, certain[0].provider_id, "found")
+    else:
+        names = ", ".join(one.provider_id for one in certain)
+        _lost(run, batch, f"more than one batch carries its tag: {names}; `resolve` says which is ours")
+    return True
+
+
+def sent_already(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:
+    """Batches that are surely this one, though the store knows of none: of a copy of this run that went on elsewhere,
+    or of this one before an older copy of it was put back."""
+    return _surely(run, provider, replace(submission(run, batch), not_before=run.born, intended=False))
+
+
+def surely_ours(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:
+    """Batches at the provider that are surely this one, whose create was intended."""
+    return _surely(run, provider, submission(run, batch))
+
+
+def _surely(run: Run, provider: Provider, asked: Submission) -> Sequence[Found]:
+    """Nothing where the provider cannot be asked."""
+    if not provider.capabilities.certain_find:
+        return []
+    try:
+        found = provider.find(replace(asked, asked_at=run.clock.now()))
+    except ProviderError:
+        return []
+    return [one for one in _not_taken(run, found) if one.certain]
+
+
+def _not_taken(run: Run, found: Sequence[Found]) -> Sequence[Found]:
+    """Those that are no other batch of this run, each once: lists that grow while they are read repeat rows."""
+    taken = run.store.provider_ids()
+    return list({one.provider_id: one for one in found if one.provider_id not in taken}.values())
 
 
 def _absent(run: Run, batch: Batch) -> bool:
@@ -53,7 +89,9 @@ def _absent(run: Run, batch: Batch) -> bool:
     if looks < len(PAUSES):
         _look_again(run, batch, LOOKED, "not in the provider's list; looking again", PAUSES[looks])
         return False
-    back_to_planned(run, batch, f"not created: not in the provider's list after {looks + 1} looks", failed=False)
+    earlier = run.store.events_since(batch.id, (), NOT_CREATED)
+    reason = f"not created: not in the provider's list after {looks + 1} looks"
+    back_to_planned(run, batch, reason, backoff(earlier + 1) if earlier else 0.0, event=NOT_CREATED)
     return True
 
 

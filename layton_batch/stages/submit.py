@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -26,11 +28,11 @@ from layton_batch.errors import (
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch
 from layton_batch.run import Run
-from layton_batch.stages.backoff import backoff
+from layton_batch.stages.backoff import NoAnswer, backoff
 from layton_batch.stages.cancel import stop_rest
 from layton_batch.stages.intent import back_to_planned, in_flight, submission
 from layton_batch.stages.limits import HELD, gate, within_limits
-from layton_batch.stages.settle import PAUSES, settle
+from layton_batch.stages.settle import PAUSES, is_ours, sent_already, settle
 from layton_batch.states import OPEN, BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store import Entry
 
@@ -82,11 +84,11 @@ def _affordable(run: Run, due: Sequence[Batch]) -> list[Batch]:
     if limit is None:
         run.store.set_stopped(None, run.clock.now())
         return list(due)
-    spent, reserved = run.store.money()
+    committed = run.store.money().committed
     planned = run.store.batches({Lifecycle.PLANNED})
-    reasons = [_unaffordable(batch, spent + reserved, limit) for batch in planned]
+    reasons = [_unaffordable(batch, committed, limit) for batch in planned]
     run.store.set_stopped(reasons[0] if reasons and all(reasons) else None, run.clock.now())
-    committed, allowed = spent + reserved, []
+    allowed = []
     for batch in due:
         if reason := _unaffordable(batch, committed, limit):
             run.store.hold_back(batch, f"{HELD}{reason}")
@@ -112,14 +114,15 @@ def _submit_group(run: Run, name: str, batches: Sequence[Batch]) -> bool:
     """One provider's batches, one after another, in one thread."""
     provider = run.providers.get(name)
     moved = False
-    for batch in run.taken(batches, gate(run)):
-        try:
-            if batch.state is Lifecycle.SUBMITTING:
-                moved |= settle(run, provider, batch)
-            else:
-                moved |= _send(run, provider, batch)
-        except StaleStateError:
-            continue  # another process has this one in hand
+    with closing(run.taken(batches, gate(run))) as taken:
+        for batch in taken:
+            step = settle if batch.state is Lifecycle.SUBMITTING else _send
+            try:
+                moved |= step(run, provider, batch)
+            except StaleStateError:
+                continue  # another process has this one in hand
+            except NoAnswer:
+                break
     return moved
 
 
@@ -131,13 +134,15 @@ def _send(run: Run, provider: Provider, batch: Batch) -> bool:
     try:
         input_ref = batch.input_ref or provider.upload(submission(run, batch))
     except RequestRefusedError as error:
-        if _may_pass(batch, error, NOT_FOUND | {CONFLICT}):
-            _later(run, batch, error)
+        if _may_pass(run, batch, error, NOT_FOUND | {CONFLICT}):
+            _later(run, batch, error, _event(error))
             return False
         return _refused(run, batch, f"the upload was refused: {error}", error)
     except ProviderError as error:
         _later(run, batch, error)
+        NoAnswer.check(error)
         return False
+    elsewhere = sent_already(run, provider, replace(batch, input_ref=input_ref))
     now = run.clock.now()
     money = [Entry(batch.id, "reserved", batch.max_cost or Decimal(0))]
     run.store.move(
@@ -152,7 +157,8 @@ def _send(run: Run, provider: Provider, batch: Batch) -> bool:
         due_at=now,
         reason=None,
     )
-    return _create(run, provider, run.store.batch(batch.id))
+    batch = run.store.batch(batch.id)
+    return is_ours(run, provider, batch, elsewhere) if elsewhere else _create(run, provider, batch)
 
 
 def _same_file(run: Run, batch: Batch) -> None:
@@ -175,29 +181,45 @@ def _create(run: Run, provider: Provider, batch: Batch) -> bool:
     try:
         provider_id = provider.create(submission(run, batch))
     except TransientProviderError as error:
-        back_to_planned(run, batch, f"not created: {error}", error.retry_after, failed=True)
+        _not_created(run, batch, error, "not_created", error.retry_after)
+        NoAnswer.check(error)
         return False
     except (AmbiguousCallError, ProviderReplyError) as error:
         due = run.clock.now() + PAUSES[0]
         run.store.note(
             batch, run.clock.now(), event="create_unclear", detail=str(error), due_at=due, reason=str(error), failures=0
         )
+        NoAnswer.check(error)
         return False
     except RequestRefusedError as error:
-        if not _may_pass(batch, error, NOT_FOUND):
+        if not _may_pass(run, batch, error, NOT_FOUND):
             return _refused(run, batch, f"the create was refused: {error}", error)
-        back_to_planned(run, batch, f"not created: {error}", failed=True, upload_again=error.status in FILE_GONE)
+        _not_created(run, batch, error, _event(error))
         return False
     in_flight(run, provider, batch, provider_id, "submitted")
     return True
 
 
-def _may_pass(batch: Batch, error: RequestRefusedError, passing: frozenset[int]) -> bool:
-    """Whether the same call may be taken later."""
+def _not_created(run: Run, batch: Batch, error: ProviderError, event: str, retry_after: float | None = None) -> None:
+    pause, gone = backoff(batch.failures, retry_after), error.status in FILE_GONE
+    back_to_planned(
+        run, batch, f"not created: {error}", pause, event=event, failures=batch.failures + 1, upload_again=gone
+    )
+
+
+def _may_pass(run: Run, batch: Batch, error: RequestRefusedError, passing: frozenset[int]) -> bool:
+    """Whether the same call may be taken later: for as often as it was refused in this way, whatever else failed."""
     if error.status in NO_ACCESS:
         return True
     tries = FORBIDDEN_TRIES if error.status in FORBIDDEN else TRIES
-    return error.status in passing | FORBIDDEN and batch.failures + 1 < tries
+    if error.status not in passing | FORBIDDEN:
+        return False
+    return run.store.events_since(batch.id, ("resubmit",), _event(error)) + 1 < tries
+
+
+def _event(error: ProviderError) -> str:
+    """The event of a refusal that may pass: each kind is counted by itself."""
+    return f"refused_{error.status}"
 
 
 def _refused(run: Run, batch: Batch, reason: str, error: RequestRefusedError) -> bool:
@@ -222,11 +244,11 @@ def _failed(now: float, reason: str, error_class: ErrorClass) -> dict[str, Any]:
     }
 
 
-def _later(run: Run, batch: Batch, error: ProviderError) -> None:
+def _later(run: Run, batch: Batch, error: ProviderError, event: str = "upload_failed") -> None:
     """The upload failed in passing: try again after a pause that grows."""
     now = run.clock.now()
     pause = backoff(batch.failures, getattr(error, "retry_after", None))
     run.store.note(
-        batch, now, event="upload_failed", detail=str(error), due_at=now + pause, failures=batch.failures + 1,
+        batch, now, event=event, detail=str(error), due_at=now + pause, failures=batch.failures + 1,
         reason=str(error),
     )  # fmt: skip

@@ -2,29 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 
+import polars as pl
+
+from layton_batch import tables
 from layton_batch.costs.prices import PriceBook
-from layton_batch.costs.report import UsageRow, priced_row
+from layton_batch.costs.report import Untold, UsageRow, priced_row
+from layton_batch.manifest import Manifest
 from layton_batch.records import Batch, Job, Response, Usage
-from layton_batch.states import Role
+from layton_batch.run_folder import RunFolder
+from layton_batch.states import ErrorClass, Role
+
+PERHAPS_BILLED = frozenset({ErrorClass.UNREADABLE, ErrorClass.OUT_OF_REACH})
+"""Classes of requests that may have been answered and billed, though we have no answer."""
+COST_UNTOLD = "cost_untold"
+"""The event of a batch that cost something nobody can tell."""
+
+Bounds = Mapping[str, Decimal | None]
+"""What each request can cost at most, by custom_id; None: not known either."""
+
+
+def bounds(asked: pl.DataFrame) -> Bounds:
+    """Of a table with ``custom_id`` and ``max_cost``."""
+    return {name: _decimal(usd) for name, usd in asked.select("custom_id", "max_cost").iter_rows()}
 
 
 class Bill:
-    """What the answers of one batch cost, added up; those without a known price add nothing to ``spent``."""
+    """What the answers of one batch cost, added up.
 
-    def __init__(self, prices: PriceBook, job: Job, batch: Batch) -> None:
-        self.spent = Decimal(0)
-        self._job, self._batch = job, batch
+    ``untold``: the most that requests can have cost of which that is all there is to tell, in no sum of ``spent``.
+    """
+
+    def __init__(self, prices: PriceBook, job: Job, batch: Batch, bounds: Bounds) -> None:
+        self.spent = self.untold = Decimal(0)
+        self._job, self._batch, self._bounds = job, batch, bounds
         self._price = prices.price(job.spec.provider, job.spec.model)
+        self._why: Counter[str] = Counter()
 
     def row(self, answer: Response) -> dict[str, object]:
         """The answer's usage row, entered into the bill."""
         spec = self._job.spec
         charged = priced_row(spec.provider, spec.name, self._job.role, answer.usage, self._price)
         self.spent += charged.cost_batched or Decimal(0)
+        if charged.cost_batched is None:
+            self._bound(
+                answer.custom_id, "answered without a price" if answer.usage.known else "answered without usage"
+            )
         return _row(charged, answer.custom_id, self._batch)
+
+    def note(self, failed: Response) -> None:
+        """Enter a request without an answer into the bill, where it may have been billed all the same."""
+        if failed.error_class in PERHAPS_BILLED:
+            self._bound(failed.custom_id, str(failed.error_class).replace("_", " "))
+
+    def _bound(self, custom_id: str, why: str) -> None:
+        self._why[why] += 1
+        self.untold += self._bounds.get(custom_id) or Decimal(0)
+
+    def oddities(self) -> Iterator[tuple[str, str]]:
+        """Kind and detail of the event that tells of what cannot be told."""
+        if not self._why:
+            return
+        found = ", ".join(f"{count} {why}" for why, count in sorted(self._why.items()))
+        most = f"at most ${self.untold:f}, which the budget counts" if self.untold else "no bound is known"
+        yield COST_UNTOLD, f"{found}: what they cost cannot be told and is not in this run's bill; {most}"
 
 
 def _row(charged: UsageRow, custom_id: str, batch: Batch) -> dict[str, object]:
@@ -60,7 +104,7 @@ def usage_rows(table: Iterable[dict[str, object]]) -> list[UsageRow]:
             model=str(row["model"]),
             role=Role(str(row["role"])),
             requests=1,
-            usage=Usage(*(int(str(row[name])) for name in _TOKENS)),
+            usage=_usage(row),
             cost_batched=_decimal(row["cost_usd"]),
             cost_unbatched=_decimal(row["unbatched_usd"]),
             price_source=None if row["price_source"] is None else str(row["price_source"]),
@@ -70,8 +114,37 @@ def usage_rows(table: Iterable[dict[str, object]]) -> list[UsageRow]:
     ]
 
 
+def _usage(row: Mapping[str, object]) -> Usage:
+    read, cached, made, thought, written = (int(str(row[name])) for name in _TOKENS)
+    return Usage(read, cached, made, thought, written)
+
+
 _TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens")
 
 
 def _decimal(value: object) -> Decimal | None:
     return None if value is None else Decimal(str(value))
+
+
+def untold_rows(folder: RunFolder) -> Iterator[Untold]:
+    """The requests of a run whose cost cannot be told, from its tables: what ``Bill.untold`` adds up, one by one."""
+    names = ("custom_id", "job_id", "batch_id")
+    responses = tables.read(folder.tables, "responses", (*names, "error_class"))
+    usage = tables.read(folder.tables, "usage", ("custom_id", "batch_id", "cost_usd"))
+    lost = responses.filter(pl.col("error_class").is_in([str(one) for one in PERHAPS_BILLED])).select(names)
+    unpriced = usage.filter(pl.col("cost_usd").is_null())
+    answered = responses.select(names).join(unpriced, on=["custom_id", "batch_id"], how="semi")
+    if lost.is_empty() and answered.is_empty():
+        return
+    manifest = Manifest.from_frozen(folder.manifest.read_bytes(), str(folder.manifest))
+    specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
+    providers = {spec.name: spec.provider for spec in specs}
+    for rows, has_answer in ((lost, False), (answered, True)):
+        for (job_id, batch_id), group in rows.group_by("job_id", "batch_id", maintain_order=True):
+            requests = pl.read_parquet(folder.part("requests", str(job_id)))
+            attempt = folder.part("attempts", str(batch_id))
+            most = bounds(pl.read_parquet(attempt) if attempt.exists() else requests)
+            role = Role(requests["role"][0])
+            model = str(requests["judge" if role is Role.JUDGE else "model"][0])
+            for custom_id in group["custom_id"]:
+                yield Untold(providers[model], model, role, most.get(custom_id), has_answer)

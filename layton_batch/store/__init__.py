@@ -3,7 +3,7 @@
 from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.leases import DESK, LEASE_SECONDS, Holder
 from layton_batch.store.run_store import Entry, RunRow, RunStore
-from layton_batch.store.standing import Gate, Standing
+from layton_batch.store.standing import Gate, Money, Standing
 
 __all__ = [
     "DESK",
@@ -11,6 +11,7 @@ __all__ = [
     "Entry",
     "Gate",
     "Holder",
+    "Money",
     "RunRow",
     "RunStore",
     "Standing",

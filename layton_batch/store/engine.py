@@ -1,8 +1,11 @@
 """Opening the state store: SQLite in the run folder by default, any database SQLAlchemy reaches by URL.
 
 SQLite runs in WAL with ``synchronous=FULL``: a commit that says "we are about to pay" must survive a power cut, so the
-write-ahead log is synced at every commit. Nothing else in the program sets a pragma. Other databases run at their own
-default isolation (read committed): every change is one UPDATE that names what it found, which that is enough for.
+write-ahead log is synced at every commit. Nothing else in the program sets a pragma.
+
+PostgreSQL runs at read committed, which is enough: every change is one UPDATE that names what it found. Its commits
+wait for the disk as well. A host that vanishes within a transaction, or a process that is frozen there, holds its locks
+for some seconds; nobody waits for a lock, or for a server that vanished itself, longer than is said here.
 """
 
 from __future__ import annotations
@@ -24,6 +27,17 @@ READING = "layton_batch_reading"
 CHECKED_BYTES = 64 * 1024 * 1024
 """SQLite files up to this size are checked whole when opened; that takes about a millisecond a megabyte."""
 
+IDLE_SECONDS = 20.0
+"""How long PostgreSQL keeps a transaction open of which it hears nothing; ours take milliseconds. Shorter than anybody
+waits for it."""
+
+WAIT_SECONDS = 30.0
+"""How long a transaction waits for one that is in its way."""
+
+_LINE = {"connect_timeout": 30, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
+         "tcp_user_timeout": 60_000}  # fmt: skip
+"""For libpq: when a server that does not answer has vanished. The URL's own values go before these."""
+
 _MIGRATING = 0x6C6179746F6E
 """PostgreSQL's advisory lock while the schema is changed."""
 
@@ -32,13 +46,16 @@ def open_engine(url: str) -> Engine:
     """An engine whose schema is this program's. Raises StoreError (unreachable, damaged, newer schema)."""
     address = _address(url)
     try:
-        engine = create_engine(address, pool_pre_ping=not _is_sqlite(address), hide_parameters=True)
+        options = _line(address)
+        engine = create_engine(address, pool_pre_ping=not _is_sqlite(address), hide_parameters=True, **options)
     except (SQLAlchemyError, ImportError) as error:
         raise StoreError(complaint(address, error, "opened")) from error
     try:
         if _is_sqlite(address):
             event.listen(engine, "connect", _sqlite_pragmas)
             event.listen(engine, "begin", _sqlite_begin)
+        elif _is_postgresql(address):
+            event.listen(engine, "connect", _postgresql_session)
         with engine.connect().execution_options(**{READING: True}) as connection:
             _check(connection, address)
             current = _revision(connection)
@@ -62,7 +79,8 @@ def complaint(url: URL, error: Exception, done: str) -> str:
     """What went wrong with the store in one line, without its password."""
     lines = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
     advice = next((advice for sign, advice in _ADVICE if sign in lines[0]), "")
-    return f"the state store {url.render_as_string(hide_password=True)} cannot be {done}: {lines[0]}{advice}"
+    shown = url.database if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
+    return f"the state store {shown} cannot be {done}: {lines[0]}{advice}"
 
 
 _ADVICE = (
@@ -71,6 +89,11 @@ _ADVICE = (
     ("disk is full", "; nothing of this step was kept, and everything before it is: make room and run again"),
     ("disk I/O error", "; nothing of this step was kept, and everything before it is: check the disk and run again"),
     ("database is locked", "; another process has been writing to it for half a minute: let it finish"),
+    ("lock timeout", "; another process has been writing to it for half a minute: let it finish"),
+    (
+        "readonly database",
+        "; this command writes to the run: make its folder and files writable (status, events, cost … read)",
+    ),
     ("No module named 'psycopg", "; install layton-batch[postgres]"),
 )
 
@@ -86,6 +109,31 @@ def _address(url: str) -> URL:
 
 def _is_sqlite(url: URL) -> bool:
     return url.get_backend_name() == "sqlite"
+
+
+def _is_postgresql(url: URL) -> bool:
+    return url.get_backend_name() == "postgresql"
+
+
+def _line(url: URL) -> dict[str, dict[str, int]]:
+    """Options of ``create_engine`` for the connection itself."""
+    if not _is_postgresql(url) or not url.get_driver_name().startswith("psycopg"):
+        return {}
+    return {"connect_args": {name: value for name, value in _LINE.items() if name not in url.query}}
+
+
+def _postgresql_session(connection: Any, _record: object) -> None:
+    settings = {
+        "default_transaction_isolation": "'read committed'",
+        # a server that may lose its last commits in a crash must not lose ours; one that waits for a replica too may
+        "synchronous_commit": "coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on')",
+        "lock_timeout": f"'{WAIT_SECONDS * 1000:.0f}ms'",
+        "idle_in_transaction_session_timeout": f"'{IDLE_SECONDS * 1000:.0f}ms'",
+    }
+    cursor = connection.cursor()
+    cursor.execute("SELECT " + ", ".join(f"set_config('{name}', {value}, false)" for name, value in settings.items()))
+    cursor.close()
+    connection.commit()
 
 
 def _sqlite_pragmas(connection: Any, _record: object) -> None:

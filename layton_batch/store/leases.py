@@ -93,8 +93,7 @@ class Leases(Transactions):
         taken: list[Batch] = []
         fences: dict[str, int] = {}
         with self.writing() as writing:
-            if gate is not None:
-                writing.alone()
+            writing.alone()
             self._release(writing.connection, release)
             for row in self._due(writing.connection, at, states, ids):
                 batch = batch_from(row)
@@ -111,6 +110,7 @@ class Leases(Transactions):
         """Let go of batches; those that others have taken since stay theirs."""
         if names:
             with self.writing() as writing:
+                writing.alone()
                 self._release(writing.connection, names)
             self.holder.let_go(names)
 
@@ -120,6 +120,7 @@ class Leases(Transactions):
             return
         until = at + self.holder.seconds
         with self.writing() as writing:
+            writing.alone()
             for table in (schema.batches, schema.leases):
                 mine = and_(table.c.run_id == self.run_id, table.c.lease_owner == self.holder.owner)
                 writing.connection.execute(update(table).where(mine).values(lease_until=until))
@@ -128,6 +129,7 @@ class Leases(Transactions):
         """Let go of everything: this holder is done."""
         try:
             with self.writing() as writing:
+                writing.alone()
                 for table in (schema.batches, schema.leases):
                     mine = and_(table.c.run_id == self.run_id, table.c.lease_owner == self.holder.owner)
                     writing.connection.execute(update(table).where(mine).values(lease_owner=None, lease_until=None))

@@ -15,12 +15,13 @@ from sqlalchemy import Connection, and_, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
+from layton_batch.manifest import frozen_prices
 from layton_batch.records import Batch, Event, Job, RowCount
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, is_legal
 from layton_batch.store import schema
 from layton_batch.store.leases import Leases
 from layton_batch.store.rows import batch_from, batch_values, job_from, spec_json
-from layton_batch.store.standing import read_money
+from layton_batch.store.standing import Money, read_money
 from layton_batch.store.transactions import Writing
 
 
@@ -38,7 +39,8 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the money ledger: reserved before a paid call, released and made actual when it is over."""
+    """One line of the money ledger, of a kind of ``standing``'s: reserved before a paid call, released and made actual
+    (or untold) when it is over."""
 
     batch_id: str
     kind: str
@@ -67,6 +69,8 @@ class RunStore(Leases):
             with self.writing() as writing:
                 writing.connection.execute(self._this_run().values(manifest=manifest))
                 writing.event(at, None, "manifest_changed", "budget, gold, scoring, policy or prices")
+                if frozen_prices(known.manifest) != frozen_prices(manifest):
+                    writing.event(at, None, "prices_changed", "what is not sent yet is bounded by the new ones")
 
     def _enter(self, identity: str, manifest: str, version: str, at: float) -> None:
         values = {"identity": identity, "manifest": manifest, "version": version, "created_at": at}
@@ -156,6 +160,35 @@ class RunStore(Leases):
             self._insert_batches(writing.connection, batches)
             self._insert_counts(writing.connection, counts)
             writing.event(at, None, "job_planned", f"{job.id}: {requests} requests, {len(batches)} batches")
+
+    def price_changes(self) -> tuple[bool, bool]:
+        """Whether the manifest's prices have changed since batches were last bounded by them, and whether ever."""
+        events = schema.events
+        mine = and_(events.c.run_id == self.run_id, events.c.batch_id.is_(None))
+        query = select(events.c.kind).where(mine, events.c.kind.in_(("prices_changed", "repriced")))
+        with self.reading() as connection:
+            last = connection.execute(query.order_by(events.c.seq.desc()).limit(1)).scalar()
+        return last == "prices_changed", last is not None
+
+    def reprice(self, batches: Sequence[Batch], bounds: Mapping[str, Decimal | None], at: float, *, new: bool) -> bool:
+        """Give planned batches other upper bounds, by id; True where one has changed. ``new``: prices have.
+
+        What is no longer planned, or in another process's hands to be sent, keeps its own: it is what was set aside.
+        """
+        changed = 0
+        with self.writing() as writing:
+            writing.alone()
+            for batch in batches:
+                if bounds[batch.id] == batch.max_cost:
+                    continue
+                try:
+                    self._change(writing, batch, at, {"max_cost": bounds[batch.id]})
+                except StaleStateError:
+                    continue
+                changed += 1
+            if changed or new:
+                writing.event(at, None, "repriced", f"{changed} of {len(batches)} batches not sent yet")
+        return changed > 0
 
     def set_graded(self, job_id: str, at: float, batches: int) -> bool:
         """The job's responses were turned into predictions or verdicts: those of this many batches, all that it had.
@@ -298,10 +331,15 @@ class RunStore(Leases):
             values = {"run_id": self.run_id, "batch_id": entry.batch_id, "kind": entry.kind, "usd": entry.usd, "at": at}
             connection.execute(schema.ledger.insert().values(**values))
 
-    def money(self) -> tuple[Decimal, Decimal]:
-        """(spent, reserved) in USD: what collected batches cost, and what open ones may cost at most."""
+    def money(self) -> Money:
+        """The run's ledger, added up."""
         with self.reading() as connection:
             return read_money(connection, self.run_id)
+
+    def held(self, batch_id: str) -> Decimal:
+        """What is still set aside for a batch, in USD."""
+        with self.reading() as connection:
+            return read_money(connection, self.run_id, batch_id).reserved
 
     def add_event(self, at: float, batch_id: str | None, kind: str, detail: str) -> None:
         """Write down something that moved no state."""
@@ -323,6 +361,13 @@ class RunStore(Leases):
         query = select(func.count()).where(this, table.c.kind == kind, table.c.seq > func.coalesce(last, 0))
         with self.reading() as connection:
             return int(connection.execute(query).scalar_one())
+
+    def provider_ids(self) -> frozenset[str]:
+        """Every batch at a provider that was ever known to be this run's, also where a person said otherwise since."""
+        table = schema.events
+        told = and_(table.c.run_id == self.run_id, table.c.kind.in_(("submitted", "found", "adopted")))
+        with self.reading() as connection:
+            return frozenset(connection.execute(select(table.c.detail).where(told)).scalars())
 
     def last_event(self) -> int:
         """The number of the newest event; 0 where there is none."""

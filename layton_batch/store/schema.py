@@ -131,7 +131,7 @@ ledger = Table(
     Column("seq", Integer, primary_key=True, autoincrement=True),
     Column("run_id", String(128), nullable=False, index=True),
     Column("batch_id", String(256), nullable=False),
-    Column("kind", String(16), nullable=False),  # reserved | released | actual
+    Column("kind", String(16), nullable=False),  # reserved | released | actual | untold
     Column("usd", Money, nullable=False),
     Column("at", Float, nullable=False),
 )

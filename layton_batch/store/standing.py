@@ -14,6 +14,8 @@ from layton_batch.store import schema
 from layton_batch.store.rows import ZERO
 
 HOUR = 3600.0
+RESERVED, RELEASED, ACTUAL, UNTOLD = "reserved", "released", "actual", "untold"
+"""Kinds of ledger entries. ``untold``: the most that requests can have cost of which that is all anybody can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +63,9 @@ def read_standing(connection: Connection, run_id: str, provider: str, at: float,
     recent = and_(table.c.provider == provider, table.c.submitting_at > at - HOUR)
     creates, oldest = connection.execute(select(func.count(), func.min(table.c.submitting_at)).where(recent)).one()
     waiting = select(table.c.max_cost).where(table.c.run_id == run_id, claimed)
-    spent, reserved = read_money(connection, run_id)
+    money = read_money(connection, run_id)
     return Standing(
-        committed_usd=sum((cost or ZERO for (cost,) in connection.execute(waiting)), spent + reserved),
+        committed_usd=sum((cost or ZERO for (cost,) in connection.execute(waiting)), money.committed),
         running=sum(count for _, count, _ in load),
         queued_bytes={model: size for model, _, size in load},
         creates=int(creates),
@@ -71,10 +73,28 @@ def read_standing(connection: Connection, run_id: str, provider: str, at: float,
     )
 
 
-def read_money(connection: Connection, run_id: str) -> tuple[Decimal, Decimal]:
-    """(spent, reserved) in USD."""
-    query = select(schema.ledger.c.kind, schema.ledger.c.usd).where(schema.ledger.c.run_id == run_id)
-    sums = {"actual": ZERO, "reserved": ZERO, "released": ZERO}
-    for kind, usd in connection.execute(query):
+@dataclass(frozen=True, slots=True)
+class Money:
+    """A run's money in USD: what is known to be spent, what is set aside for open batches, and what may have been spent
+    at most on requests whose cost cannot be told."""
+
+    spent: Decimal
+    reserved: Decimal
+    untold: Decimal = ZERO
+
+    @property
+    def committed(self) -> Decimal:
+        """What no budget can have a second time."""
+        return self.spent + self.reserved + self.untold
+
+
+def read_money(connection: Connection, run_id: str, batch_id: str | None = None) -> Money:
+    """The ledger of a run, or of one of its batches, added up."""
+    table = schema.ledger
+    which = table.c.run_id == run_id
+    if batch_id is not None:
+        which = and_(which, table.c.batch_id == batch_id)
+    sums = dict.fromkeys((RESERVED, RELEASED, ACTUAL, UNTOLD), ZERO)
+    for kind, usd in connection.execute(select(table.c.kind, table.c.usd).where(which)):
         sums[kind] += usd
-    return sums["actual"], sums["reserved"] - sums["released"]
+    return Money(sums[ACTUAL], sums[RESERVED] - sums[RELEASED], sums[UNTOLD])

@@ -47,8 +47,8 @@ class Writing:
     def alone(self) -> None:
         """From here to the end no other transaction that asks the same runs on this run.
 
-        On SQLite every write transaction is alone from its start. Always asked first, so that two never wait for
-        each other.
+        On SQLite every write transaction is alone from its start. Whatever changes more than one batch, or one whose
+        state hangs on others, asks; always first, so that two never wait for each other.
         """
         if self.connection.dialect.name != "sqlite":
             runs = schema.runs

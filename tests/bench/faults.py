@@ -1,4 +1,5 @@
-"""Simulated histories full of faults: every stop, then 25,000 seeds; ``--seed N`` plays one again."""
+"""Simulated histories full of faults: every stop, then 25,000 seeds; ``--seed N`` plays one again. ``--postgres``: with
+the state in a PostgreSQL that is started for it."""
 
 from __future__ import annotations
 
@@ -11,11 +12,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 from tests.simulation.claims import reference
 from tests.simulation.histories import Verdict, every_point, plan_of, play
 from tests.simulation.scenarios import PAGE, markdown, measure
 from tests.simulation.world import ALONE, Plan
+from tests.store.postgres import binaries, server
 
 HISTORIES = 25_000
 """A fifth of them from the seeds that draw the rarer misfortunes too."""
@@ -32,21 +36,20 @@ def main(arguments: Sequence[str] = ()) -> int:
         from tests.bench.process_matrix import main as processes
 
         return processes(asked.workers)
-    if asked.seed is not None:
-        return _one(plan_of(asked.seed))
-    if asked.world is not None:
-        stops = tuple(int(stop) for stop in (asked.stops or "").split(",") if stop)
-        return _one(
-            Plan(asked.world, stops=stops, migrating=asked.migrating, budget=asked.budget, cancel_at=asked.cancel)
-        )
-    return _all(asked)
+    with _postgres() if asked.postgres else nullcontext() as there:
+        if asked.seed is not None:
+            return _one(plan_of(asked.seed), there)
+        if asked.world is not None:
+            return _one(_plan(asked), there)
+        return _all(asked, there)
 
 
 def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench faults", description=__doc__)
     parser.add_argument("--seed", type=int, help="play this seed's history and say what it was")
     parser.add_argument("--world", type=int, help="play this one: 0..6 two models at two providers, 7..13 one")
-    parser.add_argument("--stops", help="with --world: the numbers of the points at which the program is killed")
+    parser.add_argument("--stops", default="", help="with --world: the points at which the program is killed")
+    parser.add_argument("--breaks", default="", help="with --postgres --world: where its connections break off")
     parser.add_argument("--migrating", action="store_true", help="with --world: the state store does not exist yet")
     parser.add_argument("--cancel", type=int, help="with --world: the point at which the run is cancelled")
     parser.add_argument("--budget", action="store_true", help="with --world: there is money for one batch at a time")
@@ -54,10 +57,33 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--no-points", action="store_true", help="leave out the stops at every point")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--postgres", action="store_true", help="keep the state in PostgreSQL, not in SQLite")
     parser.add_argument("--table", action="store_true", help="print the table of docs/exactly_once.md")
     parser.add_argument("--check", action="store_true", help="with --table: 1 where that page says anything else")
     parser.add_argument("--processes", action="store_true", help="kill real processes instead: the whole matrix")
-    return parser.parse_args(list(arguments))
+    asked = parser.parse_args(list(arguments))
+    if asked.postgres and (asked.table or asked.processes):
+        parser.error("--postgres goes with --seed, --world and all histories; the table and the matrix are SQLite's")
+    return asked
+
+
+def _plan(asked: argparse.Namespace) -> Plan:
+    stops, breaks = (tuple(map(int, filter(None, text.split(",")))) for text in (asked.stops, asked.breaks))
+    return Plan(
+        asked.world,
+        stops=stops,
+        breaks=breaks,
+        migrating=asked.migrating,
+        budget=asked.budget,
+        cancel_at=asked.cancel,
+    )
+
+
+def _postgres() -> AbstractContextManager[str]:
+    programs = binaries()
+    if programs is None:
+        sys.exit("PostgreSQL's server programs are not installed (Debian: postgresql)")
+    return server(programs)
 
 
 def _table(*, check: bool) -> int:
@@ -78,20 +104,28 @@ def _table(*, check: bool) -> int:
     return 1 if broken else 0
 
 
-def _one(plan: Plan) -> int:
-    verdict = play(plan)
+def _one(plan: Plan, there: str | None) -> int:
+    verdict = _play(plan, there)
     print(verdict.told())
     print(f"  {verdict.points} points, {verdict.batches} batches, {verdict.billed} rows billed")
     return 1 if verdict.broken else 0
 
 
-def _all(asked: argparse.Namespace) -> int:
+def _play(plan: Plan, there: str | None) -> Verdict:
+    if there is None:
+        return play(plan)
+    from tests.simulation.postgres import database
+
+    return play(plan, database(there))
+
+
+def _all(asked: argparse.Namespace, there: str | None) -> int:
     begun = time.perf_counter()
     points: Iterable[Plan] = () if asked.no_points else itertools.chain.from_iterable(map(every_point, range(7)))
     seeds = (plan_of(seed) for seed in range(asked.first, asked.first + asked.histories))
     tally: Counter[str] = Counter()
     broken = 0
-    for verdict in _played(itertools.chain(points, seeds), asked.workers):
+    for verdict in _played(itertools.chain(points, seeds), asked.workers, there):
         tally += _count(verdict)
         if verdict.broken:
             broken += 1
@@ -127,13 +161,14 @@ def _count(verdict: Verdict) -> Counter[str]:
     )
 
 
-def _played(plans: Iterable[Plan], workers: int) -> Iterator[Verdict]:
+def _played(plans: Iterable[Plan], workers: int, there: str | None) -> Iterator[Verdict]:
+    playing = partial(_play, there=there)
     if workers <= 1:
-        yield from map(play, plans)
+        yield from map(playing, plans)
         return
     os.environ.setdefault("POLARS_MAX_THREADS", "1")  # the threads are left to the workers
     with multiprocessing.get_context("spawn").Pool(workers, initializer=_warm) as pool:
-        yield from pool.imap_unordered(play, plans, chunksize=CHUNK)
+        yield from pool.imap_unordered(playing, plans, chunksize=CHUNK)
 
 
 def _warm() -> None:

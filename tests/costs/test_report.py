@@ -25,7 +25,7 @@ from layton_batch.costs.cost_layout import (
     table_rows,
 )
 from layton_batch.costs.prices import PriceBook
-from layton_batch.costs.report import Amount, UsageRow, build_report, priced_row
+from layton_batch.costs.report import NOTHING, Amount, Untold, UsageRow, build_report, priced_row
 from layton_batch.records import Usage
 from layton_batch.states import Role
 
@@ -150,3 +150,30 @@ def test_rich_shows_a_hostile_name_as_it_is(name: str) -> None:
     Console(file=out, width=400, color_system=None).print(table)
     shown = "".join(char if char.isprintable() else "\ufffd" for char in name)
     assert shown in out.getvalue()
+
+
+def test_what_cannot_be_told_is_bounded_beside_the_bill_and_makes_its_sums_incomplete() -> None:
+    lost = Untold("openai", "gpt-5.1", Role.PREDICT, D("0.03"))
+    report = build_report([row(), row("claude", provider="anthropic")], [lost, lost])
+    claude, gpt = report.lines
+    assert (claude.batched, claude.untold) == (Amount(D("0.5"), complete=True), NOTHING)
+    assert (gpt.batched, gpt.unbatched) == (Amount(D("0.5"), complete=False), Amount(D("1.0"), complete=False))
+    assert (gpt.untold, gpt.untold_requests, gpt.requests) == (Amount(D("0.06"), complete=True), 2, 2)
+    assert (report.total.untold.usd, report.total.untold_requests) == (D("0.06"), 2)
+    assert amount_text(report.total.batched) == "at least $1.00"
+
+
+def test_nothing_but_what_cannot_be_told_is_at_least_nothing() -> None:
+    (line,) = build_report([], [Untold("openai", "gpt-5.1", Role.PREDICT, None)]).lines
+    assert (line.batched, line.untold) == (Amount(D(0), complete=False), Amount(None, complete=False))
+
+
+def test_an_answer_without_a_cost_is_in_the_bill_once() -> None:
+    answered = Untold("p", "m", Role.PREDICT, D("0.02"), answered=True)
+    (line,) = build_report([UsageRow("p", "m", Role.PREDICT, 1, Usage(known=False), None, None)], [answered]).lines
+    assert (line.requests, line.batched.usd, line.untold.usd) == (1, None, D("0.02"))
+
+
+def test_tokens_that_are_not_known_cost_what_nobody_knows_not_nothing() -> None:
+    priced = priced_row("openai", "gpt-5.1", Role.JUDGE, Usage(known=False), BOOK.price("openai", "gpt-5.1"))
+    assert (priced.cost_batched, priced.cost_unbatched) == (None, None)

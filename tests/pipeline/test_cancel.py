@@ -93,3 +93,15 @@ def test_answers_that_end_a_job_of_a_cancelled_run_send_nothing_to_a_jury(tmp_pa
         _, status = cancelled_in_flight(bench, manifest_text())
         assert status.jobs[0].succeeded == 4
         assert {kind: calls for kind, calls in bench.server.request_counts().items() if kind != "openai"} == {}
+
+
+def test_a_run_that_is_done_is_not_cancelled(tmp_path: Path) -> None:
+    text = manifest_text()
+    with lab(tmp_path) as bench:
+        done = bench.finish(text)
+        with bench.open(text) as run:
+            before = run.store.last_event()
+            assert cancel_run(run) == []
+            assert run.store.last_event() == before
+        assert bench.finish(text) == done
+        assert done.state is RunState.DONE

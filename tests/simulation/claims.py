@@ -167,13 +167,16 @@ def _rows_conserved(store: RunStore) -> Iterator[str]:
 
 
 def _money_agrees(found: History, parts: Sequence[str] = ("usage", "cost")) -> Iterator[str]:
-    """What the run says it spent = what the providers billed, less what came back unreadable."""
+    """What the run says it spent = what the providers billed, less what came back unreadable, and says so."""
     assert found.status is not None
     rows = found.providers.ledger().rows
     billed = sum((row.usd or Decimal(0) for row in rows), Decimal(0))
     unreadable = _unreadable(found, rows)
     if found.status.spent_usd != billed - unreadable:
         yield f"the run says ${found.status.spent_usd}, the providers billed ${billed} (${unreadable} unreadable)"
+    untold = found.status.untold_usd
+    if untold < unreadable or (untold and not found.plan.faults and not found.plan.outages):
+        yield f"the run says that up to ${untold} more cannot be told, ${unreadable} came back unreadable"
     for table in parts:
         costs = tables.read(found.folder.tables, table)["cost_usd"]
         total = sum((Decimal(cost) for cost in costs), Decimal(0))

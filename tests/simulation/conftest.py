@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.simulation.claims import reference
+from tests.simulation.postgres import Database
 from tests.simulation.world import ALONE
+from tests.store.postgres import required, server
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -18,3 +20,11 @@ def _settled() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(scope="package")
+def database() -> Iterator[Database]:
+    with server(required()) as url:
+        place = Database(url)
+        yield place
+        place.close()

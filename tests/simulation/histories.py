@@ -5,11 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from layton_batch.sandbox import Fault
 from tests.simulation.claims import broken_claims, reference
 from tests.simulation.outages import Outage
 from tests.simulation.world import ALONE, ITEMS, Plan, cast, history
+
+if TYPE_CHECKING:
+    from tests.simulation.postgres import Database
 
 RICHER = 20_000
 """Seeds from here on also draw what those below do not, which therefore give the histories they always gave."""
@@ -29,6 +33,7 @@ class Verdict:
     batches: int
     billed: int
     cancelled: bool = False
+    postgres: bool = False
 
     def told(self) -> str:
         """What happened, what is broken, and how to play it again."""
@@ -39,17 +44,22 @@ class Verdict:
         return "\n  ".join([*lines, f"again: {self.command()}"])
 
     def command(self) -> str:
+        command = "scripts/bench faults" + " --postgres" * self.postgres
         if self.plan.seed:
-            return f"scripts/bench faults --seed {self.plan.seed - 1}"
-        command = f"scripts/bench faults --world {self.plan.world}"
+            return f"{command} --seed {self.plan.seed - 1}"
+        command += f" --world {self.plan.world}"
         command += f" --stops {','.join(map(str, self.plan.stops))}" if self.plan.stops else ""
+        command += f" --breaks {','.join(map(str, self.plan.breaks))}" if self.plan.breaks else ""
         command += f" --cancel {self.plan.cancel_at}" if self.plan.cancel_at else ""
         return command + " --migrating" * self.plan.migrating + " --budget" * self.plan.budget
 
 
-def play(plan: Plan) -> Verdict:
-    """Play a plan and hold every claim against what it left behind."""
-    with history(plan) as found:
+def play(plan: Plan, database: Database | None = None, *, statements: bool = False) -> Verdict:
+    """Play a plan and hold every claim against what it left behind, in SQLite or in ``database``.
+
+    What is right an undisturbed run on SQLite says, whatever the store. ``statements``: see :func:`history`.
+    """
+    with history(plan, database, statements=statements) as found:
         points = found.course.points
         return Verdict(
             plan=plan,
@@ -59,6 +69,7 @@ def play(plan: Plan) -> Verdict:
             batches=len(found.status.batches) if found.status else 0,
             billed=found.providers.ledger().rows_billed,
             cancelled=found.cancelled,
+            postgres=database is not None,
         )
 
 

@@ -29,6 +29,10 @@ from layton_batch.store import owner
 _NUMBERS = re.compile(r"\.[0-9a-f]{8}-[^/]*\.tmp")
 
 
+WITHIN = frozenset({"statement", "commit"})
+"""Points within a transaction."""
+
+
 class Killed(BaseException):
     """The program is no more. Not an Exception, as nothing may get hold of it."""
 
@@ -50,16 +54,24 @@ class Course:
     """The points of one history, numbered from 1 over all lives of the program, and the numbers at which it is stopped.
 
     ``moving``: every life is on another machine, which cannot tell whether the one before is dead. ``pause`` is called
-    at every point outside a transaction: where another hand may get its turn.
+    at every point outside a transaction: where another hand may get its turn. ``dies`` is called at the moment a hand
+    is stopped, ``is_buried`` when nothing of it runs any more and before its next life, ``is_cut_off`` where it loses
+    the server of its state: at points numbered in ``breaks``.
     """
 
-    def __init__(self, root: Path, stops: Iterable[int] = (), *, moving: bool = False) -> None:
+    def __init__(
+        self, root: Path, stops: Iterable[int] = (), breaks: Iterable[int] = (), *, moving: bool = False
+    ) -> None:
         self.root = root
         self.stops = frozenset(stops)
+        self.breaks = frozenset(breaks)
         self.moving = moving
         self.points: list[str] = []
         self.hands: dict[int, Hand] = {}
         self.pause: Callable[[], None] = lambda: None
+        self.dies: Callable[[Hand], None] = lambda _hand: None
+        self.is_cut_off: Callable[[Hand, str], None] = lambda _hand, _what: None
+        self.is_buried: Callable[[Hand], None] = lambda _hand: None
 
     def enter(self) -> Hand:
         """This thread is a program from now on."""
@@ -81,8 +93,11 @@ class Course:
         self.points.append(what)
         if len(self.points) in self.stops:
             hand.dead = True
+            self.dies(hand)
             raise Killed
-        if what != "commit":
+        if len(self.points) in self.breaks:
+            self.is_cut_off(hand, what)
+        if what not in WITHIN:
             self.pause()
 
     @property
@@ -149,7 +164,7 @@ def _committing(course: Course) -> Callable[..., None]:
     def do_commit(dialect: DefaultDialect, connection: Any) -> None:
         ghost = begun_by.setdefault(connection._pool, course.myself()) != course.myself() and course.mine() is not None
         if course.dead or ghost:  # a generator that is closed only now, long after its program was killed
-            connection.rollback()
+            dialect.do_rollback(connection)  # type: ignore[no-untyped-call]
             return
         course.reach("commit")
         original(dialect, connection)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import URL, Engine, create_engine, make_url
 from sqlalchemy.engine.default import DefaultDialect
 
 from layton_batch.cli import loop
@@ -58,17 +58,23 @@ def unhurried(clock: ManualClock, *, for_days: bool = False) -> Iterator[None]:
 
 
 @functools.cache
-def _first_engine() -> Engine:
-    return create_engine("sqlite://")
+def _first_engine(url: URL) -> Engine:
+    """The engine others learn from: for SQLite one in memory, for a server one that has asked it what it can do."""
+    engine = create_engine(url)
+    if url.get_backend_name() != "sqlite":
+        engine.connect().close()
+        engine.dispose()
+    return engine
 
 
-def _sharing(*arguments: Any, **options: Any) -> Engine:
+def _sharing(url: URL, **options: Any) -> Engine:
     """An engine that keeps what the ones before it have learnt: how a statement of ours is said in SQL.
 
     Every life of the program opens a new one, and would spend a fifth of its time on that.
     """
-    engine = create_engine(*arguments, **options)
-    engine.dialect, engine._compiled_cache = _first_engine().dialect, _first_engine()._compiled_cache
+    engine = create_engine(url, **options)
+    first = _first_engine(make_url("sqlite://") if url.get_backend_name() == "sqlite" else url)
+    engine.dialect, engine._compiled_cache = first.dialect, first._compiled_cache
     return engine
 
 

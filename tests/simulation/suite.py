@@ -13,6 +13,11 @@ STRIDE = 8
 providers in ``scripts/bench faults``."""
 MIGRATING = range(1, 9)
 PHASES = ("sent", "executed")
+SERVED = (*range(94, 101), *range(RICHER + 26, RICHER + 33))
+"""Seeds that are played with the state in PostgreSQL, where there is one: worlds of one model, each twice."""
+SERVED_WORLD, SERVED_STRIDE, STATEMENT_STRIDE, COMMIT_STRIDE = 9, 31, 131, 29
+"""Of that world's run on PostgreSQL the suite kills every so manyth instant, every so manyth when those between two
+statements of a transaction count too, and loses the server before or after every so manyth commit."""
 AT_LEAST = 340
 
 

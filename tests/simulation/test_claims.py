@@ -47,10 +47,11 @@ def stop_after(world: int, label: str) -> Plan:
 
 def test_a_program_that_sends_again_without_looking_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def blindly(run: Run, _provider: object, batch: Batch) -> bool:
-        intent.back_to_planned(run, batch, "sent again", None, failed=False)
+        intent.back_to_planned(run, batch, "sent again", 0.0)
         return True
 
     monkeypatch.setattr(submitting, "settle", blindly)
+    monkeypatch.setattr(submitting, "sent_already", lambda *_: [])
     broken = play(stop_after(0, "executed: openai create")).broken
     assert any("billed 2 times" in claim for claim in broken), broken
 
@@ -71,8 +72,8 @@ def test_a_program_that_pays_before_it_has_written_down_that_it_will_is_caught(m
 
 
 def test_a_program_that_gives_up_a_download_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing(_run: Run, _batch: Batch) -> bool:
-        return True
+    def nothing(_run: Run, _batch: Batch) -> collecting._Download:
+        return collecting._Download()
 
     monkeypatch.setattr(collecting, "_download", nothing)
     assert any("billed" in claim for claim in play(Plan(7)).broken)
@@ -88,7 +89,7 @@ def test_a_program_that_does_not_see_that_another_has_a_batch_in_hand_is_caught(
 
 
 def test_a_program_that_forgets_what_it_spent_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collecting, "_money", lambda _batch, _spent: [])
+    monkeypatch.setattr(collecting, "_money", lambda *_: [])
     assert any("the run says $" in claim for claim in play(Plan(7)).broken)
 
 

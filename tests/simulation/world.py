@@ -8,14 +8,15 @@ import shutil
 import tempfile
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from layton_batch.cli import loop
 from layton_batch.clock import Clock, ManualClock
-from layton_batch.errors import LaytonBatchError
+from layton_batch.errors import LaytonBatchError, StoreError
 from layton_batch.manifest import Manifest
 from layton_batch.manifest_checks import load_manifest
 from layton_batch.run_folder import RunFolder
@@ -31,6 +32,9 @@ from tests.simulation.interruptions import Course, Killed, instrumented
 from tests.simulation.outages import Outage, Outages
 from tests.simulation.shortcuts import empty_database, scratch, unhurried
 from tests.simulation.two_hands import Turns
+
+if TYPE_CHECKING:
+    from tests.simulation.postgres import Database
 
 SEVEN = tuple(MODELS)
 REFEREES = {
@@ -63,7 +67,8 @@ class Plan:
     answer; of two programs the second calls it. ``reask``: how often the manifest has unusable replies asked for
     again. ``outages``: long times in which every call fails. ``jump``: by how much our clock is put forward each time
     the program starts again, as on another machine.
-    ``deadline_hours``: the manifest's, where it is not the provider's own.
+    ``deadline_hours``: the manifest's, where it is not the provider's own. ``breaks``: the points at which connections
+    to the state's server break off, where it is on one; what ends with that is started again.
     """
 
     world: int
@@ -85,6 +90,7 @@ class Plan:
     retry_at: int | None = None
     reask: int = 0
     outages: tuple[Outage, ...] = ()
+    breaks: tuple[int, ...] = ()
     seed: int = 0
 
 
@@ -173,8 +179,11 @@ def answerer() -> Answerer:
 
 
 @contextmanager
-def history(plan: Plan) -> Iterator[History]:
-    """Play a plan to its end; what it left behind is there while the block runs."""
+def history(plan: Plan, database: Database | None = None, *, statements: bool = False) -> Iterator[History]:
+    """Play a plan to its end; what it left behind is there while the block runs.
+
+    The state is in SQLite, or in ``database``, where the program can also be killed after each of its ``statements``.
+    """
     base = Path(tempfile.mkdtemp(prefix="history-", dir=scratch()))
     theirs = TheirClock(ManualClock(START), plan.skew)
     config = SandboxConfig(
@@ -187,21 +196,21 @@ def history(plan: Plan) -> Iterator[History]:
     providers = Providers(base / "providers", config, list_lag=plan.list_lag)
     providers.late_create = plan.late_create
     try:
-        yield _play(plan, base, providers, theirs)
+        yield _play(plan, base, providers, theirs, database, statements=statements)
     finally:
         providers.close()
         shutil.rmtree(base, ignore_errors=True)
 
 
-def _play(plan: Plan, base: Path, providers: Providers, theirs: TheirClock) -> History:
+def _play(
+    plan: Plan, base: Path, providers: Providers, theirs: TheirClock, database: Database | None, *, statements: bool
+) -> History:
     asked, clock = asked_for(plan), theirs.ours
     folder = RunFolder(base / "runs" / asked.run_id())
     folder.root.mkdir(parents=True)
-    if not plan.migrating:
-        folder.database.write_bytes(empty_database())
-    settings = Settings.from_environment(providers.environment(), base)
+    settings = Settings.from_environment(providers.environment() | _state(plan, folder, database), base)
     commands = [at for at in (plan.cancel_at, plan.retry_at) if at is not None and plan.hands == 1]
-    course = Course(folder.root, (*plan.stops, *commands), moving=plan.moving)
+    course = Course(folder.root, (*plan.stops, *commands), plan.breaks, moving=plan.moving)
     providers.outage = Outages(plan.outages, clock, lambda: len(course.points)).of
     found = History(plan, folder, providers, course, clock, theirs, settings)
     weather = random.Random(f"weather {plan.seed}")
@@ -212,7 +221,8 @@ def _play(plan: Plan, base: Path, providers: Providers, theirs: TheirClock) -> H
 
     providers.watch = watch
     shuffle = random.Random(f"order {plan.seed}") if plan.seed else None
-    with connected(providers), unhurried(clock, for_days=bool(plan.outages)), instrumented(course, shuffle):
+    served = nullcontext() if database is None else database.in_use(course, statements=statements)
+    with connected(providers), unhurried(clock, for_days=bool(plan.outages)), instrumented(course, shuffle), served:
         if plan.hands == 1:
             course.enter()
             _live(found, asked, clock)
@@ -220,6 +230,16 @@ def _play(plan: Plan, base: Path, providers: Providers, theirs: TheirClock) -> H
             turns = Turns(clock, random.Random(f"turns {plan.seed}"))
             turns.run(course, [lambda: _live(found, asked, turns)] * plan.hands)
     return found
+
+
+def _state(plan: Plan, folder: RunFolder, database: Database | None) -> dict[str, str]:
+    """The state store as the history finds it, and what the environment says of it."""
+    if database is not None:
+        database.empty(migrating=plan.migrating)
+        return {"LAYTON_BATCH_STATE": database.url}
+    if not plan.migrating:
+        folder.database.write_bytes(empty_database())
+    return {}
 
 
 def _live(found: History, asked: Manifest, clock: Clock) -> None:
@@ -235,7 +255,7 @@ def _live(found: History, asked: Manifest, clock: Clock) -> None:
 
 def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
     """Start the program again after every kill, until it ends by itself."""
-    hand = found.course.mine()
+    plan, hand = found.plan, found.course.mine()
     assert hand is not None
     while True:
         try:
@@ -243,12 +263,16 @@ def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
             return _to_its_end(found, asked, clock)
         except Killed as killed:
             _let_go(killed)
+        except StoreError:
+            if found.has_passed < min(plan.breaks, default=found.has_passed + 1):
+                raise
+        found.course.is_buried(hand)
         if hand.lives >= MOST_LIVES:
             raise AssertionError(f"killed {hand.lives} times")
         hand.lives, hand.dead = hand.lives + 1, False
-        clock.sleep(found.plan.downtime)
-        found.clock.seconds += found.plan.jump
-        found.theirs.ahead -= found.plan.jump
+        clock.sleep(plan.downtime)
+        found.clock.seconds += plan.jump
+        found.theirs.ahead -= plan.jump
 
 
 def calls_for_retry(plan: Plan) -> bool:

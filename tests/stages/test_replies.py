@@ -81,6 +81,15 @@ def test_damaged_lines_speak_for_whom_they_name_and_a_cut_part_is_told(tmp_path:
     assert (replies.named, replies.damaged, {path.stem for path in replies.cut}) == ({"c1"}, 2, {"output.jsonl"})
 
 
+def test_a_part_of_which_no_line_names_a_request_is_foreign(tmp_path: Path) -> None:
+    page = ResultPart("output", iter([b"<html>\n<body>later</body>\n</html>\n"]))
+    empty, errors = ResultPart("empty", iter([])), ResultPart("errors", iter([line("c1", "no"), b"\nwhat is this\n"]))
+    cut = ResultPart("cut", iter([line("c2", "text")[:60]]))
+    raw_results.store(tmp_path / "raw", [page, empty, errors, cut])
+    with unpacked(tmp_path / "raw", decode, tmp_path) as replies:
+        assert {path.stem for path in replies.foreign} == {"output.jsonl"}
+
+
 def test_no_results_are_no_replies(tmp_path: Path) -> None:
     with unpacked(tmp_path / "raw", decode, tmp_path) as replies:
         assert (list(replies.entries), replies.named, replies.damaged) == ([], set(), 0)

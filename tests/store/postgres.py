@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pwd
 import shutil
@@ -12,8 +13,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+from sqlalchemy import create_engine, text
+
 NAMES = ("initdb", "pg_ctl")
 ACCOUNT = "postgres"
+_numbers = itertools.count(1)
 
 
 def binaries() -> Path | None:
@@ -24,6 +29,24 @@ def binaries() -> Path | None:
     on_path = shutil.which("initdb")
     candidates = [*reversed(folders), *([Path(on_path).parent] if on_path else [])]
     return next((folder for folder in candidates if all((folder / name).exists() for name in NAMES)), None)
+
+
+def required() -> Path:
+    """:func:`binaries`, or the test is skipped."""
+    programs = binaries()
+    if programs is None:
+        pytest.skip("PostgreSQL's server programs are not installed (Debian: postgresql)")
+    return programs
+
+
+def new_database(server: str) -> str:
+    """The URL of a new, empty database on a running server."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    engine = create_engine(f"{server}/postgres", isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return f"{server}/{name}"
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pytest
 from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
 from layton_batch.records import RowCount
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
-from layton_batch.store import Entry, RunStore, Standing
+from layton_batch.store import Entry, Money, RunStore, Standing
 from layton_batch.store.reopening import reopen
 from tests.store.rows import JOB, NOW, RUN, batch, opened, store_on
 
@@ -42,7 +42,7 @@ def test_a_move_carries_its_money_counts_children_and_event_or_nothing(url: str)
         (mine,) = store.claim(NOW)
         entries = [Entry(mine.id, "reserved", Decimal("0.1")), Entry(mine.id, "reserved", Decimal("0.2"))]
         store.move(mine, Lifecycle.SUBMITTING, NOW, event="submitting", money=entries)
-        assert store.money() == (Decimal(0), Decimal("0.3"))
+        assert store.money() == Money(Decimal(0), Decimal("0.3"))
         before = store.events()
         with pytest.raises(StoreError):  # the child's id is taken, so nothing of this move happens
             store.move(
@@ -51,7 +51,7 @@ def test_a_move_carries_its_money_counts_children_and_event_or_nothing(url: str)
                 counts=[RowCount(mine.id, RequestOutcome.ERRORED, ErrorClass.INVALID_REQUEST, 3)],
             )  # fmt: skip
         assert store.batch(mine.id).state is Lifecycle.SUBMITTING
-        assert store.money() == (Decimal(0), Decimal("0.3"))
+        assert store.money() == Money(Decimal(0), Decimal("0.3"))
         assert store.row_counts() == []
         assert store.events() == before
 

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from layton_batch.errors import StaleStateError
 from layton_batch.records import Batch
 from layton_batch.states import MOVES, OPEN, Lifecycle
-from layton_batch.store import Entry, RunStore, open_engine, sqlite_url
+from layton_batch.store import Entry, Money, RunStore, open_engine, sqlite_url
 from tests.store.rows import JOB, NOW, batch, store_on
 
 BATCHES, HOLDERS, SECONDS = 3, 3, 100.0
@@ -116,7 +116,7 @@ class Histories(RuleBasedStateMachine):
         assert [one.state for one in store.batches()] == list(self.state.values())
         moves = [(str(event.batch_id), event.kind) for event in store.events() if event.kind.startswith("to ")]
         assert moves == self.told
-        assert store.money() == (Decimal(0), sum(self.reserved.values(), Decimal(0)))
+        assert store.money() == Money(Decimal(0), sum(self.reserved.values(), Decimal(0)))
 
     def teardown(self) -> None:
         for store in self.stores:

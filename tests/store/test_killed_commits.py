@@ -59,7 +59,7 @@ for kill in range(int(sys.argv[2])):
     store = RunStore(engine, RUN)
     moves = sum(one.kind == "moved" for one in store.events())
     now = store.batch(batch(0).id)
-    found.append([acknowledged, moves, now.failures, now.state == "submitting", store.money()[1] == 1])
+    found.append([acknowledged, moves, now.failures, now.state == "submitting", store.money().reserved == 1])
     engine.dispose()
 print(json.dumps(found))
 """

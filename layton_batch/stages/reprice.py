@@ -1,0 +1,100 @@
+"""Reprice: what a request can cost at most follows the manifest's prices for as long as it is not sent.
+
+Prices may be given, corrected or removed while a run is under way. A batch that is sent keeps what was set aside for
+it; what its requests cost if they go again is bounded by the prices of now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+import polars as pl
+
+from layton_batch import tables
+from layton_batch.costs.estimate import estimate_request
+from layton_batch.records import Batch, Job, Request
+from layton_batch.run import Run
+from layton_batch.stages.reask import prompts, spec_of
+from layton_batch.stages.resubmit import exact, total
+from layton_batch.stages.sent import sent
+from layton_batch.states import Lifecycle
+
+Bounds = Mapping[str, Sequence[Decimal | None]]
+"""By custom_id: the most a request can cost, and the most it can after each time that its reply was truncated."""
+
+
+def reprice(run: Run) -> bool:
+    """Bound planned batches and their requests anew, where they were bounded by other prices; True if any changed.
+
+    A process that was started with an earlier manifest leaves it to one that has the manifest of now.
+    """
+    batches = run.store.batches()
+    planned = [batch for batch in batches if batch.state is Lifecycle.PLANNED]
+    new, ever = run.store.price_changes()
+    if new or any(_became_known_or_unknown(run, batch) for batch in planned):
+        row = run.store.row()
+        if row is None or row.manifest != run.manifest.frozen_json():
+            return False
+        for job in run.store.jobs():
+            _reprice_tables(run, job, [batch for batch in batches if batch.job_id == job.id and batch.path])
+    else:  # what was in hand when that was done, and was not sent after all, still has its old bound
+        planned = [batch for batch in planned if ever and batch.due_at > 0]
+    bounds = {batch.id: total(_amounts(sent(run, batch)["max_cost"])) for batch in planned}
+    return (new or bool(planned)) and run.store.reprice(planned, bounds, run.clock.now(), new=new)
+
+
+def _became_known_or_unknown(run: Run, batch: Batch) -> bool:
+    """Also where the manifest is the same: a newer list of prices may have the model, attempts inherit their bounds."""
+    return (batch.max_cost is None) != (run.prices.price(batch.provider, batch.model) is None)
+
+
+def _reprice_tables(run: Run, job: Job, batches: Sequence[Batch]) -> None:
+    """The upper bounds of the job's requests, and of every further attempt at them; nothing where it has none yet."""
+    if not batches:
+        return
+    requests = pl.read_parquet(run.folder.part("requests", job.id))
+    parts = {batch.id: run.folder.part("attempts", batch.id) for batch in batches}
+    attempts = {batch_id: pl.read_parquet(path) for batch_id, path in parts.items() if path.exists()}
+    deepest = max((int(table["reask"].max() or 0) for table in attempts.values()), default=0)  # type: ignore[arg-type]
+    bounds = _bounds(run, job, requests, deepest)
+    unsent = {batch.id for batch in batches if batch.state is Lifecycle.PLANNED}
+    shards = {batch.shard_id: batch.id in unsent for batch in batches if batch.id not in attempts}
+    firsts = requests.select("custom_id", "max_cost", "shard_id").iter_rows()
+    tables.write(
+        run.folder.part("requests", job.id),
+        _with_costs(
+            requests,
+            [_bound(bounds, name, 0, cost, unsent=shards[at]) if at in shards else cost for name, cost, at in firsts],
+        ),
+    )
+    for batch_id, table in attempts.items():
+        rows = table.select("custom_id", "reask", "max_cost").iter_rows()
+        costs = [_bound(bounds, *row, unsent=batch_id in unsent) for row in rows]
+        tables.write(parts[batch_id], _with_costs(table, costs))
+
+
+def _with_costs(table: pl.DataFrame, costs: Sequence[str | None]) -> pl.DataFrame:
+    return table.with_columns(max_cost=pl.Series(costs, dtype=pl.String))
+
+
+def _bounds(run: Run, job: Job, requests: pl.DataFrame, deepest: int) -> Bounds:
+    names = dict(zip(requests["item_id"], requests["custom_id"], strict=True))
+    return {
+        names[item_id]: [
+            estimate_request(Request(names[item_id], item_id, spec_of(run, job, item_id, rounds), prompt), run.prices)
+            for rounds in range(deepest + 1)
+        ]
+        for item_id, prompt in prompts(run, job, names.keys())
+    }
+
+
+def _bound(bounds: Bounds, custom_id: str, reask: int, known: str | None, *, unsent: bool) -> str | None:
+    """Of a request asked for again it is not told here why: the most room that it can have got bounds it. What was sent
+    with a known price is not without one afterwards, for it will have to be paid."""
+    bound = exact(bounds[custom_id][reask]) if custom_id in bounds else known
+    return bound if unsent or bound is not None else known
+
+
+def _amounts(costs: pl.Series) -> list[Decimal | None]:
+    return [None if cost is None else Decimal(cost) for cost in costs]

@@ -1,0 +1,105 @@
+"""What looks at a run works where nothing can be written: a backup, a share mounted read-only, another user's run."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from layton_batch.errors import StoreError
+from layton_batch.store import reading_copy
+from layton_batch.store.reading_copy import readable
+from tests.cli.desk import PROGRAM, ROOT, Ending, call, desk
+from tests.pipeline.lab import manifest_text
+
+PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
+
+
+def ordinary() -> None:
+    """Make what this process becomes heed the permissions of files, also where it is root's."""
+    if os.getuid() == 0 and ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0) != 0:
+        raise OSError("cannot do without CAP_DAC_OVERRIDE")
+
+
+def look(runs: Path, *arguments: str) -> Ending:
+    """A command by somebody who may write nothing under ``runs``."""
+    try:
+        done = subprocess.run(
+            [*PROGRAM, *arguments, "--runs", str(runs)],
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+            cwd=runs,
+            preexec_fn=ordinary,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    except subprocess.SubprocessError as error:
+        pytest.skip(f"root's rights cannot be given up here: {error}")
+    return Ending(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of runs, one of them finished, in which nothing can be written."""
+    folder = tmp_path_factory.mktemp("sauvé")
+    with pytest.MonkeyPatch.context() as patch, desk(folder, patch) as bench:
+        assert call("run", bench.write(manifest_text(limit=3))).code == 0
+    modes = {path: path.stat().st_mode for path in [folder, *folder.rglob("*")]}
+    for path, mode in modes.items():
+        path.chmod(mode & 0o555)
+    yield folder / "runs"
+    for path, mode in modes.items():
+        path.chmod(mode)
+
+
+@pytest.mark.parametrize("command", [["status"], ["events"], ["leaderboard"], ["cost"], ["status", "--json"]])
+def test_a_run_in_a_read_only_folder_can_be_looked_at(locked: Path, command: list[str]) -> None:
+    name, *options = command
+    end = look(locked, name, "lab", *options)
+    assert (end.code, end.err) == (0, "")
+    assert end.out
+
+
+def test_its_pages_can_be_written_elsewhere_and_where_they_cannot_that_is_said(locked: Path, tmp_path: Path) -> None:
+    assert look(locked, "site", "lab", "--out", str(tmp_path / "pages")).code == 0
+    assert (tmp_path / "pages" / "index.html").is_file()
+    end = look(locked, "site", "lab", "--out", str(locked / "pages"))
+    assert end.code == 2
+    assert "Traceback" not in end.err
+    assert str(locked / "pages") in end.err
+    assert len(end.err.splitlines()) == 1
+
+
+def test_a_store_that_can_be_written_is_not_copied(tmp_path: Path) -> None:
+    database = tmp_path / "state.sqlite3"
+    with readable(database) as found:
+        assert found == database
+    database.write_bytes(b"")
+    with readable(database) as found:
+        assert found == database
+
+
+def test_a_copy_has_the_log_of_the_same_moment_or_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database, log = tmp_path / "state.sqlite3", tmp_path / "state.sqlite3-wal"
+    database.write_bytes(b"a page")
+    log.write_bytes(b"a commit")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with readable(database) as found:
+        assert (found.read_bytes(), found.with_name(log.name).read_bytes()) == (b"a page", b"a commit")
+        folder = found.parent
+    assert not folder.exists()
+    real = shutil.copyfile
+
+    def while_written(source: Path, target: Path) -> None:
+        real(source, target)
+        log.write_bytes(log.read_bytes() + b" more")
+
+    monkeypatch.setattr(reading_copy.shutil, "copyfile", while_written)
+    with pytest.raises(StoreError, match="being written to all the time"), readable(database):
+        pass

@@ -1,0 +1,237 @@
+"""Copies of a run: an older one put back, two that go on, two runs of one manifest. None pays for what another has."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from layton_batch.errors import ManifestError, ProviderError, TransientProviderError
+from layton_batch.pipeline import advance
+from layton_batch.providers.openai_files import FileBatches
+from layton_batch.records import Batch
+from layton_batch.run import Run
+from layton_batch.sandbox import Fault
+from layton_batch.stages.cancel import cancel_run
+from layton_batch.stages.intent import submission
+from layton_batch.stages.resolve import adopt_batch, send_again
+from layton_batch.stages.settle import surely_ours
+from layton_batch.states import BatchOutcome, Lifecycle
+from layton_batch.status import RunState
+from layton_batch.store import Money
+from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
+
+ENDED = 120.0
+"""Seconds in which a batch of the sandbox has long ended: only then is one without a tag told for certain."""
+
+
+def ticks(bench: Lab, text: str, reached: Callable[[Run], bool], seconds: float = 5.0) -> None:
+    with bench.open(text) as run:
+        for _ in range(200):
+            advance(run)
+            if reached(run):
+                return
+            bench.clock.sleep(seconds)
+    raise AssertionError("never reached")
+
+
+def first(run: Run) -> Batch:
+    return run.store.batches()[0]
+
+
+def is_lost(run: Run) -> bool:
+    return first(run).state is Lifecycle.LOST
+
+
+def in_flight(run: Run) -> bool:
+    return any(batch.state is Lifecycle.IN_FLIGHT for batch in run.store.batches())
+
+
+def held_up(provider: str) -> Fault:
+    """The first batch is not sent at once, so that a copy can be made while it is planned."""
+    on = "create" if provider == "anthropic" else "upload"
+    return Fault(on=on, action="status", status=429, provider=provider, times=1)
+
+
+@pytest.mark.parametrize("provider", MODELS)
+def test_an_older_copy_that_is_put_back_finds_what_was_sent_since(tmp_path: Path, provider: str) -> None:
+    text = manifest_text((provider,), limit=3)
+    with lab(tmp_path, held_up(provider)) as bench:
+        with bench.open(text) as run:
+            advance(run)
+            assert first(run).state is Lifecycle.PLANNED
+        root, backup = bench.run_folder(text).root, tmp_path / "backup"
+        shutil.copytree(root, backup)
+        bench.clock.sleep(ENDED)
+        ticks(bench, text, in_flight)
+        bench.clock.sleep(ENDED)
+        shutil.rmtree(root)
+        shutil.copytree(backup, root)
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert set(bench.billed().values()) == {1}
+        assert status.spent_usd == bench.server.ledger().total_usd
+
+
+@pytest.mark.parametrize("provider", MODELS)
+def test_of_two_copies_that_go_on_each_takes_what_the_other_has_sent(tmp_path: Path, provider: str) -> None:
+    text = manifest_text((provider,), limit=3)
+    with lab(tmp_path) as bench:
+        bench.clock.sleep(ENDED)
+        ticks(bench, text, in_flight)
+        root = bench.run_folder(text).root
+        shutil.copytree(root, tmp_path / "elsewhere" / root.name)
+        bench.clock.sleep(2 * ENDED)
+        here = bench.finish(text)
+        bench.runs = tmp_path / "elsewhere"
+        there = bench.finish(text)
+        assert (here.state, there.state) == (RunState.DONE, RunState.DONE)
+        assert set(bench.billed().values()) == {1}
+        assert here.spent_usd == there.spent_usd == bench.server.ledger().total_usd
+
+
+def test_two_runs_of_one_manifest_have_tags_of_their_own(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=3)
+    with lab(tmp_path) as bench:
+        with bench.open(text) as run:
+            advance(run)
+            tags = {batch.tag for batch in run.store.batches()}
+        bench.clock.sleep(0.001)
+        bench.runs = tmp_path / "elsewhere"
+        with bench.open(text) as run:
+            advance(run)
+            assert tags.isdisjoint(batch.tag for batch in run.store.batches())
+            assert len({batch.provider_id for batch in run.store.batches()}) == 1
+        bench.clock.sleep(ENDED)
+        assert len(bench.billed()) == 3  # names of requests are the manifest's
+        assert set(bench.billed().values()) == {2}
+
+
+def unlisted(provider: str) -> Fault:
+    return Fault(on="list", action="status", status=403, provider=provider, times=40)
+
+
+def lost_reply(provider: str, times: int = 1, after: int = 0) -> Fault:
+    return Fault(on="create", action="drop_after", provider=provider, times=times, after=after)
+
+
+def list_again(run: Run, batch: Batch) -> None:
+    """Until the provider lists its batches again."""
+    for _ in range(40):
+        try:
+            run.providers.get(batch.provider).find(submission(run, batch))
+        except ProviderError:
+            continue
+        return
+    raise AssertionError("never")
+
+
+@pytest.mark.parametrize("provider", MODELS)
+def test_what_the_provider_shows_is_not_sent_again_on_a_persons_word(tmp_path: Path, provider: str) -> None:
+    text = manifest_text((provider,), limit=3)
+    with lab(tmp_path, lost_reply(provider), unlisted(provider)) as bench:
+        ticks(bench, text, is_lost, seconds=600.0)
+        with bench.open(text) as run:
+            lost = first(run)
+            list_again(run, lost)
+            with pytest.raises(ManifestError, match="paid twice") as refused:
+                send_again(run, lost.id)
+            assert run.store.batch(lost.id).state is Lifecycle.LOST
+            adopt_batch(run, lost.id, str(refused.value).rpartition("--adopt ")[2].rstrip("`"))
+        assert bench.finish(text).unanswered == 0
+        assert set(bench.billed().values()) == {1}
+
+
+@pytest.mark.parametrize("provider", MODELS)
+def test_of_two_lost_batches_neither_is_taken_for_the_other(tmp_path: Path, provider: str) -> None:
+    text = manifest_text((provider,), limit=4, top=f"[limits.{provider}]\nmax_requests = 2")
+    with lab(tmp_path, lost_reply(provider, times=2), unlisted(provider)) as bench:
+        ticks(bench, text, lambda run: len(run.store.batches({Lifecycle.LOST})) == 2, seconds=600.0)
+        with bench.open(text) as run:
+            one, other = run.store.batches({Lifecycle.LOST})
+            list_again(run, one)
+            (marked,) = surely_ours(run, run.providers.get(provider), one)
+            with pytest.raises(ManifestError, match="adopt that one"):
+                adopt_batch(run, other.id, marked.provider_id)
+            adopt_batch(run, one.id, marked.provider_id)
+        with bench.open(text) as run:
+            (marked,) = surely_ours(run, run.providers.get(provider), other)
+            adopt_batch(run, other.id, marked.provider_id)
+        assert bench.finish(text).unanswered == 0
+        assert set(bench.billed().values()) == {1}
+
+
+def test_a_batch_paid_for_once_more_begins_anew(tmp_path: Path) -> None:
+    """Lost after it had run: nothing of the old one stays with the new one, and its money is let go once."""
+    text = manifest_text(("openai",), limit=3, top="[policy]\ndeadline_hours = 2\n[budget]\nmax_usd = 5.0")
+    odd = Fault(on="batch", action="unknown_status", provider="openai", times=1, name="pondering", seconds=9e5)
+    stubborn = Fault(on="cancel", action="status", status=500, provider="openai", times=99)
+    with lab(tmp_path, odd, stubborn) as bench:
+        ticks(bench, text, is_lost, seconds=1800.0)
+        with bench.open(text) as run:
+            send_again(run, first(run).id)
+            again = first(run)
+            assert (again.provider_id, again.submitted_at, again.deadline_at) == (None, None, None)
+            assert run.store.money() == Money(Decimal(0), Decimal(0))
+            cancel_run(run)
+            advance(run)
+            assert run.store.money() == Money(Decimal(0), Decimal(0))
+            assert first(run).outcome is BatchOutcome.CANCELLED
+
+
+def test_a_batch_of_unknown_state_is_adopted_under_its_own_name(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=3, top="[policy]\ndeadline_hours = 2")
+    odd = Fault(on="batch", action="unknown_status", provider="openai", times=1, name="pondering", seconds=40 * 3600.0)
+    stubborn = Fault(on="cancel", action="status", status=500, provider="openai", times=99)
+    with lab(tmp_path, odd, stubborn) as bench:
+        ticks(bench, text, is_lost, seconds=1800.0)
+        with bench.open(text) as run:
+            adopt_batch(run, first(run).id, str(first(run).provider_id))
+            assert first(run).provider_status == "pondering"
+        bench.clock.sleep(40 * 3600.0)
+        assert bench.finish(text).unanswered == 0
+        assert set(bench.billed().values()) == {1}
+
+
+@pytest.mark.parametrize("provider", MODELS)
+def test_a_refusal_that_may_pass_is_counted_by_itself(tmp_path: Path, provider: str) -> None:
+    text = manifest_text((provider,), limit=3)
+    busy = Fault(on="create", action="status", status=429, provider=provider, times=6)
+    not_yet = Fault(on="create", action="status", status=404, provider=provider, after=6, times=2)
+    with lab(tmp_path, busy, not_yet) as bench:
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert set(bench.billed().values()) == {1}
+
+
+def test_one_batch_listed_twice_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = manifest_text(("openai",), limit=3)
+    whole = FileBatches.find
+    monkeypatch.setattr(FileBatches, "find", lambda self, asked: [*whole(self, asked), *whole(self, asked)])
+    with lab(tmp_path, lost_reply("openai")) as bench:
+        assert bench.finish(text).unanswered == 0
+        assert set(bench.billed().values()) == {1}
+
+
+def test_a_provider_that_does_not_answer_is_asked_once_a_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = manifest_text(("openai",), limit=6, top="[limits.openai]\nmax_requests = 1")
+    asked: list[str] = []
+
+    def silent(_: object, provider_id: str) -> NoReturn:
+        asked.append(provider_id)
+        raise TransientProviderError("openai: no answer within 600 seconds")
+
+    with lab(tmp_path) as bench, bench.open(text) as run:
+        advance(run)
+        assert len(run.store.batches({Lifecycle.IN_FLIGHT})) == 6
+        bench.clock.sleep(ENDED)
+        with monkeypatch.context() as patch:
+            patch.setattr(FileBatches, "snapshot", silent)
+            advance(run)
+            assert len(asked) == 1
+            advance(run)
+            assert len(asked) == len(set(asked)) == 2

@@ -1,0 +1,136 @@
+"""Results that are not there yet, or something else in their place: waited for, and never bought again unasked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from layton_batch.providers.openai_files import FileBatches
+from layton_batch.records import Response, Snapshot
+from layton_batch.runs import find_run, open_folder
+from layton_batch.sandbox import Fault
+from layton_batch.stages.retry import retry_run
+from layton_batch.states import ErrorClass, Lifecycle
+from layton_batch.status import RunState, Status
+from tests.pipeline.lab import START, Lab, lab, manifest_text
+from tests.pipeline.test_outages import HOUR, first, paid_once, ticks
+
+DAY = 24 * HOUR
+
+
+def page(provider: str, times: int = 0) -> Fault:
+    """A page of HTML, with status 200, in place of results."""
+    return Fault(on="results", action="not_json", provider=provider, times=times)
+
+
+def nothing_shown_for(bench: Lab, patch: pytest.MonkeyPatch, seconds: float, *, counts: bool) -> None:
+    """Until then an ended batch names no files, and, without ``counts``, tells never how many rows were answered."""
+    until, real = START + seconds, FileBatches.snapshot
+
+    def snapshot(self: FileBatches, provider_id: str) -> Snapshot:
+        found = real(self, provider_id)
+        if not counts:
+            found = replace(found, total=None, succeeded=None, failed=None)
+        return found if bench.clock.now() >= until else replace(found, results_ref=None, errors_ref=None)
+
+    patch.setattr(FileBatches, "snapshot", snapshot)
+
+
+def patiently(bench: Lab, text: str) -> Status:
+    """The run to its end; until the first batch is collected, it is looked at only now and then."""
+    ticks(bench, text, lambda run: first(run).state is Lifecycle.COLLECTED, seconds=1800.0)
+    return bench.finish(text)
+
+
+@pytest.mark.parametrize(("provider", "counts"), [("together", False), ("openai", False), ("openai", True)])
+def test_a_completed_batch_that_does_not_name_its_files_yet_is_waited_for_and_paid_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str, counts: bool
+) -> None:
+    text = manifest_text((provider,), limit=3)
+    with lab(tmp_path) as bench:
+        nothing_shown_for(bench, monkeypatch, 5 * HOUR, counts=counts)
+        status = patiently(bench, text)
+        assert (status.state, status.unanswered, len(status.batches)) == (RunState.DONE, 0, 2)
+        assert paid_once(bench, status)
+
+
+def test_so_is_a_file_that_reads_empty_at_first(tmp_path: Path) -> None:
+    text = manifest_text(("together",), limit=3)
+    empty = Fault(on="results", action="short", share=0.0, provider="together", times=12)
+    with lab(tmp_path, empty) as bench:
+        status = patiently(bench, text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert paid_once(bench, status)
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini"])
+def test_a_page_of_html_in_place_of_the_results_is_a_download_that_failed(tmp_path: Path, provider: str) -> None:
+    text = manifest_text((provider,), limit=3)
+    with lab(tmp_path, page(provider, times=12)) as bench:
+        status = patiently(bench, text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert paid_once(bench, status)
+
+
+@pytest.mark.parametrize("action", ["expire", "cancel"])
+def test_so_it_is_for_a_batch_that_did_not_complete_and_has_no_counts(tmp_path: Path, action: str) -> None:
+    text = manifest_text(("together",), limit=4)
+    ended = Fault(on="batch", action=action, provider="together", share=0.8, times=1)
+    empty = Fault(on="results", action="short", share=0.0, provider="together", times=6)
+    with lab(tmp_path, ended, page("together", times=6), empty) as bench:
+        status = patiently(bench, text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert paid_once(bench, status)
+
+
+def test_a_batch_that_the_provider_counts_as_failed_row_by_row_is_not_waited_for(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=3)
+    failed = Fault(on="row", action="error", provider="openai", status=500, times=3)
+    with lab(tmp_path, failed, page("openai", times=1)) as bench:
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert bench.clock.now() - START < HOUR
+
+
+def test_results_that_never_come_are_out_of_reach_and_bought_again_only_by_a_person(tmp_path: Path) -> None:
+    text = manifest_text(("mistral",), limit=3)
+    with lab(tmp_path, page("mistral", times=20)) as bench:
+        ticks(bench, text, lambda run: first(run).state is Lifecycle.ENDED and first(run).failures > 10, 900.0)
+        bench.clock.sleep(15 * DAY)
+        status = patiently(bench, text)
+        assert set(bench.billed().values()) == {1}
+        assert (status.jobs[0].succeeded, status.jobs[0].unanswered) == (0, 3)
+        with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
+            assert {row.error_class for row in run.store.row_counts()} >= {ErrorClass.OUT_OF_REACH}
+            assert retry_run(run) == 3
+        assert bench.finish(text).unanswered == 0
+
+
+def test_the_results_of_another_batch_buy_nothing_and_ask_whether_it_is_the_right_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, real = manifest_text(("openai",), limit=3), FileBatches.decode
+
+    def decode(self: FileBatches, line: bytes) -> Response:
+        found = real(self, line)
+        return replace(found, custom_id=f"another-{found.custom_id}") if self.name == "openai" else found
+
+    monkeypatch.setattr(FileBatches, "decode", decode)
+    with lab(tmp_path) as bench:
+        status = patiently(bench, text)
+        assert (status.state, status.unanswered, len(status.batches)) == (RunState.DONE, 3, 1)
+        assert set(bench.billed().values()) == {1}
+        responses = bench.table(text, "responses")
+        assert set(responses["error_class"]) == {"out_of_reach"}
+        assert all("is it the right batch?" in message for message in responses["error_message"])
+
+
+def test_a_provider_that_counts_no_answer_for_a_day_is_believed(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=1)
+    with lab(tmp_path, Fault(on="row", action="missing", provider="openai", times=1)) as bench:
+        status = patiently(bench, text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert paid_once(bench, status)
+        assert DAY < bench.clock.now() - START < 2 * DAY

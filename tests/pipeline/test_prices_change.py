@@ -1,0 +1,232 @@
+"""Prices given, corrected or removed while a run is under way: what is not sent yet is bounded by those of now, what
+is sent keeps what was set aside for it, and what was paid for never counts as free."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from layton_batch.pipeline import advance
+from layton_batch.records import Batch
+from layton_batch.run import Run
+from layton_batch.runs import find_run, open_folder
+from layton_batch.sandbox import Fault
+from layton_batch.stages.resolve import send_again
+from layton_batch.stages.resubmit import total
+from layton_batch.stages.retry import retry_run
+from layton_batch.stages.sent import sent
+from layton_batch.states import Lifecycle
+from layton_batch.status import RunState, read_status
+from layton_batch.store import RunStore
+from tests.pipeline.lab import Lab, demo_prices, lab, manifest_text
+
+MODEL = r'(?s)\[\[prices\]\]\s*provider = "openai"\s*model = "larch-2-mini".*?(?=\[\[prices\]\]|\Z)'
+
+
+def prices(times: int | None = 1) -> str:
+    """The demonstration's, with those of the model asked so many times as high; None: it has none."""
+    if times is None:
+        return re.sub(MODEL, "", demo_prices())
+    return re.sub(MODEL, lambda found: _dearer(found[0], times), demo_prices())
+
+
+def _dearer(entry: str, times: int) -> str:
+    return re.sub(r'put = "([\d.]+)"', lambda found: f'put = "{Decimal(found[1]) * times}"', entry)
+
+
+def asked(times: int | None = 1, *, budget: str = "", policy: str = "") -> str:
+    top = f"[budget]\nmax_usd = {budget}\n" * bool(budget) + f"[policy]\n{policy}\n" * bool(policy)
+    return manifest_text(limit=3, top=top, prices=prices(times))
+
+
+def first(run: Run) -> Batch:
+    return run.store.batches()[0]
+
+
+def bounds(run: Run, batch: Batch) -> Sequence[Decimal | None]:
+    """What the tables say that each request of a batch can cost."""
+    return [None if cost is None else Decimal(cost) for cost in sent(run, batch)["max_cost"]]
+
+
+def held_back(bench: Lab, text: str) -> None:
+    """Planned, and not sent for want of money."""
+    status = bench.finish(text)
+    assert status.state is RunState.OVER_BUDGET
+    assert [batch.state for batch in status.batches] == [Lifecycle.PLANNED]
+
+
+def test_a_price_that_is_given_lets_a_run_with_a_budget_go_on(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        held_back(bench, asked(None, budget="50"))
+        status = bench.finish(asked(budget="50"))
+        assert status.state is RunState.DONE
+        assert status.unanswered == 0
+        assert status.spent_usd == bench.server.ledger().total_usd
+        assert all(batch.max_cost is not None for batch in status.batches)
+
+
+def test_a_price_that_is_corrected_bounds_what_is_not_sent_yet(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        held_back(bench, asked(budget="0"))
+        with bench.open(asked(budget="0")) as run:
+            before = first(run).max_cost
+        assert before is not None
+        held_back(bench, asked(1000, budget="0.2"))
+        with bench.open(asked(1000, budget="0.2")) as run:
+            assert first(run).max_cost == 1000 * before == total(bounds(run, first(run)))
+        assert bench.billed() == {}
+
+
+def test_a_price_that_is_removed_holds_back_what_is_not_sent_yet_where_there_is_a_budget(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        held_back(bench, asked(budget="0"))
+        held_back(bench, asked(None, budget="50"))
+        with bench.open(asked(None, budget="50")) as run:
+            assert first(run).max_cost is None
+            assert set(bounds(run, first(run))) == {None}
+            assert "no known price" in str(first(run).reason)
+
+
+def test_what_is_sent_keeps_what_was_set_aside_and_its_next_attempt_is_bounded_by_the_new_price(tmp_path: Path) -> None:
+    failing = Fault(on="row", action="error", status=500, provider="openai", match=r"-000001\b", times=1)
+    with lab(tmp_path, failing) as bench:
+        with bench.open(asked()) as run:
+            advance(run)
+            old, reserved = bounds(run, first(run)), run.store.money().reserved
+            assert first(run).state is Lifecycle.IN_FLIGHT
+        with bench.open(asked(2)) as run:
+            advance(run)
+            assert run.store.money().reserved == reserved == first(run).max_cost
+        status = bench.finish(asked(2))
+        assert status.state is RunState.DONE
+        assert status.reserved_usd == 0
+        again = next(batch for batch in status.batches if batch.parent_id is not None)
+        assert old[0] is not None
+        assert again.max_cost == 2 * old[0]
+
+
+def test_what_is_sent_has_an_upper_bound_for_good_though_its_price_is_removed(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        with bench.open(asked()) as run:
+            advance(run)
+            old = bounds(run, first(run))
+        with bench.open(asked(None)) as run:
+            advance(run)
+            assert bounds(run, first(run)) == old
+            assert first(run).max_cost == total(old)
+        bench.finish(asked(None))
+        with bench.open(asked(None)) as run:
+            assert run.store.standing("openai", bench.clock.now()).committed_usd > (total(old) or 0)  # and the judge's
+
+
+def test_a_retry_of_what_had_a_price_and_has_none_is_not_sent_under_a_budget(tmp_path: Path) -> None:
+    refused = Fault(on="row", action="error", status=400, provider="openai", match=r"-000001\b", times=1)
+    with lab(tmp_path, refused) as bench:
+        assert bench.finish(asked(budget="50")).unanswered == 1
+        with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
+            assert retry_run(run) == 1
+        assert bench.finish(asked(None, budget="50")).state is RunState.OVER_BUDGET
+        status = bench.finish(asked(3, budget="50"))
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert all(batch.max_cost is not None for batch in status.batches)
+
+
+def test_replies_asked_for_again_are_bounded_with_the_room_they_get_at_the_new_price(tmp_path: Path) -> None:
+    policy = "reask_truncated = 1"
+    cut = Fault(on="row", action="truncated", provider="openai", match=r"-000001\b", times=1)
+    late = Fault(on="upload", action="status", status=503, provider="openai", after=1, times=3)
+    with lab(tmp_path, cut, late) as bench:
+        with bench.open(asked(policy=policy)) as run:
+            while not (again := [one for one in run.store.batches({Lifecycle.PLANNED}) if one.parent_id is not None]):
+                advance(run)
+                bench.clock.sleep(5)
+        before = again[0].max_cost
+        assert before is not None
+        with bench.open(asked(2, policy=policy)) as run:
+            advance(run)
+            assert run.store.batch(again[0].id).max_cost == 2 * before
+        assert bench.finish(asked(2, policy=policy)).state is RunState.DONE
+
+
+def test_a_batch_that_was_being_sent_when_prices_changed_and_was_not_made_goes_with_the_new_bound(
+    tmp_path: Path,
+) -> None:
+    with lab(tmp_path, Fault(on="create", action="drop", provider="openai", times=1)) as bench:
+        with bench.open(asked()) as run:
+            advance(run)
+            before = first(run).max_cost
+            assert first(run).state is Lifecycle.SUBMITTING
+        with bench.open(asked(2)) as run:
+            advance(run)
+            assert first(run).max_cost == before
+        status = bench.finish(asked(2))
+        assert status.state is RunState.DONE
+        assert status.reserved_usd == 0
+        assert before is not None
+        assert status.batches[0].max_cost == 2 * before
+
+
+def test_a_lost_batch_that_a_person_sends_again_after_prices_changed_goes_with_the_new_bound(tmp_path: Path) -> None:
+    unlisted = Fault(on="list", action="status", status=403, provider="openai", times=999)
+    with lab(tmp_path, Fault(on="create", action="drop", provider="openai", times=1), unlisted) as bench:
+        assert bench.finish(asked()).state is RunState.NEEDS_PERSON
+        assert bench.finish(asked(2)).state is RunState.NEEDS_PERSON
+        with bench.open(asked(2)) as run:
+            before = first(run).max_cost
+            send_again(run, first(run).id)
+        status = bench.finish(asked(2))
+        assert status.state is RunState.DONE
+        assert status.reserved_usd == 0
+        assert before is not None
+        assert status.batches[0].max_cost == 2 * before
+
+
+def test_killed_before_the_new_bounds_are_entered_the_next_start_enters_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def kill(*_arguments: object, **_options: object) -> None:
+        raise Killed
+
+    with lab(tmp_path) as bench:
+        held_back(bench, asked(budget="0"))
+        with bench.open(asked(2, budget="0")) as run, monkeypatch.context() as patch:
+            before = first(run).max_cost
+            patch.setattr(RunStore, "reprice", kill)
+            with pytest.raises(Killed):
+                advance(run)
+        held_back(bench, asked(2, budget="0"))
+        with bench.open(asked(2, budget="0")) as run:
+            assert before is not None
+            assert first(run).max_cost == 2 * before
+
+
+def test_a_process_that_was_started_with_the_old_prices_leaves_the_new_bounds_alone(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        held_back(bench, asked(budget="0"))
+        with bench.open(asked(budget="0")) as old:
+            before = first(old).max_cost
+            with bench.open(asked(2, budget="0")) as new:
+                advance(old)
+                assert first(new).max_cost == before
+                advance(new)
+                advance(old)
+                assert before is not None
+                assert first(new).max_cost == 2 * before
+
+
+def test_another_budget_alone_has_nothing_bounded_again(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        held_back(bench, asked(budget="0"))
+        with bench.open(asked(budget="0.001")) as run:
+            advance(run)
+            assert read_status(run.store).state is RunState.OVER_BUDGET
+            kinds = [event.kind for event in run.store.events()]
+        assert "manifest_changed" in kinds
+        assert not {"prices_changed", "repriced"} & set(kinds)

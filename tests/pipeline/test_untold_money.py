@@ -1,0 +1,139 @@
+"""Money that cannot be told is bounded: kept from the budget, shown beside the bill, and in no sum of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from layton_batch.costs.cost_layout import report_json
+from layton_batch.pipeline import advance
+from layton_batch.providers.openai_files import FileBatches
+from layton_batch.records import Response, Usage
+from layton_batch.runs import find_run, open_folder
+from layton_batch.sandbox import Fault
+from layton_batch.stages.cancel import cancel_run
+from layton_batch.stages.publish import cost_report
+from layton_batch.stages.resolve import send_again
+from layton_batch.stages.retry import retry_run
+from layton_batch.states import Lifecycle
+from layton_batch.status import RunState, Status, read_status
+from tests.pipeline.lab import MODELS, Lab, demo_prices, lab, manifest_text
+from tests.pipeline.test_outages import HOUR, first, ticks
+
+OPENAI = ("openai",)
+DAMAGED = Fault(on="row", action="malformed_line", provider="openai", times=1)
+
+
+def ledger(bench: Lab, text: str, batch_id: str) -> list[str]:
+    with bench.open(text) as run, run.store.reading() as connection:
+        rows = connection.exec_driver_sql("SELECT kind FROM ledger WHERE batch_id = ? ORDER BY seq", (batch_id,))
+        return [kind for (kind,) in rows]
+
+
+def bound(bench: Lab, text: str, batch_id: str, error_class: str) -> Decimal:
+    """What the batch's requests that ended this way can cost at most."""
+    ended = bench.table(text, "responses").filter(batch_id=batch_id, error_class=error_class)
+    asked = bench.table(text, "requests").join(ended, on="custom_id", how="semi")
+    return sum(map(Decimal, asked["max_cost"]), Decimal(0))
+
+
+def test_a_row_that_cannot_be_read_is_bounded_in_the_ledger_in_the_status_and_in_the_bill(tmp_path: Path) -> None:
+    text = manifest_text(OPENAI, limit=3)
+    with lab(tmp_path, DAMAGED) as bench:
+        status = bench.finish(text)
+        batch = status.batches[0]
+        assert status.untold_usd == bound(bench, text, batch.id, "unreadable") > 0
+        assert (status.complete, status.reserved_usd) == (False, 0)
+        billed = bench.server.ledger().total_usd
+        assert status.spent_usd < billed <= status.spent_usd + status.untold_usd
+        assert ledger(bench, text, batch.id) == ["reserved", "released", "actual", "untold"]
+        report = cost_report([bench.run_folder(text)])
+        assert (report.total.untold.usd, report.total.untold_requests) == (status.untold_usd, 1)
+        assert report.total.batched.usd == status.spent_usd
+        assert not report.total.batched.complete
+        assert report_json(report)["total"]["complete"] is False  # type: ignore[index, call-overload]
+        (line,) = (line for line in report.lines if line.untold_requests)
+        assert (line.provider, line.model, line.stage, line.requests) == ("openai", MODELS["openai"], "predict", 2)
+        assert sum(map(Decimal, bench.table(text, "cost")["cost_usd"])) == status.spent_usd
+        with bench.open(text) as run:
+            (told,) = (event.detail for event in run.store.events() if event.kind == "cost_untold")
+        assert told.startswith("1 unreadable: what they cost cannot be told and is not in this run's bill; at most $")
+
+
+def test_buying_what_cannot_be_read_again_and_again_ends_at_the_budget(tmp_path: Path) -> None:
+    text = manifest_text(OPENAI, limit=3)
+    always = replace(DAMAGED, times=0)
+    with lab(tmp_path, always) as bench:
+        worst = bench.finish(text).untold_usd
+        within = text.replace("[items]", f"[budget]\nmax_usd = {3 * worst}\n[items]")
+        for _ in range(6):
+            with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
+                retry_run(run)
+            status = bench.finish(within)
+        assert status.state is RunState.OVER_BUDGET
+        assert bench.server.ledger().total_usd <= status.spent_usd + status.untold_usd <= 3 * worst
+
+
+def patched_usage(patch: pytest.MonkeyPatch) -> None:
+    real = FileBatches.decode
+
+    def decode(self: FileBatches, line: bytes) -> Response:
+        return replace(real(self, line), usage=Usage(known=False)) if self.name == "openai" else real(self, line)
+
+    patch.setattr(FileBatches, "decode", decode)
+
+
+def told_of(bench: Lab, text: str) -> str:
+    with bench.open(text) as run:
+        return " | ".join(event.detail for event in run.store.events() if event.kind == "cost_untold")
+
+
+def bounded(bench: Lab, text: str, status: Status) -> bool:
+    """Whether three predictions are in the bill as answers of unknown cost, and their bounds beside it."""
+    usage = bench.table(text, "usage").filter(role="predict")
+    report = cost_report([bench.run_folder(text)])
+    asked = bench.table(text, "requests").filter(role="predict")
+    assert usage["cost_usd"].to_list() == [None] * 3
+    assert (report.total.untold.usd, report.total.untold_requests) == (status.untold_usd, 3)
+    assert status.untold_usd == sum(map(Decimal, asked["max_cost"]), Decimal(0))
+    return not status.complete and status.unanswered == 0
+
+
+def test_an_answer_that_does_not_tell_its_tokens_costs_up_to_its_bound_not_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = manifest_text(OPENAI, limit=3)
+    patched_usage(monkeypatch)
+    with lab(tmp_path) as bench:
+        assert bounded(bench, text, bench.finish(text))
+        assert "3 answered without usage" in told_of(bench, text)
+
+
+def test_so_does_one_whose_price_was_taken_away_after_it_was_sent(tmp_path: Path) -> None:
+    text = manifest_text(OPENAI, limit=3)
+    own = [part for part in demo_prices().split("[[prices]]") if part.strip()]
+    others = "".join(f"[[prices]]{part}" for part in own if f'"{MODELS["openai"]}"' not in part)
+    assert len(own) > 1
+    without = manifest_text(OPENAI, limit=3, prices=others)
+    with lab(tmp_path) as bench:
+        ticks(bench, text, lambda run: first(run).state is Lifecycle.IN_FLIGHT)
+        assert bounded(bench, text, bench.finish(without))
+        assert "3 answered without a price" in told_of(bench, without)
+
+
+def test_what_was_set_aside_is_let_go_once_however_a_lost_batch_goes_on(tmp_path: Path) -> None:
+    text = manifest_text(OPENAI, limit=3, top="[policy]\ndeadline_hours = 2")
+    odd = Fault(on="batch", action="unknown_status", provider="openai", times=1, name="pondering", seconds=900 * HOUR)
+    refused = Fault(on="cancel", action="status", provider="openai", times=99, status=503)
+    with lab(tmp_path, odd, refused) as bench:
+        ticks(bench, text, lambda run: first(run).state is Lifecycle.LOST, seconds=HOUR / 2)
+        with bench.open(text) as run:
+            send_again(run, first(run).id)
+            cancel_run(run)
+            for _ in range(3):
+                advance(run)
+            status = read_status(run.store)
+        assert (status.state, status.reserved_usd) == (RunState.CANCELLED, 0)

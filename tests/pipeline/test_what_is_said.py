@@ -1,0 +1,111 @@
+"""What `retry`, `resolve` and `run` say is going to happen is what happens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from layton_batch.pipeline import advance
+from layton_batch.sandbox import Fault
+from layton_batch.states import Lifecycle
+from tests.cli.desk import Desk, call, desk
+from tests.pipeline.lab import manifest_text
+
+LOST = "predict-larch-2-mini.s0001.a1"
+NOT_LISTED = (
+    Fault(on="create", action="drop", provider="openai", times=1),
+    Fault(on="list", action="status", status=403, provider="openai", times=999),
+)
+
+
+def tick_until_collected(bench: Desk, text: str) -> None:
+    with bench.lab.open(text) as run:
+        for _ in range(100):
+            advance(run)
+            if run.store.batches({Lifecycle.COLLECTED}):
+                return
+            bench.lab.clock.sleep(7)
+    raise AssertionError("nothing was collected")
+
+
+def lines(*arguments: str | Path) -> list[str]:
+    """What a command that succeeds says on stderr."""
+    end = call(*arguments)
+    assert end.code == 0
+    return end.err.strip().splitlines()
+
+
+def test_retry_of_a_run_with_a_lost_batch_says_that_a_person_must_resolve_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch, *NOT_LISTED) as bench:
+        path = bench.write(manifest_text(limit=2))
+        assert call("run", path).code == 4
+        said = lines("retry", "lab")
+        assert call("run", path).code == 4
+    assert said[0] == "no request that is over lacks an answer"
+    assert said[1].startswith(f"1 batches are lost, such as {LOST}: `run` leaves them as they are until")
+    assert "`layton-batch resolve`" in said[1]
+
+
+def test_what_is_resolved_in_a_cancelled_run_is_not_sent_before_retry_lets_it_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch, *NOT_LISTED) as bench:
+        path = bench.write(manifest_text(limit=2))
+        assert call("run", path).code == 4
+        assert call("cancel", "lab").code == 4
+        said = lines("resolve", "lab", LOST, "--resubmit")
+        assert said == [
+            f"{LOST}: not sent, for the run is cancelled; `retry`, before the next `run`, lets it go on and send it"
+        ]
+        assert bench.lab.billed() == {}
+        assert lines("retry", "lab") == [
+            "no request that is over lacks an answer; 1 batches are not over: `run` goes on with them",
+            "the run was cancelled: the next `run` goes on with it, and sends and pays for what it had left",
+        ]
+        assert call("run", path).code == 0
+        assert set(bench.lab.billed().values()) == {1}
+
+
+def test_retry_of_a_run_cancelled_before_its_judges_were_asked_says_that_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = manifest_text(limit=2)
+    with desk(tmp_path, monkeypatch) as bench:
+        path = bench.write(text)
+        tick_until_collected(bench, text)
+        assert call("cancel", "lab").code == 0
+        assert lines("retry", "lab") == [
+            "every request so far has an answer; `run` goes on with what is not asked yet",
+            "the run was cancelled: the next `run` goes on with it, and sends and pays for what it had left",
+        ]
+        assert call("run", path).code == 0
+        assert lines("retry", "lab") == ["every request has an answer"]
+
+
+def test_a_manifest_that_asks_for_something_else_than_a_run_of_its_name_under_way_says_so_before_it_pays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        assert call("run", bench.write(manifest_text(limit=3)), "--once").code == 75
+        running = bench.run_root().name
+        changed = bench.write(manifest_text(limit=3, top="[limits.openai]\nmax_requests = 2"))
+        told = call("run", changed, "--once")
+        assert f"asks for something else than {running}, which is running" in told.err.splitlines()[0]
+        assert "asks for something else" not in call("run", changed).err  # it is under way itself by now
+
+
+def test_a_manifest_whose_namesake_is_done_cancelled_or_unreadable_begins_without_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        assert call("run", bench.write(manifest_text(limit=1))).code == 0
+        second = bench.write(manifest_text(limit=2))
+        assert "something else" not in call("run", second, "--once").err
+        assert call("cancel", bench.lab.run_folder(manifest_text(limit=2)).root.name).code == 0
+        third = bench.write(manifest_text(limit=3))
+        assert "something else" not in call("run", third, "--once").err
+        bench.lab.run_folder(manifest_text(limit=3)).database.write_bytes(b"no database")
+        assert "something else" not in call("run", bench.write(manifest_text(limit=4))).err
