@@ -191,7 +191,6 @@ class Submission:
     input_ref: str | None = None
     not_before: float | None = None  # when the intent to create was committed
     asked_at: float | None = None  # our clock now, where the provider's replies are to be compared with it
-    intended: bool = True  # False: this program has not sent it, and `not_before` is when its run began
 
 
 @dataclass(frozen=True, slots=True)

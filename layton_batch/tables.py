@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from layton_batch import atomic
+from layton_batch.errors import FileError
 
 _IMAGE = pl.Struct({"media_type": pl.String, "base64": pl.String})
 
@@ -185,7 +186,7 @@ def frame(name: str, rows: Sequence[Row]) -> pl.DataFrame:
 
 def write(path: Path, table: pl.DataFrame) -> None:
     """One part file, whole or not at all."""
-    with atomic.writing(path) as handle:
+    with atomic.writing(path) as handle, _said(path):
         table.write_parquet(handle, **_FORM)
 
 
@@ -252,12 +253,22 @@ class _Portion:
 def _write_portion(path: Path, table: pl.DataFrame) -> None:
     """Beside the table that it becomes a part of: no reader sees it, and it need not outlive this process."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    table.write_parquet(path, **_FORM)
+    with _said(path):
+        table.write_parquet(path, **_FORM)
 
 
 def _write_together(path: Path, name: str, tables: Sequence[pl.LazyFrame]) -> None:
-    with atomic.writing(path) as handle:
+    with atomic.writing(path) as handle, _said(path):
         pl.concat(tables).select(list(SCHEMAS[name])).sink_parquet(handle, row_group_size=PORTION_ROWS, **_FORM)
+
+
+@contextmanager
+def _said(path: Path) -> Iterator[None]:
+    """Polars has an error of its own for a full disk."""
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        raise FileError(f"cannot write {path}: {error}; the last good version is kept") from error
 
 
 def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:

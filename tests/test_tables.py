@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import polars as pl
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layton_batch import tables
+from layton_batch.errors import FileError
 
 
 def marks(number: int, text: str = "") -> list[dict[str, object]]:
@@ -58,3 +60,13 @@ def test_portions_hold_every_row_in_order_and_no_more_text_than_they_may(sizes: 
     assert [row for portion in found for row in portion] == rows
     assert all(0 < len(portion) <= 7 for portion in found)
     assert all(sum(len(str(row["text"])) for row in portion[:-1]) < 50 for portion in found)
+
+
+def test_a_full_disk_is_told_in_our_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> NoReturn:
+        raise pl.exceptions.ComputeError("No space left on device (os error 28)")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    with pytest.raises(FileError, match=r"one\.parquet: No space left on device.*last good version is kept"):
+        tables.write(tmp_path / "one.parquet", tables.frame("grades", marks(1)))
+    assert list(tmp_path.iterdir()) == []

@@ -95,22 +95,20 @@ class Anthropic:
         """Batches of the right time; one that runs is told by its size, one that has ended by the ``custom_id``s
         of its results, whatever their number: rows go missing, lines are damaged.
 
-        What has our custom_ids but is older than our intent may be of an earlier execution of the same manifest. Where
-        we have sent nothing, only what has our size is looked into.
+        What has our custom_ids but is older than our intent may be of an earlier execution of the same manifest.
         """
         ours: set[str] | None = None
         found = []
         for batch, since in self._listed(submission):
             seen, made = frozenset[str](), moment(batch, "created_at")
-            same_size = _total(batch) == submission.requests
-            if text(batch, "processing_status") == "ended" and (submission.intended or same_size):
+            if text(batch, "processing_status") == "ended":
                 ours = forms.custom_ids(submission.path) if ours is None else ours
                 seen = self._first_custom_ids(_id_of(batch))
                 if seen and ours and not seen & ours:
                     continue
             elif _total(batch) not in (0, submission.requests):
                 continue
-            certain = bool(seen and ours) and clocks.is_since(made, clocks.surely_since(submission, since))
+            certain = bool(seen and ours) and clocks.is_since(made, since)
             found.append(Found(_id_of(batch), certain=certain, created_at=made, may_tell=not seen))
         return found
 
@@ -199,7 +197,7 @@ class Anthropic:
                 if since is not None and made is not None:
                     if made < since - clocks.APART:
                         return
-                    if made > since + clocks.APART and submission.intended:
+                    if made > since + clocks.APART:
                         continue
                 yield batch, since
             if not page.get("has_more"):

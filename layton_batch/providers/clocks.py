@@ -29,11 +29,6 @@ def intent(submission: Submission, headers: Mapping[str, str]) -> float | None:
     return submission.not_before + theirs - submission.asked_at
 
 
-def surely_since(submission: Submission, since: float | None) -> float | None:
-    """``since``, or, of a run that began just now, what is after its beginning whatever the slack."""
-    return since if since is None or submission.intended else since + 2 * SLACK
-
-
 def is_since(created_at: float | None, since: float | None) -> bool:
     """Whether a batch was surely not made before ``since``; unknown times are no proof."""
     return created_at is not None and since is not None and created_at >= since - SLACK

@@ -183,7 +183,7 @@ def _rows(page: JsonObject, provider_id: str) -> list[JsonObject]:
     if (
         "error" in page
         or (page.get("results") or []) != rows
-        or page.keys().isdisjoint(("results", "pagination_token"))
+        or (page and page.keys().isdisjoint(("results", "pagination_token")))
     ):
         raise ProviderReplyError(f"xai: what was to be results of batch {provider_id} holds none")
     return rows

@@ -50,7 +50,7 @@ class Capabilities:
 
     images: bool = True
     strict_schema: bool = True
-    tag: bool = True  # create carries something that `find` can see again
+    tag: bool = True  # create carries our tag, which no other run or attempt has, and `find` can see it again
     certain_find: bool = True  # `find` can prove that a batch does not exist
     cancel: bool = True
     caveats: tuple[str, ...] = ()

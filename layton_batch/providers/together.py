@@ -38,11 +38,12 @@ class Together(FileBatches):
         retention_seconds=7 * 86_400.0,  # undocumented: downloaded as soon as there are any
     )
     capabilities: Capabilities = Capabilities(
+        tag=False,
         caveats=(
             "batches carry no tag: a lost one is told by its input file and its time",
             "half price only for a published list of models, the standard price for others",
             "24 hours is best effort; a batch may take up to 72",
-        )
+        ),
     )
     status_map: Mapping[str, StatusMeaning] = MappingProxyType(
         {
@@ -100,7 +101,7 @@ class Together(FileBatches):
         with self._wire("list batches"):
             reply = self._open().batches.with_raw_response.list()
             listed = parse_json(reply.http_response.content, self.name, "the list of batches")
-            since = clocks.surely_since(submission, clocks.intent(submission, reply.http_response.headers))
+            since = clocks.intent(submission, reply.http_response.headers)
         if listed is not None and not isinstance(listed, list):
             raise ProviderReplyError(f"{self.name}: the list of batches is not a list")
         found = []

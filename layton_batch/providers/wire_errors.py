@@ -38,7 +38,9 @@ LONGEST_WAIT = 3600.0
 _NOT_SENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ConnectionRefusedError", "gaierror"})
 _BAD_ADDRESS = frozenset({"UnsupportedProtocol", "InvalidURL"})
 _DROPPED = frozenset({"TransportError", "APIConnectionError", "NoResponseError", "ClientConnectionError", "OSError"})
-REFUSALS = frozenset({400, 401, 402, 403, 404, 405, 406, 410, 411, 412, 413, 414, 415, 417, 422, 426, 428, 431, 451})
+REFUSALS = frozenset(
+    {400, 401, 402, 403, 404, 405, 406, 410, 411, 412, 413, 414, 415, 416, 417, 422, 426, 428, 431, 451}
+)
 """Statuses of who read the call and did not carry it out. What is not among them and not a 2xx tells nothing for
 certain: a timeout, a conflict, a client that is said to have gone (499), a gateway's own words."""
 _NOT_NOW = frozenset({407, 429})

@@ -21,8 +21,12 @@ def backoff(failures: int, retry_after: float | None = None) -> float:
 class NoAnswer(Exception):
     """A provider did not answer at all: what else was to be asked of it now would only wait as long."""
 
+    def __init__(self, error: ProviderError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
     @classmethod
     def check(cls, error: ProviderError) -> None:
         """Raises NoAnswer where the error is that; what has a status, or was read, is an answer."""
         if error.status is None and isinstance(error, TransientProviderError | AmbiguousCallError):
-            raise cls from error
+            raise cls(error) from error

@@ -34,7 +34,8 @@ SHORT = "download_short"
 """The event of each of those; downloads that failed are not counted with them."""
 GONE = frozenset({403, 404, 410})
 BELIEVED_AFTER = 86_400.0
-"""Seconds after which a provider is believed that says, of a batch that completed, that it answered nothing."""
+"""Seconds after a batch's end for which results without a single request may still be on their way. Where the provider
+counts answers and names a file of them, they are there, and waited for like any download."""
 ANSWERS = "output"
 """The kind of the result part that holds what was paid for; another may hold errors."""
 LONG_ENOUGH = 14 * 86_400.0
@@ -145,10 +146,12 @@ def _checked(run: Run, batch: Batch, download: _Download, reading: _Reading) -> 
     if download.failed is not None:
         return _give_up(run, batch, download.failed, snapshot)
     if nothing := _nothing(batch, snapshot, reading):
-        if _has_time(run, batch, at_most=BELIEVED_AFTER if snapshot.succeeded == 0 else None):
-            _try_again(run, batch, nothing)
+        if _has_time(run, batch, at_most=nothing.believed_after):
+            _try_again(run, batch, nothing.reason)
             return None
-        return _give_up(run, batch, nothing, snapshot)
+        if snapshot.succeeded or batch.outcome is BatchOutcome.COMPLETED:
+            return _give_up(run, batch, nothing.reason, snapshot)
+        return _WHOLE
     short = _shortage(batch, snapshot, download.parts or (), reading)
     if short is None:
         return _WHOLE
@@ -158,7 +161,15 @@ def _checked(run: Run, batch: Batch, download: _Download, reading: _Reading) -> 
     return _give_up(run, batch, short.reason, snapshot) if short.certain else _WHOLE
 
 
-def _nothing(batch: Batch, snapshot: Snapshot, reading: _Reading) -> str | None:
+@dataclass(frozen=True, slots=True)
+class _Nothing:
+    """Why what came is no results. ``believed_after``: seconds after the end; None: for as long as they are kept."""
+
+    reason: str
+    believed_after: float | None = None
+
+
+def _nothing(batch: Batch, snapshot: Snapshot, reading: _Reading) -> _Nothing | None:
     """Why what came is no results at all, and no better than a download that failed: results that are not there yet,
     or a page of HTML in their place. None where it may be what became of the batch."""
     counted, completed = snapshot.succeeded, batch.outcome is BatchOutcome.COMPLETED
@@ -170,10 +181,12 @@ def _nothing(batch: Batch, snapshot: Snapshot, reading: _Reading) -> str | None:
     if not may_lack:
         return None
     if any(path.name.startswith(ANSWERS) for path in reading.replies.foreign):
-        return "what came in place of the answers is no results: not one line of it names a request"
+        return _Nothing("what came in place of the answers is no results: not one line of it names a request")
     if reading.names_ours or reading.of_another:
         return None
-    return f"the batch is {batch.outcome}, and its results name none of its requests"
+    reason = f"the batch is {batch.outcome}, and its results name none of its requests"
+    is_there = snapshot.results_ref or snapshot.errors_ref
+    return _Nothing(reason, None if counted and is_there else BELIEVED_AFTER)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ def publish(run: Run) -> bool:
         republish(run)
         return True
     if _newer(run.folder.part("cost", "cost"), (run.folder.tables / "usage").glob("*.parquet")):
-        write_costs(run.folder, cost_report([run.folder]))
+        write_costs(run.folder, _answers_cost(run.folder))
     return False
 
 
@@ -36,7 +36,7 @@ def _newer(made: Path, sources: Iterable[Path]) -> bool:
 
 def republish(run: Run) -> None:
     """Write the cost table and the site from the tables as they are."""
-    write_costs(run.folder, cost_report([run.folder]))
+    write_costs(run.folder, _answers_cost(run.folder))
     build_site(run.folder, read_status(run.store))
 
 
@@ -45,6 +45,11 @@ def cost_report(folders: list[RunFolder]) -> CostReport:
     usage = pl.concat([tables.read(folder.tables, "usage") for folder in folders])
     untold = [row for folder in folders for row in untold_rows(folder)]
     return build_report(usage_rows(usage.iter_rows(named=True)), untold)
+
+
+def _answers_cost(folder: RunFolder) -> CostReport:
+    """What answers cost: all that the table holds."""
+    return build_report(usage_rows(tables.read(folder.tables, "usage").iter_rows(named=True)))
 
 
 def write_costs(folder: RunFolder, report: CostReport) -> None:

@@ -57,8 +57,14 @@ def is_ours(run: Run, provider: Provider, batch: Batch, certain: Sequence[Found]
 
 def sent_already(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:
     """Batches that are surely this one, though the store knows of none: of a copy of this run that went on elsewhere,
-    or of this one before an older copy of it was put back."""
-    return _surely(run, provider, replace(submission(run, batch), not_before=run.born, intended=False))
+    or of this one before an older copy of it was put back.
+
+    Only a tag tells that: custom_ids and files are the manifest's, and another run of it has the same. Raises NoAnswer
+    where the provider does not answer.
+    """
+    if not provider.capabilities.tag:
+        return []
+    return _surely(run, provider, replace(submission(run, batch), not_before=run.born), must_answer=True)
 
 
 def surely_ours(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:
@@ -66,13 +72,15 @@ def surely_ours(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:
     return _surely(run, provider, submission(run, batch))
 
 
-def _surely(run: Run, provider: Provider, asked: Submission) -> Sequence[Found]:
+def _surely(run: Run, provider: Provider, asked: Submission, *, must_answer: bool = False) -> Sequence[Found]:
     """Nothing where the provider cannot be asked."""
     if not provider.capabilities.certain_find:
         return []
     try:
         found = provider.find(replace(asked, asked_at=run.clock.now()))
-    except ProviderError:
+    except ProviderError as error:
+        if must_answer:
+            NoAnswer.check(error)
         return []
     return [one for one in _not_taken(run, found) if one.certain]
 

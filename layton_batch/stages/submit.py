@@ -39,7 +39,7 @@ from layton_batch.store import Entry
 PAYLOAD_TOO_LARGE = 413
 STALE_SECONDS = 60.0
 """An intent older than this is looked for, not acted upon: the process slept meanwhile (a laptop's lid, SIGSTOP)."""
-NOT_FOUND, CONFLICT = frozenset({404}), 409
+NOT_FOUND = frozenset({404})
 """Refusals that may pass in a minute: a file uploaded a moment ago can be late in becoming visible."""
 FILE_GONE = frozenset({403, 404})
 """What a create says where its file was uploaded so long ago that the provider has thrown it away."""
@@ -134,7 +134,7 @@ def _send(run: Run, provider: Provider, batch: Batch) -> bool:
     try:
         input_ref = batch.input_ref or provider.upload(submission(run, batch))
     except RequestRefusedError as error:
-        if _may_pass(run, batch, error, NOT_FOUND | {CONFLICT}):
+        if _may_pass(run, batch, error):
             _later(run, batch, error, _event(error))
             return False
         return _refused(run, batch, f"the upload was refused: {error}", error)
@@ -142,7 +142,11 @@ def _send(run: Run, provider: Provider, batch: Batch) -> bool:
         _later(run, batch, error)
         NoAnswer.check(error)
         return False
-    elsewhere = sent_already(run, provider, replace(batch, input_ref=input_ref))
+    try:
+        elsewhere = sent_already(run, provider, replace(batch, input_ref=input_ref))
+    except NoAnswer as silent:
+        _later(run, batch, silent.error, "not_looked_for")
+        raise
     now = run.clock.now()
     money = [Entry(batch.id, "reserved", batch.max_cost or Decimal(0))]
     run.store.move(
@@ -192,7 +196,7 @@ def _create(run: Run, provider: Provider, batch: Batch) -> bool:
         NoAnswer.check(error)
         return False
     except RequestRefusedError as error:
-        if not _may_pass(run, batch, error, NOT_FOUND):
+        if not _may_pass(run, batch, error):
             return _refused(run, batch, f"the create was refused: {error}", error)
         _not_created(run, batch, error, _event(error))
         return False
@@ -207,12 +211,12 @@ def _not_created(run: Run, batch: Batch, error: ProviderError, event: str, retry
     )
 
 
-def _may_pass(run: Run, batch: Batch, error: RequestRefusedError, passing: frozenset[int]) -> bool:
+def _may_pass(run: Run, batch: Batch, error: RequestRefusedError) -> bool:
     """Whether the same call may be taken later: for as often as it was refused in this way, whatever else failed."""
     if error.status in NO_ACCESS:
         return True
     tries = FORBIDDEN_TRIES if error.status in FORBIDDEN else TRIES
-    if error.status not in passing | FORBIDDEN:
+    if error.status not in NOT_FOUND | FORBIDDEN:
         return False
     return run.store.events_since(batch.id, ("resubmit",), _event(error)) + 1 < tries
 
@@ -245,7 +249,7 @@ def _failed(now: float, reason: str, error_class: ErrorClass) -> dict[str, Any]:
 
 
 def _later(run: Run, batch: Batch, error: ProviderError, event: str = "upload_failed") -> None:
-    """The upload failed in passing: try again after a pause that grows."""
+    """Nothing was sent yet: try again after a pause that grows."""
     now = run.clock.now()
     pause = backoff(batch.failures, getattr(error, "retry_after", None))
     run.store.note(

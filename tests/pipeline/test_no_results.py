@@ -134,3 +134,31 @@ def test_a_provider_that_counts_no_answer_for_a_day_is_believed(tmp_path: Path) 
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         assert paid_once(bench, status)
         assert DAY < bench.clock.now() - START < 2 * DAY
+
+
+def test_a_request_left_out_alone_where_nothing_is_counted_is_a_persons_to_repeat_after_a_day(tmp_path: Path) -> None:
+    text = manifest_text(("together",), limit=3)
+    with lab(tmp_path, Fault(on="row", action="missing", provider="together", match=r"-000001\b", times=2)) as bench:
+        collected = {Lifecycle.COLLECTED}
+        ticks(bench, text, lambda run: len(run.store.batches(collected)) == 2, seconds=1800.0)
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 1)
+        assert bench.clock.now() - START < 3 * DAY
+        with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
+            assert retry_run(run) == 1
+        assert bench.finish(text).unanswered == 0
+        assert set(bench.billed().values()) == {1}
+
+
+def test_answers_that_are_counted_and_named_in_no_file_are_out_of_reach_after_a_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = manifest_text(("openai",), limit=3)
+    with lab(tmp_path) as bench:
+        nothing_shown_for(bench, monkeypatch, 900 * DAY, counts=True)
+        ticks(bench, text, lambda run: first(run).state is Lifecycle.COLLECTED, seconds=1800.0)
+        assert DAY < bench.clock.now() - START < 3 * DAY
+        status = bench.finish(text)
+        assert (status.jobs[0].succeeded, status.jobs[0].unanswered) == (0, 3)
+        assert status.untold_usd > 0
+        assert set(bench.billed().values()) == {1}

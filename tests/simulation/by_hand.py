@@ -27,7 +27,8 @@ def cancel(found: History, asked: Manifest, clock: Clock) -> None:
     """What `layton-batch cancel --no-wait` does."""
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
         cancel_run(run)
-        found.cancelled = True
+        row = run.store.row()
+        found.cancelled = row is not None and row.cancelled  # what is done already stays so
 
 
 def retry(found: History, asked: Manifest, clock: Clock) -> None:

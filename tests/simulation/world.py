@@ -276,8 +276,12 @@ def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
 
 
 def calls_for_retry(plan: Plan) -> bool:
-    """Whether a person is to `retry` what the program rightly leaves without an answer."""
-    return plan.retry_at is not None or any(fault.action == "malformed_line" for fault in plan.faults)
+    """Whether a person is to `retry` what the program rightly leaves without an answer: damaged rows, and a row that is
+    missing where nothing counts rows, when it was the only one of its batch."""
+    return plan.retry_at is not None or any(
+        fault.action == "malformed_line" or (fault.action == "missing" and fault.provider in ("*", "together"))
+        for fault in plan.faults
+    )
 
 
 def _command(found: History, asked: Manifest, clock: Clock, number: int) -> None:
@@ -300,14 +304,26 @@ def _to_its_end(found: History, asked: Manifest, clock: Clock) -> Status:
 
     What a long outage leaves for a person to say is said when that is over.
     """
-    status = once(found, asked, clock)
+    status = _afforded(found, asked, clock)
     if status.state is RunState.NEEDS_PERSON and found.plan.outages:
         resolve(found, asked, clock)
-        status = once(found, asked, clock)
+        status = _afforded(found, asked, clock)
     for _ in range(MOST_RETRIES if calls_for_retry(found.plan) else 0):
         if status.state is not RunState.DONE or not status.unanswered:
             break
         retry(found, asked, clock)
+        status = _afforded(found, asked, clock)
+    return status
+
+
+def _afforded(found: History, asked: Manifest, clock: Clock) -> Status:
+    """`run`, with as much more money as may have been spent on what cannot be told: that is a person's to allow."""
+    budget, status = asked.budget.max_usd, once(found, asked, clock)
+    while status.state is RunState.OVER_BUDGET and budget is not None and status.untold_usd > 0:
+        allowed = budget + status.untold_usd
+        if allowed == asked.budget.max_usd:
+            break
+        asked = with_budget(asked, str(allowed))
         status = once(found, asked, clock)
     return status
 
