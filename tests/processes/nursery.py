@@ -105,6 +105,7 @@ def _fork(asked: Mapping[str, Any]) -> int:
         return pid
     code = 70
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where the tests were started by nohup
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where that was a shell's background job
     try:
         code = _child(asked)
     finally:
