@@ -158,24 +158,24 @@ def _cancelled_in_spite_of_kills(place: Bench) -> int:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_cancel_that_is_stopped_while_it_waits_says_so_and_the_next_one_collects(
-    place: Bench, number: signal.Signals
+    endless: Bench, number: signal.Signals
 ) -> None:
-    manifest = place.write("waiting", THREE)
-    assert place.start(manifest, "--once").wait() == 75
-    place.way.holding.clear()
-    place.way.go_on.clear()
+    manifest = endless.write("waiting", THREE)
+    assert endless.start(manifest, "--once").wait() == 75
+    endless.way.holding.clear()
+    endless.way.go_on.clear()
     calls = iter([HELD])
-    place.way.decide = lambda _provider, kind: next(calls, None) if kind == "cancel" else None
-    command = place.command(["cancel", "waiting", *place.runs, "--poll-seconds", "0.05", "--json"])
-    assert place.way.holding.wait(PATIENCE_SECONDS), command.said
+    endless.way.decide = lambda _provider, kind: next(calls, None) if kind == "cancel" else None
+    command = endless.command(["cancel", "waiting", *endless.runs, "--poll-seconds", "0.05", "--json"])
+    assert endless.way.holding.wait(PATIENCE_SECONDS), command.said
     command.kill(number)
     time.sleep(0.05)
-    place.way.go_on.set()
+    endless.way.go_on.set()
     assert command.wait() == 75, command.said
     assert "the same command asks the rest and collects" in command.said
     assert "Traceback" not in command.said
-    place.way.leave_alone()
-    again = place.command(["cancel", "waiting", *place.runs, "--poll-seconds", "0.05", "--json"])
+    endless.way.leave_alone()
+    again = endless.command(["cancel", "waiting", *endless.runs, "--poll-seconds", "0.05", "--json"])
     status = again.status()
     assert status["state"] == "cancelled"
-    assert sum(job["succeeded"] for job in status["jobs"]) == len(place.billed())
+    assert sum(job["succeeded"] for job in status["jobs"]) == len(endless.billed())
