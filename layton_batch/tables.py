@@ -75,6 +75,17 @@ SCHEMAS: Mapping[str, Mapping[str, pl.DataType | type[pl.DataType]]] = {
         "price_source": pl.String,
         "price_date": pl.String,
     },
+    "untold": {
+        "custom_id": pl.String,
+        "role": pl.String,
+        "provider": pl.String,
+        "model": pl.String,
+        "batch_id": pl.String,
+        "attempt": pl.Int64,
+        "why": pl.String,
+        "answered": pl.Boolean,
+        "bound_usd": pl.String,
+    },
     "predictions": {
         "item_id": pl.String,
         "model": pl.String,

@@ -324,13 +324,18 @@ def _put_out_of_reach(tally: Tally, named: Collection[str], reason: str) -> None
 
 
 def _write_tables(run: Run, job: Job, batch: Batch, responses: Iterable[Response], bill: Bill) -> None:
-    """Responses and usage of the batch."""
+    """Responses and usage of the batch, and, where there are any, the requests whose cost nobody can tell."""
     with (
         tables.writing(run.folder.part("usage", batch.id), "usage") as charge,
         atomic.writing_folder(run.folder.tables / "responses" / batch.id) as folder,
     ):
         for number, portion in enumerate(tables.portions(_response_rows(job, batch, responses, bill, charge))):
             tables.write(folder / f"{number:05d}.parquet", tables.frame("responses", portion))
+    untold = run.folder.part("untold", batch.id)
+    if bill.untold_rows:
+        tables.write_rows(untold, "untold", bill.untold_rows)
+    else:
+        untold.unlink(missing_ok=True)  # of a collecting that a stop cut short, with another download
 
 
 def _response_rows(

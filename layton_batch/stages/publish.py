@@ -13,7 +13,7 @@ from layton_batch.costs.report import CostReport, build_report
 from layton_batch.run import Run
 from layton_batch.run_folder import RunFolder
 from layton_batch.site.build import build_site
-from layton_batch.stages.usage_rows import untold_rows, usage_rows
+from layton_batch.stages.usage_rows import untold_of, usage_rows
 from layton_batch.status import read_status
 
 
@@ -24,7 +24,7 @@ def publish(run: Run) -> bool:
         republish(run)
         return True
     if _newer(run.folder.part("cost", "cost"), (run.folder.tables / "usage").glob("*.parquet")):
-        write_costs(run.folder, _answers_cost(run.folder))
+        write_costs(run.folder, cost_report([run.folder]))
     return False
 
 
@@ -36,20 +36,15 @@ def _newer(made: Path, sources: Iterable[Path]) -> bool:
 
 def republish(run: Run) -> None:
     """Write the cost table and the site from the tables as they are."""
-    write_costs(run.folder, _answers_cost(run.folder))
+    write_costs(run.folder, cost_report([run.folder]))
     build_site(run.folder, read_status(run.store))
 
 
 def cost_report(folders: list[RunFolder]) -> CostReport:
-    """What these runs cost together, from their usage tables."""
+    """What these runs cost together, from their usage tables, and what it may have been beside that."""
     usage = pl.concat([tables.read(folder.tables, "usage") for folder in folders])
-    untold = [row for folder in folders for row in untold_rows(folder)]
-    return build_report(usage_rows(usage.iter_rows(named=True)), untold)
-
-
-def _answers_cost(folder: RunFolder) -> CostReport:
-    """What answers cost: all that the table holds."""
-    return build_report(usage_rows(tables.read(folder.tables, "usage").iter_rows(named=True)))
+    untold = pl.concat([tables.read(folder.tables, "untold") for folder in folders])
+    return build_report(usage_rows(usage.iter_rows(named=True)), untold_of(untold.iter_rows(named=True)))
 
 
 def write_costs(folder: RunFolder, report: CostReport) -> None:

@@ -37,7 +37,7 @@ def settle(run: Run, provider: Provider, batch: Batch) -> bool:
     candidates = _not_taken(run, found)
     certain = [one for one in candidates if one.certain]
     if certain:
-        return is_ours(run, provider, batch, certain)
+        return take_found(run, provider, batch, certain)
     if candidates:
         return _unsure(run, provider, batch, candidates)
     if not provider.capabilities.certain_find:
@@ -45,7 +45,7 @@ def settle(run: Run, provider: Provider, batch: Batch) -> bool:
     return _absent(run, batch)
 
 
-def is_ours(run: Run, provider: Provider, batch: Batch, certain: Sequence[Found]) -> bool:
+def take_found(run: Run, provider: Provider, batch: Batch, certain: Sequence[Found]) -> bool:
     """What carries the batch's marks is the batch; two of them are a person's to tell apart."""
     if len(certain) == 1:
         in_flight(run, provider, batch, certain[0].provider_id, "found")

@@ -32,7 +32,7 @@ from layton_batch.stages.backoff import NoAnswer, backoff
 from layton_batch.stages.cancel import stop_rest
 from layton_batch.stages.intent import back_to_planned, in_flight, submission
 from layton_batch.stages.limits import HELD, gate, within_limits
-from layton_batch.stages.settle import PAUSES, is_ours, sent_already, settle
+from layton_batch.stages.settle import PAUSES, sent_already, settle, take_found
 from layton_batch.states import OPEN, BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store import Entry
 
@@ -162,7 +162,7 @@ def _send(run: Run, provider: Provider, batch: Batch) -> bool:
         reason=None,
     )
     batch = run.store.batch(batch.id)
-    return is_ours(run, provider, batch, elsewhere) if elsewhere else _create(run, provider, batch)
+    return take_found(run, provider, batch, elsewhere) if elsewhere else _create(run, provider, batch)
 
 
 def _same_file(run: Run, batch: Batch) -> None:

@@ -11,9 +11,7 @@ import polars as pl
 from layton_batch import tables
 from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.report import Untold, UsageRow, priced_row
-from layton_batch.manifest import Manifest
 from layton_batch.records import Batch, Job, Response, Usage
-from layton_batch.run_folder import RunFolder
 from layton_batch.states import ErrorClass, Role
 
 PERHAPS_BILLED = frozenset({ErrorClass.UNREADABLE, ErrorClass.OUT_OF_REACH})
@@ -33,14 +31,15 @@ def bounds(asked: pl.DataFrame) -> Bounds:
 class Bill:
     """What the answers of one batch cost, added up.
 
-    ``untold``: the most that requests can have cost of which that is all there is to tell, in no sum of ``spent``.
+    ``untold_rows``: a row of the table ``untold`` for each request of which nobody can tell what it cost. The most that
+    it can have cost is in no sum of ``spent``.
     """
 
     def __init__(self, prices: PriceBook, job: Job, batch: Batch, bounds: Bounds) -> None:
-        self.spent = self.untold = Decimal(0)
+        self.spent = Decimal(0)
+        self.untold_rows: list[tables.Row] = []
         self._job, self._batch, self._bounds = job, batch, bounds
         self._price = prices.price(job.spec.provider, job.spec.model)
-        self._why: Counter[str] = Counter()
 
     def row(self, answer: Response) -> dict[str, object]:
         """The answer's usage row, entered into the bill."""
@@ -48,25 +47,41 @@ class Bill:
         charged = priced_row(spec.provider, spec.name, self._job.role, answer.usage, self._price)
         self.spent += charged.cost_batched or Decimal(0)
         if charged.cost_batched is None:
-            self._bound(
-                answer.custom_id, "answered without a price" if answer.usage.known else "answered without usage"
-            )
+            why = "answered without a price" if answer.usage.known else "answered without usage"
+            self._enter(answer.custom_id, why, answered=True)
         return _row(charged, answer.custom_id, self._batch)
 
     def note(self, failed: Response) -> None:
         """Enter a request without an answer into the bill, where it may have been billed all the same."""
         if failed.error_class in PERHAPS_BILLED:
-            self._bound(failed.custom_id, str(failed.error_class).replace("_", " "))
+            self._enter(failed.custom_id, str(failed.error_class).replace("_", " "), answered=False)
 
-    def _bound(self, custom_id: str, why: str) -> None:
-        self._why[why] += 1
-        self.untold += self._bounds.get(custom_id) or Decimal(0)
+    def _enter(self, custom_id: str, why: str, *, answered: bool) -> None:
+        self.untold_rows.append(
+            {
+                "custom_id": custom_id,
+                "role": str(self._job.role),
+                "provider": self._job.spec.provider,
+                "model": self._job.spec.name,
+                "batch_id": self._batch.id,
+                "attempt": self._batch.attempt,
+                "why": why,
+                "answered": answered,
+                "bound_usd": _text(self._bounds.get(custom_id)),
+            }
+        )
+
+    @property
+    def untold(self) -> Decimal:
+        """The most that those requests can have cost, as far as a bound is known."""
+        return sum((_decimal(row["bound_usd"]) or Decimal(0) for row in self.untold_rows), Decimal(0))
 
     def oddities(self) -> Iterator[tuple[str, str]]:
         """Kind and detail of the event that tells of what cannot be told."""
-        if not self._why:
+        if not self.untold_rows:
             return
-        found = ", ".join(f"{count} {why}" for why, count in sorted(self._why.items()))
+        why = Counter(str(row["why"]) for row in self.untold_rows)
+        found = ", ".join(f"{count} {reason}" for reason, count in sorted(why.items()))
         most = f"at most ${self.untold:f}, which the budget counts" if self.untold else "no bound is known"
         yield COST_UNTOLD, f"{found}: what they cost cannot be told and is not in this run's bill; {most}"
 
@@ -126,25 +141,15 @@ def _decimal(value: object) -> Decimal | None:
     return None if value is None else Decimal(str(value))
 
 
-def untold_rows(folder: RunFolder) -> Iterator[Untold]:
-    """The requests of a run whose cost cannot be told, from its tables: what ``Bill.untold`` adds up, one by one."""
-    names = ("custom_id", "job_id", "batch_id")
-    responses = tables.read(folder.tables, "responses", (*names, "error_class"))
-    usage = tables.read(folder.tables, "usage", ("custom_id", "batch_id", "cost_usd"))
-    lost = responses.filter(pl.col("error_class").is_in([str(one) for one in PERHAPS_BILLED])).select(names)
-    unpriced = usage.filter(pl.col("cost_usd").is_null())
-    answered = responses.select(names).join(unpriced, on=["custom_id", "batch_id"], how="semi")
-    if lost.is_empty() and answered.is_empty():
-        return
-    manifest = Manifest.from_frozen(folder.manifest.read_bytes(), str(folder.manifest))
-    specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
-    providers = {spec.name: spec.provider for spec in specs}
-    for rows, has_answer in ((lost, False), (answered, True)):
-        for (job_id, batch_id), group in rows.group_by("job_id", "batch_id", maintain_order=True):
-            requests = pl.read_parquet(folder.part("requests", str(job_id)))
-            attempt = folder.part("attempts", str(batch_id))
-            most = bounds(pl.read_parquet(attempt) if attempt.exists() else requests)
-            role = Role(requests["role"][0])
-            model = str(requests["judge" if role is Role.JUDGE else "model"][0])
-            for custom_id in group["custom_id"]:
-                yield Untold(providers[model], model, role, most.get(custom_id), has_answer)
+def untold_of(table: Iterable[Mapping[str, object]]) -> list[Untold]:
+    """Rows of a table ``untold`` as the cost report takes them."""
+    return [
+        Untold(
+            provider=str(row["provider"]),
+            model=str(row["model"]),
+            role=Role(str(row["role"])),
+            bound=_decimal(row["bound_usd"]),
+            answered=bool(row["answered"]),
+        )
+        for row in table
+    ]

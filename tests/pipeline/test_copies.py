@@ -14,7 +14,7 @@ from layton_batch.errors import ManifestError, ProviderError, TransientProviderE
 from layton_batch.pipeline import advance
 from layton_batch.providers import connect
 from layton_batch.providers.openai_files import FileBatches
-from layton_batch.records import Batch
+from layton_batch.records import Batch, Submission
 from layton_batch.run import Run
 from layton_batch.sandbox import Fault
 from layton_batch.stages.cancel import cancel_run
@@ -254,3 +254,23 @@ def test_a_provider_that_does_not_answer_is_asked_once_a_tick(tmp_path: Path, mo
             assert len(asked) == 1
             advance(run)
             assert len(asked) == len(set(asked)) == 2
+
+
+def test_nothing_is_sent_while_the_list_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = manifest_text(("openai",), limit=2, top="[limits.openai]\nmax_requests = 1")
+    asked: list[str] = []
+
+    def silent(_: object, submission: Submission) -> NoReturn:
+        asked.append(submission.batch_id)
+        raise TransientProviderError("openai: no answer within 600 seconds")
+
+    with lab(tmp_path) as bench:
+        with monkeypatch.context() as patch, bench.open(text) as run:
+            patch.setattr(FileBatches, "find", silent)
+            advance(run)
+            assert len(asked) == 1  # the other batch would wait as long
+            assert {batch.state for batch in run.store.batches()} == {Lifecycle.PLANNED}
+            assert bench.server.request_counts()["openai"].get("create", 0) == 0
+            assert any(event.kind == "not_looked_for" for event in run.store.events())
+        assert bench.finish(text).unanswered == 0
+        assert set(bench.billed().values()) == {1}

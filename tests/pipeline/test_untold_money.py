@@ -137,3 +137,14 @@ def test_what_was_set_aside_is_let_go_once_however_a_lost_batch_goes_on(tmp_path
                 advance(run)
             status = read_status(run.store)
         assert (status.state, status.reserved_usd) == (RunState.CANCELLED, 0)
+
+
+def test_a_price_that_changes_afterwards_changes_nothing_of_what_may_have_been_billed(tmp_path: Path) -> None:
+    text = manifest_text(OPENAI, limit=3)
+    dearer = manifest_text(OPENAI, limit=3, prices=demo_prices().replace('output = "', 'output = "1'))
+    assert dearer != text
+    with lab(tmp_path, DAMAGED) as bench:
+        before = bench.finish(text).untold_usd
+        after = bench.finish(dearer)
+        report = cost_report([bench.run_folder(dearer)])
+        assert report.total.untold.usd == after.untold_usd == before > 0
