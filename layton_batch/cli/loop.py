@@ -27,14 +27,16 @@ def drive(run: Run, *, once: bool, stop_at: float | None, quiet: bool) -> Status
 
 
 def _ticks(run: Run, report: Reporter, *, once: bool, stop_at: float | None) -> Status:
+    halted = False
     while True:
         moved = advance(run)
         status = read_status(run.store)
         report.update(status)
-        halted = status.state in _HALTED and not moved  # what moved may have let money go
-        if once or is_finished(run) or halted or _late(run.clock, stop_at):
+        before, halted = halted, status.state in _HALTED and not moved  # what moved may have let money go
+        first_time = halted and not before  # so may another process have, since this one counted it: count once more
+        if is_finished(run) or _late(run.clock, stop_at) or ((once or halted) and not first_time):
             return status
-        if not moved:
+        if not moved and not halted:
             _wait(run, stop_at)
 
 

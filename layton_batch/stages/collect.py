@@ -83,11 +83,13 @@ def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
 @dataclass(frozen=True, slots=True)
 class _Download:
     """What is on disk now. ``parts``: of this download; None where there was nothing to download, or it ``failed`` for
-    good and what an earlier one left has to do."""
+    good and what an earlier one left has to do. ``uncounted``: why the provider did not say this time how many answers
+    there are."""
 
     snapshot: Snapshot | None = None
     parts: Sequence[raw_results.Stored] | None = None
     failed: str | None = None
+    uncounted: str | None = None
 
 
 def _download(run: Run, batch: Batch) -> _Download | None:
@@ -98,9 +100,10 @@ def _download(run: Run, batch: Batch) -> _Download | None:
     if batch.provider_id is None:
         return _Download()  # never reached the provider
     provider = run.providers.get(batch.provider)
-    snapshot = _latest(provider, batch)
+    snapshot, uncounted = _latest(provider, batch)
     try:
-        return _Download(snapshot, raw_results.store(run.folder.raw(batch.id), provider.results(snapshot)))
+        parts = raw_results.store(run.folder.raw(batch.id), provider.results(snapshot))
+        return _Download(snapshot, parts, uncounted=uncounted)
     except ProviderError as error:
         reason = f"download failed: {error}"
         if not _may_be_kept(run, batch, error):
@@ -145,6 +148,8 @@ def _checked(run: Run, batch: Batch, download: _Download, reading: _Reading) -> 
         snapshot = replace(snapshot, succeeded=None, failed=None)  # its counts tell nothing of our requests
     if download.failed is not None:
         return _give_up(run, batch, download.failed, snapshot)
+    if download.uncounted is not None and len(reading.ours) < batch.requests:
+        return _until_counted(run, batch, download.uncounted, snapshot, reading)
     if nothing := _nothing(batch, snapshot, reading):
         if _has_time(run, batch, at_most=nothing.believed_after):
             _try_again(run, batch, nothing.reason)
@@ -159,6 +164,16 @@ def _checked(run: Run, batch: Batch, download: _Download, reading: _Reading) -> 
         _try_again(run, batch, short.reason, event=SHORT)
         return None
     return _give_up(run, batch, short.reason, snapshot) if short.certain else _WHOLE
+
+
+def _until_counted(run: Run, batch: Batch, uncounted: str, snapshot: Snapshot, reading: _Reading) -> _Fetched | None:
+    """Whether requests that no line names were answered cannot be told: later, as long as results are kept."""
+    named = f"{len(reading.ours)} of {batch.requests} requests are named"
+    reason = f"{named}; whether that is all there is cannot be told: {uncounted}"
+    if not _has_time(run, batch):
+        return _give_up(run, batch, reason, snapshot)
+    _try_again(run, batch, reason)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +218,9 @@ class _Short:
         return DOWNLOADS if self.certain else DOWNLOADS_UNCOUNTED
 
 
-def _latest(provider: Provider, batch: Batch) -> Snapshot:
-    """A fresh reading of an ended batch, for its counts; what the store knows where there is none."""
+def _latest(provider: Provider, batch: Batch) -> tuple[Snapshot, str | None]:
+    """A fresh reading of an ended batch, for its counts; what the store knows, and why, where there is none now but may
+    be later."""
     stored = Snapshot(
         provider_id=str(batch.provider_id),
         provider_status=batch.provider_status or "",
@@ -215,9 +231,12 @@ def _latest(provider: Provider, batch: Batch) -> Snapshot:
     )
     try:
         latest = provider.snapshot(str(batch.provider_id))
-    except ProviderError:
-        return stored
-    return latest if latest.state is Lifecycle.ENDED else stored
+    except ProviderError as error:
+        is_gone = isinstance(error, RequestRefusedError) and error.status in GONE
+        return stored, None if is_gone else str(error)
+    if latest.state is Lifecycle.ENDED:
+        return latest, None
+    return stored, f"{batch.provider} now says {latest.provider_status}"
 
 
 def _may_be_kept(run: Run, batch: Batch, error: ProviderError) -> bool:

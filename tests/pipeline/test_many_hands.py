@@ -8,12 +8,14 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from layton_batch import atomic
+from layton_batch.cli import loop
 from layton_batch.cli.loop import drive
 from layton_batch.errors import StoreError
 from layton_batch.pipeline import advance, is_finished
@@ -24,9 +26,11 @@ from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.settings import Settings
 from layton_batch.stages import submit as submitting
 from layton_batch.stages.cancel import cancel_run
+from layton_batch.stages.intent import back_to_planned
+from layton_batch.stages.plan import plan
 from layton_batch.states import Lifecycle
-from layton_batch.status import RunState, read_status
-from layton_batch.store import Holder, sqlite_url
+from layton_batch.status import RunState, Status, read_status
+from layton_batch.store import Entry, Holder, RunStore, sqlite_url
 from tests.pipeline.lab import MODELS, ROOT, Lab, lab, manifest_text
 
 SEVEN = tuple(MODELS)
@@ -343,3 +347,32 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_run_is_said_and_costs_nothing_t
         assert again.returncode == 0, error
         assert billed_once(server)
         assert len(server.ledger().rows) == 3 * 2
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_money_that_another_process_lets_go_meanwhile_stops_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, once: bool
+) -> None:
+    """One batch at a time can be afforded. The other process has its create under way when this one counts, and it came
+    to nothing when this one looks at what is left to do."""
+    with lab(tmp_path) as bench:
+        text = manifest_text(("openai", "groq"))
+        with bench.open(text) as run:
+            plan(run)
+            bounds = [batch.max_cost for batch in run.store.batches() if batch.max_cost is not None]
+        allowed = max(bounds) + min(bounds) / 2
+        text = text.replace("[[models]]", f"[budget]\nmax_usd = {allowed}\n[[models]]", 1)
+        with bench.open(text) as other, bench.open(text) as ours:
+            [sending] = other.store.claim(bench.clock.now(), ids=[other.store.batches()[0].id])
+            money = [Entry(sending.id, "reserved", sending.max_cost or Decimal(0))]
+            other.store.move(sending, Lifecycle.SUBMITTING, bench.clock.now(), event="submitting", money=money)
+
+            def read(store: RunStore) -> Status:
+                if (batch := store.batch(sending.id)).state is Lifecycle.SUBMITTING:
+                    back_to_planned(other, batch, "not created: no network", 600.0)
+                    other.store.release([batch.id])
+                return read_status(store)
+
+            monkeypatch.setattr(loop, "read_status", read)
+            status = drive(ours, once=once, stop_at=bench.clock.now() + 1.0, quiet=True)
+            assert status.state is RunState.RUNNING

@@ -141,6 +141,15 @@ def ends_too_soon(*also_wrong: Fault) -> Callable[[int], Plan]:
     return plan
 
 
+def ends_too_soon_uncounted(world: int) -> Plan:
+    """The same of a batch that expired, whose provider cannot be asked how many answers there are when they come."""
+    name = provider_of(world)
+    points = reference(world).points
+    polls = points[: points.index(f"sent: {name} results")].count(f"sent: {name} poll")
+    uncounted = Fault(on="poll", action="status", status=500, after=polls - 1, times=1)
+    return ends_too_soon(Fault(on="batch", action="expire", share=0.7, times=1), uncounted)(world)
+
+
 def refused_at_the_deadline(world: int) -> Plan:
     """Our deadline passes, the provider takes the cancel only when it is asked again."""
     name = provider_of(world)
@@ -191,6 +200,11 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario(
         "results: cut at the end of a line, of a batch expired with two of three answers",
         ends_too_soon(Fault(on="batch", action="expire", share=0.7, times=1)),
+        batches=2,
+    ),
+    Scenario(
+        "results: cut at the end of a line, of a batch expired with two of three answers, and their number is not told",
+        ends_too_soon_uncounted,
         batches=2,
     ),
     Scenario("results: cut off at 60 %", wrong("results", "cut", share=0.6)),

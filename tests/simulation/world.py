@@ -110,6 +110,7 @@ class History:
     """What a plan led to; ``failure``: what the program ended with instead of a status.
 
     ``by_itself``: the custom_ids billed before a person called `retry`, once for each bill; None: nobody did.
+    ``put_forward``: our clock was, and a create from before is still to be carried out.
     """
 
     plan: Plan
@@ -124,6 +125,7 @@ class History:
     cancelled: bool = False
     retried: bool = False
     by_itself: tuple[str, ...] | None = None
+    put_forward: bool = False
 
     @property
     def has_passed(self) -> int:
@@ -271,8 +273,17 @@ def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
             raise AssertionError(f"killed {hand.lives} times")
         hand.lives, hand.dead = hand.lives + 1, False
         clock.sleep(plan.downtime)
-        found.clock.seconds += plan.jump
-        found.theirs.ahead -= plan.jump
+        _put_forward(found)
+
+
+def _put_forward(found: History) -> None:
+    """The clock of the machine on which the program goes on: once only while a create is still to be carried out, since
+    each time shortens the search for it (a limit that docs/exactly_once.md names)."""
+    is_awaited = found.providers.waiting > 0
+    if not (is_awaited and found.put_forward):
+        found.clock.seconds += found.plan.jump
+        found.theirs.ahead -= found.plan.jump
+    found.put_forward = is_awaited
 
 
 def calls_for_retry(plan: Plan) -> bool:
