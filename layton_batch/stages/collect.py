@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from layton_batch import atomic, tables
-from layton_batch.errors import ProviderError, RequestRefusedError, StaleStateError
+from layton_batch.errors import ProviderError, ProviderReplyError, RequestRefusedError, StaleStateError
 from layton_batch.providers.protocol import Provider
 from layton_batch.providers.wire_errors import clean
 from layton_batch.records import Batch, Job, Response, Snapshot
@@ -89,7 +89,7 @@ class _Download:
     snapshot: Snapshot | None = None
     parts: Sequence[raw_results.Stored] | None = None
     failed: str | None = None
-    uncounted: str | None = None
+    uncounted: ProviderError | None = None
 
 
 def _download(run: Run, batch: Batch) -> _Download | None:
@@ -166,11 +166,13 @@ def _checked(run: Run, batch: Batch, download: _Download, reading: _Reading) -> 
     return _give_up(run, batch, short.reason, snapshot) if short.certain else _WHOLE
 
 
-def _until_counted(run: Run, batch: Batch, uncounted: str, snapshot: Snapshot, reading: _Reading) -> _Fetched | None:
+def _until_counted(
+    run: Run, batch: Batch, uncounted: ProviderError, snapshot: Snapshot, reading: _Reading
+) -> _Fetched | None:
     """Whether requests that no line names were answered cannot be told: later, as long as results are kept."""
     named = f"{len(reading.ours)} of {batch.requests} requests are named"
     reason = f"{named}; whether that is all there is cannot be told: {uncounted}"
-    if not _has_time(run, batch):
+    if not _may_be_kept(run, batch, uncounted):
         return _give_up(run, batch, reason, snapshot)
     _try_again(run, batch, reason)
     return None
@@ -218,9 +220,8 @@ class _Short:
         return DOWNLOADS if self.certain else DOWNLOADS_UNCOUNTED
 
 
-def _latest(provider: Provider, batch: Batch) -> tuple[Snapshot, str | None]:
-    """A fresh reading of an ended batch, for its counts; what the store knows, and why, where there is none now but may
-    be later."""
+def _latest(provider: Provider, batch: Batch) -> tuple[Snapshot, ProviderError | None]:
+    """A fresh reading of an ended batch, for its counts; what the store knows, and why, where there is none."""
     stored = Snapshot(
         provider_id=str(batch.provider_id),
         provider_status=batch.provider_status or "",
@@ -232,11 +233,10 @@ def _latest(provider: Provider, batch: Batch) -> tuple[Snapshot, str | None]:
     try:
         latest = provider.snapshot(str(batch.provider_id))
     except ProviderError as error:
-        is_gone = isinstance(error, RequestRefusedError) and error.status in GONE
-        return stored, None if is_gone else str(error)
+        return stored, error
     if latest.state is Lifecycle.ENDED:
         return latest, None
-    return stored, f"{batch.provider} now says {latest.provider_status}"
+    return stored, ProviderReplyError(f"{batch.provider} now says {latest.provider_status}")
 
 
 def _may_be_kept(run: Run, batch: Batch, error: ProviderError) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.errors import NotFoundError, ProviderError, RequestRefusedError, TransientProviderError
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Response, Snapshot
 from layton_batch.runs import find_run, open_folder
@@ -161,4 +162,60 @@ def test_answers_that_are_counted_and_named_in_no_file_are_out_of_reach_after_a_
         status = bench.finish(text)
         assert (status.jobs[0].succeeded, status.jobs[0].unanswered) == (0, 3)
         assert status.untold_usd > 0
+        assert set(bench.billed().values()) == {1}
+
+
+def not_asked_for(bench: Lab, patch: pytest.MonkeyPatch, seconds: float, error: ProviderError) -> None:
+    """Until then nobody says a second time of an ended batch how it ended, and how many rows were answered."""
+    until, real = START + seconds, FileBatches.snapshot
+    told: set[str] = set()
+
+    def snapshot(self: FileBatches, provider_id: str) -> Snapshot:
+        found = real(self, provider_id)
+        if found.state is Lifecycle.ENDED and provider_id in told and bench.clock.now() < until:
+            raise error
+        if found.state is Lifecycle.ENDED:
+            told.add(provider_id)
+        return found
+
+    patch.setattr(FileBatches, "snapshot", snapshot)
+
+
+SHORT_OF_AN_EXPIRED_BATCH = (
+    Fault(on="batch", action="expire", provider="openai", share=0.7, times=1),
+    Fault(on="results", action="short", provider="openai", share=0.4, times=1),
+)
+UNTOLD = [
+    TransientProviderError("openai: poll: HTTP 500", status=500),
+    NotFoundError("openai: no such batch", status=404),
+    RequestRefusedError("openai: another project's key", status=403),
+]
+
+
+@pytest.mark.parametrize("error", UNTOLD, ids=str)
+def test_requests_that_a_file_lacks_while_nobody_counts_answers_are_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: ProviderError
+) -> None:
+    text = manifest_text(("openai",), limit=3)
+    with lab(tmp_path, *SHORT_OF_AN_EXPIRED_BATCH) as bench:
+        not_asked_for(bench, monkeypatch, 5 * HOUR, error)
+        status = patiently(bench, text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert set(bench.billed().values()) == {1}
+
+
+@pytest.mark.parametrize("error", UNTOLD, ids=str)
+def test_where_nobody_ever_does_they_are_a_persons_to_buy_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: ProviderError
+) -> None:
+    text = manifest_text(("openai",), limit=3)
+    for_ever = replace(SHORT_OF_AN_EXPIRED_BATCH[1], times=0)
+    with lab(tmp_path, SHORT_OF_AN_EXPIRED_BATCH[0], for_ever) as bench:
+        not_asked_for(bench, monkeypatch, 900 * DAY, error)
+        ticks(bench, text, lambda run: first(run).state is Lifecycle.ENDED and first(run).failures > 10, 900.0)
+        bench.clock.sleep(100 * DAY)
+        ticks(bench, text, lambda run: first(run).state is Lifecycle.COLLECTED, 900.0)
+        with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
+            assert {row.error_class for row in run.store.row_counts()} >= {ErrorClass.OUT_OF_REACH}
+            assert len(run.store.batches({Lifecycle.PLANNED})) == 0
         assert set(bench.billed().values()) == {1}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch import tables
 from layton_batch.costs.cost_layout import report_json
 from layton_batch.pipeline import advance
 from layton_batch.providers.openai_files import FileBatches
@@ -148,3 +149,17 @@ def test_a_price_that_changes_afterwards_changes_nothing_of_what_may_have_been_b
         after = bench.finish(dearer)
         report = cost_report([bench.run_folder(dearer)])
         assert report.total.untold.usd == after.untold_usd == before > 0
+
+
+def test_what_a_collecting_that_was_cut_short_noted_does_not_outlive_the_next_one(tmp_path: Path) -> None:
+    """It was killed before its commit; the download that counts brought every row whole."""
+    text = manifest_text(OPENAI, limit=3)
+    with lab(tmp_path) as bench:
+        with bench.open(text) as run:
+            advance(run)
+            left = run.folder.part("untold", first(run).id)
+        row = {"custom_id": "c", "role": "predict", "provider": "openai", "model": "m", "answered": False}
+        tables.write(left, tables.frame("untold", [row | {"batch_id": left.stem, "attempt": 1, "why": "unreadable"}]))
+        assert bench.finish(text).complete
+        assert bench.table(text, "untold").is_empty()
+        assert cost_report([bench.run_folder(text)]).total.untold_requests == 0

@@ -127,6 +127,13 @@ def test_what_is_no_page_of_results_is_not_a_page_without_rows(made: list[Any], 
             list(part.chunks)
 
 
+def test_a_page_that_says_nothing_is_one_without_rows(made: list[Any]) -> None:
+    """As JSON made from protocol buffers leaves out what is empty."""
+    with Loopback(told({})) as server:
+        (part,) = xai(server, made).results(Snapshot("b", "ended", Lifecycle.ENDED, results_ref="b"))
+        assert b"".join(part.chunks) == b""
+
+
 def test_counts_that_are_not_told_do_not_say_that_nothing_was_answered(made: list[Any]) -> None:
     with Loopback(told({"state": {"num_requests": 3, "num_pending": 0, "num_error": "x"}})) as server:
         found = xai(server, made).snapshot("b")
