@@ -18,6 +18,7 @@ from functools import partial
 from tests.simulation.claims import reference
 from tests.simulation.histories import Verdict, every_point, plan_of, play
 from tests.simulation.scenarios import PAGE, markdown, measure
+from tests.simulation.table import TABLE
 from tests.simulation.world import ALONE, Plan
 from tests.store.postgres import binaries, server
 
@@ -88,7 +89,7 @@ def _postgres() -> AbstractContextManager[str]:
 
 def _table(*, check: bool) -> int:
     """Play every scenario at every provider; what breaks a claim, or is not what the page says, is told."""
-    measured = measure()
+    measured = measure(TABLE)
     table = markdown(measured)
     print(table)
     broken = [

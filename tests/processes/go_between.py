@@ -89,6 +89,12 @@ class GoBetween:
         status, headers, content = self._carried_out(call, body)
         if fate in ("executed", LOST):
             return self._die(call) if fate == "executed" else self._hang_up(call)
+        self._send(call, status, headers, content)
+        if fate == "answered":
+            self._die(call)
+        return None
+
+    def _send(self, call: BaseHTTPRequestHandler, status: int, headers: list[tuple[str, str]], content: bytes) -> None:
         call.send_response_only(status)
         for name, value in headers:
             if name.lower() not in _HOP:
@@ -96,9 +102,6 @@ class GoBetween:
         call.end_headers()
         call.wfile.write(content)
         call.wfile.flush()
-        if fate == "answered":
-            self._die(call)
-        return None
 
     def _carried_out(self, call: BaseHTTPRequestHandler, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
         connection = http.client.HTTPConnection(self._target, timeout=60)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from layton_batch.sandbox import Fault
 from tests.simulation.claims import broken_claims, reference
+from tests.simulation.misfortunes import clocks, creates, results
 from tests.simulation.outages import Outage
 from tests.simulation.world import ALONE, ITEMS, Plan, cast, history
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 RICHER = 20_000
 """Seeds from here on also draw what those below do not, which therefore give the histories they always gave."""
+WIDER = 40_000
+"""Seeds from here on also draw hostile providers and clocks (`misfortunes/`)."""
 RARE = 0.08
 HTTP = ("upload", "create", "poll", "results", "list")
 PASSING = (429, 500, 502, 503, 529)
@@ -109,7 +112,12 @@ def plan_of(seed: int) -> Plan:
         )
     elif draw.random() < 0.2:
         plan = replace(plan, late_create=draw.choice((0.0, 10.0, 45.0, 300.0)))
-    return plan if seed < RICHER else _richer(random.Random(f"richer {seed}"), plan, length)
+    if seed >= RICHER:
+        plan = _richer(random.Random(f"richer {seed}"), plan, length)
+    if seed >= WIDER:
+        for number, misfortune in enumerate((results.draw, creates.draw, clocks.draw)):
+            plan = misfortune(random.Random(f"wider {number} {seed}"), plan, length)
+    return plan
 
 
 def _richer(draw: random.Random, plan: Plan, length: int) -> Plan:

@@ -1,4 +1,4 @@
-"""Named misfortunes, one at a time, at every provider: the table of docs/exactly_once.md."""
+"""Named misfortunes, one at a time, at every provider; those of `misfortunes/` follow in the table (`table.py`)."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ Measured = Mapping[str, Mapping[str, Outcome]]
 """By scenario and provider; a scenario that cannot happen at a provider is left out there."""
 
 
-def measure(scenarios: Sequence[Scenario] = SCENARIOS) -> Measured:
+def measure(scenarios: Sequence[Scenario]) -> Measured:
     """Every scenario at every provider."""
     return {one.name: {name: outcome(one, name) for name in SEVEN if one.applies(name)} for one in scenarios}
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.simulation.claims import reference
-from tests.simulation.histories import RICHER
-from tests.simulation.scenarios import SCENARIOS
+from tests.simulation.histories import RICHER, WIDER
+from tests.simulation.table import TABLE
 from tests.simulation.world import ALONE, SEVEN
 
-SEEDS = (*range(49), *range(RICHER, RICHER + 49))
+SEEDS = (*range(49), *range(RICHER, RICHER + 49), *range(WIDER, WIDER + 49))
 STRIDE = 8
 """Every eighth instant of a run in the suite, each at another provider than its neighbours; all of them at all
 providers in ``scripts/bench faults``."""
@@ -32,6 +32,6 @@ def histories() -> dict[str, int]:
         "killed at one instant": sum(len(stops(world)) for world in range(ALONE)),
         "killed twice around the paid call": len(PHASES) * len(SEVEN),
         "killed while the store is made": len(MIGRATING),
-        "misfortunes of the table": sum(one.applies(name) for one in SCENARIOS for name in SEVEN),
+        "misfortunes of the table": sum(one.applies(name) for one in TABLE for name in SEVEN),
         "seeds": len(SEEDS),
     }

@@ -1,0 +1,15 @@
+"""The table of docs/exactly_once.md: every named misfortune, in the order of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.simulation import scenarios
+from tests.simulation.misfortunes import clocks, creates, results
+
+TABLE: Sequence[scenarios.Scenario] = (
+    *scenarios.SCENARIOS,
+    *results.SCENARIOS,
+    *creates.SCENARIOS,
+    *clocks.SCENARIOS,
+)
