@@ -4,8 +4,8 @@ Per vote bin, the rate of positives has a Jeffreys prior, the model's own labels
 (all other models') discounted for the chance that providers differ inside a bin. Labelled items count as they were
 judged; the rest of a bin is beta-binomial; the sum over bins is convolved exactly and the shortest set of counts
 holding the level is reported. Where a model has own labels it covers 95 % in nearly every simulated setting
-(`coverage`), where the paper's covers 24-93 %; with labels in plenty it is shorter too. Where all labels are borrowed
-it is wider, and right while providers are alike. Binary metrics only.
+(docs/intervals.md), where the paper's covers 24-93 %; with labels in plenty it is shorter too. Where all labels are
+borrowed it is wider, and right while providers are alike. Binary metrics only.
 """
 
 from __future__ import annotations
@@ -26,16 +26,13 @@ PROVIDER_SHIFT = 0.25  # standard deviation of a provider's log odds within a bi
 class CalibratedScore:
     """One model's row, fractions. `score` is the posterior mean, `lower`..`upper` the set for these items.
 
-    `lower_count`, `upper_count`: the same ends as numbers of items out of `items`. `new_score`, `new_lower`,
-    `new_upper`: for new items of the same kind. All eight are None where `reason` says why. `own_labels`,
-    `borrowed_labels`: behind the occupied bins; `smallest_gold_bin`: fewest borrowed labels behind one.
+    `new_score`, `new_lower`, `new_upper`: for new items of the same kind. All six are None where `reason` says why.
+    `own_labels`, `borrowed_labels`: behind the occupied bins; `smallest_gold_bin`: fewest borrowed labels behind one.
     """
 
     score: float | None
     lower: float | None
     upper: float | None
-    lower_count: int | None
-    upper_count: int | None
     new_score: float | None
     new_lower: float | None
     new_upper: float | None
@@ -45,11 +42,6 @@ class CalibratedScore:
     smallest_gold_bin: int | None
     flags: tuple[Flag, ...]
     reason: str | None
-
-    @property
-    def empty_gold_bin(self) -> bool:
-        """Whether some vote of this model's items has no usable label."""
-        return Flag.EMPTY_GOLD_BIN in self.flags
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,8 +135,6 @@ def _rows(
                 score=float(mean[i]) if there else None,
                 lower=int(low[i]) / items if there else None,
                 upper=int(high[i]) / items if there else None,
-                lower_count=int(low[i]) if there else None,
-                upper_count=int(high[i]) if there else None,
                 new_score=float(new[0, i]) if there else None,
                 new_lower=float(new[1, i]) if there else None,
                 new_upper=float(new[2, i]) if there else None,

@@ -10,36 +10,20 @@ from statistics import NormalDist
 import numpy as np
 
 from layton_batch.stats.joint import JointDraws
-from layton_batch.stats.strata import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`first` minus `second` (indices of the models, difference in fractions): mean, central interval, P(first better).
+    """First minus second model, in fractions: mean, central interval, P(first better).
 
     A tie counts half. With nearly equal models a flat prior is over-confident about new items: near-certainty there
     is none.
     """
 
-    first: int
-    second: int
     mean: float
     lower: float
     upper: float
     better: float
-
-
-def better_matrix(draws: JointDraws) -> FloatArray:
-    """[K', K'] probability that the row's model is better than the column's, ties counted half; the diagonal is 0.5."""
-    theta = draws.theta
-    models = theta.shape[1]
-    out = np.full((models, models), 0.5)
-    for i in range(models - 1):
-        rest = theta[:, i + 1 :]
-        this = theta[:, i : i + 1]
-        chance = (this > rest).mean(axis=0) + 0.5 * (this == rest).mean(axis=0)
-        out[i, i + 1 :], out[i + 1 :, i] = chance, 1 - chance
-    return out
 
 
 def differences(draws: JointDraws, pairs: Sequence[tuple[int, int]], *, level: float = 0.95) -> tuple[Difference, ...]:
@@ -50,7 +34,7 @@ def differences(draws: JointDraws, pairs: Sequence[tuple[int, int]], *, level: f
         delta = draws.theta[:, column[first]] - draws.theta[:, column[second]]
         lower, upper = np.quantile(delta, [(1 - level) / 2, (1 + level) / 2])
         better = float((delta > 0).mean() + 0.5 * (delta == 0).mean())
-        rows.append(Difference(first, second, float(delta.mean()), float(lower), float(upper), better))
+        rows.append(Difference(float(delta.mean()), float(lower), float(upper), better))
     return tuple(rows)
 
 

@@ -49,11 +49,6 @@ def leniency_by_group(verdicts: Ints, human: Ints, group: Ints) -> tuple[Lenienc
     return _table(verdicts, np.repeat(yardstick[:, None], verdicts.shape[1], axis=1), group)
 
 
-def relative_leniency(verdicts: Ints, group: Ints) -> tuple[Leniency, ...]:
-    """Verdict minus the mean of the *other* judges' on the same answer: needs no labels, shows only differences."""
-    return _table(verdicts, _other_judges(verdicts), group)
-
-
 def self_preference(
     verdicts: Ints, human: Ints, judge_provider: Ints, provider: Ints, item: Ints, *, seed: int = 0, draws: int = 2000
 ) -> tuple[SelfPreference, ...]:

@@ -43,11 +43,6 @@ class PaperScore:
     flags: tuple[Flag, ...]
     reason: str | None
 
-    @property
-    def empty_gold_bin(self) -> bool:
-        """Whether some vote of this model's items has no usable label."""
-        return Flag.EMPTY_GOLD_BIN in self.flags
-
 
 def paper_scores(strata: Strata, *, seed: int = 0, draws: int = FALLBACK_DRAWS) -> tuple[PaperScore, ...]:
     """Score every model, in the strata's order.

@@ -22,17 +22,10 @@ from layton_batch.stats.strata import FloatArray, IntArray, Strata, TargetPredic
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabelPlan:
-    """Own labels to add to one model, `labels` [B] by bin, and the half width (fraction) now and as expected
-    afterwards.
-
-    `proportional`: labels that sampling without regard to the vote would need for the same.
-    """
+    """Own labels to add to one model, `labels` [B] by bin."""
 
     model: int
     labels: IntArray
-    half_width_now: float
-    half_width_then: float
-    proportional: int
 
     @property
     def count(self) -> int:
@@ -74,18 +67,7 @@ def plan_labels(
     post = posterior(strata, provider_shift=provider_shift)
     path = _Path.of(strata, post, model, _z(level))
     goal = (half_width / path.scale) ** 2
-    return path.plan(post, _first_within(path.left, goal), goal)
-
-
-def plan_board(
-    strata: Strata, half_width: float, *, level: float = 0.95, provider_shift: float = PROVIDER_SHIFT
-) -> tuple[LabelPlan, ...]:
-    """A plan for every model that has items, the model in most need of labels first."""
-    plans = [
-        plan_labels(strata, m, half_width, level=level, provider_shift=provider_shift)
-        for m in np.flatnonzero(strata.items > 0).tolist()
-    ]
-    return tuple(sorted(plans, key=lambda p: (-p.count, p.model)))
+    return path.plan(_first_within(path.left, goal))
 
 
 def plan_budget(
@@ -93,8 +75,8 @@ def plan_budget(
 ) -> tuple[LabelPlan, ...]:
     """`labels` in all over `models`: each next one goes to the model whose expected interval is the widest by then.
 
-    So the widest interval becomes as short as that many labels allow. Plans come as in `plan_board`; fewer labels are
-    used where every item is labelled before. Raises ValueError for a negative number.
+    So the widest interval becomes as short as that many labels allow. The model in most need of labels comes first;
+    fewer labels are used where every item is labelled before. Raises ValueError for a negative number.
     """
     if labels < 0:
         raise ValueError(f"the number of labels must be 0 or more, not {labels}")
@@ -111,7 +93,7 @@ def plan_budget(
         at = heap[0][1]
         counts[at] += 1
         heapq.heapreplace(heap, (-paths[at].half_width(counts[at]), at))
-    plans = [path.plan(post, n, float(path.left[n])) for path, n in zip(paths, counts, strict=True)]
+    plans = [path.plan(n) for path, n in zip(paths, counts, strict=True)]
     return tuple(sorted(plans, key=lambda p: (-p.count, p.model)))
 
 
@@ -204,10 +186,8 @@ class _Path:
     def half_width(self, count: int) -> float:
         return self.scale * float(np.sqrt(max(float(self.left[count]), 0.0)))
 
-    def plan(self, post: Posterior, count: int, goal: float) -> LabelPlan:
-        labels = np.bincount(self.bins[:count], minlength=self.width)
-        now, then = self.half_width(0), self.half_width(count)
-        return LabelPlan(self.model, labels, now, then, _proportional(post, self.model, goal))
+    def plan(self, count: int) -> LabelPlan:
+        return LabelPlan(self.model, np.bincount(self.bins[:count], minlength=self.width))
 
 
 def _gains(post: Posterior, model: int) -> tuple[IntArray, FloatArray]:
@@ -227,14 +207,6 @@ def _first_within(left: FloatArray, goal: float) -> int:
     within = left <= goal + 1e-12
     within[-1] = True
     return int(np.argmax(within))
-
-
-def _proportional(post: Posterior, model: int, goal: float) -> int:
-    u = post.unlabelled[model]
-    size = post.alpha[model] + post.beta[model]
-    rate = post.alpha[model] * post.beta[model] / (size * (size + 1))
-    x = np.arange(int(u.sum()) + 1)[:, None] * u / max(int(u.sum()), 1)
-    return _first_within((rate * (u - x) * (size + u) / (size + x)).sum(axis=1), goal)
 
 
 def _z(level: float) -> float:

@@ -2,9 +2,7 @@
 
 The rank box is the smallest product of central rank intervals that holds all models' ranks in 95 % of the draws:
 small, and right for all models together in simulation (0.98 on these items, 0.95-0.96 for new ones), but not
-uniformly valid at exact ties. The step-down sets (Romano & Wolf, JASA 100, 2005; for ranks: Mogstad, Romano, Shaikh &
-Wilhelm, Rev. Econ. Stud. 91, 2024) are wider and robust to ties. A rank here is 1 + the number of models that are
-better.
+uniformly valid at exact ties. A rank here is 1 + the number of models that are better.
 """
 
 from __future__ import annotations
@@ -16,24 +14,15 @@ import numpy as np
 from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.strata import FloatArray, IntArray
 
-MAX_STEP_DOWN_MODELS = 400
-_CELLS = 4_000_000
 _SAME = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankSets:
-    """Per model of the draws [K']: `best`..`worst` hold jointly; `marginal_*` one at a time; `expected` mean rank.
-
-    `joint`: share of the draws in which every model's rank lies in its set.
-    """
+    """Per model of the draws [K']: `best`..`worst`, which hold for all models at once."""
 
     best: IntArray
     worst: IntArray
-    marginal_best: IntArray
-    marginal_worst: IntArray
-    expected: FloatArray
-    joint: float
 
 
 def draw_ranks(theta: FloatArray) -> IntArray:
@@ -49,7 +38,7 @@ def draw_ranks(theta: FloatArray) -> IntArray:
 
 
 def rank_box(draws: JointDraws, *, level: float = 0.95, rank: IntArray | None = None) -> RankSets:
-    """The joint rank box at `level`, with marginal sets beside it.
+    """The joint rank box at `level`.
 
     A draw lies outside when some model's rank is further in a tail than the depth of the box; the depth is the
     largest that keeps `level` of the draws inside. `rank` [K'], a leaderboard's own ranks, widens a set that would
@@ -64,40 +53,10 @@ def rank_box(draws: JointDraws, *, level: float = 0.95, rank: IntArray | None = 
         depth = np.minimum(depth, np.minimum(below, above))
     needed = np.sort(depth)[int((1 - level) * count + _SAME * count)] if count else 0
     box = np.array([_central(ranks[:, i], int(needed)) for i in range(models)], dtype=np.int64).reshape(models, 2)
-    tail = int(np.ceil((1 - level) / 2 * count - _SAME * count))
-    marginal = np.array([_central(ranks[:, i], max(tail, 1)) for i in range(models)], dtype=np.int64).reshape(models, 2)
     best, worst = box[:, 0], box[:, 1]
     if rank is not None:
         best, worst = np.minimum(best, rank), np.maximum(worst, rank)
-    inside = ((ranks >= best) & (ranks <= worst)).all(axis=1)
-    expected = ranks.mean(axis=0)
-    return RankSets(best, worst, marginal[:, 0], marginal[:, 1], expected, float(inside.mean()) if count else 1.0)
-
-
-def step_down_sets(draws: JointDraws, *, level: float = 0.95) -> tuple[IntArray, IntArray]:
-    """Best and worst rank [K'] of the max-t step-down sets: all pairwise statements hold jointly at `level`.
-
-    Raises ValueError for more than 400 models: every pair is compared in every draw.
-    """
-    _check_level(level)
-    theta = draws.theta
-    models = theta.shape[1]
-    if models > MAX_STEP_DOWN_MODELS:
-        raise ValueError(f"step-down sets compare all pairs: give at most {MAX_STEP_DOWN_MODELS} models, not {models}")
-    mean = theta.mean(axis=0)
-    lead = mean[:, None] - mean[None, :]
-    centred = theta - mean
-    scale = _difference_sd(centred)
-    certain = scale <= _SAME
-    inverse = np.where(certain, 0.0, 1 / np.where(certain, 1.0, scale))
-    beats = certain & (lead > _SAME)
-    while True:
-        open_pairs = ~beats & ~certain
-        critical = np.quantile(_largest(centred, np.where(open_pairs, inverse, 0.0)), level, method="inverted_cdf")
-        new = open_pairs & (lead > critical * scale)
-        if not new.any():
-            return 1 + beats.sum(axis=0), models - beats.sum(axis=1)
-        beats |= new
+    return RankSets(best, worst)
 
 
 def _check_level(level: float) -> None:
@@ -120,22 +79,3 @@ def _central(ranks: IntArray, depth: int) -> tuple[int, int]:
     up_to = np.cumsum(counts)
     from_here = len(ranks) - up_to + counts
     return low + int(np.argmax(up_to >= depth)), low + int(np.flatnonzero(from_here >= depth)[-1])
-
-
-def _difference_sd(centred: FloatArray) -> FloatArray:
-    """[K, K] standard deviation of the difference of every pair."""
-    product = centred.T @ centred / len(centred)
-    own = np.diag(product)
-    variance = own[:, None] + own[None, :] - 2 * product
-    return np.sqrt(np.where(variance > 1e-15, variance, 0.0))
-
-
-def _largest(centred: FloatArray, inverse: FloatArray) -> FloatArray:
-    """[T] the largest standardised difference over the pairs whose `inverse` sd is not 0."""
-    draws, models = centred.shape
-    out = np.zeros(draws)
-    block = max(1, _CELLS // max(1, models * models))
-    for at in range(0, draws, block):
-        part = centred[at : at + block]
-        out[at : at + block] = ((part[:, :, None] - part[:, None, :]) * inverse).max(axis=(1, 2))
-    return out

@@ -1,4 +1,4 @@
-"""How often 95 % intervals hold the truth, over the declared grid of made-up worlds; ``--full`` for all 96 cells."""
+"""How often 95 % intervals hold the truth, over the declared grid of made-up boards; ``--full`` for all 96 cells."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from layton_batch.stats.coverage import RATES, Coverage, grid, measure, measure_ranks
-from layton_batch.stats.worlds import World
+from tests.stats.coverage import RATES, Coverage, grid, measure, measure_ranks
+from tests.stats.simulated_boards import Design
 
 FLAGS = ("--full",)
 TARGET = 0.945
 SEED = 20_261_121
-FULL_WORLDS, FAST_WORLDS = 1000, 150
+FULL_BOARDS, FAST_BOARDS = 1000, 150
 RANK_CELLS = {
-    "fair judge": World(RATES["fair"]),
-    "adverse judge, shift 0.4, correlation 0.75": World(RATES["adverse"], shift=0.4, correlation=0.75),
-    "fair judge, gold x0.25": World(RATES["fair"], gold=0.25),
+    "fair judge": Design(RATES["fair"]),
+    "adverse judge, shift 0.4, correlation 0.75": Design(RATES["adverse"], shift=0.4, correlation=0.75),
+    "fair judge, gold x0.25": Design(RATES["fair"], gold=0.25),
 }
 FAST = {(1.0, 0.0), (0.25, 0.0), (1.0, 0.4), (0.25, 0.4)}
 
@@ -26,31 +26,31 @@ class Cell:
     """One cell of the grid and what every method did on it."""
 
     name: str
-    world: World
+    design: Design
     rows: tuple[Coverage, ...]
 
 
 def main(flags: Sequence[str] = ()) -> None:
     full = "--full" in flags
-    worlds = FULL_WORLDS if full else FAST_WORLDS
+    boards = FULL_BOARDS if full else FAST_BOARDS
     begun = time.perf_counter()
     cells = []
-    for index, (name, world) in enumerate(_chosen(full)):
-        cells.append(Cell(name, world, measure(world, worlds, seed=SEED + index)))
-    print(f"nominal 95 %; {len(cells)} cells of 96, {worlds} worlds each, seed {SEED}; half widths in points")
+    for index, (name, design) in enumerate(_chosen(full)):
+        cells.append(Cell(name, design, measure(design, boards, seed=SEED + index)))
+    print(f"nominal 95 %; {len(cells)} cells of 96, {boards} boards each, seed {SEED}; half widths in points")
     for target, group in (("these", "own labels"), ("these", "no labels"), ("new", "own labels"), ("new", "no labels")):
         for least, most in ((0.0, 0.4), (0.8, 0.8)):
-            _summary([c for c in cells if least <= c.world.shift <= most], target, group, f"{least:g}-{most:g}")
+            _summary([c for c in cells if least <= c.design.shift <= most], target, group, f"{least:g}-{most:g}")
     _failures(cells)
     _shorter(cells)
     _ranks(300 if full else 60)
     print(f"\n{time.perf_counter() - begun:.0f} s")
 
 
-def _chosen(full: bool) -> Iterator[tuple[str, World]]:
-    for name, world in grid():
-        if full or ((world.gold, world.shift) in FAST and world.correlation == 0.75):
-            yield name, world
+def _chosen(full: bool) -> Iterator[tuple[str, Design]]:
+    for name, design in grid():
+        if full or ((design.gold, design.shift) in FAST and design.correlation == 0.75):
+            yield name, design
 
 
 def _of(cell: Cell, target: str, group: str) -> dict[str, Coverage]:
@@ -105,12 +105,12 @@ def _shorter(cells: Sequence[Cell]) -> None:
     print(f"  {found} cases")
 
 
-def _ranks(worlds: int) -> None:
+def _ranks(boards: int) -> None:
     print(
-        f"\nrank sets on these items, {worlds} worlds: share of models held, of worlds with all ranks held, mean size"
+        f"\nrank sets on these items, {boards} boards: share of models held, of boards with all ranks held, mean size"
     )
     print("| cell | method | each model | all at once | mean size |")
     print("|---|---|---:|---:|---:|")
-    for name, world in RANK_CELLS.items():
-        for row in measure_ranks(world, worlds, seed=SEED):
+    for name, design in RANK_CELLS.items():
+        for row in measure_ranks(design, boards, seed=SEED):
             print(f"| {name} | {row.method} | {row.marginal:.3f} | {row.joint:.3f} | {row.size:.2f} |")

@@ -14,7 +14,6 @@ import polars as pl
 from layton_batch.stats.calibrated import calibrated_scores
 from layton_batch.stats.joint import joint_draws
 from layton_batch.stats.paper import paper_scores
-from layton_batch.stats.ppi import ppi_mean_pointestimate
 from layton_batch.stats.rank_sets import rank_box
 from layton_batch.stats.ranks import paper_ranks, score_ranks
 from layton_batch.stats.strata import GoldPredictions, Strata, TargetPredictions, build_strata
@@ -131,9 +130,18 @@ def _bootstrap(gold: pl.DataFrame, votes: npt.NDArray[np.float64], iterations: i
             for vote, count in counts.items()
         ]
         drawn = pl.concat(parts)
-        estimates.append(ppi_mean_pointestimate(drawn["label"].to_numpy(), drawn["vote"].to_numpy(), votes))
+        estimates.append(_ppi_plus_plus(drawn["label"].to_numpy(), drawn["vote"].to_numpy(), votes))
     low, high = np.quantile(estimates, (0.025, 0.975))
     return float(low), float(high)
+
+
+def _ppi_plus_plus(
+    label: npt.NDArray[np.float64], vote: npt.NDArray[np.float64], votes: npt.NDArray[np.float64]
+) -> float:
+    spread = (1 + len(vote) / len(votes)) * np.concatenate([vote, votes]).var(ddof=1)
+    covariance = ((label - label.mean()) * (vote - vote.mean())).mean()
+    weight = np.clip(covariance / spread, 0, 1) if spread > 0 else 0.0
+    return float(weight * votes.mean() + (label - weight * vote).mean())
 
 
 def _ratio(seconds: Sequence[float], ours: float) -> None:

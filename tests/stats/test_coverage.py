@@ -1,22 +1,22 @@
-"""Nominal 95 % intervals hold the truth 95 % of the time on worlds whose truth is known, and not by being huge."""
+"""Nominal 95 % intervals hold the truth 95 % of the time on boards whose truth is known, and not by being huge."""
 
 from __future__ import annotations
 
 import pytest
 
-from layton_batch.stats.coverage import RATES, Coverage, grid, measure, measure_ranks
-from layton_batch.stats.worlds import World, draw_worlds
+from tests.stats.coverage import RATES, Coverage, grid, measure, measure_ranks
+from tests.stats.simulated_boards import Design, draw_boards
 
 CELLS = {
-    "as good a judge as the text split's": World(RATES["sharp"]),
-    "half the labels, shift, correlated errors": World(RATES["fair"], gold=0.5, shift=0.25, correlation=0.75),
-    "a poor judge and a shift": World(RATES["adverse"], shift=0.4),
-    "a quarter of the labels": World(RATES["fair"], gold=0.25),
+    "as good a judge as the text split's": Design(RATES["sharp"]),
+    "half the labels, shift, correlated errors": Design(RATES["fair"], gold=0.5, shift=0.25, correlation=0.75),
+    "a poor judge and a shift": Design(RATES["adverse"], shift=0.4),
+    "a quarter of the labels": Design(RATES["fair"], gold=0.25),
 }
 
 
-def by_method(world: World, worlds: int = 120) -> dict[tuple[str, str, str], Coverage]:
-    return {(c.method, c.target, c.group): c for c in measure(world, worlds, seed=2024)}
+def by_method(design: Design, boards: int = 120) -> dict[tuple[str, str, str], Coverage]:
+    return {(c.method, c.target, c.group): c for c in measure(design, boards, seed=2024)}
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -50,14 +50,14 @@ def test_the_paper_s_interval_does_not_keep_its_promise() -> None:
 
 
 def test_the_rank_box_holds_all_ranks_at_once() -> None:
-    rows = {r.method: r for r in measure_ranks(World(RATES["fair"]), 60, seed=5, draws=400)}
+    rows = {r.method: r for r in measure_ranks(Design(RATES["fair"]), 60, seed=5, draws=400)}
     assert rows["rank box"].joint >= 0.90
     assert rows["rank box"].marginal >= 0.98
     assert rows["rank box"].size < rows["paper's overlap"].size
 
 
-def test_worlds_are_what_they_say() -> None:
-    truths = draw_worlds(World(RATES["fair"], gold=0.5), 200, seed=1)
+def test_simulated_boards_are_what_their_design_says() -> None:
+    truths = draw_boards(Design(RATES["fair"], gold=0.5), 200, seed=1)
     strata = truths.strata
     assert (strata.items == 186).all()
     assert abs(float((truths.here - truths.new).mean())) < 0.004

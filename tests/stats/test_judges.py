@@ -18,7 +18,7 @@ from layton_batch.stats.judges import (
     jury_errors,
     jury_report,
 )
-from layton_batch.stats.leniency import UNIDENTIFIABLE, leniency_by_group, relative_leniency, self_preference
+from layton_batch.stats.leniency import UNIDENTIFIABLE, leniency_by_group, self_preference
 from layton_batch.stats.planning import expected_variance
 
 from .boards import FIELDS, JUDGES, Board
@@ -177,10 +177,6 @@ def test_leniency_by_provider() -> None:
     human, group = ints(1, 0, 0, -1), ints(0, 0, 1, 1)
     table = {(r.judge, r.group): (r.count, r.mean) for r in leniency_by_group(verdicts, human, group)}
     assert table == {(0, 0): (2, 0.5), (0, 1): (1, 0.0), (1, 0): (2, 0.0), (1, 1): (1, 0.0), (2, 0): (1, -1.0)}
-    relative = {(r.judge, r.group): (r.count, r.mean) for r in relative_leniency(verdicts, group)}
-    assert relative[0, 0] == (2, pytest.approx((0.5 + 1.0) / 2))
-    assert relative[2, 0] == (1, -1.0)
-    assert relative[1, 1] == (2, 0.0)
 
 
 def test_agreement_on_a_worked_example() -> None:

@@ -1,4 +1,4 @@
-"""Joint draws, rank boxes, step-down sets, chances of being better: as recorded, and right where truth is known."""
+"""Joint draws, rank boxes, chances of being better: as recorded, and right where the truth is known."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from layton_batch.stats.calibrated import calibrated_scores
-from layton_batch.stats.compare import better_matrix, differences, items_to_resolve, resolvable_difference
+from layton_batch.stats.compare import differences, items_to_resolve, resolvable_difference
 from layton_batch.stats.joint import JointDraws, joint_draws, joint_draws_new_items
-from layton_batch.stats.rank_sets import draw_ranks, rank_box, step_down_sets
+from layton_batch.stats.rank_sets import draw_ranks, rank_box
 from layton_batch.stats.ranks import score_ranks
 
 from .boards import FIELDS, Board, make_strata
@@ -32,14 +32,15 @@ def test_probabilities_of_being_better_are_the_recorded_ones(
     boards: dict[str, Board], expected: dict[str, Any], field: str, target: str
 ) -> None:
     board = boards[field]
-    matrix = better_matrix(draw(board, target))
+    draws = draw(board, target)
     recorded = expected["splits"]["llm"][field][TARGETS[target]]
     for i, name in enumerate(board.names):
         for other, chance in recorded[name].items():
             j = board.names.index(other)
             error = 5 * (max(chance * (1 - chance), 1e-4) * (1 / DRAWS + 1 / 4000)) ** 0.5  # theirs were drawn too
-            assert matrix[i, j] == pytest.approx(chance, abs=error + 5e-4)
-            assert matrix[i, j] + matrix[j, i] == pytest.approx(1)
+            ours, theirs = (one.better for one in differences(draws, [(i, j), (j, i)]))
+            assert ours == pytest.approx(chance, abs=error + 5e-4)
+            assert ours + theirs == pytest.approx(1)
 
 
 @pytest.mark.shared_data
@@ -51,28 +52,18 @@ def test_rank_sets_are_the_recorded_ones_up_to_the_noise_of_drawing(
     draws = draw(boards[field], target)
     noise = 0.007
     tight, wide = (rank_box(draws, level=0.95 + n) for n in (-noise, noise))
-    down_tight, down_wide = (step_down_sets(draws, level=0.95 + n) for n in (-noise, noise))
-    exact = rank_box(draws)
+    exact, ranks = rank_box(draws), draw_ranks(draws.theta)
     agree = 0
     for i, model in enumerate(expected["splits"]["llm"][field]["models"]):
         recorded = model[target]
-        for name, (best_tight, worst_tight), (best_wide, worst_wide) in (
-            ("rank_box95", (tight.best, tight.worst), (wide.best, wide.worst)),
-            (
-                "rank_marginal95",
-                (tight.marginal_best, tight.marginal_worst),
-                (wide.marginal_best, wide.marginal_worst),
-            ),
-            ("rank_stepdown95", down_tight, down_wide),
-        ):
-            best, worst = recorded[name]
-            assert best_wide[i] <= best <= best_tight[i]
-            assert worst_tight[i] <= worst <= worst_wide[i]
-        agree += [int(exact.best[i]), int(exact.worst[i])] == recorded["rank_box95"]
+        best, worst = recorded["rank_box95"]
+        assert wide.best[i] <= best <= tight.best[i]
+        assert tight.worst[i] <= worst <= wide.worst[i]
+        agree += [int(exact.best[i]), int(exact.worst[i])] == [best, worst]
         if "rank_expected" in recorded:
-            assert exact.expected[i] == pytest.approx(recorded["rank_expected"], abs=0.03)
+            assert ranks[:, i].mean() == pytest.approx(recorded["rank_expected"], abs=0.03)
     assert agree >= 8
-    assert exact.joint >= 0.95
+    assert ((ranks >= exact.best) & (ranks <= exact.worst)).all(axis=1).mean() >= 0.95
 
 
 @pytest.mark.shared_data
@@ -87,8 +78,9 @@ def test_ranks_by_posterior_mean_are_the_recorded_ones(
 @pytest.mark.shared_data
 def test_the_board_said_in_boxes(boards: dict[str, Board]) -> None:
     board = boards["both_correct"]
-    sets = rank_box(draw(board, "calibrated"))
-    order = np.argsort(sets.expected)
+    draws = draw(board, "calibrated")
+    sets = rank_box(draws)
+    order = np.argsort(draw_ranks(draws.theta).mean(axis=0))
     boxes = [(int(sets.best[i]), int(sets.worst[i])) for i in order]
     assert boxes == [(1, 2), (1, 2), (3, 3), (4, 5), (4, 5), (6, 6), (7, 7), (8, 8), (9, 9)]
 
@@ -135,18 +127,15 @@ def test_boxes_widen_to_a_rank_that_is_handed_in() -> None:
     assert (sets.best.tolist(), sets.worst.tolist()) == ([1, 2, 3], [2, 2, 3])
 
 
-def test_ties_are_never_separated_by_step_down() -> None:
+def test_of_two_equal_models_neither_is_better() -> None:
     rng = np.random.default_rng(4)
     base = rng.normal(0.5, 0.05, (2000, 1))
-    draws = JointDraws(np.concatenate([base, base, rng.normal(0.2, 0.01, (2000, 1))], axis=1), np.arange(3))
-    best, worst = step_down_sets(draws)
-    assert (best.tolist(), worst.tolist()) == ([1, 1, 3], [2, 2, 3])
-    assert better_matrix(draws)[0, 1] == 0.5
+    draws = JointDraws(np.concatenate([base, base], axis=1), np.arange(2))
+    (pair,) = differences(draws, [(0, 1)])
+    assert pair.better == 0.5
 
 
-def test_step_down_refuses_boards_it_cannot_do() -> None:
-    with pytest.raises(ValueError, match="at most 400 models, not 401"):
-        step_down_sets(JointDraws(np.zeros((2, 401)), np.arange(401)))
+def test_a_level_of_one_is_refused() -> None:
     with pytest.raises(ValueError, match="level"):
         rank_box(JointDraws(np.zeros((2, 2)), np.arange(2)), level=1.0)
 
@@ -154,7 +143,6 @@ def test_step_down_refuses_boards_it_cannot_do() -> None:
 def test_one_model_is_first() -> None:
     draws = JointDraws(np.full((50, 1), 0.4), np.arange(1))
     assert (rank_box(draws).best.tolist(), rank_box(draws).worst.tolist()) == ([1], [1])
-    assert [v.tolist() for v in step_down_sets(draws)] == [[1], [1]]
     assert resolvable_difference(draws) is None
 
 

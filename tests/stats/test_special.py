@@ -1,4 +1,4 @@
-"""The incomplete beta function and its inverse against scipy's and against closed forms."""
+"""The inverse of the incomplete beta function against scipy's and against closed forms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special as scipy_special
 
-from layton_batch.stats.special import betainc, betaincinv, gammaln
+from layton_batch.stats.special import betaincinv, gammaln
 
 RNG = np.random.default_rng(7)
 A = np.concatenate([10 ** RNG.uniform(-0.7, 4, 800), [0.5, 0.5, 1.0, 2.0, 1e5]])
@@ -19,10 +19,6 @@ def test_gammaln() -> None:
     assert gammaln(x) == pytest.approx(scipy_special.gammaln(x), rel=1e-13, abs=2e-13)
 
 
-def test_betainc_equals_scipy() -> None:
-    assert betainc(A, B, U) == pytest.approx(scipy_special.betainc(A, B, U), abs=1e-10)
-
-
 def test_betaincinv_equals_scipy() -> None:
     for p in (np.array(0.025), np.array(0.975), U):
         assert betaincinv(A, B, p) == pytest.approx(
@@ -33,7 +29,7 @@ def test_betaincinv_equals_scipy() -> None:
 def test_inverse_undoes_the_function() -> None:
     x = betaincinv(A, B, U)
     told = x < 1 - 1e-9  # nearer to 1, neighbouring floats differ in probability by more
-    assert betainc(A, B, x)[told] == pytest.approx(U[told], abs=1e-9)
+    assert scipy_special.betainc(A, B, x)[told] == pytest.approx(U[told], abs=1e-9)
     assert told.mean() > 0.95
 
 
@@ -42,4 +38,3 @@ def test_closed_forms_and_ends() -> None:
     assert betaincinv(one, 3 * one, np.array([0.271])) == pytest.approx(1 - (1 - 0.271) ** (1 / 3), rel=1e-12)
     assert betaincinv(0.5 * one, 0.5 * one, np.array([0.1])) == pytest.approx(np.sin(0.05 * np.pi) ** 2, rel=1e-10)
     assert betaincinv(one, one, np.array([0.0, 1.0])).tolist() == [0.0, 1.0]
-    assert betainc(one, one, np.array([0.0, 0.25, 1.0])).tolist() == pytest.approx([0.0, 0.25, 1.0])

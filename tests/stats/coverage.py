@@ -1,4 +1,4 @@
-"""How often intervals hold the truth: this package's and their rivals', on made-up worlds whose truth is known.
+"""How often intervals hold the truth: this package's and their rivals', on made-up boards whose truth is known.
 
 The grid is declared here so that no cell can be left out quietly. `scripts/bench` runs all of it, the tests a part.
 """
@@ -19,7 +19,7 @@ from layton_batch.stats.paper import paper_scores
 from layton_batch.stats.rank_sets import rank_box
 from layton_batch.stats.ranks import paper_ranks
 from layton_batch.stats.strata import BoolArray, FloatArray, IntArray, Strata
-from layton_batch.stats.worlds import LABELLED, World, draw_worlds
+from tests.stats.simulated_boards import LABELLED, Design, draw_boards
 
 RATES = {
     "sharp": (0.003, 0.20, 0.75, 0.997),
@@ -39,7 +39,7 @@ Ends = tuple[FloatArray, FloatArray]
 class Coverage:
     """One method on one cell. `target` is "these" or "new" items, `group` "own labels" or "no labels".
 
-    `covered` share of intervals that hold the truth, `error` its Monte Carlo standard error (worlds are independent,
+    `covered` share of intervals that hold the truth, `error` its Monte Carlo standard error (boards are independent,
     the models of one are not), `below` and `above`: truths outside on either side; `half_width` mean, in fractions. A
     method that can give no interval (no own labels, say) for a model leaves it out; `share` is the part it answered.
     """
@@ -55,16 +55,16 @@ class Coverage:
     share: float
 
 
-def grid() -> Iterator[tuple[str, World]]:
+def grid() -> Iterator[tuple[str, Design]]:
     """Every declared cell with its name: judge quality x gold size x provider shift x riddle correlation."""
     for judge, gold, shift, correlation in itertools.product(RATES, GOLD, SHIFT, CORRELATION):
         name = f"{judge}, gold x{gold:g}, shift {shift:g}, correlation {correlation:g}"
-        yield name, World(RATES[judge], gold, shift, correlation)
+        yield name, Design(RATES[judge], gold, shift, correlation)
 
 
-def measure(world: World, worlds: int, *, seed: int) -> tuple[Coverage, ...]:
-    """Coverage of every method over `worlds` boards drawn from `world`."""
-    truths = draw_worlds(world, worlds, seed=seed)
+def measure(design: Design, boards: int, *, seed: int) -> tuple[Coverage, ...]:
+    """Coverage of every method over so many boards drawn from `design`."""
+    truths = draw_boards(design, boards, seed=seed)
     rng = np.random.default_rng([seed, 1])
     calibrated_here, calibrated_new = _calibrated(truths.strata)
     raw, print_ = _paper(truths.strata)
@@ -91,7 +91,7 @@ def measure(world: World, worlds: int, *, seed: int) -> tuple[Coverage, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RankCoverage:
-    """Rank sets on these items: `marginal` share of models, `joint` share of worlds all of whose ranks they hold.
+    """Rank sets on these items: `marginal` share of models, `joint` share of boards all of whose ranks they hold.
 
     `size`: mean number of ranks in a set.
     """
@@ -102,12 +102,12 @@ class RankCoverage:
     size: float
 
 
-def measure_ranks(world: World, worlds: int, *, seed: int, draws: int = 1000) -> tuple[RankCoverage, ...]:
+def measure_ranks(design: Design, boards: int, *, seed: int, draws: int = 1000) -> tuple[RankCoverage, ...]:
     """The joint rank box and the paper's overlap of printed intervals against the true ranks."""
-    truths = draw_worlds(world, worlds, seed=seed)
+    truths = draw_boards(design, boards, seed=seed)
     rank = 1 + (truths.here[:, None, :] > truths.here[:, :, None]).sum(axis=2)
     sets: dict[str, list[tuple[IntArray, IntArray]]] = {"rank box": [], "paper's overlap": []}
-    for w in range(worlds):
+    for w in range(boards):
         board = truths.board(w)
         box = rank_box(joint_draws(board, seed=seed + w, draws=draws))
         sets["rank box"].append((box.best, box.worst))
@@ -129,13 +129,13 @@ def _row(method: str, target: str, group: str, low: FloatArray, high: FloatArray
     low, high = np.where(answered, low, 0.0), np.where(answered, high, 0.0)
     under, over = answered & (truth < low - 1e-9), answered & (truth > high + 1e-9)
     count = max(int(answered.sum()), 1)
-    per_world = (under | over).sum(axis=1) - (under | over).sum() / count * answered.sum(axis=1)
+    per_board = (under | over).sum(axis=1) - (under | over).sum() / count * answered.sum(axis=1)
     return Coverage(
         method=method,
         target=target,
         group=group,
         covered=1 - float((under | over).sum()) / count,
-        error=float((per_world**2).sum() ** 0.5) / count,
+        error=float((per_board**2).sum() ** 0.5) / count,
         below=float(under.sum()) / count,
         above=float(over.sum()) / count,
         half_width=float((high - low).sum()) / 2 / count,

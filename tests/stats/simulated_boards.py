@@ -1,7 +1,7 @@
 """Made-up boards whose truth is known, many at once: the ground every claim about coverage is tested on.
 
-A world draws, for K models on n items, the jury's vote bin from the model's strength and the item's difficulty, and
-then people's verdict from the bin's rate: shifted by provider (`shift`, the sd of a provider's log odds within a bin)
+For K models on n items, the jury's vote bin is drawn from the model's strength and the item's difficulty, and then
+people's verdict from the bin's rate: shifted by provider (`shift`, the sd of a provider's log odds within a bin)
 and alike for all models on the same item (`correlation` of the latent verdict). Seven models of four providers have
 own labels; two of a fifth provider, a weak and a strong one of two more have none. Nothing here is taken from any
 benchmark's data.
@@ -25,7 +25,7 @@ _DIFFICULTY = 0.7  # share of the latent spread that is the item's
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Design:
     """What a cell of the grid holds fixed. `rates`: chance of a human yes at 0..3 of 3 votes; `gold`: size factor."""
 
     rates: tuple[float, float, float, float]
@@ -37,16 +37,16 @@ class World:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truths:
-    """`strata` of W x K models, world by world; the true accuracy on these items and on new ones, [W, K] each."""
+    """`strata` of W x K models, board by board; the true accuracy on these items and on new ones, [W, K] each."""
 
     strata: Strata
     here: FloatArray
     new: FloatArray
 
-    def board(self, world: int) -> Strata:
-        """The K models of one world by themselves, as `joint_draws` needs them."""
+    def board(self, index: int) -> Strata:
+        """The K models of one board by themselves, as `joint_draws` needs them."""
         models = self.here.shape[1]
-        rows = slice(world * models, (world + 1) * models)
+        rows = slice(index * models, (index + 1) * models)
         parts: dict[str, IntArray] = {
             f.name: getattr(self.strata, f.name)[rows]
             for f in fields(Strata)
@@ -56,14 +56,14 @@ class Truths:
         return replace(self.strata, all_labels=own, all_positives=positives, **parts)
 
 
-def draw_worlds(world: World, worlds: int, *, seed: int) -> Truths:
-    """W boards of `world` as one `Strata` of W * K rows; see `Truths.board` for one of them alone."""
+def draw_boards(design: Design, boards: int, *, seed: int) -> Truths:
+    """W boards of `design` as one `Strata` of W * K rows; see `Truths.board` for one of them alone."""
     rng = np.random.default_rng(seed)
     strengths = _strengths()
-    bins = _bins(rng, strengths, worlds, world.items)
-    rate = _rates(rng, world, worlds)
-    outcome = _outcomes(rng, world, bins, rate)
-    labelled = rng.random(bins.shape) < LABEL_RATE * world.gold
+    bins = _bins(rng, strengths, boards, design.items)
+    rate = _rates(rng, design, boards)
+    outcome = _outcomes(rng, design, bins, rate)
+    labelled = rng.random(bins.shape) < LABEL_RATE * design.gold
     labelled[:, LABELLED:] = False
     n, own, positives = (_count(bins, keep) for keep in (np.ones_like(labelled), labelled, labelled & outcome))
     new = (_bin_shares(strengths) * rate).sum(axis=2)
@@ -79,10 +79,10 @@ def _thresholds() -> tuple[float, float, float]:
     return -_CONTESTED, 0.0, _CONTESTED
 
 
-def _bins(rng: np.random.Generator, strengths: FloatArray, worlds: int, items: int) -> IntArray:
+def _bins(rng: np.random.Generator, strengths: FloatArray, boards: int, items: int) -> IntArray:
     """[W, K, n] vote bin 0..3."""
-    difficulty = rng.standard_normal((worlds, 1, items)) * _DIFFICULTY**0.5
-    noise = rng.standard_normal((worlds, len(strengths), items)) * (1 - _DIFFICULTY) ** 0.5
+    difficulty = rng.standard_normal((boards, 1, items)) * _DIFFICULTY**0.5
+    noise = rng.standard_normal((boards, len(strengths), items)) * (1 - _DIFFICULTY) ** 0.5
     return np.asarray(np.searchsorted(_thresholds(), strengths[:, None] + difficulty + noise), dtype=np.int64)
 
 
@@ -93,17 +93,17 @@ def _bin_shares(strengths: FloatArray) -> FloatArray:
     return np.diff(np.concatenate([np.zeros((len(cdf), 1)), cdf, np.ones((len(cdf), 1))], axis=1), axis=1)
 
 
-def _rates(rng: np.random.Generator, world: World, worlds: int) -> FloatArray:
+def _rates(rng: np.random.Generator, design: Design, boards: int) -> FloatArray:
     """[W, K, 4] rate of each model's bins: a provider's models share its shift."""
-    base = np.array(world.rates)
-    shift = world.shift * rng.standard_normal((worlds, max(PROVIDERS) + 1, 4))
+    base = np.array(design.rates)
+    shift = design.shift * rng.standard_normal((boards, max(PROVIDERS) + 1, 4))
     return np.asarray(1 / (1 + np.exp(-(np.log(base / (1 - base)) + shift[:, PROVIDERS]))))
 
 
-def _outcomes(rng: np.random.Generator, world: World, bins: IntArray, rate: FloatArray) -> BoolArray:
+def _outcomes(rng: np.random.Generator, design: Design, bins: IntArray, rate: FloatArray) -> BoolArray:
     """[W, K, n] people's verdicts: a latent uniform, alike over models on one item, below the rate of the bin."""
-    shared = rng.standard_normal((bins.shape[0], 1, bins.shape[2])) * world.correlation**0.5
-    latent = shared + rng.standard_normal(bins.shape) * (1 - world.correlation) ** 0.5
+    shared = rng.standard_normal((bins.shape[0], 1, bins.shape[2])) * design.correlation**0.5
+    latent = shared + rng.standard_normal(bins.shape) * (1 - design.correlation) ** 0.5
     normal = NormalDist()
     cut = np.vectorize(normal.inv_cdf)(np.clip(rate, 1e-12, 1 - 1e-12))
     return np.asarray(latent < np.take_along_axis(cut, bins, axis=2))
