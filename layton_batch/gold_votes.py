@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from layton_batch.ballots import Ballot, Entrant, Judged, Label, content_key
 from layton_batch.gold import Gold, GoldRow, Marks
 
-_JUDGE_PARTS = ("is_answer_correct", "is_justification_correct", "both_correct")
 _PART = {"answer_correct": 0, "justification_correct": 1, "both_correct": 2}
 
 

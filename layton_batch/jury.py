@@ -1,11 +1,10 @@
-"""Who judges whom, and how many of them said yes."""
+"""Who judges whom, and what a metric counts of a verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from layton_batch.records import Judge, ModelSpec, Verdict
+from layton_batch.records import Judge, ModelSpec
 
 METRIC_FIELDS = {
     "both_correct": "both_correct",
@@ -13,17 +12,6 @@ METRIC_FIELDS = {
     "justification_correct": "is_justification_correct",
 }
 """A jury metric and the field of a verdict that it counts."""
-
-
-class Vote(NamedTuple):
-    """``yes`` of the ``total`` verdicts that could be read; ``flagged`` counts the empty or unreadable seats.
-
-    ``total == 0`` means unjudged. A vote stays two integers: fractions of them do not compare exactly.
-    """
-
-    yes: int
-    total: int
-    flagged: int
 
 
 def seat_jury(panel: Sequence[Judge], model: ModelSpec, seats: int) -> tuple[Judge, ...]:
@@ -36,13 +24,3 @@ def seat_jury(panel: Sequence[Judge], model: ModelSpec, seats: int) -> tuple[Jud
     regulars = [judge for judge in impartial if not judge.substitute]
     substitutes = [judge for judge in impartial if judge.substitute]
     return tuple((regulars + substitutes)[:seats])
-
-
-def vote(verdicts: Sequence[Verdict], metric: str, seats: int | None = None) -> Vote:
-    """The verdicts counted; ones without a value are left out and flagged.
-
-    ``seats``: how many judges were to sit, where a judge may have left no verdict at all.
-    """
-    values = [getattr(verdict, METRIC_FIELDS[metric]) for verdict in verdicts]
-    read = [value for value in values if value is not None]
-    return Vote(sum(read), len(read), max(seats or 0, len(values)) - len(read))

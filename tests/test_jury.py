@@ -1,4 +1,4 @@
-"""Juries: who sits, and how votes are counted."""
+"""Juries: who sits."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layton_batch.gold import read_gold
-from layton_batch.jury import seat_jury, vote
+from layton_batch.jury import seat_jury
 from layton_batch.manifest_checks import load_manifest
-from layton_batch.records import Judge, ModelSpec, Verdict
+from layton_batch.records import Judge, ModelSpec
 from layton_batch.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -73,22 +73,3 @@ def test_the_published_panel_seats_who_sat_in_the_published_gold_set() -> None:
     manifest = load_manifest(ROOT / "manifests" / "layton-llm.toml")
     seated = {model.name: set(names(seat_jury(manifest.panel(), model, 3))) for model in manifest.model_specs()}
     assert seated == dict(sat)
-
-
-def verdict(answer: bool | None, justification: bool | None) -> Verdict:
-    return Verdict("i", "m", "j", answer, justification)
-
-
-@pytest.mark.parametrize(
-    ("metric", "counted"),
-    [("both_correct", (1, 2, 1)), ("answer_correct", (2, 3, 0)), ("justification_correct", (1, 2, 1))],
-)
-def test_a_vote_counts_the_readable_verdicts_of_its_metric(metric: str, counted: tuple[int, int, int]) -> None:
-    verdicts = [verdict(True, True), verdict(True, None), verdict(False, False)]
-    assert vote(verdicts, metric) == counted
-
-
-def test_seats_without_a_verdict_are_flagged() -> None:
-    assert vote([verdict(True, True)], "both_correct", seats=3) == (1, 1, 2)
-    assert vote([], "both_correct", seats=3) == (0, 0, 3)
-    assert vote([], "both_correct") == (0, 0, 0)

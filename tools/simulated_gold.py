@@ -24,13 +24,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from layton_batch.sandbox.profiles import Profiles, bundled_profiles
-from layton_batch.sandbox.reply_forms import READABLE
-from layton_batch.sandbox.riddle_lookup import Riddle, UnreadableRows, load_riddles
+from layton_batch.sandbox.reply_forms import Form
+from layton_batch.sandbox.riddle_lookup import Riddle, UnreadableRows, is_riddle, read_rows, riddle_from
 from layton_batch.sandbox.seeded_draws import draw
 from layton_batch.sandbox.simulate import SimulateAnswerer
 
 GoldRow = dict[str, object]
 _Verdicts = Mapping[str, tuple[bool, bool]]
+
+READABLE = frozenset({Form.PLAIN, Form.FENCED, Form.PROSE, Form.SLIP})
+"""The forms of a reply of which a tolerant reader gets the whole content."""
 
 LABELLED_SHARE = 0.35
 """Of the answers the jury agrees on; of the others all are labelled."""
@@ -197,6 +200,17 @@ def write_rows(rows: Iterable[GoldRow], out: Path) -> None:
 
 def _lines(rows: Iterable[GoldRow]) -> Iterator[str]:
     return (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def load_riddles(paths: Iterable[Path]) -> list[Riddle]:
+    """Every riddle of the JSONL files. Raises UnreadableRows at the first line that is not one."""
+    found = []
+    for path in paths:
+        for number, row in read_rows(path):
+            if not is_riddle(row):
+                raise UnreadableRows(f"{path}, line {number}: not a riddle, columns id and description are needed")
+            found.append(riddle_from(row))
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -66,7 +66,8 @@ def label_plan(
     design: Annotated[str, typer.Option("--design", help="contested (fewest labels) | balanced")] = "contested",
     models: Annotated[list[str] | None, typer.Option("--model", help="Only this model; may be repeated.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", help="Write what to label as JSONL, for the labelling app.")
+        Path | None,
+        typer.Option("--output", help="Write the predictions to label into this file, one JSON object a line."),
     ] = None,
     metric: Metric = None,
     level: Level = None,

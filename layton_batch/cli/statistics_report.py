@@ -126,7 +126,7 @@ def print_plan(plan: Plan) -> None:
     for row in plan.rows[:_SHOWN_ROWS]:
         _say(f"{one_line(row.item_id)}  {one_line(row.model)}")
     if len(plan.rows) > _SHOWN_ROWS:
-        _dim(f"and {len(plan.rows) - _SHOWN_ROWS} more: --output FILE writes them all for the labelling app")
+        _dim(f"and {len(plan.rows) - _SHOWN_ROWS} more: --output FILE writes them all, one JSON object a line")
 
 
 def print_comparison(found: Comparison) -> None:

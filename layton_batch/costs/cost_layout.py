@@ -1,7 +1,7 @@
-"""A cost report as JSON, Markdown, CSV and cells of a Rich table.
+"""A cost report as JSON, Markdown and CSV.
 
 Model and provider names come from manifests and providers, so each form guards against what a name could do in it:
-start a formula in a spreadsheet, break a Markdown table, close a Rich tag, move the cursor.
+start a formula in a spreadsheet, break a Markdown table, move the cursor.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ NUMERIC = frozenset(range(3, 11))
 
 _CENT, _SMALL = Decimal("0.01"), Decimal("0.0001")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-_RICH_TAG = re.compile(r"(\\*)(\[[a-z#/@][^[]*?])")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&])")
 
 
@@ -137,17 +136,6 @@ def report_markdown(report: CostReport) -> str:
     rows = [[_MARKDOWN.sub(r"\\\1", cell) for cell in cells] for cells in _plain_rows(report)]
     lines = [f"| {' | '.join(cells)} |" for cells in (HEADERS, rule, *rows)]
     return "\n".join(lines) + "\n"
-
-
-def table_rows(report: CostReport) -> list[tuple[str, ...]]:
-    """Cells for ``rich.table.Table.add_row`` under ``HEADERS``, the total last; markup in names is escaped."""
-    return [tuple(_rich_cell(cell) for cell in cells) for cells in _plain_rows(report)]
-
-
-def _rich_cell(text: str) -> str:
-    escaped = _RICH_TAG.sub(r"\1\1\\\2", text)
-    odd_tail = escaped.endswith("\\") and not escaped.endswith("\\\\")
-    return escaped + "\\" if odd_tail else escaped
 
 
 def _plain_rows(report: CostReport) -> list[Sequence[str]]:

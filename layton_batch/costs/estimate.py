@@ -8,7 +8,7 @@ numbers is none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -61,17 +61,6 @@ def estimate_request(request: Request, book: PriceBook, *, batched: bool = True)
     if price is None:
         return None
     return bound_cost(estimate_tokens(request.prompt, request.model), price, batched=batched)
-
-
-def estimate_requests(requests: Iterable[Request], book: PriceBook, *, batched: bool = True) -> Decimal | None:
-    """Most USD they can cost together; None if any price is unknown (a sum of the others would be no bound)."""
-    total = Decimal(0)
-    for request in requests:
-        cost = estimate_request(request, book, batched=batched)
-        if cost is None:
-            return None
-        total += cost
-    return total
 
 
 def bound_cost(bound: TokenBound, price: Price, *, batched: bool = True) -> Decimal:

@@ -53,7 +53,7 @@ def find(provider: str, model: str, at: datetime, table: OwnTable) -> Price | No
         return None
     batch, source, inferred = _batch(info, provider, at, standard, table)
     steps = tuple(Step(above, _at(batch, above), _at(standard, above)) for above in _thresholds(batch, standard))
-    return Price(provider, model, batch[0], standard[0], source, at.date(), info.id, steps, inferred)
+    return Price(provider, model, batch[0], standard[0], source, at.date(), steps, inferred)
 
 
 def _model(provider: str, model: str, listed_as: str | None) -> ModelInfo | None:

@@ -148,7 +148,6 @@ def _entry(row: _Toml) -> _Entry:
         standard=standard,
         source=f"{NAME}: {row['source']}",
         as_of=cast("date", row["as_of"]),
-        matched=str(row["model"]),
         steps=tuple(
             Step(cast("int", step["above"]), _rates(step["batch"]), _rates(step["standard"]))
             for step in cast("Sequence[_Toml]", row.get("steps", ()))

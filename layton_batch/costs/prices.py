@@ -69,7 +69,6 @@ class Price:
 
     ``inferred``: nobody publishes a batch price of this very model for this date; the provider's general statement (or
     a later published price) was applied, as ``source`` says. An upper bound must then reckon with the standard rates.
-    ``matched`` is the model id under which the source lists it.
     """
 
     provider: str
@@ -78,14 +77,8 @@ class Price:
     standard: Rates
     source: str
     as_of: date
-    matched: str
     steps: tuple[Step, ...] = ()
     inferred: bool = False
-
-    @property
-    def batch_discount(self) -> bool:
-        """Whether a batch costs less than the same tokens outside one."""
-        return self.batch.input < self.standard.input or self.batch.output < self.standard.output
 
     def rates(self, input_tokens: int, *, batched: bool) -> Rates:
         """The rates of a request with that much input, cached tokens included."""
@@ -100,7 +93,7 @@ def manifest_price(
     provider: str, model: str, batch: Rates, as_of: date, standard: Rates | None = None, source: str = "manifest"
 ) -> Price:
     """A price stated in a manifest. Without standard rates the batch rates stand for both: nothing is claimed saved."""
-    return Price(provider, model, batch, standard or batch, source, as_of, model)
+    return Price(provider, model, batch, standard or batch, source, as_of)
 
 
 def bare_model(model: str) -> str:

@@ -182,7 +182,7 @@ def _rome(found: Graded, one: Submission, items: Sequence[Row] | None, way: Way,
         if sink is not None:
             sink(row)
 
-    found.document = grade_rows(items, watch, way.protocol or "", sink=take).to_json()
+    found.document = grade_rows(items, watch, way.protocol or "", sink=take)
 
 
 def _rome_outcome(note: Note, row: Row) -> Outcome:

@@ -24,10 +24,6 @@ class Form(StrEnum):
     REFUSED = "refused"
 
 
-READABLE = frozenset({Form.PLAIN, Form.FENCED, Form.PROSE, Form.SLIP})
-"""The forms of which a tolerant reader gets the whole content."""
-
-
 @dataclass(frozen=True, slots=True)
 class Utterance:
     text: str

@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -167,17 +167,6 @@ def digest(image: bytes) -> str:
 
 def is_riddle(row: Row) -> bool:
     return "id" in row and "description" in row
-
-
-def load_riddles(paths: Iterable[Path]) -> list[Riddle]:
-    """Every riddle of the JSONL files. Raises UnreadableRows at the first line that is not one."""
-    found = []
-    for path in paths:
-        for number, row in read_rows(path):
-            if not is_riddle(row):
-                raise UnreadableRows(f"{path}, line {number}: not a riddle, columns id and description are needed")
-            found.append(riddle_from(row))
-    return found
 
 
 class RiddleIndex:

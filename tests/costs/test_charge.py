@@ -24,7 +24,6 @@ PRICE = Price(
     standard=Rates(D("1.25"), D(10), D("0.125"), D("1.5625")),
     source="test",
     as_of=date(2026, 11, 1),
-    matched="m",
 )
 
 counts = st.integers(0, 10**7)
@@ -83,7 +82,7 @@ def test_a_known_bill_by_hand() -> None:
 
 
 def test_without_a_rate_of_their_own_cached_and_written_tokens_cost_what_input_costs() -> None:
-    plain = Price("p", "m", Rates(D(1), D(2)), Rates(D(2), D(4)), "test", date(2026, 11, 1), "m")
+    plain = Price("p", "m", Rates(D(1), D(2)), Rates(D(2), D(4)), "test", date(2026, 11, 1))
     assert charge(Usage(100, 60, 0, 0, 40), plain, batched=True) == charge(Usage(100), plain, batched=True)
 
 
@@ -95,7 +94,7 @@ def test_counts_that_contradict_each_other_are_charged_without_going_below_zero(
 def test_a_step_applies_to_the_whole_request() -> None:
     rates = Rates(D(1), D(6), D("0.2"))
     high = Rates(D(2), D(9), D("0.4"))
-    price = Price("p", "m", rates, rates, "test", date(2026, 11, 1), "m", (Step(200_000, high, high),))
+    price = Price("p", "m", rates, rates, "test", date(2026, 11, 1), (Step(200_000, high, high),))
     assert charge(Usage(200_000, 0, 100), price, batched=True) == D("0.2006")
     assert charge(Usage(200_001, 0, 100), price, batched=True) == D("0.400902")
 

@@ -19,7 +19,6 @@ from layton_batch.costs.estimate import (
     OUTPUT_BY_EFFORT,
     bound_cost,
     estimate_request,
-    estimate_requests,
     estimate_tokens,
     output_bound,
 )
@@ -66,7 +65,6 @@ prices = st.builds(
     rates,
     st.just("test"),
     st.just(date(2026, 11, 1)),
-    st.just("m"),
     steps,
     st.booleans(),
 )
@@ -142,11 +140,9 @@ def test_a_request_is_estimated_at_its_models_price() -> None:
     assert D("0.16") < cost < D("0.161")  # 32,000 × 5 per million, and a few hundred tokens of input
 
 
-def test_unknown_prices_make_unknown_estimates() -> None:
+def test_an_unknown_price_makes_an_unknown_estimate() -> None:
     nobody = ModelSpec("n", "openai", "gpt-5.1-mini", "openai", 100)
     assert estimate_request(request(nobody, "q"), BOOK) is None
-    assert estimate_requests([request(spec(), "q"), request(nobody, "q")], BOOK) is None
-    assert estimate_requests([], BOOK) == 0
 
 
 def test_an_inferred_batch_price_is_bounded_by_the_standard_one() -> None:
@@ -212,5 +208,5 @@ def test_estimating_is_fast() -> None:
     image = encoded("JPEG", 256, 192)
     many = [request(spec(), "Why? " * 200, image) for _ in range(10_000)]
     start = time.process_time()
-    assert estimate_requests(many, BOOK)
+    assert all(estimate_request(one, BOOK) for one in many)
     assert time.process_time() - start < 3

@@ -57,7 +57,6 @@ def test_models_in_use_have_their_batch_and_standard_price(
     price = known(provider, model)
     assert (price.batch.input, price.batch.output) == tuple(map(D, batch))
     assert (price.standard.input, price.standard.output) == tuple(map(D, standard))
-    assert price.batch_discount == (batch != standard)
     assert (price.provider, price.model) == (provider, model)
     assert price.source
 
@@ -121,7 +120,7 @@ def test_the_standard_price_never_passes_for_a_batch_price_unsaid() -> None:
     assert "0.5" in price.source
     assert "Batch API guide" in price.source
     plain = known("together", "openai/gpt-oss-120b")
-    assert not plain.batch_discount
+    assert plain.batch == plain.standard
     assert "standard price" in plain.source
 
 
@@ -182,7 +181,7 @@ def test_steps_of_batch_and_standard_line_up() -> None:
 
 def test_the_floating_mistral_alias_is_priced_only_while_its_target_is_known() -> None:
     spring = known("mistral", "mistral-large-latest", datetime(2026, 3, 1, tzinfo=UTC))
-    assert (spring.batch.input, spring.matched) == (D("0.25"), "mistral-large-2512")
+    assert spring.batch.input == D("0.25")
     assert book().price("mistral", "mistral-large-latest") is None
     assert "mistral-large-2512" in (book().why_unknown("mistral", "mistral-large-latest") or "")
 
@@ -193,9 +192,9 @@ def test_a_manifest_price_comes_first_and_names_itself() -> None:
     prices = book(NOW, mine, mended)
     assert prices.price("openai", "gpt-5.1") is mine
     assert mine.source == "manifest"
-    assert not mine.batch_discount
+    assert mine.standard == mine.batch
     assert prices.price("mistral", "mistral-large-latest") is mended
-    assert mended.batch_discount
+    assert mended.standard == Rates(D(2), D(4))
     assert prices.price("openai", "gpt-5.2") is not None
 
 

@@ -11,8 +11,6 @@ from decimal import Decimal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
-from rich.table import Table
 
 from layton_batch.costs.cost_layout import (
     HEADERS,
@@ -22,7 +20,6 @@ from layton_batch.costs.cost_layout import (
     report_csv,
     report_json,
     report_markdown,
-    table_rows,
 )
 from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.report import NOTHING, Amount, Untold, UsageRow, build_report, priced_row
@@ -73,7 +70,6 @@ def test_unknown_is_never_zero_in_any_form() -> None:
     assert {line[key] for key in ("cost_usd", "unbatched_usd", "saved_usd", "price_source")} == {"unknown"}
     assert report_markdown(report).count("| unknown | unknown | unknown |") == 2
     assert ",unknown,unknown,unknown,unknown,unknown," in report_csv(report)
-    assert table_rows(report)[0][8:11] == ("unknown", "unknown", "unknown")
 
 
 def test_a_total_that_lacks_something_says_at_least() -> None:
@@ -82,7 +78,7 @@ def test_a_total_that_lacks_something_says_at_least() -> None:
     assert report.total.unpriced_requests == 2
     total = line_json(report.total)
     assert (total["cost_usd"], total["complete"]) == ("1.50", False)
-    assert table_rows(report)[-1][8] == "at least $1.50"
+    assert "| at least $1.50 |" in report_markdown(report).splitlines()[-1]
 
 
 def test_a_run_without_requests_costs_nothing_and_knows_it() -> None:
@@ -139,17 +135,6 @@ def test_hostile_names_stay_text(name: str) -> None:
     assert "<script>" not in report_markdown(report)
     assert json.loads(json.dumps(report_json(report)))["rows"][0]["model"] == name
     assert not any(char in report_csv(report) + report_markdown(report) for char in "\x1b\u202e")
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_rich_shows_a_hostile_name_as_it_is(name: str) -> None:
-    table = Table(*HEADERS)
-    for cells in table_rows(build_report([row(name)])):
-        table.add_row(*cells)
-    out = io.StringIO()
-    Console(file=out, width=400, color_system=None).print(table)
-    shown = "".join(char if char.isprintable() else "\ufffd" for char in name)
-    assert shown in out.getvalue()
 
 
 def test_what_cannot_be_told_is_bounded_beside_the_bill_and_makes_its_sums_incomplete() -> None:

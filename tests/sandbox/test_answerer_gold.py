@@ -13,7 +13,7 @@ import pytest
 from layton_batch.sandbox.profiles import Profiles, bundled_profiles
 from layton_batch.sandbox.questions import Question
 from layton_batch.sandbox.reply_forms import Form
-from layton_batch.sandbox.riddle_lookup import Riddle, load_riddles
+from layton_batch.sandbox.riddle_lookup import Riddle
 from layton_batch.sandbox.simulate import SimulateAnswerer
 from tools.simulated_gold import (
     BadLineup,
@@ -21,6 +21,7 @@ from tools.simulated_gold import (
     Lineup,
     lineup_from_manifest,
     lineup_from_profiles,
+    load_riddles,
     main,
     seated,
     simulate_gold,

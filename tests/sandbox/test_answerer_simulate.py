@@ -16,11 +16,12 @@ import pytest
 from layton_batch.sandbox.answerers import answerer_from_files, default_answerer
 from layton_batch.sandbox.profiles import BadProfiles, bundled_profiles, profiles_from
 from layton_batch.sandbox.questions import Answerer, Question, Reply
-from layton_batch.sandbox.reply_forms import READABLE, Form
+from layton_batch.sandbox.reply_forms import Form
 from layton_batch.sandbox.riddle_lookup import Riddle
 from layton_batch.sandbox.simulate import SimulateAnswerer
 from layton_batch.sandbox.stock_reasoning import CLOSINGS, OPENINGS, Truth
 from layton_batch.sandbox.wrong_answers import WrongAnswers, plain_words
+from tools.simulated_gold import READABLE
 
 ANSWER_SCHEMA: Mapping[str, object] = {
     "type": "object",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import groupby
 
 from layton_batch.tasks.mcq_idk_rules.exact import share_bounds
 from layton_batch.tasks.mcq_idk_rules.metrics import Outcome, Tally
@@ -56,10 +54,6 @@ class Selective:
         mistakes = self.wrong + self.no_letter
         return self.correct / mistakes if mistakes else None
 
-    def score_at(self, penalty: float) -> float | None:
-        """Mean score if a mistake cost ``penalty`` points; at 1 this is idk_score."""
-        return (self.correct - penalty * (self.wrong + self.no_letter)) / self.n if self.n else None
-
     def to_json(self) -> dict[str, float | int | None]:
         return {
             "answered": self.answered,
@@ -92,38 +86,3 @@ def selective(tally: Tally) -> Selective:
     return Selective(
         counts[Outcome.CORRECT], counts[Outcome.WRONG], counts[Outcome.ABSTAINED], counts[Outcome.NO_LETTER]
     )
-
-
-@dataclass(frozen=True, slots=True)
-class RiskPoint:
-    """Answering only where confidence is at least ``threshold``: share of items answered, share of those wrong."""
-
-    threshold: float
-    coverage: float
-    risk: float
-
-
-def risk_coverage(answers: Iterable[tuple[float, bool]]) -> tuple[RiskPoint, ...]:
-    """The risk-coverage curve of (confidence, right) pairs, from the most confident answers to all of them.
-
-    Answers of equal confidence come in together: no order among them is real. Confidence can be anything that ranks,
-    such as the share of an ensemble's votes.
-    """
-    ranked = sorted(answers, key=lambda answer: -answer[0])
-    points: list[RiskPoint] = []
-    taken = wrong = 0
-    for threshold, group in groupby(ranked, key=lambda answer: answer[0]):
-        for _, right in group:
-            taken += 1
-            wrong += not right
-        points.append(RiskPoint(threshold, taken / len(ranked), wrong / taken))
-    return tuple(points)
-
-
-def area_under(curve: tuple[RiskPoint, ...]) -> float | None:
-    """Mean risk over coverage (lower is better), each point holding back to the one before; None without points."""
-    area = before = 0.0
-    for point in curve:
-        area += (point.coverage - before) * point.risk
-        before = point.coverage
-    return area if curve else None

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, Marks
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 DRAWS = 10_000
 _LOWEST, _HIGHEST = (0, -1, 0, 0), (1, 1, 1, 1)
-_CELLS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +49,3 @@ def intervals(
 def _exact(value: int, n: int, tail: float, i: int) -> Interval:
     other = 1 - tail ** (1 / n)
     return Interval(value - other * (value - _LOWEST[i]), value + other * (_HIGHEST[i] - value))
-
-
-def shared_draws(marks: Sequence[Sequence[float]], *, seed: int = 0, draws: int = 4_000) -> NDArray[np.float64]:
-    """Means of all models under the same random weights of the items, [draws, models]: what rank sets are read off.
-
-    ``marks``: one metric of the same items in the same order, a list a model. The weights are Dirichlet(1, …, 1)
-    (Rubin's Bayesian bootstrap); that all models share them keeps comparisons paired.
-    """
-    import numpy as np
-
-    values = np.asarray(marks, dtype=np.float64).T
-    generator = np.random.default_rng(seed)
-    out = np.empty((draws, values.shape[1]))
-    block = max(1, _CELLS // max(1, len(values)))
-    for at in range(0, draws, block):
-        weights = generator.standard_exponential((min(block, draws - at), len(values)))
-        out[at : at + block] = (weights @ values) / weights.sum(axis=1, keepdims=True)
-    return out.round(12)  # so that equal models stay equal, whatever order a BLAS adds in

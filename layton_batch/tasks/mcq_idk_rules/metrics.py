@@ -5,7 +5,7 @@ A reply without a readable letter costs as much as a wrong one: idk_score = 2 tr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import sqrt
@@ -110,11 +110,3 @@ class Tally:
             return Estimate(float(total), None)
         variance = (n * self.squares[i] - total * total) / (n * (n - 1))
         return Estimate(total / n, sqrt(variance / n))
-
-
-def tally(marks: Iterable[Marks]) -> Tally:
-    """The totals of many marks."""
-    result = Tally()
-    for one in marks:
-        result.add(one)
-    return result

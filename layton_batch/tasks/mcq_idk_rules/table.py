@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from layton_batch.tasks.mcq_idk_rules.abstention import Selective
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, Estimate
 
 _MARKDOWN = re.compile(r"([\\`*\[\]<>|])")
@@ -40,11 +39,6 @@ def latest(results: Iterable[RunResult]) -> dict[str, RunResult]:
     return {result.model.rpartition("/")[2]: result for result in in_order}
 
 
-def latest_rows(results: Iterable[RunResult]) -> list[BoardRow]:
-    """One row a model, of the run that counts."""
-    return [BoardRow(name, result.estimates) for name, result in latest(results).items()]
-
-
 def ordered(rows: Iterable[BoardRow]) -> list[BoardRow]:
     """By trad_score, highest first and those without one last; what is equal stays in its order."""
     return sorted(rows, key=lambda row: -_or_least(row.mean("trad_score")))
@@ -54,21 +48,6 @@ def markdown(rows: Sequence[BoardRow]) -> str:
     """The table of the rows as they come, without a line break at its end."""
     lines = [[row.name, *(cell(row.estimates.get(metric)) for metric in METRICS)] for row in rows]
     return _grid(["Model", *(f"{metric} ± se" for metric in METRICS)], lines)
-
-
-def abstention_markdown(rows: Sequence[tuple[str, Selective]]) -> str:
-    """The abstention-aware columns of (name, view) pairs: percent, and the break-even penalty in points.
-
-    "∞": the model makes no mistake, so that no penalty is too high for it.
-    """
-    header = ["Model", "coverage", "accuracy when answering", "risk when answering", "break-even penalty"]
-    return _grid(header, [[name, *_selective_cells(view)] for name, view in rows])
-
-
-def _selective_cells(view: Selective) -> list[str]:
-    shares = ["-" if share is None else f"{share * 100:.2f}" for share in (view.coverage, view.accuracy, view.risk)]
-    penalty = view.break_even_penalty
-    return [*shares, "∞" if penalty is None and view.correct else "-" if penalty is None else f"{penalty:.2f}"]
 
 
 def _grid(header: list[str], rows: Sequence[Sequence[str]]) -> str:

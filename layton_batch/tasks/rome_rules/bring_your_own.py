@@ -1,11 +1,9 @@
-"""Predictions made elsewhere, graded: ROME's rows in, its ``scores.json`` form out. Memory stays flat unless the graded
-rows are asked for."""
+"""Predictions made elsewhere, graded: ROME's rows in, its ``scores.json`` form out. No row is kept in memory."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
@@ -24,60 +22,28 @@ REFUSED = frozenset({"refusal", "content_filter", "safety"})
 _GRADERS: Mapping[str, Callable[[str, Row, str], Mark]] = {ORIGINAL: original.grade, CORRECTED: corrected.grade}
 
 
-@dataclass(slots=True)
-class GradeReport:
-    """The outcome of :func:`grade_rows`."""
-
-    protocol: str
-    tally: Tally
-    ungradable: int = 0  # predictions whose rule could not grade them; they got 0
-    unanswered: int = 0  # questions that no prediction is about; as published, they do not count
-    rows: list[Row] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The published ``scores.json``."""
-        return self.tally.to_json(self.protocol)
-
-    def updated(self) -> list[Row]:
-        """The published ``updated_predictions.json``; empty where a sink took the rows."""
-        return self.rows
-
-
 def grade_rows(
     items: Iterable[Row] | None,
     predictions: Iterable[Row],
     protocol: str = CORRECTED,
     *,
-    tracker_type: str = "task",
-    tracker_subtype: str | None = None,
-    sink: Sink | None = None,
-) -> GradeReport:
+    sink: Sink,
+) -> dict[str, JsonValue]:
     """Grade predictions ``question_id, answer`` by annotations ``question_id, evaluator, evaluator_kwargs``.
 
     Without items the predictions carry the annotations' fields. One may have ``finish_reason``, which the corrected
-    protocol minds: no answer is found in a refusal, nor in a reply cut off before its answer. ``sink`` gets every
-    graded row in order, and then none is kept. Raises DataError naming the row (an unknown question, no rows),
-    ManifestError for an unknown protocol.
+    protocol minds: no answer is found in a refusal, nor in a reply cut off before its answer. Returns the published
+    ``scores.json``; ``sink`` gets every graded row in order, as the published ``updated_predictions.json`` has it.
+    Raises DataError naming the row (an unknown question, no rows), ManifestError for an unknown protocol.
     """
     questions = None if items is None else _questions(items, protocol)
-    report = GradeReport(protocol, Tally(tracker_type, tracker_subtype))
-    keep = report.rows.append if sink is None else sink
-    seen: set[str] = set()
-    for question_id, mark, row in graded(questions, predictions, protocol):
-        report.tally.add(row, mark.score)
-        report.ungradable += mark.error is not None
-        if questions is not None:
-            seen.add(question_id)
-        keep(row)
-    if not report.tally.count:
+    tally = Tally()
+    for mark, row in graded(questions, predictions, protocol):
+        tally.add(row, mark.score)
+        sink(row)
+    if not tally.count:
         raise DataError("there are no predictions to grade")
-    report.unanswered = len(questions.keys() - seen) if questions is not None else 0
-    return report
-
-
-def grade_answer(evaluator: str, arguments: Row, reply: str, protocol: str = CORRECTED) -> Mark:
-    """One reply by one evaluator. Raises ManifestError for an unknown protocol, nothing else."""
-    return grader(protocol)(evaluator, arguments, reply)
+    return tally.to_json(protocol)
 
 
 def grader(protocol: str) -> Callable[[str, Row, str], Mark]:
@@ -101,8 +67,8 @@ def arguments_of(value: JsonValue) -> Row | None:
 
 def graded(
     questions: Mapping[str, Row] | None, predictions: Iterable[Row], protocol: str
-) -> Iterator[tuple[str, Mark, Row]]:
-    """Each prediction's question id, its mark, and the row as the published file has it."""
+) -> Iterator[tuple[Mark, Row]]:
+    """Each prediction's mark, and the row as the published file has it."""
     rules = grader(protocol)
     for number, prediction in enumerate(predictions, 1):
         question_id = _text_id(prediction.get("question_id"), f"prediction {number}")
@@ -110,7 +76,7 @@ def graded(
         if question is None:
             raise DataError(f"prediction {number}: question_id {question_id!r} is not among the annotations")
         mark = _mark(question, prediction, rules)
-        yield question_id, mark, _updated(prediction, question, mark, protocol)
+        yield mark, _updated(prediction, question, mark, protocol)
 
 
 def _questions(items: Iterable[Row], protocol: str) -> dict[str, Row]:

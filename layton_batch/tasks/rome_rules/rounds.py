@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from layton_batch.errors import DataError
@@ -40,15 +40,6 @@ def over_rounds(scores: Sequence[Mapping[str, JsonValue]]) -> dict[str, Rounds]:
     names = dict.fromkeys(name for round_ in scores for name in round_ if name != "final_score")
     found = {name: [_percent(round_[name], name) for round_ in scores if name in round_] for name in names}
     return {name: Rounds.of(values) for name, values in found.items()}
-
-
-def overall(buckets: Iterable[tuple[float, int]]) -> float:
-    """The mean of (accuracy, questions) pairs weighted by their questions. Raises DataError without questions."""
-    pairs = list(buckets)
-    questions = sum(count for _, count in pairs)
-    if questions <= 0:
-        raise DataError("there are no questions to average over")
-    return sum(value * count for value, count in pairs) / questions
 
 
 def _percent(value: JsonValue, name: str) -> float:

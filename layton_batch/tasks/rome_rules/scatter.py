@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
 from layton_batch.tasks.rome_rules.rounds import Rounds
-from layton_batch.tasks.scene import Circle, Line, Names, Scene, Shape, Text, shortened, svg
+from layton_batch.tasks.scene import Circle, Line, Names, Scene, Shape, Text, shortened
 
 WIDTH, HEIGHT = 860, 520
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 150.0, 52.0, 62.0
@@ -65,11 +65,6 @@ def scatter_scene(found: Sequence[Point], title: str) -> Scene:
     """The picture: tokens on a logarithmic axis, accuracy in percent, a standard deviation up and down."""
     xs, ys = _token_axis(found), _accuracy_axis(found)
     return Scene(WIDTH, HEIGHT, title, [*_frame(xs, ys, title), *_dots(found, xs, ys)])
-
-
-def scatter_svg(found: Sequence[Point], title: str) -> str:
-    """The same as a file of its own."""
-    return svg(scatter_scene(found, title))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Scores summed by a field of the questions, in the form of the published ``scores.json``."""
+"""Scores summed by the questions' task, in the form of the published ``scores.json``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ _TOTALS = ("final_score", "accuracy")
 
 @dataclass(slots=True)
 class Bucket:
-    """Sum and count, and the same of every sub-bucket in first-seen order."""
+    """Sum and count."""
 
     total: Score = 0
     count: int = 0
-    parts: dict[str, Bucket] = field(default_factory=dict)
 
     def add(self, score: Score) -> None:
         self.total += score
@@ -33,19 +32,13 @@ class Bucket:
 
 @dataclass(slots=True)
 class Tally:
-    """Sums over predictions. ``tracker_subtype`` None: every bucket has one part, named as it is."""
+    """Sums over predictions by their question's ``task``."""
 
-    tracker_type: str = "task"
-    tracker_subtype: str | None = None
     buckets: dict[str, Bucket] = field(default_factory=dict)
 
     def add(self, row: Mapping[str, JsonValue], score: Score) -> None:
         """Count one prediction; ``row`` has the fields of its question."""
-        name = _name(row.get(self.tracker_type))
-        part = name if self.tracker_subtype is None else _name(row.get(self.tracker_subtype))
-        bucket = self.buckets.setdefault(name, Bucket())
-        bucket.add(score)
-        bucket.parts.setdefault(part, Bucket()).add(score)
+        self.buckets.setdefault(_name(row.get("task")), Bucket()).add(score)
 
     @property
     def count(self) -> int:
@@ -65,12 +58,14 @@ class Tally:
         return round(self.total / self.count * 100, 3) if self.count else 0.0
 
     def to_json(self, protocol: str) -> dict[str, JsonValue]:
-        """The published form. A bucket called like a total replaces it in the original, and gets a suffix otherwise."""
+        """The published form: each bucket has one part, itself.
+
+        A bucket called like a total replaces it in the original, and gets a suffix otherwise.
+        """
         scores: dict[str, JsonValue] = {"final_score": [self.total, self.count], "accuracy": self.accuracy}
         for name, bucket in self.buckets.items():
-            parts: dict[str, JsonValue] = {part: inner.row() for part, inner in bucket.parts.items()}
-            shown = f"{name} ({self.tracker_type})" if name in _TOTALS and protocol != ORIGINAL else name
-            scores[shown] = [*bucket.row(), parts]
+            shown = f"{name} (task)" if name in _TOTALS and protocol != ORIGINAL else name
+            scores[shown] = [*bucket.row(), {name: bucket.row()}]
         return scores
 
 

@@ -19,8 +19,7 @@ from layton_batch.tasks.mcq_idk_rules.risk_chart import risk_chart
 from layton_batch.tasks.mcq_idk_rules.table import (
     BoardRow,
     RunResult,
-    abstention_markdown,
-    latest_rows,
+    latest,
     markdown,
     ordered,
 )
@@ -91,14 +90,15 @@ def test_a_vote_on_letters_needs_no_gold_to_be_cast() -> None:
 
 
 def test_of_several_runs_of_a_model_the_largest_path_counts() -> None:
-    rows = latest_rows(
+    rows = latest(
         [
             RunResult("r/b/results_2.json", "openrouter/x/late", estimates(0.2, 0.2)),
             RunResult("r/b/results_3.json", "x/Late", estimates(0.4, 0.2)),
             RunResult("r/a/results_9.json", "y/late", estimates(0.9, 0.2)),
         ]
     )
-    assert [(row.name, row.mean("trad_score")) for row in rows] == [("late", 0.2), ("Late", 0.4)]
+    means = [(name, result.estimates["trad_score"].mean) for name, result in rows.items()]
+    assert means == [("late", 0.2), ("Late", 0.4)]
 
 
 def test_rows_are_ordered_by_trad_score_and_ties_keep_their_order() -> None:
@@ -116,18 +116,6 @@ def test_the_markdown_is_padded_to_its_longest_cells() -> None:
         "| x\\|y z  |          100.00 |        -100.00 |          0.00 |            100.00 |\n"
         "| none    |               - |              - |             - |                 - |"
     )
-
-
-def test_the_abstention_aware_table_says_what_cannot_be_said() -> None:
-    lines = abstention_markdown(
-        [("m", Selective(6, 2, 3, 1)), ("safe", Selective(3, 0, 1, 0)), ("no", Selective(0, 0, 4, 0))]
-    )
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines.splitlines()[2:]]
-    assert cells == [
-        ["m", "66.67", "75.00", "25.00", "2.00"],
-        ["safe", "75.00", "100.00", "0.00", "∞"],
-        ["no", "0.00", "-", "-", "-"],
-    ]
 
 
 # ---- charts --------------------------------------------------------------------------------------------------------

@@ -1,22 +1,28 @@
-"""Marks, means and standard errors, what abstaining is worth, intervals, and what rank sets are read off."""
+"""Marks, means and standard errors, what abstaining is worth, and intervals."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 from itertools import product
 from math import isclose
 
 import numpy as np
 import pytest
 
-from layton_batch.stats.joint import JointDraws
-from layton_batch.stats.rank_sets import rank_box
-from layton_batch.tasks.mcq_idk_rules.abstention import Selective, area_under, risk_coverage, selective
-from layton_batch.tasks.mcq_idk_rules.intervals import intervals, shared_draws
-from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, Estimate, Marks, Outcome, best_of, mark, tally
+from layton_batch.tasks.mcq_idk_rules.abstention import Selective, selective
+from layton_batch.tasks.mcq_idk_rules.intervals import intervals
+from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, Estimate, Marks, Outcome, Tally, best_of, mark
 
 RIGHT, WRONG, ABSTAINED = Marks(1, 1, 0, 0), Marks(0, -1, 0, 0), Marks(0, 0, 1, 0)
+
+
+def tally(marks: Iterable[Marks]) -> Tally:
+    result = Tally()
+    for one in marks:
+        result.add(one)
+    return result
 
 
 def some_marks(n: int, seed: int = 0) -> list[Marks]:
@@ -95,22 +101,13 @@ def test_the_abstention_aware_view_counts_what_was_answered() -> None:
 def test_the_break_even_penalty_is_where_the_score_is_zero() -> None:
     view = Selective(correct=6, wrong=2, abstained=3, no_letter=1)
     assert view.break_even_penalty is not None
-    assert view.score_at(view.break_even_penalty) == 0
-    assert view.score_at(1) == (6 - 3) / 12
+    assert view.correct - view.break_even_penalty * (view.wrong + view.no_letter) == 0
 
 
 def test_a_model_without_mistakes_breaks_even_at_no_penalty_and_one_without_answers_has_no_accuracy() -> None:
     assert Selective(3, 0, 1, 0).break_even_penalty is None
     assert Selective(0, 0, 4, 0).accuracy is Selective(0, 0, 4, 0).risk is None
-    assert Selective(0, 0, 0, 0).coverage is Selective(0, 0, 0, 0).score_at(1) is None
-
-
-def test_the_risk_coverage_curve_takes_equal_confidence_together() -> None:
-    curve = risk_coverage([(0.5, False), (1.0, True), (0.5, True), (0.9, True)])
-    assert [(p.threshold, p.coverage, p.risk) for p in curve] == [(1.0, 0.25, 0.0), (0.9, 0.5, 0.0), (0.5, 1.0, 0.25)]
-    assert area_under(curve) == 0.125
-    assert risk_coverage([]) == ()
-    assert area_under(()) is None
+    assert Selective(0, 0, 0, 0).coverage is None
 
 
 # ---- intervals -----------------------------------------------------------------------------------------------------
@@ -139,19 +136,6 @@ def test_where_all_items_agree_the_interval_is_exact_and_not_a_point() -> None:
     assert found["extract_fail"].lower == 0
     assert found["extract_fail"].upper == pytest.approx(unseen)
     assert intervals({}) == {}
-
-
-def test_shared_draws_feed_the_rank_sets() -> None:
-    items, shifts = 400, (0.1, 0.3, 0.3)
-    draw = np.random.default_rng(2)
-    base = draw.random(items)
-    marks = [[float(2 * (value > shift) - 1) for value in base] for shift in shifts]
-    theta = shared_draws(marks, seed=1, draws=500)
-    assert theta.shape == (500, 3)
-    assert np.allclose(theta.mean(axis=0), np.mean(marks, axis=1), atol=0.02)
-    assert (theta[:, 1] == theta[:, 2]).all()  # the same marks under the same weights
-    sets = rank_box(JointDraws(theta, np.arange(3)))
-    assert (list(sets.best), list(sets.worst)) == ([1, 2, 2], [1, 2, 2])
 
 
 def test_several_letters_never_beat_the_sum_of_their_parts() -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.rome import RomeTask
-from layton_batch.tasks.rome_rules.bring_your_own import grade_answer
 from layton_batch.tasks.rome_rules.corrected import EVALUATORS
+from tests.tasks.rome.grading import grade_answer
 
 COLUMNS = ["question_id", "question", "reference", "evaluator", "evaluator_kwargs", "task"]
 MAX_PICTURE_BYTES = 40_000

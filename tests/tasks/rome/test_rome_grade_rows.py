@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.tasks.rome_rules.bring_your_own import GradeReport, grade_rows
 from layton_batch.tasks.rome_rules.files import RowsFile, json_text, read_annotations, read_predictions
 from layton_batch.tasks.rome_rules.mark import PROTOCOLS
+from tests.tasks.rome.grading import graded
 
 QUESTIONS = [
     {"question_id": "a", "question": "?", "evaluator": "number_matching",
@@ -33,10 +33,6 @@ ANSWERS = [
 both_protocols = pytest.mark.parametrize("protocol", PROTOCOLS)
 
 
-def graded(questions: object, answers: object, protocol: str = "corrected", **options: object) -> GradeReport:
-    return grade_rows(questions, answers, protocol, **options)  # type: ignore[arg-type]
-
-
 def written(folder: Path, text: str, name: str = "rows.json") -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8")
@@ -46,7 +42,7 @@ def written(folder: Path, text: str, name: str = "rows.json") -> Path:
 @both_protocols
 def test_scores_are_summed_by_the_questions_field_in_the_order_first_seen(protocol: str) -> None:
     report = graded(QUESTIONS, ANSWERS, protocol)
-    assert json_text(report.to_json()) == json_text(
+    assert json_text(report.scores) == json_text(
         {
             "final_score": [1.5, 3],
             "accuracy": 50.0,
@@ -57,23 +53,17 @@ def test_scores_are_summed_by_the_questions_field_in_the_order_first_seen(protoc
     )
 
 
-def test_another_field_and_sub_buckets_may_be_asked_for() -> None:
-    report = graded(QUESTIONS, ANSWERS, tracker_type="kind", tracker_subtype="task")
-    assert report.to_json()["y"] == [0.5, 1, 0.5, {"all": [0.5, 1, 0.5]}]
-    assert report.to_json()["x"] == [0, 1, 0.0, {"u": [0, 1, 0.0]}]
-
-
 def test_a_bucket_called_like_a_total_replaces_it_only_as_published() -> None:
     questions = [{**QUESTIONS[0], "task": "accuracy"}]
     answers = [{"question_id": "a", "answer": "3"}]
-    assert graded(questions, answers, "original").to_json()["accuracy"] == [1, 1, 1.0, {"accuracy": [1, 1, 1.0]}]
-    assert graded(questions, answers).to_json()["accuracy"] == 100.0
-    assert "accuracy (task)" in graded(questions, answers).to_json()
+    assert graded(questions, answers, "original").scores["accuracy"] == [1, 1, 1.0, {"accuracy": [1, 1, 1.0]}]
+    assert graded(questions, answers).scores["accuracy"] == 100.0
+    assert "accuracy (task)" in graded(questions, answers).scores
 
 
 @both_protocols
 def test_graded_rows_keep_the_predictions_order_and_gain_the_questions_fields(protocol: str) -> None:
-    rows = graded(QUESTIONS, ANSWERS, protocol).updated()
+    rows = graded(QUESTIONS, ANSWERS, protocol).rows
     assert [row["correct"] for row in rows] == [0.5, 1, 0]
     assert rows[0] == {
         "question_id": "c", "answer": "Norway", "mine": 1, "raw_answer": "Norway",
@@ -89,32 +79,23 @@ def test_a_row_that_cannot_be_graded_gets_zero_and_an_error_and_the_others_count
     questions = [*QUESTIONS, {"question_id": "d", "task": "t"}, {**QUESTIONS[0], "question_id": "e", "evaluator": "x"}]
     answers = [*ANSWERS, {"question_id": "d", "answer": "3"}, {"question_id": "e", "answer": "3"}, {"question_id": "a"}]
     report = graded(questions, answers, protocol)
-    assert report.ungradable == 3
-    assert report.to_json()["final_score"] == [1.5, 6]
-    assert [row["correct"] for row in report.updated()[3:]] == [0, 0, 0]
-    assert all(row["error"] for row in report.updated()[3:])
-    assert not any("error" in row for row in report.updated()[:3])
+    assert report.scores["final_score"] == [1.5, 6]
+    assert [row["correct"] for row in report.rows[3:]] == [0, 0, 0]
+    assert all(row["error"] for row in report.rows[3:])
+    assert not any("error" in row for row in report.rows[:3])
 
 
 @both_protocols
 def test_unanswered_questions_do_not_count_and_repeated_ones_do(protocol: str) -> None:
     report = graded(QUESTIONS, [ANSWERS[1], ANSWERS[1]], protocol)
-    assert report.to_json()["final_score"] == [2, 2]
-    assert report.unanswered == 2
+    assert report.scores["final_score"] == [2, 2]
 
 
 def test_predictions_may_carry_the_gold() -> None:
     row = {**QUESTIONS[0], "answer": "3"}
     report = graded(None, [row])
-    assert report.to_json()["accuracy"] == 100.0
-    assert report.updated()[0]["raw_answer"] == "3"
-
-
-def test_a_sink_takes_the_rows_and_none_are_kept() -> None:
-    taken: list[object] = []
-    report = graded(QUESTIONS, iter(ANSWERS), sink=taken.append)
-    assert len(taken) == 3
-    assert report.updated() == []
+    assert report.scores["accuracy"] == 100.0
+    assert report.rows[0]["raw_answer"] == "3"
 
 
 @both_protocols
@@ -136,7 +117,7 @@ def test_an_unknown_protocol_and_a_question_twice_are_refused() -> None:
         graded(QUESTIONS, ANSWERS, "x")
     with pytest.raises(DataError, match="annotation 4: question_id 'a' is there already"):
         graded([*QUESTIONS, QUESTIONS[0]], ANSWERS)
-    assert graded([*QUESTIONS, QUESTIONS[0]], ANSWERS, "original").to_json()["accuracy"] == 50.0
+    assert graded([*QUESTIONS, QUESTIONS[0]], ANSWERS, "original").scores["accuracy"] == 50.0
 
 
 # ---- files ---------------------------------------------------------------------------------------------------------
@@ -172,10 +153,11 @@ def test_tables_keep_a_null_for_every_other_evaluators_argument(tmp_path: Path) 
     pl.DataFrame(QUESTIONS[:1] + QUESTIONS[2:], strict=False).write_parquet(tmp_path / "questions.parquet")
     pl.DataFrame(ANSWERS[:2]).write_parquet(tmp_path / "answers.parquet")
     questions = read_annotations(tmp_path / "questions.parquet")
-    report = grade_rows(questions, read_predictions(tmp_path / "answers.parquet"), "corrected")
-    assert (report.ungradable, report.to_json()["final_score"]) == (0, [1.5, 2])
+    report = graded(questions, read_predictions(tmp_path / "answers.parquet"))
+    assert report.scores["final_score"] == [1.5, 2]
+    assert not any("error" in row for row in report.rows)
     as_text = [{**QUESTIONS[0], "evaluator_kwargs": '{"value_to_match": 3}'}]
-    assert graded(as_text, ANSWERS[1:2]).to_json()["accuracy"] == 100.0
+    assert graded(as_text, ANSWERS[1:2]).scores["accuracy"] == 100.0
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from layton_batch.tasks.rome_rules.bring_your_own import grade_answer
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
 from layton_batch.tasks.rome_rules.mark import PROTOCOLS
+from tests.tasks.rome.grading import grade_answer
 
 SIZE = 1_000_000
 SHORT = 60_000  # long enough to tell: quadratic time would take minutes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from layton_batch.tasks.rome_rules.bring_your_own import grade_answer
 from layton_batch.tasks.rome_rules.letters import chosen_letters, label_letters
 from layton_batch.tasks.rome_rules.statement import final_statement
+from tests.tasks.rome.grading import grade_answer
 
 
 def letters(reply: str, wanted: int = 1) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from layton_batch.tasks.rome_rules.bring_your_own import grade_answer
 from layton_batch.tasks.rome_rules.sequence import things_in_order
+from tests.tasks.rome.grading import grade_answer
 
 CDAB = ["C", "D", "A", "B"]
 COLOURS = ["red", "green", "blue"]

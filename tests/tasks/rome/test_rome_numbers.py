@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-from layton_batch.tasks.rome_rules.bring_your_own import grade_answer
 from layton_batch.tasks.rome_rules.characters import spelled
 from layton_batch.tasks.rome_rules.markup import plain
 from layton_batch.tasks.rome_rules.number_words import number_words
 from layton_batch.tasks.rome_rules.numerals import numerals
 from layton_batch.tasks.rome_rules.quantity import gold_number, matches
+from tests.tasks.rome.grading import grade_answer
 
 
 def values(text: str) -> list[tuple[float, ...]]:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layton_batch.tasks.rome_rules.bring_your_own import grade_answer
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
 from layton_batch.tasks.rome_rules.mark import PROTOCOLS
+from tests.tasks.rome.grading import grade_answer
 
 LABELS = st.sampled_from(
     [

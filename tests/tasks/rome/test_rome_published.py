@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from layton_batch.tasks.rome_rules import original
-from layton_batch.tasks.rome_rules.bring_your_own import grade_answer, grade_rows
+from layton_batch.tasks.rome_rules.bring_your_own import grade_rows
 from layton_batch.tasks.rome_rules.files import RowsFile, json_text, read_annotations, read_predictions
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
+from tests.tasks.rome.grading import grade_answer, graded
 
 REAL = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "rome"
 EXAMPLE = REAL / "example"
@@ -118,17 +119,17 @@ def test_how_an_answer_is_dressed_up_makes_no_difference(evaluator: str) -> None
 
 
 def test_the_example_is_reproduced_byte_for_byte() -> None:
-    report = grade_rows(
+    report = graded(
         read_annotations(EXAMPLE / "annotation.json"), read_predictions(EXAMPLE / "predictions.json"), "original"
     )
-    assert json_text(report.to_json()).encode() == (EXAMPLE / "scores.json").read_bytes()
-    assert json_text(list(report.updated())).encode() == (EXAMPLE / "updated_predictions.json").read_bytes()
+    assert json_text(report.scores).encode() == (EXAMPLE / "scores.json").read_bytes()
+    assert json_text(report.rows).encode() == (EXAMPLE / "updated_predictions.json").read_bytes()
 
 
 def test_graded_rows_written_one_at_a_time_give_the_same_bytes() -> None:
     handle = io.StringIO()
     rows = RowsFile(handle)
-    report = grade_rows(
+    grade_rows(
         read_annotations(EXAMPLE / "annotation.json"),
         read_predictions(EXAMPLE / "predictions.json"),
         "original",
@@ -136,7 +137,6 @@ def test_graded_rows_written_one_at_a_time_give_the_same_bytes() -> None:
     )
     rows.close()
     assert handle.getvalue().encode() == (EXAMPLE / "updated_predictions.json").read_bytes()
-    assert report.updated() == []
 
 
 def test_the_judges_replies_are_read_as_published_and_as_meant() -> None:

@@ -8,8 +8,9 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.tasks.rome_rules.rounds import Rounds, over_rounds, overall
-from layton_batch.tasks.rome_rules.scatter import Round, points, scatter_svg
+from layton_batch.tasks.rome_rules.rounds import Rounds, over_rounds
+from layton_batch.tasks.rome_rules.scatter import Round, points, scatter_scene
+from layton_batch.tasks.scene import svg
 
 
 def test_four_rounds_have_a_mean_and_a_sample_standard_deviation() -> None:
@@ -38,12 +39,6 @@ def test_rounds_are_averaged_bucket_by_bucket_from_the_exact_sums() -> None:
         over_rounds([{"x": "high"}])
 
 
-def test_the_overall_mean_is_weighted_by_questions() -> None:
-    assert overall([(50.0, 30), (100.0, 10)]) == 62.5
-    with pytest.raises(DataError, match="no questions"):
-        overall([])
-
-
 ROUNDS = [Round(f"model {m} <&>", 40.0 + 5 * m + r, 300.0 * 3**m) for m in range(4) for r in range(4)]
 
 
@@ -56,8 +51,7 @@ def test_a_model_is_one_point_over_its_rounds_the_best_first() -> None:
 
 
 def test_the_picture_is_well_formed_and_names_every_model_once_beside_its_point() -> None:
-    svg = scatter_svg(points(ROUNDS), "Accuracy & tokens \x00")
-    root = ElementTree.fromstring(svg)
+    root = ElementTree.fromstring(svg(scatter_scene(points(ROUNDS), "Accuracy & tokens \x00")))
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert [text for text in texts if text and text.startswith("model")] == [f"model {m} <&>" for m in (3, 2, 1, 0)]
     circles = list(root.iter("{http://www.w3.org/2000/svg}circle"))
@@ -69,7 +63,7 @@ def test_the_picture_is_well_formed_and_names_every_model_once_beside_its_point(
 
 @pytest.mark.parametrize("rounds", [[], [Round("a", 0.0, 0.0)], [Round("a", 50.0, 1.0), Round("b", 50.0, 1.0)]])
 def test_few_and_equal_points_are_drawn_too(rounds: list[Round]) -> None:
-    ElementTree.fromstring(scatter_svg(points(rounds), "few"))
+    ElementTree.fromstring(svg(scatter_scene(points(rounds), "few")))
 
 
 @pytest.mark.parametrize("round_", [Round("a", math.nan, 1.0), Round("a", 1.0, math.inf), Round("a", 1.0, -1.0)])
