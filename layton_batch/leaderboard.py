@@ -19,7 +19,6 @@ from layton_batch.ballots import (
     Entrant,
     Label,
     MarkSheet,
-    content_key,
     count_votes,
     in_order,
     mark_matrix,
@@ -32,11 +31,6 @@ from layton_batch.stats.printing import ceil_tenth, floor_tenth, round_tenth
 from layton_batch.stats.rank_sets import rank_box
 from layton_batch.stats.ranks import paper_ranks, score_ranks
 from layton_batch.stats.strata import Flag, IntArray
-
-__all__ = [
-    "FLAGS", "METHODS", "RULE", "Ballot", "Entrant", "Label", "MarkSheet", "Row", "Rules", "content_key", "rank_board",
-    "rank_marks",
-]  # fmt: skip
 
 METHODS = ("calibrated", "paper")
 RULE = "rule"

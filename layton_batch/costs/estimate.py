@@ -55,22 +55,23 @@ def estimate_tokens(prompt: Prompt, spec: ModelSpec) -> TokenBound:
     return TokenBound(_input_bound(prompt, spec), output_bound(spec))
 
 
-def estimate_request(request: Request, book: PriceBook, *, batched: bool = True) -> Decimal | None:
-    """Most USD the request can cost; None: the model's price is unknown."""
+def estimate_request(request: Request, book: PriceBook) -> Decimal | None:
+    """Most USD the request can cost in a batch; None: the model's price is unknown."""
     price = book.price(request.model.provider, request.model.model)
     if price is None:
         return None
-    return bound_cost(estimate_tokens(request.prompt, request.model), price, batched=batched)
+    return bound_cost(estimate_tokens(request.prompt, request.model), price)
 
 
-def bound_cost(bound: TokenBound, price: Price, *, batched: bool = True) -> Decimal:
-    """Most USD for at most these tokens: the dearest rates within reach, whatever part of the input is cached.
+def bound_cost(bound: TokenBound, price: Price) -> Decimal:
+    """Most USD for at most these tokens in a batch: the dearest rates within reach, whatever part of the input is
+    cached.
 
     An inferred batch price is not trusted here: the standard rates bound it.
     """
     reachable: list[Price | Step] = [price, *(step for step in price.steps if bound.input > step.above)]
-    rates = [entry.batch if batched else entry.standard for entry in reachable]
-    if batched and price.inferred:
+    rates = [entry.batch for entry in reachable]
+    if price.inferred:
         rates += [entry.standard for entry in reachable]
     dearest = max(bound.input * rate.dearest_input + bound.output * rate.output for rate in rates)
     return dearest.scaleb(PER_MILLION)

@@ -53,18 +53,16 @@ class Posterior:
     unlabelled: IntArray
 
 
-def posterior(strata: Strata, *, provider_shift: float = PROVIDER_SHIFT, prior: float = PRIOR) -> Posterior:
+def posterior(strata: Strata, *, provider_shift: float = PROVIDER_SHIFT) -> Posterior:
     """What is known of every model's rate in every bin.
 
     If a provider's log odds deviate by N(0, shift^2), the mean of G providers has the extra variance shift^2 (1 +
     1/G) (pq)^2; a Beta of that variance has kappa = 1 / (shift^2 (1 + 1/G) pq) - 1 observations, and M borrowed
     labels get the weight kappa / (kappa + M), so that they never count for more. `provider_shift` 0 trusts them
-    fully, 0.5 is cautious. Raises ValueError for a negative shift or a prior not above 0.
+    fully, 0.5 is cautious. Raises ValueError for a negative shift.
     """
-    if not provider_shift >= 0 or not prior > 0:
-        raise ValueError(
-            f"provider shift must be 0 or more and the prior above 0, not {provider_shift!r} and {prior!r}"
-        )
+    if not provider_shift >= 0:
+        raise ValueError(f"provider shift must be 0 or more, not {provider_shift!r}")
     borrowed, positives = strata.borrowed_labels, strata.borrowed_positives
     rate = (positives + 0.5) / (borrowed + 1)
     spread = provider_shift**2 * (1 + 1 / np.maximum(strata.gold_providers, 1))[:, None] * rate * (1 - rate)
@@ -72,8 +70,8 @@ def posterior(strata: Strata, *, provider_shift: float = PROVIDER_SHIFT, prior: 
     weight = kappa / (kappa + borrowed) if provider_shift > 0 else np.ones_like(rate)
     own, yes = strata.own_labels, strata.own_positives
     return Posterior(
-        alpha=prior + weight * positives + yes,
-        beta=prior + weight * (borrowed - positives) + own - yes,
+        alpha=PRIOR + weight * positives + yes,
+        beta=PRIOR + weight * (borrowed - positives) + own - yes,
         unlabelled=strata.n - own,
     )
 

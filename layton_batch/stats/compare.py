@@ -11,6 +11,9 @@ import numpy as np
 
 from layton_batch.stats.joint import JointDraws
 
+POWER = 0.8  # the chance with which a true difference shall be found
+_Z = NormalDist()
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -38,33 +41,25 @@ def differences(draws: JointDraws, pairs: Sequence[tuple[int, int]], *, level: f
     return tuple(rows)
 
 
-def resolvable_difference(draws: JointDraws, *, level: float = 0.95, power: float = 0.8) -> float | None:
-    """The smallest true difference (fraction) that separates a typical pair of neighbours at `level` with chance
-    `power`.
+def resolvable_difference(draws: JointDraws, *, level: float = 0.95) -> float | None:
+    """The smallest true difference (fraction) that separates typical neighbours at `level` with chance `POWER`.
 
     (z_level + z_power) times the median, over neighbours by mean score, of the standard deviation of their
-    difference; with power 0.5 it is the half width of their difference's interval. None for fewer than two models.
+    difference. None for fewer than two models.
     """
     theta = draws.theta[:, np.argsort(-draws.theta.mean(axis=0), kind="stable")]
     if theta.shape[1] < 2:
         return None
     sd = float(np.median(np.diff(theta, axis=1).std(axis=0)))
-    return _z(level, power) * sd
+    return (_Z.inv_cdf((1 + level) / 2) + _Z.inv_cdf(POWER)) * sd
 
 
-def items_to_resolve(
-    draws: JointDraws, items: int, difference: float, *, level: float = 0.95, power: float = 0.8
-) -> int:
+def items_to_resolve(draws: JointDraws, items: int, difference: float, *, level: float = 0.95) -> int:
     """How many items of this kind would resolve `difference` (fraction), from draws for *new* items out of `items`.
 
     The variance of a paired difference falls with the number of items. Raises ValueError for a difference not above 0.
     """
     if not difference > 0:
         raise ValueError(f"the difference to resolve must be above 0, not {difference!r}")
-    now = resolvable_difference(draws, level=level, power=power)
+    now = resolvable_difference(draws, level=level)
     return items if now is None else math.ceil(items * (now / difference) ** 2 - 1e-9)
-
-
-def _z(level: float, power: float) -> float:
-    normal = NormalDist()
-    return normal.inv_cdf((1 + level) / 2) + normal.inv_cdf(power)

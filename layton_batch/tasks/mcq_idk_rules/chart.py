@@ -37,30 +37,25 @@ def bar_chart(
     rows: Sequence[BoardRow],
     benchmark: str,
     *,
-    shown: Sequence[tuple[str, str]] | None = None,
     clip_negative: bool = False,
 ) -> Scene:
     """Two bars a model (trad_score, idk_score) with standard errors, idk_freq as a line on an axis of its own.
 
-    ``shown``: (name, label) of the models to show, in that order; those without a row are left out. Default: all rows.
     ``clip_negative``: as published, the axis begins at 0 and a negative bar vanishes; otherwise it goes below.
     """
-    by_name = {row.name: row for row in rows}
-    wanted = shown if shown is not None else [(row.name, row.name) for row in rows]
-    bars = [(label, by_name[name]) for name, label in wanted if name in by_name]
-    width = max(800, 120 + 100 * len(bars))
-    axis = _axis([row for _, row in bars], clip_negative)
-    slot = (width - _LEFT - _RIGHT) / max(1, len(bars))
+    width = max(800, 120 + 100 * len(rows))
+    axis = _axis(rows, clip_negative)
+    slot = (width - _LEFT - _RIGHT) / max(1, len(rows))
 
     def centre(i: float) -> float:
         return _LEFT + (i + 0.5) * slot
 
     title = f"{benchmark} Performance drop: Traditional vs IDK score (higher is better)".lstrip()
     shapes: list[Shape] = [*_frame(axis, width, title)]
-    for i, (label, row) in enumerate(bars):
+    for i, row in enumerate(rows):
         shapes += _pair(row, axis, centre(i), slot)
-        shapes += _name(label, centre(i), slot)
-    shapes += _frequency([row for _, row in bars], centre)
+        shapes += _name(row.name, centre(i), slot)
+    shapes += _frequency(rows, centre)
     shapes += _legend(width)
     return Scene(width, _HEIGHT, title, shapes)
 

@@ -13,18 +13,18 @@ _INK, _GRID, _POINT, _LEVEL = "#222222", "#bbbbbb", "#0072b2", "#9a5b00"
 _STEPS, _LONGEST_NAME, _RIGHT_FROM = 40, 32, 0.7
 
 
-def risk_chart(rows: Sequence[tuple[str, Selective]], benchmark: str, *, penalty: float = 1.0) -> Scene:
+def risk_chart(rows: Sequence[tuple[str, Selective]], benchmark: str) -> Scene:
     """A point for every (name, view) that answers anything: coverage to the right, risk upwards, both in percent.
 
-    The curves join points of equal score at ``penalty`` points a mistake; the uppermost is a score of 0, where a model
+    The curves join points of equal idk_score; the uppermost is a score of 0, where a model
     might as well abstain throughout. Lower and further right is better. Unreadable replies only lack in coverage.
     """
     seen = ((name, view.coverage, view.risk) for name, view in rows)
     points = [(name, coverage, risk) for name, coverage, risk in seen if coverage is not None and risk is not None]
     top = max([0.5, *(risk for _, _, risk in points)])
     high = min(1.0, 0.1 * int(top * 10 + 1.5))
-    title = f"{benchmark} Risk and coverage (curves: equal score where a mistake costs {penalty:g})".lstrip()
-    shapes: list[Shape] = [*_frame(title, high), *_levels(penalty, high)]
+    title = f"{benchmark} Risk and coverage (curves: equal score where a mistake costs 1)".lstrip()
+    shapes: list[Shape] = [*_frame(title, high), *_levels(high)]
     places = [(_x(coverage), _y(risk, high)) for _, coverage, risk in points]
     names, written = Names(places, _TOP - 8, _HEIGHT - _BOTTOM, size=10), list[Shape]()
     for (x, y), (name, coverage, risk) in zip(places, points, strict=True):
@@ -57,14 +57,14 @@ def _frame(title: str, high: float) -> Iterator[Shape]:
     yield Text(18, (_TOP + _HEIGHT - _BOTTOM) / 2, "Risk: answers that are wrong (%)", 11, upwards=True)
 
 
-def _levels(penalty: float, high: float) -> Iterator[Shape]:
-    """score = coverage (1 - (1 + penalty) risk), solved for the risk."""
+def _levels(high: float) -> Iterator[Shape]:
+    """score = coverage (1 - 2 risk), solved for the risk."""
     for tenth in (0, 2, 4, 6, 8):
         score = tenth / 10
         path = []
         for i in range(_STEPS + 1):
             coverage = max(score, 0.01) + (1 - max(score, 0.01)) * i / _STEPS
-            risk = (1 - score / coverage) / (1 + penalty)
+            risk = (1 - score / coverage) / 2
             if 0 <= risk <= high:
                 path.append((_x(coverage), _y(risk, high)))
         for (x1, y1), (x2, y2) in pairwise(path):
