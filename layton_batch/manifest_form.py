@@ -14,6 +14,7 @@ import pydantic
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, model_validator
 from pydantic_core import PydanticCustomError
 
+from layton_batch.invisible import printable
 from layton_batch.records import JsonValue, Judge, ModelSpec, Reasoning
 
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
@@ -44,7 +45,7 @@ def _run_name(value: str) -> str:
 def _printable(value: str) -> str:
     if not value.strip() or value != value.strip():
         raise _wrong("must not be empty or have blanks at its ends")
-    if not value.isprintable():
+    if printable(value) != value:
         raise _wrong("must not contain control or invisible characters")
     if len(value) > LONGEST_NAME:
         raise _wrong(f"must be at most {LONGEST_NAME} characters, not {len(value)}")

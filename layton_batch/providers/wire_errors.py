@@ -28,6 +28,7 @@ from layton_batch.errors import (
     RequestRefusedError,
     TransientProviderError,
 )
+from layton_batch.invisible import printable
 from layton_batch.providers.protocol import Access
 from layton_batch.records import JsonValue
 from layton_batch.settings import address_problem
@@ -230,7 +231,7 @@ def _until(then: str | None, now: str | None) -> float | None:
 def clean(text: str, longest: int = 300) -> str:
     """One printable line of at most ``longest`` characters: what a provider wrote goes to terminals and logs."""
     head = text[: longest * 4]
-    line = " ".join("".join(char if char.isprintable() else " " for char in head).split())
+    line = " ".join(printable(head, " ").split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
