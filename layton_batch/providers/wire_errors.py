@@ -160,7 +160,7 @@ def _parsed(body: object) -> object:
 def _refusal(reply: _Reply, where: str, fallback: str, secret: str, *, paid: bool) -> ProviderError:
     status = reply.status
     said = clean(_redacted(_message(reply.body) or fallback, secret))
-    code = _code(reply.body)
+    code = _code(reply.body, secret)
     what = f"{where}: HTTP {status}: {said}"
     if status < 400:
         what = f"{where}: HTTP {status}, but the reply could not be read: {said}"
@@ -188,14 +188,14 @@ def _message(body: object, depth: int = 0) -> str | None:
     return None
 
 
-def _code(body: object) -> str | None:
+def _code(body: object, secret: str) -> str | None:
     if not isinstance(body, Mapping):
         return None
     inner = body.get("error")
     for holder in (inner, body) if isinstance(inner, Mapping) else (body,):
         for key in ("code", "status", "type"):
             if isinstance(holder.get(key), str | int) and holder[key]:
-                return clean(str(holder[key]), 80)
+                return clean(_redacted(str(holder[key]), secret), 80)
     return None
 
 
