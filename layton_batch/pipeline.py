@@ -16,6 +16,7 @@ from layton_batch.stages.rank import rank
 from layton_batch.stages.score import score
 from layton_batch.stages.submit import submit
 from layton_batch.states import OPEN, Lifecycle
+from layton_batch.status import is_over
 from layton_batch.store import DESK
 
 
@@ -34,14 +35,13 @@ def advance(run: Run) -> bool:
 
 
 def is_finished(run: Run) -> bool:
-    """Whether nothing more can happen: no batch open, and every job graded or the run cancelled."""
+    """Whether the run is over, and no other process writes its tables."""
     jobs = run.store.jobs()
-    if not jobs or run.overtaken or run.store.in_other_hands(DESK, run.clock.now()):
+    if run.overtaken or run.store.in_other_hands(DESK, run.clock.now()):
         return False
-    if run.store.batches(OPEN):  # read after the jobs: what a person's retry enters takes marks off them
-        return False
+    batches = run.store.batches(OPEN)  # read after the jobs: what a person's retry enters takes marks off them
     row = run.store.row()
-    return all(job.graded for job in jobs) or bool(row and row.cancelled)
+    return is_over(jobs, batches, cancelled=bool(row and row.cancelled))
 
 
 def next_due(run: Run) -> float | None:

@@ -98,12 +98,19 @@ def read_status(store: RunStore) -> Status:
     )
 
 
+def is_over(jobs: Sequence[Job], batches: Sequence[Batch], *, cancelled: bool) -> bool:
+    """Whether nothing more can happen to a run: no batch is open, and every job is graded or the run cancelled."""
+    if not jobs or any(batch.state in OPEN for batch in batches):
+        return False
+    return cancelled or all(job.graded for job in jobs)
+
+
 def _state(cancelled: bool, reason: str | None, jobs: Sequence[Job], batches: Sequence[Batch]) -> RunState:
     open_states = {batch.state for batch in batches if batch.state in OPEN}
-    if jobs and all(job.graded for job in jobs):
+    if is_over(jobs, batches, cancelled=cancelled):
         return RunState.CANCELLED if cancelled else RunState.DONE
     if cancelled and not open_states:
-        return RunState.CANCELLED
+        return RunState.CANCELLED  # before anything was planned
     if open_states == {Lifecycle.LOST} or (Lifecycle.LOST in open_states and open_states <= _IDLE and reason):
         return RunState.NEEDS_PERSON
     if reason and open_states <= _IDLE:

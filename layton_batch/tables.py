@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from layton_batch import atomic
+from layton_batch import __version__, atomic
 from layton_batch.errors import FileError
 
 _IMAGE = pl.Struct({"media_type": pl.String, "base64": pl.String})
@@ -186,6 +187,26 @@ Row = Mapping[str, object]
 PORTION_ROWS, PORTION_CHARACTERS = 1_000, 32_000_000
 """How much of a long table is held in memory at a time."""
 _FORM: Mapping[str, Any] = {"compression": "zstd", "compression_level": 3}
+_MADE_FROM = "layton_batch.made_from"
+"""The key in a file's metadata of the digest of what the table was made from."""
+
+
+def digest(*sources: str | None) -> str:
+    """Of what a derived table is made from: the digests of its input tables, its rules, and this program's version."""
+    text = "\x1f".join(["" if source is None else source for source in (__version__, *sources)])
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def made_from(path: Path) -> str | None:
+    """The digest that a table was written with; None where there is no such table or none is recorded."""
+    try:
+        return pl.read_parquet_metadata(path).get(_MADE_FROM)
+    except (OSError, pl.exceptions.PolarsError):
+        return None
+
+
+def _metadata(origin: str | None) -> dict[str, str] | None:
+    return None if origin is None else {_MADE_FROM: origin}
 
 
 def frame(name: str, rows: Sequence[Row]) -> pl.DataFrame:
@@ -195,22 +216,22 @@ def frame(name: str, rows: Sequence[Row]) -> pl.DataFrame:
     return pl.DataFrame(columns, schema=dict(schema), strict=True)
 
 
-def write(path: Path, table: pl.DataFrame) -> None:
-    """One part file, whole or not at all."""
+def write(path: Path, table: pl.DataFrame, origin: str | None = None) -> None:
+    """One part file, whole or not at all; ``origin``: the digest of what it is made from."""
     with atomic.writing(path) as handle, _said(path):
-        table.write_parquet(handle, **_FORM)
+        table.write_parquet(handle, metadata=_metadata(origin), **_FORM)
 
 
-def write_rows(path: Path, name: str, rows: Iterable[Row]) -> None:
-    """One part file of any number of rows, of which a portion at a time is held in memory."""
-    with writing(path, name) as add:
+def write_rows(path: Path, name: str, rows: Iterable[Row], origin: str | None = None) -> None:
+    """One part file of any number of rows; a portion at a time is held in memory. ``origin`` as for ``write``."""
+    with writing(path, name, origin) as add:
         for row in rows:
             add(row)
 
 
 @contextmanager
-def writing(path: Path, name: str) -> Iterator[Callable[[Row], None]]:
-    """What adds a row to the part file that ``path`` becomes when the block ends well."""
+def writing(path: Path, name: str, origin: str | None = None) -> Iterator[Callable[[Row], None]]:
+    """What adds a row to the part file that ``path`` becomes when the block ends well; ``origin`` as for ``write``."""
     with atomic.scratch(path) as folder:
         spilt: list[Path] = []
         portion = _Portion()
@@ -223,9 +244,9 @@ def writing(path: Path, name: str) -> Iterator[Callable[[Row], None]]:
         yield add
         rest = frame(name, portion.take())
         if not spilt:
-            write(path, rest)
+            write(path, rest, origin)
         else:
-            _write_together(path, name, [pl.scan_parquet(spilt), rest.lazy()])
+            _write_together(path, name, [pl.scan_parquet(spilt), rest.lazy()], origin)
 
 
 def portions(rows: Iterable[Row]) -> Iterator[Sequence[Row]]:
@@ -268,9 +289,10 @@ def _write_portion(path: Path, table: pl.DataFrame) -> None:
         table.write_parquet(path, **_FORM)
 
 
-def _write_together(path: Path, name: str, tables: Sequence[pl.LazyFrame]) -> None:
+def _write_together(path: Path, name: str, tables: Sequence[pl.LazyFrame], origin: str | None) -> None:
+    table = pl.concat(tables).select(list(SCHEMAS[name]))
     with atomic.writing(path) as handle, _said(path):
-        pl.concat(tables).select(list(SCHEMAS[name])).sink_parquet(handle, row_group_size=PORTION_ROWS, **_FORM)
+        table.sink_parquet(handle, row_group_size=PORTION_ROWS, metadata=_metadata(origin), **_FORM)
 
 
 @contextmanager

@@ -37,6 +37,9 @@ HOSTILE = (
     "![x](http://evil) @everyone www.evil.example $x$",
     "x" * 300,
     "模型" * 30,
+    "＝SUM(1)",
+    "\n@SUM(1)",
+    " ＋1",
 )
 
 
@@ -299,7 +302,7 @@ def test_hostile_names_are_harmless_in_csv(capsys: pytest.CaptureFixture[str]) -
     rows = list(csv.DictReader(io.StringIO(board_csv(hostile_board()))))
     assert len(rows) == len(HOSTILE)
     for row in rows:
-        assert not row["model"].startswith(("=", "+", "-", "@"))
+        assert not row["model"].lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠"))
         assert "\x1b" not in row["model"]
         assert "\n" not in row["model"]
     assert {row["score"] for row in rows} != {""}

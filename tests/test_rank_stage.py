@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from layton_batch.ballots import Entrant, MarkSheet
 from layton_batch.gold import Gold, GoldRow, Marks
-from layton_batch.leaderboard import RULE, Rules, rank_marks
+from layton_batch.leaderboard import RULE, Rules
 from layton_batch.records import Job, ModelSpec
 from layton_batch.run_folder import RunFolder
 from layton_batch.stages import rank
@@ -25,7 +23,8 @@ class FinishedJobs:
         ]
 
 
-def test_a_run_graded_by_rule_is_ranked_from_its_marks(tmp_path: Path) -> None:
+def ranked_by_rule(tmp_path: Path) -> Any:
+    """A run of two models whose marks are on disk."""
     folder = RunFolder(tmp_path / "run")
     for name, marks in (("a", (0.0, 0.5, 0.0)), ("b", (1.0, 1.0, 0.0))):
         kinds = ("answered", "abstained", "unparsed")
@@ -38,16 +37,20 @@ def test_a_run_graded_by_rule_is_ranked_from_its_marks(tmp_path: Path) -> None:
         said = [{"item_id": item, "model": name, "kind": kind} for item, kind in zip(ids, kinds, strict=True)]
         write(folder.part("scores", f"predict-{name}"), frame("scores", scores))
         write(folder.part("predictions", f"predict-{name}"), frame("predictions", said))
-    run: Any = SimpleNamespace(
+    return SimpleNamespace(
         store=FinishedJobs(),
         folder=folder,
         task=SimpleNamespace(uses_jury=False, metrics=("acc", "other")),
-        manifest=SimpleNamespace(items=SimpleNamespace(hints=0)),
+        manifest=SimpleNamespace(items=SimpleNamespace(hints=0), gold=None),
         rules=Rules(metric="acc"),
     )
+
+
+def test_a_run_graded_by_rule_is_ranked_from_its_marks(tmp_path: Path) -> None:
+    run = ranked_by_rule(tmp_path)
     assert rank.rank(run)
     assert not rank.rank(run)
-    stored = read(folder.tables, "leaderboard")
+    stored = read(run.folder.tables, "leaderboard")
     assert stored["model"].to_list() == ["b", "a"]
     assert stored["score"].to_list() == [66.7, 16.7]
     assert stored["method"].to_list() == [RULE, RULE]
@@ -87,7 +90,7 @@ def test_a_run_s_verdicts_meet_the_labels_of_exactly_the_same_answers(tmp_path: 
     run: Any = SimpleNamespace(
         store=JudgedJobs(),
         folder=folder,
-        manifest=SimpleNamespace(items=SimpleNamespace(hints=0)),
+        manifest=SimpleNamespace(items=SimpleNamespace(hints=0), gold=None),
         load_gold=lambda: recorded,
     )
     rows = [(row.entrant.model, row.maker, dict(row.verdicts), row.human) for row in rank.judged(run, "both_correct")]
@@ -99,14 +102,10 @@ def test_a_run_s_verdicts_meet_the_labels_of_exactly_the_same_answers(tmp_path: 
     ]
 
 
-def test_a_table_of_an_older_version_is_written_again(tmp_path: Path) -> None:
-    path = tmp_path / "leaderboard.parquet"
-    table = frame(
-        "leaderboard",
-        [asdict(row) for row in rank_marks([MarkSheet(Entrant("a", "p", 0), ["i"], [1.0], ["answered"])], Rules())],
-    )
-    write(path, table)
-    assert rank._is_current(path, {"a"})
-    assert not rank._is_current(path, {"a", "b"})
-    write(path, table.drop("new_lower"))
-    assert not rank._is_current(path, {"a"})
+def test_a_table_that_records_no_origin_is_written_again(tmp_path: Path) -> None:
+    run = ranked_by_rule(tmp_path)
+    assert rank.rank(run)
+    path = run.folder.part("leaderboard", "leaderboard")
+    write(path, read(run.folder.tables, "leaderboard"))
+    assert rank.rank(run)
+    assert not rank.rank(run)

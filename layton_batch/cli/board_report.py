@@ -12,7 +12,8 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
 from layton_batch.cli.narrow_table import folded, print_table
-from layton_batch.cli.terminal import console, one_line, plain, print_json
+from layton_batch.cli.terminal import console, one_line, print_json
+from layton_batch.costs.cost_layout import spreadsheet_text
 from layton_batch.leaderboard import FLAGS, RULE, Row
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ FORMATS = ("table", "json", "csv", "md")
 NONE = "–"
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&$@])")
 _AUTOLINK = re.compile(r"(?i)(:)(//)|(www)(\.)")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _COUNTS = ("abstained", "unparsed", "missing", "unjudged")
 _KINDS_WIDTH, _KIND_LENGTH = 54, 24  # columns of the table of failures; of one heading
 _ROOMY = 100  # columns of a terminal from which on cells stand two apart
@@ -261,8 +261,7 @@ def board_csv(rows: Sequence[Row]) -> str:
 def _csv_cell(value: object) -> object:
     if not isinstance(value, str):
         return value
-    shown = plain(value).replace("\n", " ")
-    return f"'{shown}" if shown.lstrip().startswith(_FORMULA) else shown
+    return spreadsheet_text(value)
 
 
 def board_markdown(rows: Sequence[Row]) -> str:

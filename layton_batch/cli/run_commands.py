@@ -118,7 +118,7 @@ def score(run_name: RunName, runs: Runs = RUNS) -> None:
     from layton_batch.runs import find_run, open_folder
     from layton_batch.settings import Settings
     from layton_batch.stages.publish import republish
-    from layton_batch.stages.rank import board, write_board
+    from layton_batch.stages.rank import write_board
     from layton_batch.stages.score import score_again
 
     folder = find_run(run_name, runs)
@@ -126,8 +126,7 @@ def score(run_name: RunName, runs: Runs = RUNS) -> None:
         if not ours:
             raise StoreError(f"{folder.root.name}: another process is writing its tables; try again in a moment")
         score_again(opened)
-        rows = board(opened, opened.rules)
-        write_board(opened, rows)
+        rows = write_board(opened)
         republish(opened)
         print_board(rows)
 

@@ -118,9 +118,14 @@ def _csv_cell(value: JsonValue) -> JsonValue:
         return "true" if value else "false"
     if not isinstance(value, str) or _is_number(value):
         return value
-    shown = printable(value)
-    # Spreadsheets run cells that start so as formulas, also after blanks; a leading apostrophe makes them text.
-    return f"'{shown}" if shown.lstrip().startswith(_FORMULA_STARTS) or value.startswith(_FORMULA_STARTS) else shown
+    return spreadsheet_text(value)
+
+
+def spreadsheet_text(text: str) -> str:
+    """Printable text for a CSV cell. Spreadsheets run cells that start like a formula, also after blanks, and also with
+    full-width signs; a leading apostrophe makes such a cell text."""
+    shown = printable(text)
+    return f"'{shown}" if shown.lstrip().startswith(_FORMULA_STARTS) or text.startswith(_FORMULA_STARTS) else shown
 
 
 def _is_number(text: str) -> bool:

@@ -24,19 +24,29 @@ MARKER = "site.json"
 """Tells a folder that this module wrote, and may write anew, from any other."""
 
 
-def build_site(folder: RunFolder, status: Status, out: Path | None = None) -> Path:
+def build_site(folder: RunFolder, status: Status, out: Path | None = None, origin: str | None = None) -> Path:
     """Write the pages of a run as far as it is, and return the path of ``index.html``.
 
-    The folder ``out`` (default: the run's own) is replaced whole. Raises FileError where it holds anything but an
-    earlier site, DataError where a table cannot be read.
+    ``origin``: the digest of what the pages are made from, which :func:`made_from` then tells. The folder ``out``
+    (default: the run's own) is replaced whole. Raises FileError where it holds anything but an earlier site, DataError
+    where a table cannot be read.
     """
     target = (out or folder.site).resolve()
     _check_target(target)
     with atomic.writing_folder(target) as building:
         count = _write_pages(folder, status, building)
-        mark = {"generator": "layton-batch", "run": status.run, "items": count}
+        mark = {"generator": "layton-batch", "run": status.run, "items": count, "made_from": origin}
         (building / MARKER).write_bytes(orjson.dumps(mark, option=orjson.OPT_APPEND_NEWLINE))
     return target / "index.html"
+
+
+def made_from(site: Path) -> str | None:
+    """The digest that a site was written with; None where there is no site or none is recorded."""
+    try:
+        found = orjson.loads((site / MARKER).read_bytes())["made_from"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
 
 
 def _check_target(target: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from layton_batch.errors import ProviderError, StaleStateError
 from layton_batch.records import Batch
 from layton_batch.run import Run
-from layton_batch.states import OPEN, BatchOutcome, ErrorClass, Lifecycle
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.status import RunState, read_status
 
 FAILED = "cancel_failed"
@@ -39,7 +39,7 @@ def cancel_run(run: Run) -> list[NotStopped]:
 
 def is_done(run: Run) -> bool:
     """Whether the run has ended by itself."""
-    return read_status(run.store).state is RunState.DONE and not run.store.batches(OPEN)
+    return read_status(run.store).state is RunState.DONE
 
 
 def stop_rest(run: Run) -> bool:

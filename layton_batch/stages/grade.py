@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-
-import polars as pl
 
 from layton_batch import tables
 from layton_batch.errors import StaleStateError
@@ -14,14 +12,16 @@ from layton_batch.records import Grade, Item, Job, ModelSpec, Prediction, Verdic
 from layton_batch.run import Run
 from layton_batch.stages.final_responses import final_responses, response_from
 from layton_batch.stages.reask import reask
-from layton_batch.states import OPEN, PredictionKind, Role
+from layton_batch.states import OPEN, Role
 
 
 def grade(run: Run) -> bool:
     """Grade every planned job that has no open batch left."""
     jobs, batches = run.store.jobs(), run.store.batches()
     busy = {batch.job_id for batch in batches if batch.state in OPEN}
-    seen = Counter(batch.job_id for batch in batches)
+    seen: dict[str, list[str]] = defaultdict(list)
+    for batch in batches:
+        seen[batch.job_id].append(batch.id)
     over = [job for job in jobs if job.planned and not job.graded and job.id not in busy]
     items = {item.id: item for item in run.items} if over else {}
     for job in over:
@@ -29,34 +29,26 @@ def grade(run: Run) -> bool:
     return bool(over)
 
 
-def _grade_job(run: Run, job: Job, items: Mapping[str, Item], batches: int) -> None:
+def _grade_job(run: Run, job: Job, items: Mapping[str, Item], batches: Sequence[str]) -> None:
     try:
         if reask(run, job):
             return
     except StaleStateError:
         return  # whoever has the desk by now goes on
-    _forget_scores(run, job.depends_on or job.id)
+    origin = tables.digest(str(job.role), job.id, *sorted(batches))
     if job.role is Role.PREDICT:
-        _grade_predictions(run, job, items)
+        _grade_predictions(run, job, items, origin)
     else:
-        _grade_verdicts(run, job)
-    run.store.set_graded(job.id, run.clock.now(), batches)
+        _grade_verdicts(run, job, origin)
+    run.store.set_graded(job.id, run.clock.now(), len(batches))
 
 
-def _forget_scores(run: Run, predict_id: str) -> None:
-    """A job graded again: what was computed from its old answers must not stand."""
-    scores = run.folder.part("scores", predict_id)
-    if scores.exists():
-        run.folder.part("leaderboard", "leaderboard").unlink(missing_ok=True)
-        scores.unlink()
-
-
-def _grade_predictions(run: Run, job: Job, items: Mapping[str, Item]) -> None:
+def _grade_predictions(run: Run, job: Job, items: Mapping[str, Item], origin: str) -> None:
     with ExitStack() as files:
         mark = None
         if not run.task.uses_jury:
-            mark = files.enter_context(tables.writing(run.folder.part("grades", job.id), "grades"))
-        predict = files.enter_context(tables.writing(run.folder.part("predictions", job.id), "predictions"))
+            mark = files.enter_context(tables.writing(run.folder.part("grades", job.id), "grades", origin))
+        predict = files.enter_context(tables.writing(run.folder.part("predictions", job.id), "predictions", origin))
         for row in final_responses(run, job.id):
             item = items[str(row["item_id"])]
             prediction = run.task.parse(item, job.spec.name, response_from(row))
@@ -91,7 +83,7 @@ def _prediction_row(
     }
 
 
-def _grade_verdicts(run: Run, job: Job) -> None:
+def _grade_verdicts(run: Run, job: Job, origin: str) -> None:
     rows = (
         _verdict_row(
             run.task.parse_verdict(str(row["item_id"]), str(row["model"]), job.spec.name, response_from(row)),
@@ -100,7 +92,7 @@ def _grade_verdicts(run: Run, job: Job) -> None:
         )
         for row in final_responses(run, job.id)
     )
-    tables.write_rows(run.folder.part("verdicts", job.id), "verdicts", rows)
+    tables.write_rows(run.folder.part("verdicts", job.id), "verdicts", rows, origin)
 
 
 def _verdict_row(verdict: Verdict, judge_provider: str, row: Mapping[str, object]) -> dict[str, object]:
@@ -116,8 +108,3 @@ def _verdict_row(verdict: Verdict, judge_provider: str, row: Mapping[str, object
         "raw_text": row["text"],
         **{name: row[name] for name in ("custom_id", "batch_id", "attempt")},
     }
-
-
-def kinds(predictions: pl.DataFrame) -> dict[str, int]:
-    """How many predictions there are of each kind."""
-    return {str(kind): predictions.filter(pl.col("kind") == str(kind)).height for kind in PredictionKind}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
-
 import polars as pl
 
 from layton_batch import tables
@@ -12,32 +9,47 @@ from layton_batch.costs.cost_layout import line_json
 from layton_batch.costs.report import CostReport, build_report
 from layton_batch.run import Run
 from layton_batch.run_folder import RunFolder
-from layton_batch.site.build import build_site
+from layton_batch.site.build import build_site, made_from
 from layton_batch.stages.usage_rows import untold_of, usage_rows
 from layton_batch.status import read_status
 
 
 def publish(run: Run) -> bool:
-    """Write the site anew when the leaderboard is newer than it, and the cost table when the bill is."""
-    board, page = run.folder.part("leaderboard", "leaderboard"), run.folder.site / "index.html"
-    if _newer(page, [board]):
-        republish(run)
-        return True
-    if _newer(run.folder.part("cost", "cost"), (run.folder.tables / "usage").glob("*.parquet")):
-        write_costs(run.folder, cost_report([run.folder]))
-    return False
+    """Write the cost table where the bill is another than it was made from, and so with the site and its leaderboard.
 
-
-def _newer(made: Path, sources: Iterable[Path]) -> bool:
-    """Whether a source was written after what is made of it; without any source there is nothing to make."""
-    newest = max((path.stat().st_mtime_ns for path in sources if path.exists()), default=0)
-    return newest > (made.stat().st_mtime_ns if made.exists() else 0)
+    Costs change with every collected batch: until the run is over the site keeps those of its leaderboard's day.
+    """
+    bill = _bill_digest(run)
+    if bill is not None and tables.made_from(run.folder.part("cost", "cost")) != bill:
+        _write_costs(run, bill)
+    site = _site_digest(run, bill)
+    if site is None or made_from(run.folder.site) == site:
+        return False
+    build_site(run.folder, read_status(run.store), origin=site)
+    return True
 
 
 def republish(run: Run) -> None:
     """Write the cost table and the site from the tables as they are."""
-    write_costs(run.folder, cost_report([run.folder]))
-    build_site(run.folder, read_status(run.store))
+    bill = _bill_digest(run)
+    _write_costs(run, bill)
+    build_site(run.folder, read_status(run.store), origin=_site_digest(run, bill))
+
+
+def _bill_digest(run: Run) -> str | None:
+    """What the cost table is made from; None while nothing was collected."""
+    parts = [path.name for name in ("usage", "untold") for path in sorted((run.folder.tables / name).glob("*.parquet"))]
+    money = run.store.money()
+    return tables.digest("cost", str(money.spent), str(money.untold), *parts) if parts else None
+
+
+def _site_digest(run: Run, bill: str | None) -> str | None:
+    """What the site is made from; None while there is no leaderboard."""
+    board = tables.made_from(run.folder.part("leaderboard", "leaderboard"))
+    if board is None:
+        return None
+    is_over = all(job.graded for job in run.store.jobs())
+    return tables.digest("site", board, bill if is_over else None, run.manifest.frozen_json())
 
 
 def cost_report(folders: list[RunFolder]) -> CostReport:
@@ -47,12 +59,12 @@ def cost_report(folders: list[RunFolder]) -> CostReport:
     return build_report(usage_rows(usage.iter_rows(named=True)), untold_of(untold.iter_rows(named=True)))
 
 
-def write_costs(folder: RunFolder, report: CostReport) -> None:
+def _write_costs(run: Run, origin: str | None) -> None:
     """Replace the run's cost table: what answers cost; unknown amounts are null."""
     rows = []
-    for line in report.lines:
+    for line in cost_report([run.folder]).lines:
         if not line.requests:
             continue  # nothing of it is known
         row = dict(line_json(line))
         rows.append({key: None if value == "unknown" else value for key, value in row.items()})
-    tables.write(folder.part("cost", "cost"), tables.frame("cost", rows))
+    tables.write(run.folder.part("cost", "cost"), tables.frame("cost", rows), origin)

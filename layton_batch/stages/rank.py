@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
+from hashlib import sha256
 
 import polars as pl
 
@@ -20,20 +20,28 @@ from layton_batch.states import PredictionKind
 
 
 def rank(run: Run) -> bool:
-    """Write ``tables/leaderboard`` when the set of scored models has changed."""
+    """Write ``tables/leaderboard`` where scores, gold set or rules of scoring are others than it was made from."""
     done = _done(run)
-    path = run.folder.part("leaderboard", "leaderboard")
-    if not done or (path.exists() and _is_current(path, {job.spec.name for job in done})):
+    if not done or tables.made_from(run.folder.part("leaderboard", "leaderboard")) == _origin(run, done):
         return False
-    write_board(run, board(run, run.rules))
+    write_board(run)
     return True
 
 
-def _is_current(path: Path, models: set[str]) -> bool:
-    """Whether the table has exactly these models, and the columns of this version."""
-    if list(pl.read_parquet_schema(path)) != list(tables.SCHEMAS["leaderboard"]):
-        return False
-    return set(pl.read_parquet(path, columns=["model"])["model"]) == models
+def _origin(run: Run, done: Sequence[Job]) -> str:
+    """What the leaderboard is made from: the scores of these jobs' models, the labels, and the manifest's rules."""
+    scores = [tables.made_from(run.folder.part("scores", job.id)) for job in done]
+    columns = ",".join(tables.SCHEMAS["leaderboard"])
+    families = (f"{job.spec.name}\t{job.spec.provider}\t{job.spec.family}" for job in done)
+    return tables.digest("leaderboard", columns, repr(run.rules), _labels_digest(run), *scores, *families)
+
+
+def _labels_digest(run: Run) -> str | None:
+    """Of the run's own copy of the gold set."""
+    if run.manifest.gold is None:
+        return None
+    copy = run.folder.gold(run.manifest.gold.source)
+    return sha256(copy.read_bytes()).hexdigest() if copy.exists() else None
 
 
 def board(run: Run, rules: Rules) -> list[Row]:
@@ -76,10 +84,12 @@ def _done(run: Run) -> list[Job]:
     return [job for job in finished(run.store.jobs()) if run.folder.part("scores", job.id).exists()]
 
 
-def write_board(run: Run, rows: Sequence[Row]) -> None:
-    """Replace the run's leaderboard table."""
+def write_board(run: Run) -> list[Row]:
+    """Replace the run's leaderboard table; returns its rows."""
+    rows, origin = board(run, run.rules), _origin(run, _done(run))
     table = tables.frame("leaderboard", [asdict(row) for row in rows])
-    tables.write(run.folder.part("leaderboard", "leaderboard"), table)
+    tables.write(run.folder.part("leaderboard", "leaderboard"), table, origin)
+    return rows
 
 
 def _ballots(run: Run, job: Job, metric: str) -> list[Ballot]:

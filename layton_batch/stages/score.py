@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import polars as pl
 
@@ -15,11 +16,11 @@ from layton_batch.states import PredictionKind
 
 
 def score(run: Run) -> bool:
-    """Count the votes of every model that is done and was not yet counted."""
+    """Count the votes of every model that is done and whose votes were not counted, or were from other verdicts."""
     jobs = run.store.jobs()
-    fresh = [job for job in finished(jobs) if not run.folder.part("scores", job.id).exists()]
-    _write(run, fresh, jobs)
-    return bool(fresh)
+    stale = [job for job in finished(jobs) if tables.made_from(_part(run, job)) != _origin(run, job, jobs)]
+    _write(run, stale, jobs)
+    return bool(stale)
 
 
 def score_again(run: Run) -> None:
@@ -30,7 +31,20 @@ def score_again(run: Run) -> None:
 
 def _write(run: Run, done: Sequence[Job], jobs: Sequence[Job]) -> None:
     for job in done:
-        tables.write(run.folder.part("scores", job.id), tables.frame("scores", list(_score_rows(run, job, jobs))))
+        rows = tables.frame("scores", list(_score_rows(run, job, jobs)))
+        tables.write(_part(run, job), rows, _origin(run, job, jobs))
+
+
+def _part(run: Run, job: Job) -> Path:
+    return run.folder.part("scores", job.id)
+
+
+def _origin(run: Run, job: Job, jobs: Sequence[Job]) -> str:
+    """What the scores of a predict job are made from: its predictions, and its judges' verdicts or a rule's grades."""
+    judges = [run.folder.part("verdicts", other.id) for other in jobs if other.depends_on == job.id]
+    graded = judges or [run.folder.part("grades", job.id)]
+    sources = (run.folder.part("predictions", job.id), *graded)
+    return tables.digest("scores", job.spec.name, *map(tables.made_from, sources))
 
 
 def _score_rows(run: Run, job: Job, jobs: Sequence[Job]) -> Iterator[dict[str, object]]:

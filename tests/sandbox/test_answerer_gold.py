@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.sandbox.gold import (
+from layton_batch.sandbox.profiles import Profiles, bundled_profiles
+from layton_batch.sandbox.questions import Question
+from layton_batch.sandbox.reply_forms import Form
+from layton_batch.sandbox.riddle_lookup import Riddle, load_riddles
+from layton_batch.sandbox.simulate import SimulateAnswerer
+from tools.simulated_gold import (
     BadLineup,
     Contender,
     Lineup,
@@ -20,11 +25,6 @@ from layton_batch.sandbox.gold import (
     seated,
     simulate_gold,
 )
-from layton_batch.sandbox.profiles import Profiles, bundled_profiles
-from layton_batch.sandbox.questions import Question
-from layton_batch.sandbox.reply_forms import Form
-from layton_batch.sandbox.riddle_lookup import Riddle, load_riddles
-from layton_batch.sandbox.simulate import SimulateAnswerer
 
 SCHEMA: Mapping[str, object] = {"properties": {"justification": {"type": "string"}, "answer": {"type": "string"}}}
 VERDICT_SCHEMA: Mapping[str, object] = {"properties": {"is_answer_correct": {}, "is_justification_correct": {}}}

@@ -127,7 +127,7 @@ def test_drawing_again_gives_the_same_texts_and_very_nearly_the_same_pictures() 
     image = pytest.importorskip("PIL.Image", reason="Pillow, a development dependency, is not installed")
     chops = pytest.importorskip("PIL.ImageChops")
     stat = pytest.importorskip("PIL.ImageStat")
-    from layton_batch.tasks.data.layton import draw_visual_riddles as drawing
+    from tools.layton_pictures import __main__ as drawing
 
     drawn = drawing.riddles()
     assert len(drawn) == len(rows("vlm"))
@@ -141,7 +141,7 @@ def test_drawing_again_gives_the_same_texts_and_very_nearly_the_same_pictures() 
 
 def test_the_drawing_script_writes_the_file_and_the_separate_pictures(tmp_path: Path) -> None:
     pytest.importorskip("PIL.Image", reason="Pillow, a development dependency, is not installed")
-    from layton_batch.tasks.data.layton import draw_visual_riddles as drawing
+    from tools.layton_pictures import __main__ as drawing
 
     output = tmp_path / "riddles.jsonl"
     assert drawing.main(["--output", str(output), "--pictures", str(tmp_path / "pictures")]) == 0

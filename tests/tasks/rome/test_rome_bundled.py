@@ -104,7 +104,7 @@ def test_drawing_again_gives_the_same_texts_and_very_nearly_the_same_pictures() 
     image = pytest.importorskip("PIL.Image", reason="Pillow, a development dependency, is not installed")
     chops = pytest.importorskip("PIL.ImageChops")
     stat = pytest.importorskip("PIL.ImageStat")
-    from layton_batch.tasks.data.rome import draw_questions as drawing
+    from tools.rome_pictures import __main__ as drawing
 
     drawn = drawing.questions()
     assert len(drawn) == len(rows("vlm"))
@@ -118,7 +118,7 @@ def test_drawing_again_gives_the_same_texts_and_very_nearly_the_same_pictures() 
 
 def test_the_drawing_script_writes_the_file_and_the_separate_pictures(tmp_path: Path) -> None:
     pytest.importorskip("PIL.Image", reason="Pillow, a development dependency, is not installed")
-    from layton_batch.tasks.data.rome import draw_questions as drawing
+    from tools.rome_pictures import __main__ as drawing
 
     output = tmp_path / "questions.jsonl"
     assert drawing.main(["--output", str(output), "--pictures", str(tmp_path / "pictures")]) == 0

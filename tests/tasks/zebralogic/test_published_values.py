@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_puzzles.clues import Clue, Relation, Thing
-from layton_batch.tasks.zebralogic_puzzles.solver import solutions
 from layton_batch.tasks.zebralogic_rules.bring_your_own import GradeReport, grade_rows
+from tools.logic_grids.clues import Clue, Relation, Thing
+from tools.logic_grids.solver import solutions
 
 from .grids import grade
 

@@ -14,12 +14,12 @@ import pytest
 
 from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_puzzles.__main__ import BUNDLED, SIZES, faults, main, rows
-from layton_batch.tasks.zebralogic_puzzles.clues import OF_A_HOUSE, Clue, Grid, Relation, Thing
-from layton_batch.tasks.zebralogic_puzzles.generator import generate
-from layton_batch.tasks.zebralogic_puzzles.solver import solutions
-from layton_batch.tasks.zebralogic_puzzles.themes import bundled_themes
-from layton_batch.tasks.zebralogic_puzzles.wording import puzzle_from
+from tools.logic_grids.__main__ import BUNDLED, SIZES, faults, main, rows
+from tools.logic_grids.clues import OF_A_HOUSE, Clue, Grid, Relation, Thing
+from tools.logic_grids.generator import generate
+from tools.logic_grids.solver import solutions
+from tools.logic_grids.themes import bundled_themes
+from tools.logic_grids.wording import puzzle_from
 
 Row = dict[str, JsonValue]
 

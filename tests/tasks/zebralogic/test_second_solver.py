@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from layton_batch.tasks.zebralogic_puzzles.__main__ import BUNDLED
+from tools.logic_grids.__main__ import BUNDLED
 
 constraint = pytest.importorskip("constraint", reason="python-constraint2, a development dependency, is not installed")
 

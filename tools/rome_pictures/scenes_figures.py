@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from layton_batch.tasks.data.layton.canvas import (
+from tools.layton_pictures.canvas import (
     BLUE,
     GOLD,
     GREEN,
@@ -19,7 +19,7 @@ from layton_batch.tasks.data.layton.canvas import (
     Point,
     turned,
 )
-from layton_batch.tasks.data.rome.visual_question import VisualQuestion
+from tools.rome_pictures.visual_question import VisualQuestion
 
 _SEED = 41
 _COUNTS = {"triangle": 9, "circle": 7, "square": 8}

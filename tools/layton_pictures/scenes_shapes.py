@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations, pairwise
 
-from layton_batch.tasks.data.layton.canvas import (
+from tools.layton_pictures.canvas import (
     BLUE,
     GOLD,
     GREEN,
@@ -21,7 +21,7 @@ from layton_batch.tasks.data.layton.canvas import (
     star_points,
     turned,
 )
-from layton_batch.tasks.data.layton.visual_riddle import Scene
+from tools.layton_pictures.visual_riddle import Scene
 
 Segment = tuple[Point, Point]
 

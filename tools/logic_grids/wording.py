@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_puzzles.clues import OF_A_HOUSE, Clue, Grid, Relation, Thing
-from layton_batch.tasks.zebralogic_puzzles.generator import Puzzle
 from layton_batch.tasks.zebralogic_rules.gold import gold_from
+from tools.logic_grids.clues import OF_A_HOUSE, Clue, Grid, Relation, Thing
+from tools.logic_grids.generator import Puzzle
 
 _OPENING = (
     "On one side of a lane stand {houses} houses, numbered 1 to {houses} from left to right. One person lives in each. "

@@ -6,7 +6,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-FILE = Path(__file__).parents[1] / "data" / "zebralogic" / "themes.toml"
+FILE = Path(__file__).with_name("themes.toml")
 
 
 @dataclass(frozen=True, slots=True)

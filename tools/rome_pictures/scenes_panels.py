@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from layton_batch.tasks.data.layton.canvas import BLUE, GOLD, GREEN, INK, PALE, RED, WHITE, Canvas, on_circle
-from layton_batch.tasks.data.rome.visual_question import VisualQuestion
+from tools.layton_pictures.canvas import BLUE, GOLD, GREEN, INK, PALE, RED, WHITE, Canvas, on_circle
+from tools.rome_pictures.visual_question import VisualQuestion
 
 _QUARTERS = ((170.0, 130.0), (470.0, 130.0), (170.0, 350.0), (470.0, 350.0))
 _TIMES = ((8, 20), (4, 40), (10, 20), (2, 40))

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from layton_batch.tasks.zebralogic_puzzles.clues import HOLDS, OF_A_HOUSE, Clue, Grid, Relation, Thing, house_of
-from layton_batch.tasks.zebralogic_puzzles.solver import solutions
-from layton_batch.tasks.zebralogic_puzzles.themes import Theme
+from tools.logic_grids.clues import HOLDS, OF_A_HOUSE, Clue, Grid, Relation, Thing, house_of
+from tools.logic_grids.solver import solutions
+from tools.logic_grids.themes import Theme
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from layton_batch.tasks.zebralogic_puzzles.clues import OF_A_HOUSE, Clue, Grid, Relation, Thing
+from tools.logic_grids.clues import OF_A_HOUSE, Clue, Grid, Relation, Thing
 
 Domains = list[list[int]]
 """For each attribute and value the set of its possible houses, as bits."""

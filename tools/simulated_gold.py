@@ -5,7 +5,7 @@ seed, so the labels belong to exactly those answers. People are simulated too: t
 label every answer the jury disagrees on and a seeded share of the rest. Replies that no reader can make an answer of
 have no row.
 
-    python -m layton_batch.sandbox.gold --items riddles_llm.jsonl --out gold_llm.jsonl [--manifest demo.toml]
+    python -m tools.simulated_gold --items riddles_llm.jsonl --out gold_llm.jsonl [--manifest demo.toml]
 
 Without a manifest the models and judges are those of `profiles.toml`, each under its model id; with one they are the
 manifest's, under its names and with its reasoning settings.
@@ -200,9 +200,7 @@ def _lines(rows: Iterable[GoldRow]) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m layton_batch.sandbox.gold", description="write a simulated gold set"
-    )
+    parser = argparse.ArgumentParser(prog="python -m tools.simulated_gold", description="write a simulated gold set")
     parser.add_argument("--items", type=Path, nargs="+", required=True, help="riddles, JSONL in the published columns")
     parser.add_argument("--out", type=Path, required=True, help="the file to write, JSONL in layton-eval-ppi's form")
     parser.add_argument("--manifest", type=Path, help="take models and judges from this manifest")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from layton_batch.tasks.data.layton.canvas import (
+from tools.layton_pictures.canvas import (
     BLUE,
     BROWN,
     INK,
@@ -16,7 +16,7 @@ from layton_batch.tasks.data.layton.canvas import (
     Point,
     on_circle,
 )
-from layton_batch.tasks.data.layton.visual_riddle import Scene
+from tools.layton_pictures.visual_riddle import Scene
 
 # ---- the barber's clock, seen in the mirror
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.data.layton.canvas import Canvas
+from tools.layton_pictures.canvas import Canvas
 
 
 @dataclass(frozen=True, slots=True)

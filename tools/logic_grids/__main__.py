@@ -1,7 +1,7 @@
 """Generate logic grids, or check a file of them.
 
-    python -m layton_batch.tasks.zebralogic_puzzles --output FILE [--seed N] [--per-size N] [--sizes 2*2 6*6 …]
-    python -m layton_batch.tasks.zebralogic_puzzles --check FILE
+    python -m tools.logic_grids --output FILE [--seed N] [--per-size N] [--sizes 2*2 6*6 …]
+    python -m tools.logic_grids --check FILE
 
 Without arguments the bundled file is written again, byte for byte.
 """
@@ -17,12 +17,12 @@ from pathlib import Path
 from layton_batch import atomic
 from layton_batch.errors import DataError, LaytonBatchError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_puzzles.generator import generate
-from layton_batch.tasks.zebralogic_puzzles.solver import solutions
-from layton_batch.tasks.zebralogic_puzzles.themes import bundled_themes
-from layton_batch.tasks.zebralogic_puzzles.wording import puzzle_from, row_of
+from tools.logic_grids.generator import generate
+from tools.logic_grids.solver import solutions
+from tools.logic_grids.themes import bundled_themes
+from tools.logic_grids.wording import puzzle_from, row_of
 
-BUNDLED = Path(__file__).parents[1] / "data" / "zebralogic" / "puzzles.jsonl"
+BUNDLED = Path(__file__).parents[2] / "layton_batch" / "tasks" / "data" / "zebralogic" / "puzzles.jsonl"
 SIZES = tuple(f"{houses}*{attributes}" for houses in range(2, 7) for attributes in range(2, 7))
 SEED, PER_SIZE = 1, 2
 
@@ -54,7 +54,7 @@ def faults(lines: Sequence[str]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m layton_batch.tasks.zebralogic_puzzles",
+        prog="python -m tools.logic_grids",
         description="generate logic grids, or solve them",
     )
     parser.add_argument("--output", type=Path, default=BUNDLED, help="the JSONL file to write (default: the bundled)")

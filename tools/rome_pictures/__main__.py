@@ -1,6 +1,6 @@
 """Draw the pictures and write ``questions_vlm.jsonl``; needs Pillow, a development dependency.
 
-    python -m layton_batch.tasks.data.rome.draw_questions [--output FILE] [--pictures FOLDER]
+    python -m tools.rome_pictures [--output FILE] [--pictures FOLDER]
 
 The committed file is the truth, as the bytes of a JPEG may differ between versions of Pillow.
 """
@@ -16,10 +16,10 @@ from pathlib import Path
 
 from layton_batch import atomic
 from layton_batch.records import JsonValue
-from layton_batch.tasks.data.rome import scenes_figures, scenes_panels, scenes_places
-from layton_batch.tasks.data.rome.visual_question import VisualQuestion
+from tools.rome_pictures import scenes_figures, scenes_panels, scenes_places
+from tools.rome_pictures.visual_question import VisualQuestion
 
-QUESTIONS_FILE = Path(__file__).with_name("questions_vlm.jsonl")
+QUESTIONS_FILE = Path(__file__).parents[2] / "layton_batch" / "tasks" / "data" / "rome" / "questions_vlm.jsonl"
 
 
 def questions() -> tuple[VisualQuestion, ...]:

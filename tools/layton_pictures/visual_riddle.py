@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from layton_batch.tasks.data.layton.canvas import Canvas
+from tools.layton_pictures.canvas import Canvas
 
 TEXTS_FILE = Path(__file__).with_name("visual_texts.toml")
 

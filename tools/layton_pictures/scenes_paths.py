@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from functools import cache
 
-from layton_batch.tasks.data.layton.canvas import (
+from tools.layton_pictures.canvas import (
     BLUE,
     BROWN,
     COLOURS,
@@ -25,7 +25,7 @@ from layton_batch.tasks.data.layton.canvas import (
     Point,
     star_points,
 )
-from layton_batch.tasks.data.layton.visual_riddle import Scene
+from tools.layton_pictures.visual_riddle import Scene
 
 # ---- the beetle in the maze
 

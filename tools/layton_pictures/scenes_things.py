@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from layton_batch.tasks.data.layton.canvas import (
+from tools.layton_pictures.canvas import (
     BLUE,
     BROWN,
     GOLD,
@@ -22,7 +22,7 @@ from layton_batch.tasks.data.layton.canvas import (
     Point,
     star_points,
 )
-from layton_batch.tasks.data.layton.visual_riddle import Scene
+from tools.layton_pictures.visual_riddle import Scene
 
 # ---- three pairs of scales
 

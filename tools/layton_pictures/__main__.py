@@ -1,6 +1,6 @@
 """Draw every picture riddle and write ``riddles_vlm.jsonl``; needs Pillow, a development dependency.
 
-    python -m layton_batch.tasks.data.layton.draw_visual_riddles [--output FILE] [--pictures FOLDER]
+    python -m tools.layton_pictures [--output FILE] [--pictures FOLDER]
 
 The committed file is the truth, as the bytes of a JPEG may differ between versions of Pillow.
 """
@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from layton_batch import atomic
-from layton_batch.tasks.data.layton import scenes_blocks, scenes_paths, scenes_shapes, scenes_signs, scenes_things
-from layton_batch.tasks.data.layton.visual_riddle import VisualRiddle, read_texts, tell
+from tools.layton_pictures import scenes_blocks, scenes_paths, scenes_shapes, scenes_signs, scenes_things
+from tools.layton_pictures.visual_riddle import VisualRiddle, read_texts, tell
 
-RIDDLES_FILE = Path(__file__).with_name("riddles_vlm.jsonl")
+RIDDLES_FILE = Path(__file__).parents[2] / "layton_batch" / "tasks" / "data" / "layton" / "riddles_vlm.jsonl"
 
 _HINT_COLUMNS = ("first_hint", "second_hint", "third_hint", "special_hint")
 

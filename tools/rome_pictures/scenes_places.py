@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from layton_batch.tasks.data.layton.canvas import (
+from tools.layton_pictures.canvas import (
     BLUE,
     BROWN,
     GOLD,
@@ -21,7 +21,7 @@ from layton_batch.tasks.data.layton.canvas import (
     Point,
     star_points,
 )
-from layton_batch.tasks.data.rome.visual_question import VisualQuestion
+from tools.rome_pictures.visual_question import VisualQuestion
 
 _TOWNS: dict[str, Point] = {
     "Amsel": (110, 110), "Birkau": (330, 80), "Corda": (320, 250), "Dornach": (540, 140), "Elmsen": (150, 380),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from PIL import Image, ImageDraw
 
-from layton_batch.tasks.data.layton.canvas import INK, Canvas, Point
+from tools.layton_pictures.canvas import INK, Canvas, Point
 
 Pile = tuple[tuple[int, ...], ...]
 Cube = tuple[int, int, int]

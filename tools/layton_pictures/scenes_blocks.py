@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import permutations
 
-from layton_batch.tasks.data.layton import isometric
-from layton_batch.tasks.data.layton.canvas import (
+from tools.layton_pictures import isometric
+from tools.layton_pictures.canvas import (
     BLUE,
     GOLD,
     GREEN,
@@ -21,8 +21,8 @@ from layton_batch.tasks.data.layton.canvas import (
     Point,
     star_points,
 )
-from layton_batch.tasks.data.layton.isometric import Pile, View
-from layton_batch.tasks.data.layton.visual_riddle import Scene
+from tools.layton_pictures.isometric import Pile, View
+from tools.layton_pictures.visual_riddle import Scene
 
 # ---- crates in the corner of a cellar
 

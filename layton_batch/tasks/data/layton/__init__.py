@@ -1,1 +1,0 @@
-"""Original riddles in the published columns, and the scripts that draw the visual ones."""

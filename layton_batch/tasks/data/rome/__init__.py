@@ -1,1 +1,0 @@
-"""Original questions in ROME's columns, and the script that draws the ones about pictures."""

@@ -1,1 +1,0 @@
-"""Original logic grids in the published columns, and the words they are made of."""

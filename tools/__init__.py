@@ -1,0 +1,1 @@
+"""Makers of the bundled data: pictures, logic grids, simulated gold sets. Run from a checkout; never in the wheel."""

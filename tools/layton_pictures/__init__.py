@@ -1,0 +1,1 @@
+"""Draws the bundled visual riddles."""

@@ -1,0 +1,1 @@
+"""Draws the bundled visual questions in the form of ROME."""
