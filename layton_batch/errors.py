@@ -7,6 +7,8 @@ caught it.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 
 class LaytonBatchError(Exception):
     """Root of every error this package raises on purpose. The message says what happened, to what, and what to do."""
@@ -53,6 +55,14 @@ class FileError(LaytonBatchError):
     """A file could not be written or read (disk full, no permission)."""
 
     exit_code = 2
+
+
+class DamagedTableError(FileError):
+    """A part of a run's tables at ``path`` is gone or cannot be read."""
+
+    def __init__(self, message: str, path: Path) -> None:
+        super().__init__(message)
+        self.path = path
 
 
 class ProviderError(LaytonBatchError):

@@ -32,7 +32,7 @@ def write(folder: RunFolder, items: Sequence[Item]) -> None:
 
 
 def read(folder: RunFolder) -> list[Item]:
-    """The frozen items, in their order."""
+    """The frozen items, in their order. Raises DamagedTableError where they are gone or cannot be read."""
     return [
         Item(
             id=row["item_id"],
@@ -46,5 +46,5 @@ def read(folder: RunFolder) -> list[Item]:
             solution=row["solution"],
             payload=orjson.loads(row["payload"]),
         )
-        for row in tables.read(folder.tables, "items").iter_rows(named=True)
+        for row in tables.read_part(folder.part("items", "items")).iter_rows(named=True)
     ]

@@ -21,9 +21,11 @@ from types import TracebackType
 import orjson
 
 from layton_batch.clock import iso
+from layton_batch.echoed_keys import forms, is_telling
 from layton_batch.records import Event
 
 HIDDEN = "[hidden]"
+_CUT = "…"
 _LAST_BYTES = 256 * 1024
 SHORTEST_SECRET = 6
 """Values shorter than this are no keys; hiding them would eat ordinary words."""
@@ -46,18 +48,32 @@ class Redactor:
 
     @classmethod
     def of(cls, values: Iterable[str]) -> Redactor:
-        """A redactor of these values; the longest goes first, so that no part of it stays."""
+        """A redactor of these values, however they are written; the longest goes first, so that no part of it stays."""
         kept = {value for value in values if len(value) >= SHORTEST_SECRET}
+        kept |= {form.decode() for value in kept if is_telling(value) for form in forms(value)}
         return cls(tuple(sorted(kept, key=lambda value: (-len(value), value))))
 
     def __call__(self, text: str) -> str:
         for secret in self.secrets:
             if secret in text:
                 text = text.replace(secret, HIDDEN)
+        text = self._without_beginnings(text)
         text = _HEADER.sub(rf"\g<1>{HIDDEN}", text)
         text = _BEARER.sub(rf"\g<1>{HIDDEN}", text)
         text = _QUERY.sub(rf"\g<1>{HIDDEN}", text)
         return _PASSWORD.sub(rf"\g<1>{HIDDEN}\g<2>", text)
+
+    def _without_beginnings(self, text: str) -> str:
+        """The text without secrets of which an excerpt shows the first characters: it was cut before it came here."""
+        *heads, last = text.split(_CUT)
+        return _CUT.join([*map(self._without_beginning, heads), last])
+
+    def _without_beginning(self, head: str) -> str:
+        for secret in self.secrets:
+            for size in range(min(len(head), len(secret) - 1), SHORTEST_SECRET - 1, -1):
+                if head.endswith(secret[:size]):
+                    return head[:-size] + HIDDEN
+        return head
 
 
 _known: list[Redactor] = [Redactor()]

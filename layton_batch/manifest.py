@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -16,7 +16,7 @@ from pydantic import PrivateAttr
 
 from layton_batch import atomic
 from layton_batch.errors import ManifestError
-from layton_batch.manifest_form import DEFAULT_SEATS, Form, JudgeTable
+from layton_batch.manifest_form import DEFAULT_SEATS, FROZEN, Form, JudgeTable
 from layton_batch.records import JsonValue, Judge, ModelSpec
 
 _FROZEN_FORMAT = 1
@@ -86,6 +86,12 @@ class Manifest(Form):
         }
         return json.dumps(frozen, indent=2, ensure_ascii=False)
 
+    def place_of(self, secrets: Collection[str]) -> str | None:
+        """Where one of these values stands in the manifest, its panel or its prompts."""
+        frozen = json.loads(self.frozen_json())
+        parts = ((name, frozen[name]) for name in ("manifest", "panel", "prompts"))
+        return next((place for name, part in parts for place in _places(part, secrets, name)), None)
+
     @classmethod
     def from_frozen(cls, text: str | bytes, file: str = "run.json") -> Self:
         """The manifest again. Raises ManifestError where the text is not what ``frozen_json`` gave."""
@@ -93,8 +99,8 @@ class Manifest(Form):
             frozen = json.loads(text)
             if frozen["format"] != _FROZEN_FORMAT:
                 raise ManifestError(f"{file}: written by another version of layton-batch (format {frozen['format']})")
-            manifest = cls.model_validate(frozen["manifest"])
-            panel = tuple(JudgeTable.model_validate(judge) for judge in frozen["panel"])
+            manifest = cls.model_validate(frozen["manifest"], context=FROZEN)
+            panel = tuple(JudgeTable.model_validate(judge, context=FROZEN) for judge in frozen["panel"])
             manifest.attach(Path(frozen["folder"]), panel, dict(frozen["prompts"]))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ManifestError(f"{file}: not a frozen manifest ({type(error).__name__}: {error})") from error
@@ -113,6 +119,18 @@ def frozen_prices(text: str) -> object:
         return json.loads(text)["manifest"].get("prices") or []
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _places(value: object, secrets: Collection[str], at: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _places(key, secrets, f"a key in {at}")
+            yield from _places(part, secrets, f"{at}.{key}")
+    elif isinstance(value, list):
+        for number, part in enumerate(value):
+            yield from _places(part, secrets, f"{at}[{number}]")
+    elif isinstance(value, str) and any(secret in value for secret in secrets):
+        yield at
 
 
 def _dumped(judges: tuple[JudgeTable, ...]) -> list[dict[str, JsonValue]]:

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Literal, cast
 from urllib.parse import urlsplit
 
 import pydantic
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
+from layton_batch.invisible import printable
 from layton_batch.records import JsonValue, Judge, ModelSpec, Reasoning
 
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
@@ -21,13 +31,42 @@ LONGEST_NAME = 200
 MOST_HINTS = 4
 DEFAULT_SEATS = 3
 _SECRET_WORDS = frozenset(
-    {"api_key", "apikey", "api-key", "authorization", "x-api-key", "access_token", "token", "secret"}
-)
+    {"apikey", "authorization", "cookie", "credential", "credentials", "passphrase", "passwd", "password",
+     "passwords", "pwd", "secret", "secrets"}
+)  # fmt: skip
+"""A name that ends with one of these is that of a secret; so is one that ends with ``key`` or ``token`` behind the word
+for what it opens: not ``prompt_cache_key``, ``stop_token``, ``max_tokens``."""
+_OPENS = frozenset(
+    {"access", "account", "api", "auth", "bearer", "encryption", "hf", "id", "oauth", "private", "refresh", "secret",
+     "security", "service", "session", "signing", "ssh", "subscription", "user"}
+)  # fmt: skip
+_SHOWS_WHO = re.compile(r"(?i)(bearer|basic)\s+\S{6,}\s*")
 
 
-def is_secret(key: str) -> bool:
-    """Whether a key's name says that its value is one to keep to oneself."""
-    return key.lower() in _SECRET_WORDS
+def is_secret(name: str) -> bool:
+    """Whether a key's name says that its value is one to keep to oneself: in any case, with - or _ or neither."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", name).strip("_").lower().split("_")
+    if words[-1] in ("key", "keys", "token"):
+        return words == ["token"] or (len(words) > 1 and words[-2] in _OPENS)
+    return words[-1] in _SECRET_WORDS
+
+
+def _secrets(value: object, at: tuple[str, ...] = (), *, names_fields: bool = False) -> Iterator[str]:
+    """Where secrets stand in a value, at any depth: under their name, or as what an ``Authorization`` header says.
+
+    What stands under ``properties`` are the fields of a form that a model fills in, and may be called anything.
+    """
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            if is_secret(key) and not (names_fields and isinstance(part, Mapping)):
+                yield ".".join((*at, key))
+            else:
+                yield from _secrets(part, (*at, key), names_fields=key == "properties")
+    elif isinstance(value, list):
+        for number, part in enumerate(value):
+            yield from _secrets(part, (*at, str(number)))
+    elif isinstance(value, str) and _SHOWS_WHO.fullmatch(value):
+        yield ".".join(at)
 
 
 def _wrong(reason: str) -> PydanticCustomError:
@@ -44,7 +83,7 @@ def _run_name(value: str) -> str:
 def _printable(value: str) -> str:
     if not value.strip() or value != value.strip():
         raise _wrong("must not be empty or have blanks at its ends")
-    if not value.isprintable():
+    if printable(value) != value:
         raise _wrong("must not contain control or invisible characters")
     if len(value) > LONGEST_NAME:
         raise _wrong(f"must be at most {LONGEST_NAME} characters, not {len(value)}")
@@ -82,11 +121,13 @@ def _finite(value: JsonValue) -> None:
         _finite(part)
 
 
-def _params(value: dict[str, pydantic.JsonValue]) -> dict[str, pydantic.JsonValue]:
-    if secrets := [key for key in value if is_secret(key)]:
-        raise _wrong(
-            f"must not hold {secrets[0]!r}: it would be written to the batch files; keys go into the environment"
-        )
+FROZEN = "frozen"
+"""Context of a manifest that runs already: what is refused nowadays must not keep anybody from its answers."""
+
+
+def _params(value: dict[str, pydantic.JsonValue], about: ValidationInfo) -> dict[str, pydantic.JsonValue]:
+    if about.context != FROZEN and (secret := next(_secrets(value), None)) is not None:
+        raise _wrong(f"must not hold {secret!r}: it would be written to the batch files; keys go into the environment")
     _finite(cast("JsonValue", value))
     return value
 

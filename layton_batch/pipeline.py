@@ -6,6 +6,10 @@ Every stage reads what the earlier ones wrote and writes its own; each can be ru
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+from layton_batch.records import Job
 from layton_batch.run import Run
 from layton_batch.stages.collect import collect
 from layton_batch.stages.grade import grade
@@ -22,6 +26,7 @@ from layton_batch.store import DESK
 
 def advance(run: Run) -> bool:
     """One tick: whatever can be done now without waiting. True if anything moved."""
+    run.remaking = False
     with run.desk() as ours:  # processes on one run share its batches; one at a time plans and writes tables
         moved = ours and plan(run)  # manifest → jobs, requests, batch files
         moved |= submit(run)  # planned → in flight (the paid call)
@@ -35,15 +40,24 @@ def advance(run: Run) -> bool:
 
 
 def is_finished(run: Run) -> bool:
-    """Whether the run is over, and no other process writes its tables."""
+    """Whether the run is over but for what a person has to see to, and no other process writes its tables."""
     jobs = run.store.jobs()
-    if run.overtaken or run.store.in_other_hands(DESK, run.clock.now()):
+    if run.overtaken or run.remaking or run.store.in_other_hands(DESK, run.clock.now()):
         return False
     batches = run.store.batches(OPEN)  # read after the jobs: what a person's retry enters takes marks off them
     row = run.store.row()
+    left = _left(run, jobs)
+    jobs = [replace(job, graded=True) if job.id in left else job for job in jobs]
+    batches = [one for one in batches if not (one.job_id in left and one.state is Lifecycle.ENDED)]
     return is_over(jobs, batches, cancelled=bool(row and row.cancelled))
+
+
+def _left(run: Run, jobs: Sequence[Job]) -> set[str]:
+    """The jobs that a person has to see to, and those that wait for them."""
+    return {job.id for job in jobs if {job.id, job.depends_on} & run.trouble.keys()}
 
 
 def next_due(run: Run) -> float | None:
     """When the next batch is due (epoch seconds); None where none is waiting for time to pass."""
-    return run.store.next_due(run.clock.now(), OPEN - {Lifecycle.LOST})
+    waiting = OPEN - {Lifecycle.LOST} - ({Lifecycle.ENDED} if run.trouble else set())
+    return run.store.next_due(run.clock.now(), waiting)

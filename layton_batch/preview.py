@@ -16,7 +16,7 @@ from layton_batch.gold import BUNDLED, read_gold
 from layton_batch.manifest import Manifest
 from layton_batch.providers import connect, problems
 from layton_batch.records import Item, Job, ModelSpec, Prediction, Prompt, Request
-from layton_batch.runs import connect_within, price_book
+from layton_batch.runs import connect_within, price_book, refuse_keys
 from layton_batch.settings import Settings
 from layton_batch.stages.names import custom_id
 from layton_batch.stages.plan import plan_jobs
@@ -95,7 +95,8 @@ def preview(manifest: Manifest, settings: Settings, clock: Clock, write: Path | 
 
 
 def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> None:
-    """What `run` would refuse beside the manifest and the items: settings an API cannot honour, a bad gold set."""
+    """What `run` would refuse beside the manifest and the items: keys, settings no API honours, a bad gold set."""
+    refuse_keys(manifest, settings)
     for spec in (*manifest.model_specs(), *(judge.model for judge in manifest.panel())):
         if found := problems(connect(spec.provider, None), spec):
             raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(found)}")

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from pathlib import Path
 from threading import Event, Lock
 
-from layton_batch import item_table
+from layton_batch import item_table, tables
 from layton_batch.clock import Clock
 from layton_batch.costs.prices import PriceBook
+from layton_batch.errors import DamagedTableError
 from layton_batch.gold import Gold
 from layton_batch.leaderboard import Rules
 from layton_batch.manifest import Manifest
@@ -65,9 +67,36 @@ class Run:
     load_items: Callable[[], Sequence[Item]]
     load_gold: Callable[[], Gold | None]
     poll_seconds: float | None = None
+    remaking: bool = False
+    """A table was put aside in this tick: the next one makes it again."""
+    _set_aside: set[Path] = field(default_factory=set)
     stopping: Event = field(default_factory=Event)
+    trouble: dict[str, str] = field(default_factory=dict)
+    """By job, or by what is made of all of them: why this process leaves it as it is; a person has to see to it."""
     overtaken: bool = False
     """Another process wrote tables while this one thought it did: look at them once more before saying `done`."""
+
+    def apart(self, about: str, work: Callable[[], bool]) -> bool:
+        """What ``work`` on one job returns. A damaged table is that job's trouble: the rest of the run goes on.
+
+        One that is computed from others is put aside, and made again where its stage finds it gone; without another the
+        job is left as it is.
+        """
+        if about in self.trouble:
+            return False
+        try:
+            return work()
+        except DamagedTableError as error:
+            is_new = error.path not in self._set_aside
+            if tables.is_derived(error.path) and is_new:
+                tables.set_aside(error.path)
+                self._set_aside.add(error.path)
+                self.remaking = True
+                self.store.add_event(self.clock.now(), None, "table_set_aside", f"{about}: {error}")
+                return True
+            self.trouble[about] = str(error)
+            self.store.add_event(self.clock.now(), None, "table_damaged", f"{about}: {error}")
+            return False
 
     def taken(self, batches: Iterable[Batch], gate: Gate | None = None) -> Generator[Batch, None, None]:
         """Each of ``batches`` that is still due, in its state and in nobody's hands: claimed before it is handed out,

@@ -18,6 +18,7 @@ import orjson
 from layton_batch import __version__, atomic
 from layton_batch.clock import Clock, SystemClock, utc
 from layton_batch.costs.prices import Price, PriceBook, Rates, manifest_price
+from layton_batch.echoed_keys import is_telling
 from layton_batch.errors import FileError, ManifestError, StoreError
 from layton_batch.gold import BUNDLED, Gold, read_gold
 from layton_batch.gold_votes import gold_rows
@@ -27,6 +28,7 @@ from layton_batch.manifest_form import BudgetTable, PriceTable
 from layton_batch.processes import hear_interrupts
 from layton_batch.providers import connect, problems
 from layton_batch.providers.protocol import Access, Provider
+from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Item
 from layton_batch.run import Providers, Run
 from layton_batch.run_folder import RunFolder
@@ -143,7 +145,7 @@ def connect_within(manifest: Manifest, name: str, access: Access | None) -> Prov
 
 
 def providers_for(manifest: Manifest, settings: Settings) -> Providers:
-    """Connections made with the environment's keys; dialects without any."""
+    """Connections made with the environment's keys, of which nothing they say holds one; dialects without any."""
     dialects: dict[str, Provider] = {}
 
     def dialect(name: str) -> Provider:
@@ -153,9 +155,20 @@ def providers_for(manifest: Manifest, settings: Settings) -> Providers:
 
     def connected(name: str) -> Provider:
         credentials = settings.access(name)
-        return connect_within(manifest, name, Access(api_key=credentials.api_key, base_url=credentials.base_url))
+        access = Access(api_key=credentials.api_key, base_url=credentials.base_url)
+        return without_keys(connect_within(manifest, name, access), settings.secrets())
 
     return Providers(connected, dialect)
+
+
+def refuse_keys(manifest: Manifest, settings: Settings) -> None:
+    """Raises ManifestError where the manifest holds the value of a key, under whatever name."""
+    place = manifest.place_of([secret for secret in settings.secrets() if is_telling(secret)])
+    if place is not None:
+        raise ManifestError(
+            f"{manifest.name}: {place} holds the value of a key that is set in the environment or in .env: it would be "
+            "written to the run's files and the batch files; take it out"
+        )
 
 
 def price_book(manifest: Manifest, clock: Clock) -> PriceBook:
@@ -202,6 +215,8 @@ class _Inputs:
             self.settings.check_address(spec.provider)
             if found := problems(connect(spec.provider, None), spec):
                 raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(found)}")
+        if not self.folder.manifest.exists():
+            refuse_keys(self.manifest, self.settings)
         if not self.folder.part("items", "items").exists():
             self.items()
         self.gold()

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from layton_batch import __version__, atomic
-from layton_batch.errors import FileError
+from layton_batch.errors import DamagedTableError, FileError
 
 _IMAGE = pl.Struct({"media_type": pl.String, "base64": pl.String})
 
@@ -183,6 +183,8 @@ SCHEMAS: Mapping[str, Mapping[str, pl.DataType | type[pl.DataType]]] = {
 """Column types by table. Money is exact decimal text; scores in ``leaderboard`` are percent, as printed."""
 
 
+DERIVED = frozenset({"predictions", "verdicts", "grades", "scores", "leaderboard", "cost"})
+"""Tables that are made again where they are gone."""
 Row = Mapping[str, object]
 PORTION_ROWS, PORTION_CHARACTERS = 1_000, 32_000_000
 """How much of a long table is held in memory at a time."""
@@ -259,11 +261,64 @@ def portions(rows: Iterable[Row]) -> Iterator[Sequence[Row]]:
         yield portion.take()
 
 
+def read_part(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """A part file. Raises DamagedTableError where it is gone or cannot be read."""
+    with _readable(path):
+        return pl.read_parquet(path, columns=list(columns) if columns else None, glob=False)
+
+
 def read_portions(path: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """A part file, ``PORTION_ROWS`` rows at a time."""
-    table = pl.scan_parquet(path).select(columns)
-    for start in range(0, table.select(pl.len()).collect().item(), PORTION_ROWS):
-        yield table.slice(start, PORTION_ROWS).collect()
+    """A part file, ``PORTION_ROWS`` rows at a time. Raises DamagedTableError as :func:`read_part`."""
+    with _readable(path):
+        table = pl.scan_parquet(path, glob=False).select(columns)
+        rows = table.select(pl.len()).collect().item()
+    for start in range(0, rows, PORTION_ROWS):
+        with _readable(path):
+            portion = table.slice(start, PORTION_ROWS).collect()
+        yield portion
+
+
+def check_rows(folder: Path, parts: Sequence[Path], expected: int) -> None:
+    """Raises DamagedTableError where these parts of ``folder`` together have another number of rows."""
+    found = 0
+    for part in parts:
+        with _readable(part):
+            found += pl.scan_parquet(part, glob=False).select(pl.len()).collect().item()
+    if found != expected:
+        raise DamagedTableError(f"{folder} has {found} of {expected} rows: {_what_to_do(folder)}", folder)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Polars says in many ways that a file is no Parquet file, and panics over some."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        reason = "it is gone" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())[:200]
+        raise DamagedTableError(f"{path} cannot be read ({reason}): {_what_to_do(path)}", path) from error
+
+
+def _what_to_do(path: Path) -> str:
+    if is_derived(path):
+        return "move it away, and `layton-batch run MANIFEST` makes it again from the stored answers"
+    if {path.parent.name, path.parent.parent.name} & {"responses", "usage", "untold"}:
+        return "put it back from a copy of the run; what the provider answered is still in raw/"
+    return "put it back from a copy of the run; without it nobody knows what was asked"
+
+
+def is_derived(path: Path) -> bool:
+    """Whether a part file holds nothing but what is computed, for nothing, from other tables of the run."""
+    return path.parent.name in DERIVED
+
+
+def set_aside(path: Path) -> None:
+    """Put a part that cannot be read where no reader looks (``.NAME.damaged``), for a person to look at."""
+    try:
+        path.replace(path.with_name(f".{path.name}.damaged"))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise FileError(f"{path} cannot be read, and not be moved away: {error.strerror or error}") from error
 
 
 @dataclass(slots=True)
@@ -305,7 +360,7 @@ def _said(path: Path) -> Iterator[None]:
 
 
 def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """All parts of a table together, in the order of their names."""
+    """All parts of a table together, in the order of their names. Raises DamagedTableError as :func:`read_part`."""
     schema = SCHEMAS[name]
     wanted = list(columns or schema)
     parts = sorted(
@@ -315,7 +370,7 @@ def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.Da
     )
     if not parts:
         return pl.DataFrame(schema={column: schema[column] for column in wanted})
-    return pl.concat([pl.read_parquet(part, columns=wanted) for part in parts])
+    return pl.concat([read_part(part, wanted) for part in parts])
 
 
 def storable(text: str | None) -> str | None:

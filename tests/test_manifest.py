@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.errors import ManifestError
+from layton_batch.manifest import Manifest
 from layton_batch.manifest_checks import load_manifest
 from layton_batch.records import Reasoning
 from tests.manifest_texts import FULL, HEAD, ITEMS, JUDGE, MINIMAL, MODEL, load, write
@@ -204,6 +205,48 @@ def test_all_mistakes_are_told_at_once_and_each_once(tmp_path: Path) -> None:
 def test_no_value_that_may_be_a_secret_is_repeated(tmp_path: Path) -> None:
     text = MINIMAL + 'api_key = "sk-secret"\ntoken = "sk-secret"\nparams = { Authorization = "sk-secret" }\n'
     assert "sk-secret" not in "\n".join(complaints(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("params", "place"),
+    [
+        ('{ extra_headers = { Authorization = "x" } }', "extra_headers.Authorization"),
+        ('{ extra_headers = { "X-Goog-Api-Key" = "x" } }', "extra_headers.X-Goog-Api-Key"),
+        ('{ metadata = { api_key = "x" } }', "metadata.api_key"),
+        ('{ metadata = { apiKey = "x" } }', "metadata.apiKey"),
+        ('{ a = [{ b = [{ "openai-API-key" = 5 }] }] }', "a.0.b.0.openai-API-key"),
+        ('{ "x-goog-api-key" = "x" }', "x-goog-api-key"),
+        ('{ password = "x" }', "password"),
+        ('{ PASSWORD = ["x"] }', "PASSWORD"),
+        ('{ clientSecret = "x" }', "clientSecret"),
+        ('{ access-token = "x" }', "access-token"),
+        ('{ credentials = { user = "x" } }', "credentials"),
+        ('{ headers = [["h", "Bearer abcdef123"]] }', "headers.0.1"),
+        ('{ properties = { password = "x" } }', "properties.password"),
+    ],
+)
+def test_secrets_at_any_depth_of_params_are_refused(tmp_path: Path, params: str, place: str) -> None:
+    for text in (MINIMAL + f"params = {params}", MINIMAL + f"[task_options]\nx = {params}"):
+        told = place if "task_options" not in text else f"x.{place}"
+        assert any(f"must not hold '{told}'" in line for line in complaints(tmp_path, text)), text
+
+
+def test_what_only_sounds_like_a_secret_is_none(tmp_path: Path) -> None:
+    form = '{ type = "object", properties = { password = { type = "string" }, api_key = { type = "string" } } }'
+    params = (
+        "max_tokens = 5, max_completion_tokens = 5, logit_bias = { 50256 = -100 }, stop_token = 'x', eos_token_id = 5, "
+        "prompt_cache_key = 'x', top_logprobs = 1, safety_identifier = 'x', key = 'x', keys = ['a'], "
+        "secretary = 'x', authorizations = 1, metadata = { key = 'a', tokens = 5, note = 'the bearer of news' }, "
+        f"response_format = {{ schema = {form} }}"
+    )
+    assert load(tmp_path, MINIMAL + f"params = {{ {params} }}").models[0].params["max_tokens"] == 5
+
+
+def test_a_run_that_began_before_its_params_were_refused_can_still_be_opened(tmp_path: Path) -> None:
+    manifest = load(tmp_path, MINIMAL + 'params = { metadata = { hint = "x" } }')
+    spec = manifest.models[0].model_copy(update={"params": {"metadata": {"api_key": "x"}}})
+    old = manifest.model_copy(update={"models": (spec,)})
+    assert Manifest.from_frozen(old.frozen_json()).run_id() == old.run_id()
 
 
 def test_mistakes_in_a_panel_file_name_that_file(tmp_path: Path) -> None:

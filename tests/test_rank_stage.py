@@ -38,6 +38,7 @@ def ranked_by_rule(tmp_path: Path) -> Any:
         write(folder.part("scores", f"predict-{name}"), frame("scores", scores))
         write(folder.part("predictions", f"predict-{name}"), frame("predictions", said))
     return SimpleNamespace(
+        apart=lambda _about, work: work(),
         store=FinishedJobs(),
         folder=folder,
         task=SimpleNamespace(uses_jury=False, metrics=("acc", "other")),
@@ -88,6 +89,7 @@ def test_a_run_s_verdicts_meet_the_labels_of_exactly_the_same_answers(tmp_path: 
         ),
     )
     run: Any = SimpleNamespace(
+        apart=lambda _about, work: work(),
         store=JudgedJobs(),
         folder=folder,
         manifest=SimpleNamespace(items=SimpleNamespace(hints=0), gold=None),

@@ -105,7 +105,17 @@ def _finish(opened: Run, status: Status, *, as_json: bool) -> None:
         print_json(status_json(status))
     else:
         print_outcome(opened, status)
-    raise typer.Exit(exit_code(status))
+    raise typer.Exit(_told_trouble(opened) or exit_code(status))
+
+
+def _told_trouble(opened: Run) -> int:
+    """Say what was left to a person; the exit code for that, 0 where there is nothing."""
+    from layton_batch.cli.terminal import say
+    from layton_batch.errors import FileError
+
+    for about, reason in opened.trouble.items():
+        say(f"{about} was left as it is: {reason}")
+    return FileError.exit_code if opened.trouble else 0
 
 
 def score(run_name: RunName, runs: Runs = RUNS) -> None:
@@ -161,7 +171,7 @@ def cancel(
         print_json(status_json(status))
     else:
         print_status(status)
-    raise typer.Exit(cancel_exit_code(status))
+    raise typer.Exit(_told_trouble(opened) or cancel_exit_code(status))
 
 
 def retry(run_name: RunName, runs: Runs = RUNS) -> None:

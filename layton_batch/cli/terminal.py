@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from layton_batch.invisible import printable
 from layton_batch.processes import hear_interrupts
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ WITHOUT_TERMINAL = 120
 
 def plain(text: str) -> str:
     """Text without control, direction or invisible characters: what models and providers wrote must not act."""
-    return "".join(char if char.isprintable() or char == "\n" else "\N{REPLACEMENT CHARACTER}" for char in text)
+    return printable(text, keep="\n")
 
 
 def one_line(text: str) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
 from layton_batch.costs.report import Amount, CostLine, CostReport
+from layton_batch.invisible import printable
 from layton_batch.records import JsonValue
 
 UNKNOWN = "unknown"
@@ -159,8 +160,3 @@ def _cells(line: CostLine, first: str) -> Sequence[str]:
         line.price_date or UNKNOWN,
     )
     return [printable(text) for text in texts]
-
-
-def printable(text: str) -> str:
-    """The text with every character that is not printed (controls, line breaks, direction marks) replaced."""
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)

@@ -28,6 +28,7 @@ from layton_batch.errors import (
     RequestRefusedError,
     TransientProviderError,
 )
+from layton_batch.invisible import printable
 from layton_batch.providers.protocol import Access
 from layton_batch.records import JsonValue
 from layton_batch.settings import address_problem
@@ -159,7 +160,7 @@ def _parsed(body: object) -> object:
 def _refusal(reply: _Reply, where: str, fallback: str, secret: str, *, paid: bool) -> ProviderError:
     status = reply.status
     said = clean(_redacted(_message(reply.body) or fallback, secret))
-    code = _code(reply.body)
+    code = _code(reply.body, secret)
     what = f"{where}: HTTP {status}: {said}"
     if status < 400:
         what = f"{where}: HTTP {status}, but the reply could not be read: {said}"
@@ -187,14 +188,14 @@ def _message(body: object, depth: int = 0) -> str | None:
     return None
 
 
-def _code(body: object) -> str | None:
+def _code(body: object, secret: str) -> str | None:
     if not isinstance(body, Mapping):
         return None
     inner = body.get("error")
     for holder in (inner, body) if isinstance(inner, Mapping) else (body,):
         for key in ("code", "status", "type"):
             if isinstance(holder.get(key), str | int) and holder[key]:
-                return clean(str(holder[key]), 80)
+                return clean(_redacted(str(holder[key]), secret), 80)
     return None
 
 
@@ -230,7 +231,7 @@ def _until(then: str | None, now: str | None) -> float | None:
 def clean(text: str, longest: int = 300) -> str:
     """One printable line of at most ``longest`` characters: what a provider wrote goes to terminals and logs."""
     head = text[: longest * 4]
-    line = " ".join("".join(char if char.isprintable() else " " for char in head).split())
+    line = " ".join(printable(head, " ").split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 

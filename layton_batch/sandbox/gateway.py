@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import re
 import shutil
@@ -15,15 +16,16 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from pathlib import Path
 from typing import IO
+from urllib.parse import urlsplit
 
 import orjson
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import QueryParams, UploadFile
+from starlette.datastructures import Headers, QueryParams, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from layton_batch.sandbox.faults import ACTIONS, Fault, FaultBook
@@ -126,6 +128,33 @@ class _Dropped(Response):
         scope["state"]["transport"].close()
         while (await receive())["type"] != "http.disconnect":
             pass
+
+
+class LoopbackOnly:
+    """Answers only calls that are addressed to this machine by a loopback name or address, on whatever port.
+
+    A page in a browser can have its own name resolve to 127.0.0.1 (DNS rebinding) and would then read all that is
+    here; the browser's Host header still gives that name.
+    """
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        host = Headers(scope=scope).get("host", "")
+        if _is_loopback(host):
+            await self._application(scope, receive, send)
+            return
+        said = "this sandbox answers calls to 127.0.0.1, [::1] and localhost only"
+        await JsonReply({"error": {"message": said, "type": "misdirected_request"}}, 421)(scope, receive, send)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 class Gateway:

@@ -19,11 +19,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from layton_batch.sandbox import environment_file
 from layton_batch.sandbox.anthropic_api import AnthropicApi
 from layton_batch.sandbox.configuration import SandboxConfig
 from layton_batch.sandbox.execution import Executor
 from layton_batch.sandbox.faults import PROVIDERS, FaultBook
-from layton_batch.sandbox.gateway import Gateway, JsonReply, OpenProtocol
+from layton_batch.sandbox.gateway import Gateway, JsonReply, LoopbackOnly, OpenProtocol
 from layton_batch.sandbox.gemini_api import GeminiApi
 from layton_batch.sandbox.ledger import Ledger, PriceBook, summarise
 from layton_batch.sandbox.lifecycle import Engine
@@ -101,7 +102,7 @@ class Sandbox:
 
     def environment(self) -> dict[str, str]:
         """The SDKs' own variables: every provider's address here and a key that is none."""
-        found = {f"{provider.upper()}_API_KEY": f"sandbox-key-{provider}" for provider in PROVIDERS}
+        found = {f"{provider.upper()}_API_KEY": f"{environment_file.KEY}{provider}" for provider in PROVIDERS}
         return found | {name: self.url + path for name, path in _BASE_URLS.items()}
 
     def ledger(self) -> Ledger:
@@ -127,7 +128,7 @@ class Sandbox:
 
     def _uvicorn_config(self) -> uvicorn.Config:
         return uvicorn.Config(
-            self._application(),
+            LoopbackOnly(self._application()),
             http=OpenProtocol,
             loop="asyncio",
             ws="none",
@@ -191,7 +192,9 @@ def _default_answerer() -> Answerer:
 
 def serve_forever(config: SandboxConfig, env_file: Path | None = None) -> None:
     """Serve until SIGINT or SIGTERM; main thread only. Says where on stderr; `env_file` then gets the environment that
-    points here, as a .env file, whole."""
+    points here, as a .env file, whole. Raises FileExistsError where that would replace anything else."""
+    if env_file is not None:
+        environment_file.check_replaceable(env_file)  # before anything listens
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
     done = threading.Event()
 
@@ -205,10 +208,7 @@ def serve_forever(config: SandboxConfig, env_file: Path | None = None) -> None:
             sys.stderr.write(f"sandbox at {sandbox.url}: export {exports}\n")
             sys.stderr.flush()
             if env_file is not None:
-                partial = env_file.with_name(env_file.name + ".partial")
-                lines = [f"{name}={value}\n" for name, value in sandbox.environment().items()]
-                partial.write_text("".join(lines), encoding="utf-8")
-                partial.replace(env_file)
+                environment_file.write(env_file, sandbox.environment())
             done.wait()
     finally:
         for number, handler in previous.items():

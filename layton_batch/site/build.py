@@ -28,8 +28,8 @@ def build_site(folder: RunFolder, status: Status, out: Path | None = None, origi
     """Write the pages of a run as far as it is, and return the path of ``index.html``.
 
     ``origin``: the digest of what the pages are made from, which :func:`made_from` then tells. The folder ``out``
-    (default: the run's own) is replaced whole. Raises FileError where it holds anything but an earlier site, DataError
-    where a table cannot be read.
+    (default: the run's own) is replaced whole. Raises FileError where it holds anything but an earlier site,
+    or where a table cannot be read.
     """
     target = (out or folder.site).resolve()
     _check_target(target)

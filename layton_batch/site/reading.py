@@ -10,7 +10,6 @@ import polars as pl
 
 from layton_batch import tables
 from layton_batch.clock import utc
-from layton_batch.errors import DataError
 from layton_batch.run_folder import RunFolder
 from layton_batch.site.shown import one_line
 
@@ -31,19 +30,12 @@ class Asked:
 
 
 def table(folder: RunFolder, name: str, columns: Sequence[str]) -> pl.DataFrame:
-    """Some columns of a table; no rows where nobody wrote it yet. Raises DataError naming the table."""
-    try:
-        return tables.read(folder.tables, name, columns)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise DataError(
-            f"{folder.tables / name} cannot be read ({reason}); move it away and write it again "
-            "(`layton-batch score RUN` for scores and leaderboard, `layton-batch run MANIFEST` for the rest)"
-        ) from error
+    """Some columns of a table; no rows where nobody wrote it yet. Raises DamagedTableError naming its file."""
+    return tables.read(folder.tables, name, columns)
 
 
 def failures(folder: RunFolder, metric: str) -> dict[str, dict[str, int]]:
-    """By model, how often the rule's words for a failure occur. Raises DataError as ``table``."""
+    """By model, how often the rule's words for a failure occur. Raises DamagedTableError as ``table``."""
     flags = table(folder, "scores", ["model", "metric", "flag"]).filter(pl.col("metric") == metric).drop_nulls("flag")
     found: dict[str, dict[str, int]] = {}
     for model, flag, count in flags.group_by("model", "flag", maintain_order=True).len().iter_rows():

@@ -18,11 +18,11 @@ _LONG_LINES = 30
 _TEASER = 160
 _NAME = 200
 
-# Control, format and filler characters without a shape of their own. Tab, line feed and the joiners that scripts
-# and emoji need (U+200C, U+200D) are left alone.
+# Control, format and filler characters without a shape of their own. Tab, line feed, and the joiners and selectors that
+# scripts and emoji need (U+200C, U+200D, U+FE0E, U+FE0F, the Mongolian ones) are left alone.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]"
 )
 _BLANKS = re.compile(r"\s+")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import polars as pl
 
@@ -45,9 +46,15 @@ LONG_ENOUGH = 14 * 86_400.0
 def collect(run: Run) -> bool:
     """Download and file the results of every ended batch that is due."""
     now = run.clock.now()
-    ended = [batch for batch in run.store.batches({Lifecycle.ENDED}) if batch.due_at <= now]
+    ended = [
+        batch
+        for batch in run.store.batches({Lifecycle.ENDED})
+        if batch.due_at <= now and batch.job_id not in run.trouble
+    ]
     jobs = {job.id: job for job in run.store.jobs()}
-    moved = [_collect_one(run, jobs[batch.job_id], batch) for batch in run.taken(ended)]
+    moved = [
+        run.apart(batch.job_id, partial(_collect_one, run, jobs[batch.job_id], batch)) for batch in run.taken(ended)
+    ]
     if any(moved):
         run.store.set_stopped(None, now)  # money was let go: the next tick sees what can be afforded now
     return any(moved)

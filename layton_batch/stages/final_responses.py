@@ -11,7 +11,7 @@ import polars as pl
 from layton_batch import tables
 from layton_batch.records import Response
 from layton_batch.run import Run
-from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
+from layton_batch.states import ErrorClass, FinishReason, Lifecycle, RequestOutcome
 
 _IN_BRIEF = ("custom_id", "batch_id", "attempt", "outcome", "error_class")
 _KEPT_OPEN = 4
@@ -23,7 +23,7 @@ def final_responses(run: Run, job_id: str) -> Iterator[Mapping[str, object]]:
 
     In the order of the requests; a portion of the texts at a time is in memory.
     """
-    requests, parts = pl.read_parquet(run.folder.part("requests", job_id)), _parts(run, job_id)
+    requests, parts = tables.read_part(run.folder.part("requests", job_id)), _parts(run, job_id)
     best = (
         _in_brief(parts)
         .with_columns(answered=pl.col("outcome") == str(RequestOutcome.SUCCEEDED))
@@ -32,7 +32,7 @@ def final_responses(run: Run, job_id: str) -> Iterator[Mapping[str, object]]:
         .select("custom_id", "part", "row")
     )
     placed = requests.join(best, on="custom_id", how="left", maintain_order="left")
-    read = functools.lru_cache(_KEPT_OPEN)(pl.read_parquet)
+    read = functools.lru_cache(_KEPT_OPEN)(tables.read_part)
     for portion in placed.iter_slices(tables.PORTION_ROWS):
         said = [read(parts[part])[rows] for part, rows in _rows_by_part(portion)]
         texts = pl.concat(said) if said else tables.frame("responses", [])
@@ -50,19 +50,25 @@ def last_responses(run: Run, job_id: str) -> pl.DataFrame:
 
 
 def _parts(run: Run, job_id: str) -> Sequence[Path]:
-    """Part files of every response of the job, in the order in which their batches were entered."""
-    return [
-        part
-        for batch in run.store.batches()
-        if batch.job_id == job_id
-        for part in sorted((run.folder.tables / "responses" / batch.id).glob("*.parquet"))
-    ]
+    """Part files of every response of the job, in the order in which their batches were entered.
+
+    Raises DamagedTableError where those of a collected batch lack rows: an answer that is gone was not missing.
+    """
+    found: list[Path] = []
+    for batch in run.store.batches():
+        if batch.job_id == job_id:
+            folder = run.folder.tables / "responses" / batch.id
+            parts = sorted(folder.glob("*.parquet"))
+            if batch.state is Lifecycle.COLLECTED and batch.path:
+                tables.check_rows(folder, parts, batch.requests)
+            found += parts
+    return found
 
 
 def _in_brief(parts: Sequence[Path]) -> pl.DataFrame:
     """Every response without its text, and where that is: ``part`` counts the files, ``row`` the rows of each."""
     frames = [
-        pl.read_parquet(path, columns=list(_IN_BRIEF))
+        tables.read_part(path, columns=list(_IN_BRIEF))
         .with_row_index("row")
         .with_columns(part=pl.lit(number, pl.UInt32))
         for number, path in enumerate(parts)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 
 from layton_batch import tables
 from layton_batch.errors import StaleStateError
@@ -16,41 +18,56 @@ from layton_batch.states import OPEN, Role
 
 
 def grade(run: Run) -> bool:
-    """Grade every planned job that has no open batch left."""
+    """Grade every planned job that has no open batch left, and write the tables of graded ones again that are gone."""
     jobs, batches = run.store.jobs(), run.store.batches()
     busy = {batch.job_id for batch in batches if batch.state in OPEN}
     seen: dict[str, list[str]] = defaultdict(list)
     for batch in batches:
         seen[batch.job_id].append(batch.id)
     over = [job for job in jobs if job.planned and not job.graded and job.id not in busy]
-    items = {item.id: item for item in run.items} if over else {}
-    for job in over:
-        _grade_job(run, job, items, seen[job.id])
-    return bool(over)
+    moved = [run.apart(job.id, partial(_grade_job, run, job, seen[job.id])) for job in over]
+    gone = [job for job in jobs if job.graded and not all(part.exists() for part in _parts(run, job))]
+    moved += [run.apart(job.id, partial(_write, run, job, seen[job.id])) for job in gone]
+    return any(moved)
 
 
-def _grade_job(run: Run, job: Job, items: Mapping[str, Item], batches: Sequence[str]) -> None:
+def _parts(run: Run, job: Job) -> Sequence[Path]:
+    """The part files that grading the job writes."""
+    if job.role is Role.JUDGE:
+        return [run.folder.part("verdicts", job.id)]
+    names = ["predictions"] if run.task.uses_jury else ["predictions", "grades"]
+    return [run.folder.part(name, job.id) for name in names]
+
+
+def _grade_job(run: Run, job: Job, batches: Sequence[str]) -> bool:
     try:
         if reask(run, job):
-            return
+            return True
     except StaleStateError:
-        return  # whoever has the desk by now goes on
+        return True  # whoever has the desk by now goes on
+    _write(run, job, batches)
+    run.store.set_graded(job.id, run.clock.now(), len(batches))
+    return True
+
+
+def _write(run: Run, job: Job, batches: Sequence[str]) -> bool:
+    """Its tables, from the answers on disk alone."""
     origin = tables.digest(str(job.role), job.id, *sorted(batches))
     if job.role is Role.PREDICT:
-        _grade_predictions(run, job, items, origin)
+        _grade_predictions(run, job, origin)
     else:
         _grade_verdicts(run, job, origin)
-    run.store.set_graded(job.id, run.clock.now(), len(batches))
+    return True
 
 
-def _grade_predictions(run: Run, job: Job, items: Mapping[str, Item], origin: str) -> None:
+def _grade_predictions(run: Run, job: Job, origin: str) -> None:
     with ExitStack() as files:
         mark = None
         if not run.task.uses_jury:
             mark = files.enter_context(tables.writing(run.folder.part("grades", job.id), "grades", origin))
         predict = files.enter_context(tables.writing(run.folder.part("predictions", job.id), "predictions", origin))
         for row in final_responses(run, job.id):
-            item = items[str(row["item_id"])]
+            item = run.item(str(row["item_id"]))
             prediction = run.task.parse(item, job.spec.name, response_from(row))
             predict(_prediction_row(run, job.spec, item, prediction, row))
             if mark is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 
 import polars as pl
 
@@ -45,13 +46,14 @@ def plan(run: Run) -> bool:
         run.store.add_jobs(jobs, run.clock.now())
     if row is not None and row.cancelled:
         return False
-    repriced = reprice(run)
+    moved = run.apart("prices", partial(reprice, run))
     graded = {job.id for job in jobs if job.graded}
     ready = [job for job in jobs if not job.planned and (job.depends_on is None or job.depends_on in graded)]
     specs = {job.id: job.spec for job in jobs}
     for job in ready:
-        _plan_job(run, job, specs[job.depends_on] if job.depends_on else None)
-    return repriced or bool(ready)
+        judged = specs[job.depends_on] if job.depends_on else None
+        moved |= run.apart(job.id, partial(_plan_job, run, job, judged))
+    return moved
 
 
 def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, uses_jury: bool) -> list[Job]:
@@ -74,7 +76,7 @@ def judge_candidates(run: Run, predictions: Iterable[Prediction]) -> Iterator[Ca
             yield Candidate(run.item(prediction.item_id), prediction)
 
 
-def _plan_job(run: Run, job: Job, judged: ModelSpec | None) -> None:
+def _plan_job(run: Run, job: Job, judged: ModelSpec | None) -> bool:
     """Write what the job has not asked yet; a judge's job planned again asks about new predictions only."""
     provider = run.providers.dialect(job.spec.provider)
     entered = _entered(run, job)
@@ -95,6 +97,7 @@ def _plan_job(run: Run, job: Job, judged: ModelSpec | None) -> None:
     batches = [first_attempt(run, job, shard) for shard in packed.shards]
     unsent = [_never_sent(job, left_out, packed.too_large)] if packed.too_large else []
     run.store.plan_job(job, [*batches, *unsent], run.clock.now(), [_too_large(batch) for batch in unsent])
+    return True
 
 
 def _entered(run: Run, job: Job) -> set[str]:
@@ -110,7 +113,7 @@ def _known_requests(run: Run, job: Job, entered: Collection[str]) -> pl.DataFram
     path = run.folder.part("requests", job.id)
     if not entered or not path.exists():
         return tables.frame("requests", [])
-    return pl.read_parquet(path).filter(pl.col("shard_id").is_in(list(entered)))
+    return tables.read_part(path).filter(pl.col("shard_id").is_in(list(entered)))
 
 
 def _prompts(run: Run, job: Job, judged: ModelSpec | None) -> Iterator[tuple[str, Prompt]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import polars as pl
 
 from layton_batch import tables
@@ -15,6 +17,11 @@ from layton_batch.status import read_status
 
 
 def publish(run: Run) -> bool:
+    """Make the pages and the cost table what the tables say, where they can be read."""
+    return run.apart("site", partial(_publish, run))
+
+
+def _publish(run: Run) -> bool:
     """Write the cost table where the bill is another than it was made from, and so with the site and its leaderboard.
 
     Costs change with every collected batch: until the run is over the site keeps those of its leaderboard's day.

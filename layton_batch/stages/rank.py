@@ -24,8 +24,7 @@ def rank(run: Run) -> bool:
     done = _done(run)
     if not done or tables.made_from(run.folder.part("leaderboard", "leaderboard")) == _origin(run, done):
         return False
-    write_board(run)
-    return True
+    return run.apart("leaderboard", lambda: bool(write_board(run)))
 
 
 def _origin(run: Run, done: Sequence[Job]) -> str:
@@ -98,7 +97,7 @@ def _ballots(run: Run, job: Job, metric: str) -> list[Ballot]:
 
 
 def _scores(run: Run, job: Job, metric: str) -> pl.DataFrame:
-    return pl.read_parquet(run.folder.part("scores", job.id)).filter(pl.col("metric") == metric)
+    return tables.read_part(run.folder.part("scores", job.id)).filter(pl.col("metric") == metric)
 
 
 def _scored_texts(run: Run, job: Job, metric: str) -> Iterator[Mapping[str, object]]:
@@ -114,7 +113,7 @@ def _entrant(run: Run, job: Job) -> Entrant:
 
 
 def _mark_sheet(run: Run, job: Job, metric: str) -> MarkSheet:
-    kinds = pl.read_parquet(run.folder.part("predictions", job.id), columns=["item_id", "kind"])
+    kinds = tables.read_part(run.folder.part("predictions", job.id), columns=["item_id", "kind"])
     rows = _scores(run, job, metric).join(kinds, on="item_id", how="left", maintain_order="left")
     return MarkSheet(
         entrant=_entrant(run, job),
@@ -131,7 +130,7 @@ def _judged(run: Run, job: Job, metric: str) -> Iterator[Judged]:
     verdicts: dict[str, dict[str, bool]] = {}
     for other in run.store.jobs():
         if other.depends_on == job.id:
-            given = pl.read_parquet(run.folder.part("verdicts", other.id), columns=["item_id", "judge", field])
+            given = tables.read_part(run.folder.part("verdicts", other.id), columns=["item_id", "judge", field])
             for item_id, judge, verdict in given.iter_rows():
                 if verdict is not None:
                     verdicts.setdefault(item_id, {})[judge] = verdict

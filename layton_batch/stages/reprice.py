@@ -53,9 +53,9 @@ def _reprice_tables(run: Run, job: Job, batches: Sequence[Batch]) -> None:
     """The upper bounds of the job's requests, and of every further attempt at them; nothing where it has none yet."""
     if not batches:
         return
-    requests = pl.read_parquet(run.folder.part("requests", job.id))
+    requests = tables.read_part(run.folder.part("requests", job.id))
     parts = {batch.id: run.folder.part("attempts", batch.id) for batch in batches}
-    attempts = {batch_id: pl.read_parquet(path) for batch_id, path in parts.items() if path.exists()}
+    attempts = {batch_id: tables.read_part(path) for batch_id, path in parts.items() if path.exists()}
     deepest = max((int(table["reask"].max() or 0) for table in attempts.values()), default=0)  # type: ignore[arg-type]
     bounds = _bounds(run, job, requests, deepest)
     unsent = {batch.id for batch in batches if batch.state is Lifecycle.PLANNED}

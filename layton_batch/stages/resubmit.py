@@ -7,8 +7,6 @@ from dataclasses import replace
 from decimal import Decimal
 from hashlib import sha256
 
-import polars as pl
-
 from layton_batch import atomic, tables
 from layton_batch.errors import StaleStateError
 from layton_batch.records import Batch, Response
@@ -169,7 +167,7 @@ def write_lines(
 def reask_of(run: Run, batch: Batch) -> int:
     """How many times the requests of a batch were asked for again though they had been answered."""
     path = run.folder.part("attempts", batch.id)
-    return int(pl.read_parquet(path, columns=["reask"])["reask"].max() or 0) if path.exists() else 0  # type: ignore[arg-type]
+    return int(tables.read_part(path, columns=["reask"])["reask"].max() or 0) if path.exists() else 0  # type: ignore[arg-type]
 
 
 def total(costs: Sequence[Decimal | None]) -> Decimal | None:

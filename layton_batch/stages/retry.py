@@ -6,6 +6,7 @@ from collections import Counter
 
 import polars as pl
 
+from layton_batch import tables
 from layton_batch.errors import StaleStateError
 from layton_batch.records import Batch
 from layton_batch.run import Run
@@ -47,9 +48,9 @@ def _without_answer(run: Run, batch: Batch, batches: list[Batch]) -> pl.DataFram
     parts = sorted((run.folder.tables / "responses" / batch.id).glob("*.parquet"))
     if batch.state is not Lifecycle.COLLECTED or not batch.path or not parts:
         return empty
-    rows = pl.concat([pl.read_parquet(part, columns=empty.columns) for part in parts])
+    rows = pl.concat([tables.read_part(part, columns=empty.columns) for part in parts])
     taken = [run.folder.part("attempts", other.id) for other in batches if other.parent_id == batch.id]
-    repeated = pl.concat([pl.read_parquet(part, columns=["custom_id"]) for part in taken]) if taken else empty
+    repeated = pl.concat([tables.read_part(part, columns=["custom_id"]) for part in taken]) if taken else empty
     open_rows = rows.filter(pl.col("outcome") != str(RequestOutcome.SUCCEEDED))
     return open_rows.join(repeated.select("custom_id"), on="custom_id", how="anti", maintain_order="left")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -19,8 +20,8 @@ def score(run: Run) -> bool:
     """Count the votes of every model that is done and whose votes were not counted, or were from other verdicts."""
     jobs = run.store.jobs()
     stale = [job for job in finished(jobs) if tables.made_from(_part(run, job)) != _origin(run, job, jobs)]
-    _write(run, stale, jobs)
-    return bool(stale)
+    moved = [run.apart(job.id, partial(_write, run, [job], jobs)) for job in stale]
+    return any(moved)
 
 
 def score_again(run: Run) -> None:
@@ -29,10 +30,11 @@ def score_again(run: Run) -> None:
     _write(run, finished(jobs), jobs)
 
 
-def _write(run: Run, done: Sequence[Job], jobs: Sequence[Job]) -> None:
+def _write(run: Run, done: Sequence[Job], jobs: Sequence[Job]) -> bool:
     for job in done:
         rows = tables.frame("scores", list(_score_rows(run, job, jobs)))
         tables.write(_part(run, job), rows, _origin(run, job, jobs))
+    return bool(done)
 
 
 def _part(run: Run, job: Job) -> Path:
@@ -55,7 +57,7 @@ def _score_rows(run: Run, job: Job, jobs: Sequence[Job]) -> Iterator[dict[str, o
 
 def _mark_rows(run: Run, job: Job) -> Iterator[dict[str, object]]:
     """A rule's marks as they are."""
-    for row in pl.read_parquet(run.folder.part("grades", job.id)).iter_rows(named=True):
+    for row in tables.read_part(run.folder.part("grades", job.id)).iter_rows(named=True):
         yield {
             "item_id": row["item_id"],
             "model": job.spec.name,
@@ -67,9 +69,9 @@ def _mark_rows(run: Run, job: Job) -> Iterator[dict[str, object]]:
 
 def _vote_rows(run: Run, job: Job, judge_jobs: Sequence[str]) -> Iterator[dict[str, object]]:
     """A jury's votes, metric by metric; what a judge left out shortens the jury of that item only."""
-    predictions = pl.read_parquet(run.folder.part("predictions", job.id), columns=["item_id", "kind"])
+    predictions = tables.read_part(run.folder.part("predictions", job.id), columns=["item_id", "kind"])
     columns = ["item_id", *dict.fromkeys(METRIC_FIELDS.get(metric, metric) for metric in run.task.metrics)]
-    verdicts = pl.concat([pl.read_parquet(run.folder.part("verdicts", name), columns=columns) for name in judge_jobs])
+    verdicts = pl.concat([tables.read_part(run.folder.part("verdicts", name), columns=columns) for name in judge_jobs])
     for metric in run.task.metrics:
         field = METRIC_FIELDS.get(metric, metric)
         votes = verdicts.group_by("item_id").agg(yes=pl.col(field).sum(), total=pl.col(field).count())

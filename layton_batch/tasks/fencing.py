@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import re
 
-_INVISIBLE = re.compile(
-    "[\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff"
-    "\ufeff\ufff9-\ufffb\ufffe\uffff\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
-"""Control, format, separator and surrogate characters beyond those JSON escapes by itself.
+from layton_batch.invisible import IGNORABLE
 
-Listed rather than asked of ``unicodedata``: its tables change between Python versions and a prompt's bytes must not.
-"""
+_INVISIBLE = re.compile(
+    f"[{IGNORABLE}\x7f-\x9f\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u2028\u2029\ud800-\udfff\ufff9-\ufffb\ufffe\uffff"
+    "\U000110bd\U000110cd\U00013430-\U0001343f]"
+)
+"""What is not seen, and the control, format, separator and surrogate characters beyond those JSON escapes by itself."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _TILDES = re.compile("~+")
 _SHORTEST_FENCE = 4

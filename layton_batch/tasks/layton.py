@@ -15,6 +15,7 @@ from typing import NoReturn
 from layton_batch.errors import DataError, LaytonBatchError, ManifestError
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
 from layton_batch.states import PredictionKind
+from layton_batch.tasks.contradictions import contradiction
 from layton_batch.tasks.fencing import block, fence, without_surrogates
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.reply_json import as_bool, as_text, failure, read_reply
@@ -130,7 +131,7 @@ class LaytonTask:
         )
 
     def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
-        note = failure(response)
+        note = failure(response) or contradiction(response.text or "", [(name,) for name in _VERDICT_FIELDS])
         if note is not None:
             return Verdict(item_id, model, judge, None, None, note)
         reply = read_reply(response)

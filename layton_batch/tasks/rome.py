@@ -15,6 +15,7 @@ from pathlib import Path
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
 from layton_batch.states import FinishReason, PredictionKind
+from layton_batch.tasks.contradictions import contradiction
 from layton_batch.tasks.fencing import block, fence, without_surrogates
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.reply_json import as_bool, failure, read_reply
@@ -50,6 +51,7 @@ VERDICT_SCHEMA = ResponseSchema(
         "additionalProperties": False,
     },
 )
+_VERDICT_NAMES = ("is_answer_correct", "judgement")
 _MARKER = re.compile(r"<image (\d{1,2})>")
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 _CHINESE_SHARE = 0.2
@@ -297,9 +299,12 @@ def _tag(mark: Mark, arguments: JsonValue) -> str | None:
 
 def _verdict(response: Response) -> tuple[bool | None, str | None]:
     """The verdict of a reply in the asked form; of one in words, what it plainly says."""
+    note = contradiction(response.text or "", [_VERDICT_NAMES])
+    if note is not None:
+        return None, note
     reply = read_reply(response)
     if reply.value is not None:
-        value = as_bool(reply.value.get("is_answer_correct", reply.value.get("judgement")))
+        value = as_bool(next((reply.value[name] for name in _VERDICT_NAMES if name in reply.value), None))
         return value, reply.note if value is not None else "is_answer_correct is not true or false"
     if response.refusal or response.finish_reason is not FinishReason.STOP:
         return None, reply.note

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import io
 import json
 import os
@@ -241,3 +242,88 @@ def test_bytes_on_the_wire_need_no_sdk(tmp_path):
         assert sdk.content(file.id) == b"{}\n"
         assert sdk.client.files.delete(file.id).deleted
         assert list(sdk.client.files.list()) == []
+
+
+@pytest.mark.parametrize("path", ["/sandbox/health", "/sandbox/ledger", "/sandbox/batches", "/sandbox/requests"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1.evil.example", "x@127.0.0.2x", ""])
+def test_a_page_whose_name_was_made_to_resolve_to_this_machine_is_not_answered(path, host):
+    with Sandbox(SandboxConfig(answerer=Echo())) as there:
+        port = there.url.rpartition(":")[2]
+        for wanted, status in ((host.format(port=port), 421), (f"localhost:{port}", 200), ("127.0.0.1:1", 200)):
+            for one in (path, "/openai/v1/batches"):
+                connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=10)
+                connection.request("GET", one, headers={"Host": wanted, "Authorization": "Bearer x"})
+                assert connection.getresponse().status == status, (one, wanted)
+                connection.close()
+
+
+def serving(folder: Path, *options: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "layton_batch", "sandbox", "--port", "0", "--env-file", *options]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+FOREIGN = "OPENAI_API_KEY=a-real-one\n"
+
+
+def planted(folder: Path, kind: str) -> Path:
+    target, env = folder / "target", folder / "env"
+    target.write_text(FOREIGN if kind != "link to an earlier one" else "OPENAI_API_KEY=sandbox-key-openai\n")
+    if kind == "a file with real keys":
+        env.write_text(FOREIGN)
+    elif kind == "a hard link":
+        env.hardlink_to(target)
+    elif kind == "a folder":
+        env.mkdir()
+    elif kind == "a pipe":
+        os.mkfifo(env)
+    else:
+        env.symlink_to(folder / "nowhere" if kind == "a dangling link" else target)
+    return target
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "a link",
+        "a dangling link",
+        "link to an earlier one",
+        "a file with real keys",
+        "a hard link",
+        "a folder",
+        "a pipe",
+    ],
+)
+def test_an_environment_file_goes_through_no_link_and_over_nothing_foreign(tmp_path, kind):
+    target = planted(tmp_path, kind)
+    before, names = target.read_bytes(), sorted(one.name for one in tmp_path.iterdir())
+    process = serving(tmp_path, "env")
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert b"--env-file env: there is something else" in said
+    assert b"Traceback" not in said
+    assert target.read_bytes() == before
+    assert sorted(one.name for one in tmp_path.iterdir()) == names
+
+
+def test_an_earlier_environment_file_is_replaced_and_a_link_at_its_old_side_name_is_left_alone(tmp_path):
+    target = tmp_path / "target"
+    target.write_text(FOREIGN)
+    (tmp_path / "env.partial").symlink_to(target)
+    addresses = []
+    for _ in range(2):
+        before = (tmp_path / "env").stat().st_ino if addresses else None
+        process = serving(tmp_path, "env")
+        try:
+            deadline = time.monotonic() + 60
+            while not (tmp_path / "env").exists() or (tmp_path / "env").stat().st_ino == before:
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            addresses.append(dotenv_values(tmp_path / "env")["OPENAI_BASE_URL"])
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
+    assert len(set(addresses)) == 2
+    assert (tmp_path / "env").stat().st_mode & 0o777 == 0o600
+    assert target.read_text() == FOREIGN
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["env", "env.partial", "target"]

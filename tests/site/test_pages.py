@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch import tables
-from layton_batch.errors import DataError, FileError
+from layton_batch.errors import DamagedTableError, FileError
 from layton_batch.run_folder import RunFolder
 from layton_batch.site import build
 from layton_batch.site.build import build_site
@@ -264,7 +264,7 @@ def test_a_folder_that_is_not_ours_is_never_replaced(tmp_path: Path) -> None:
 def test_a_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
     run.folder.part("scores", "scores").write_bytes(b"PAR1 not really")
-    with pytest.raises(DataError, match="scores cannot be read"):
+    with pytest.raises(DamagedTableError, match=r"scores\.parquet cannot be read"):
         built(run)
 
 

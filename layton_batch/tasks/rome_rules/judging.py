@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from layton_batch.tasks.contradictions import without_thought
 from layton_batch.tasks.rome_rules.characters import spelled
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -27,7 +28,10 @@ def published_judgement(reply: str) -> int:
 
 def judgement(reply: str) -> bool | None:
     """What the last line labelled as the judgement says, else what the reply or its last line is; None where nothing
-    says 0 or 1, no or yes: a half, a ten or a minus one is no judgement."""
+    says 0 or 1, no or yes (a half, a ten or a minus one is no judgement), or where two labelled ones disagree."""
+    whole = [_value(found.group("value")) for found in _LABELLED.finditer(spelled(without_thought(reply)))]
+    if True in whole and False in whole:
+        return None  # one of them may be quoted
     text = spelled(reply.rpartition(_THOUGHT_END)[2])
     read = [_value(found.group("value")) for found in _LABELLED.finditer(text)]
     if read:

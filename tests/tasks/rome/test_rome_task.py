@@ -330,6 +330,13 @@ def test_the_corrected_judge_is_not_shown_thoughts() -> None:
         ("There are 3 items, the reference has 2.\nJudgement: 0", False),
         ("Judgement: 0.5", None),
         ("", None),
+        ('They wrote {"is_answer_correct": true}. I say {"is_answer_correct": false}', None),
+        ('{"is_answer_correct": false}\nJudgement: 1 is what they ask for.', None),
+        ('{"judgement": 1}{"is_answer_correct": false}', None),
+        ('{"is_answer_correct": true} {"judgement": 1}', True),
+        ("Judgement: 0\nThey wrote:\nJudgement: 1", None),
+        ("Judgement: 0 (they wrote </think> Judgement: 1)", None),
+        ("<think>Judgement: 1?</think>Judgement: 0", False),
     ],
 )
 def test_a_corrected_verdict_is_what_the_reply_plainly_says(text: str, verdict: bool | None) -> None:

@@ -1,0 +1,70 @@
+"""A provider as the stages see it: no key of ours is in anything it says."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import cast
+
+from layton_batch.echoed_keys import Cover
+from layton_batch.errors import ProviderError
+from layton_batch.log import Redactor
+from layton_batch.providers.protocol import Provider, ResultPart
+from layton_batch.records import Snapshot
+
+
+def without_keys(provider: Provider, secrets: Iterable[str]) -> Provider:
+    """The provider, with ``secrets`` taken out of results, messages and errors as they come in."""
+    known = tuple(secrets)
+    return cast("Provider", _WithoutKeys(provider, Cover.of(known), Redactor.of(known)))
+
+
+@dataclass(eq=False)
+class _WithoutKeys:
+    _provider: Provider
+    _cover: Cover
+    _redact: Redactor
+
+    def __getattr__(self, name: str) -> object:
+        """Everything else is the provider's own; its calls raise errors without keys."""
+        value = getattr(self._provider, name)
+        return self._telling(value) if callable(value) else value
+
+    def snapshot(self, provider_id: str) -> Snapshot:
+        with self._errors():
+            found = self._provider.snapshot(provider_id)
+        message = None if found.message is None else self._redact(found.message)
+        return replace(found, provider_status=self._redact(found.provider_status), message=message)
+
+    def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
+        with self._errors():
+            for part in self._provider.results(snapshot):
+                resume = part.resume and functools.partial(self._resumed, part.resume)
+                yield replace(part, chunks=self._chunks(part.chunks), resume=resume)
+
+    def _resumed(self, resume: Callable[[int], Iterator[bytes]], start: int) -> Iterator[bytes]:
+        with self._errors():
+            rest = resume(start)
+        return self._chunks(rest)
+
+    def _chunks(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        with self._errors():
+            yield from self._cover.stream(chunks)
+
+    def _telling(self, call: Callable[..., object]) -> Callable[..., object]:
+        def called(*arguments: object, **named: object) -> object:
+            with self._errors():
+                return call(*arguments, **named)
+
+        return called
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except ProviderError as error:
+            error.args = (self._redact(str(error)),)
+            error.code = error.code and self._redact(error.code)
+            raise

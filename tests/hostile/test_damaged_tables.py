@@ -1,0 +1,162 @@
+"""A part of the tables that is gone, cut or overwritten is its job's trouble: said, made again where it can be, and the
+rest of the run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+import typer
+
+from layton_batch import pipeline, tables
+from layton_batch.cli import run_commands
+from layton_batch.cli.loop import drive
+from layton_batch.errors import DamagedTableError
+from layton_batch.pipeline import advance, is_finished
+from layton_batch.run import Run
+from layton_batch.states import Lifecycle
+from layton_batch.status import RunState, Status
+from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
+
+TEXT = manifest_text(("openai", "anthropic"), limit=3)
+HURT, WELL = (f"predict-{MODELS[name]}" for name in ("openai", "anthropic"))
+JUDGE = f"judge-tern-3-referee--{MODELS['openai']}"
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def overwrite(path: Path) -> None:
+    path.write_bytes(b"PAR1 not really")
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def hole(path: Path) -> None:
+    """Its columns are zeros; the description of them at its end is whole."""
+    content = bytearray(path.read_bytes())
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    content[4:-footer] = bytes(len(content) - footer - 4)
+    path.write_bytes(content)
+
+
+DAMAGES = (cut, overwrite, empty, hole, Path.unlink)
+damaged = pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+
+
+def go_on(there: Lab) -> tuple[Status, dict[str, str]]:
+    with there.open(TEXT) as run:
+        status = drive(run, once=False, stop_at=there.clock.now() + 200 * 3600, quiet=True)
+        return status, dict(run.trouble)
+
+
+@damaged
+def test_a_part_that_cannot_be_read_is_named_with_what_to_do(damage: Callable[[Path], None], tmp_path: Path) -> None:
+    path = tmp_path / "run-1" / "tables" / "verdicts" / "a.parquet"
+    tables.write(path, tables.frame("verdicts", [{"item_id": f"i{number}"} for number in range(100)]))
+    damage(path)
+    readers = [lambda: tables.read_part(path), lambda: list(tables.read_portions(path, ["item_id"]))]
+    if damage is not Path.unlink:
+        readers.append(lambda: tables.read(tmp_path / "run-1" / "tables", "verdicts"))
+    for read in readers:
+        with pytest.raises(
+            DamagedTableError, match=r"run-1/tables/verdicts/a\.parquet cannot be read .* makes it again"
+        ):
+            read()
+
+
+@damaged
+@pytest.mark.parametrize(
+    "part", [f"predictions/{HURT}", f"verdicts/{JUDGE}", f"scores/{HURT}", "leaderboard/leaderboard", "cost/cost"]
+)
+def test_a_table_that_is_computed_from_others_is_made_again(
+    tmp_path: Path, part: str, damage: Callable[[Path], None]
+) -> None:
+    with lab(tmp_path) as there:
+        there.finish(TEXT)
+        path = there.run_folder(TEXT).tables / f"{part}.parquet"
+        if damage is hole and not part.startswith("predictions"):
+            pytest.skip("nobody reads it, so nobody can know")
+        before, billed = pl.read_parquet(path), there.billed()
+        damage(path)
+        if damage is hole:  # its end still says what it was made from; whoever reads it finds out
+            (there.run_folder(TEXT).tables / "leaderboard" / "leaderboard.parquet").unlink()
+        status, trouble = go_on(there)
+        assert (status.state, trouble) == (RunState.DONE, {})
+        assert pl.read_parquet(path).equals(before)
+        assert there.billed() == billed
+
+
+def until(run: Run, there: Lab, come: Callable[[], bool]) -> None:
+    for _ in range(100):
+        if come():
+            return
+        advance(run)
+        there.clock.sleep(30.0)
+    raise AssertionError("it never came")
+
+
+@damaged
+def test_damaged_answers_of_one_model_stop_that_model_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None]
+) -> None:
+    with lab(tmp_path) as there:
+        responses = there.run_folder(TEXT).tables / "responses"
+        with monkeypatch.context() as before, there.open(TEXT) as run:
+            before.setattr(pipeline, "grade", lambda _run: False)
+            until(run, there, lambda: any(responses.glob(f"{HURT}*")))
+        (part,) = responses.glob(f"{HURT}*/*.parquet")
+        damage(part)
+        with there.open(TEXT) as run:
+            status = drive(run, once=False, stop_at=there.clock.now() + 200 * 3600, quiet=True)
+            assert is_finished(run)
+            assert set(run.trouble) == {HURT}
+            assert str(part.parent) in run.trouble[HURT]
+            assert "raw/" in run.trouble[HURT]
+            assert [event.kind for event in run.store.events() if event.kind.startswith("table_")] == ["table_damaged"]
+            with pytest.raises(typer.Exit) as ended:
+                run_commands._finish(run, status, as_json=False)
+        assert ended.value.exit_code == 2
+        assert f"{HURT} was left as it is: " in capsys.readouterr().err
+        assert set(there.table(TEXT, "leaderboard")["model"]) == {MODELS["anthropic"]}
+        assert {job.id: job.graded for job in status.jobs if job.role == "predict"} == {HURT: False, WELL: True}
+
+
+def test_a_batch_whose_requests_nobody_can_read_waits_and_the_others_are_collected(tmp_path: Path) -> None:
+    with lab(tmp_path) as there:
+        path = there.run_folder(TEXT).part("requests", HURT)
+        with there.open(TEXT) as run:
+            advance(run)
+            kept = path.read_bytes()
+            cut(path)
+            status = drive(run, once=False, stop_at=there.clock.now() + 200 * 3600, quiet=True)
+            assert set(run.trouble) == {HURT}
+            assert {one.job_id for one in status.batches if one.state is Lifecycle.ENDED} == {HURT}
+        assert set(there.table(TEXT, "leaderboard")["model"]) == {MODELS["anthropic"]}
+        path.write_bytes(kept)
+        status, trouble = go_on(there)
+        assert (status.state, trouble) == (RunState.DONE, {})
+        assert set(there.table(TEXT, "leaderboard")["model"]) == {MODELS["anthropic"], MODELS["openai"]}
+        assert set(there.billed().values()) == {1}
+
+
+@pytest.mark.parametrize("damage", [cut, Path.unlink], ids=["cut", "gone"])
+def test_without_the_items_nothing_is_graded_and_everything_is_collected(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    with lab(tmp_path) as there:
+        with there.open(TEXT) as run:
+            advance(run)
+        path = there.run_folder(TEXT).part("items", "items")
+        kept = path.read_bytes()
+        damage(path)
+        status, trouble = go_on(there)
+        assert set(trouble) == {HURT, WELL}
+        assert {one.state for one in status.batches} == {Lifecycle.COLLECTED}
+        path.write_bytes(kept)
+        assert go_on(there)[0].state is RunState.DONE
