@@ -16,11 +16,12 @@ OFTEN = 0.2
 BLIP = 8.0
 
 
-def in_flight(*moves: tuple[float, float | None]) -> Callable[[int], Plan]:
-    """Our clock is set while the batch's first poll is on its way: (seconds forward, how long), one after another."""
+def in_flight(*moves: tuple[float, float | None], after: int = 0) -> Callable[[int], Plan]:
+    """Our clock is set while the reply to the batch's first poll is on its way, or so many points later: (seconds
+    forward, how long), one after another."""
 
     def plan(world: int) -> Plan:
-        at = reference(world).points.index(f"executed: {provider_of(world)} poll") + 1
+        at = reference(world).points.index(f"executed: {provider_of(world)} poll") + 1 + after
         return Plan(world, moves=tuple(Move(at + number, *move) for number, move in enumerate(moves)))
 
     return plan
@@ -37,7 +38,7 @@ def set_meanwhile(seconds: float, downtime: float = 1.0) -> Callable[[int], Plan
 
 
 SCENARIOS: Sequence[Scenario] = (
-    Scenario("our clock set back by a day while the batch is in flight", in_flight((-DAY, None))),
+    Scenario("our clock set back by a day while the batch is in flight", in_flight((-DAY, None), after=2)),
     Scenario("our clock three days ahead for 8 seconds while the batch is in flight", in_flight((3 * DAY, BLIP))),
     Scenario(
         "our clock three days ahead for 8 seconds while the batch is in flight, and again",
@@ -51,7 +52,7 @@ SCENARIOS: Sequence[Scenario] = (
         set_meanwhile(-30 * HOUR),
     ),
     Scenario(
-        "the same, and away for 31 hours",
+        "the same, and the program away for 31 hours",
         set_meanwhile(-30 * HOUR, downtime=31 * HOUR),
     ),
     Scenario("killed with the create carried out, our clock put forward by 40 days meanwhile", set_meanwhile(40 * DAY)),
@@ -67,7 +68,7 @@ def draw(draw: random.Random, plan: Plan, length: int) -> Plan:
     days = draw.choice((1.0, 1.25, 3.0, 40.0))
     sign = draw.choice((-1, 1))
     lasts = draw.choice((None, BLIP, BLIP, 600.0, 2 * HOUR))
-    again = (
-        (Move(at + draw.randrange(1, 12), sign * (days + 0.1) * DAY, BLIP),) if lasts and draw.random() < 0.3 else ()
-    )
-    return replace(plan, moves=(Move(at, sign * days * DAY, lasts), *again))
+    moves = [Move(at, sign * days * DAY, lasts)]
+    if lasts is not None and draw.random() < 0.3:
+        moves.append(Move(at + draw.randrange(1, 12), sign * (days + 0.1) * DAY, BLIP))
+    return replace(plan, moves=tuple(moves))
