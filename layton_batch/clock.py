@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+LONGEST_PAUSE = 3600.0
+"""Seconds: no pause that the program sets is longer (a provider's hourly limit is the longest), and no lease lasts so
+long."""
+
 
 class Clock(Protocol):
     """Seconds since the epoch, and a way to wait."""
@@ -41,6 +45,14 @@ class ManualClock:
 
     def sleep(self, seconds: float) -> None:
         self.seconds += seconds
+
+
+def is_due(moment: float, now: float) -> bool:
+    """Whether a moment has come until which a batch was to wait, or be held.
+
+    One that lies further ahead than any pause was set by a clock that was put back since: it has come as well.
+    """
+    return moment <= now or moment > now + LONGEST_PAUSE
 
 
 def utc(seconds: float) -> datetime:

@@ -174,6 +174,7 @@ class Batch:
     submitted_at: float | None = None
     ended_at: float | None = None
     deadline_at: float | None = None
+    late_since: float | None = None  # when our clock first said that the time for what is awaited is up
     failures: int = 0  # consecutive transient failures of the current step
 
 
@@ -189,7 +190,7 @@ class Submission:
     requests: int
     model: str
     input_ref: str | None = None
-    not_before: float | None = None  # when the intent to create was committed
+    not_before: float | None = None  # when the intent to create was committed, by our clock
     asked_at: float | None = None  # our clock now, where the provider's replies are to be compared with it
 
 

@@ -16,7 +16,9 @@ ManifestPath = Annotated[Path, typer.Argument(help="The manifest, a TOML file.")
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its name, or its folder.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Where run folders are.", envvar="LAYTON_BATCH_RUNS")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-Poll = Annotated[float | None, typer.Option("--poll-seconds", min=0.05, help="Ask a provider every so many seconds.")]
+Poll = Annotated[
+    float | None, typer.Option("--poll-seconds", min=0.05, help="Ask a provider every so many seconds (at most 3600).")
+]
 RUNS = Path("runs")
 RETRY_PATIENCE = 30.0
 """Seconds that `retry` waits for a moment when no `run` plans or writes tables."""

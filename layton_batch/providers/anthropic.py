@@ -92,21 +92,26 @@ class Anthropic:
             return _id_of(parse_object(reply.content, self.name, "the reply to the batch creation"))
 
     def find(self, submission: Submission) -> Sequence[Found]:
-        """Batches of the right time; one that runs is told by its size, one that has ended by the ``custom_id``s
-        of its results, whatever their number: rows go missing, lines are damaged.
+        """One that runs is told by its size, one that has ended by the ``custom_id``s of its results; within a day of
+        our intent whatever their number: rows go missing, lines are damaged.
 
-        What has our custom_ids but is older than our intent may be of an earlier execution of the same manifest.
+        What has our custom_ids but is older than our intent may be of an earlier execution of the same manifest. No
+        time rules a batch out that shows whose it is, or still runs: between the intent and now our clock may have been
+        set by any amount. It does where the results are archived, and for years they all may be ours.
         """
         ours: set[str] | None = None
         found = []
         for batch, since in self._listed(submission):
             seen, made = frozenset[str](), moment(batch, "created_at")
+            of_our_size = _total(batch) in (0, submission.requests)
             if text(batch, "processing_status") == "ended":
+                if not clocks.is_near(made, since) and (_is_archived(batch) or not of_our_size):
+                    continue
                 ours = forms.custom_ids(submission.path) if ours is None else ours
                 seen = self._first_custom_ids(_id_of(batch))
                 if seen and ours and not seen & ours:
                     continue
-            elif _total(batch) not in (0, submission.requests):
+            elif not of_our_size:
                 continue
             certain = bool(seen and ours) and clocks.is_since(made, since)
             found.append(Found(_id_of(batch), certain=certain, created_at=made, may_tell=not seen))
@@ -124,7 +129,7 @@ class Anthropic:
             raise UnknownStatusError(f"anthropic: batch {provider_id} has the unknown status {shown!r}", code=shown)
         state, counts = self.status_map[status].state, at(batch, "request_counts")
         ended = state is Lifecycle.ENDED
-        archived = text(batch, "results_url") is None and text(batch, "archived_at") is not None
+        archived = _is_archived(batch)
         return Snapshot(
             provider_id=provider_id,
             provider_status=status,
@@ -183,7 +188,7 @@ class Anthropic:
         return wire(self.name, call, secret=self._key(), paid=paid)
 
     def _listed(self, submission: Submission) -> Iterator[tuple[JsonObject, float | None]]:
-        """Batches of the time window, newest first, all of them where the time is not known; and our intent's time."""
+        """Every batch of the list, and our intent's time on the provider's clock."""
         after: str | None = None
         turned: set[str] = set()
         while True:
@@ -193,12 +198,6 @@ class Anthropic:
                 page = parse_object(reply.http_response.content, self.name, "the list of batches")
                 since = clocks.intent(submission, reply.http_response.headers)
             for batch in _rows(page):
-                made = moment(batch, "created_at")
-                if since is not None and made is not None:
-                    if made < since - clocks.APART:
-                        return
-                    if made > since + clocks.APART:
-                        continue
                 yield batch, since
             if not page.get("has_more"):
                 return
@@ -244,6 +243,10 @@ def _id_of(batch: JsonObject) -> str:
     if found is None:
         raise ProviderReplyError("anthropic: a batch without an id")
     return found
+
+
+def _is_archived(batch: JsonObject) -> bool:
+    return text(batch, "results_url") is None and text(batch, "archived_at") is not None
 
 
 def _total(batch: JsonObject) -> int:

@@ -15,7 +15,8 @@ from layton_batch.records import Submission
 SLACK = 60.0
 """Seconds left over when the clocks' difference is known: headers have whole seconds, replies take their time."""
 APART = 86_400.0
-"""By how much a clock may have been wrong, or put right, since: a batch within it is not ruled out by its time."""
+"""How far apart times may be that our clock and another told, and be the same: where nothing but the time tells whose a
+batch is, one within it is not ruled out."""
 
 
 def intent(submission: Submission, headers: Mapping[str, str]) -> float | None:
@@ -27,6 +28,11 @@ def intent(submission: Submission, headers: Mapping[str, str]) -> float | None:
     except (ValueError, TypeError, OverflowError):
         return submission.not_before
     return submission.not_before + theirs - submission.asked_at
+
+
+def is_near(created_at: float | None, since: float | None) -> bool:
+    """Whether a batch may have been made at ``since``; unknown times may be any."""
+    return created_at is None or since is None or abs(created_at - since) <= APART
 
 
 def is_since(created_at: float | None, since: float | None) -> bool:

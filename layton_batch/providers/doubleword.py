@@ -29,7 +29,6 @@ class Doubleword(FileBatches):
     )
     efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high")
     max_tokens_key: str = "max_tokens"
-    newest_first: bool = False  # its documents promise no order
 
     def _connect(self, key: str, access: Access) -> Any:
         import openai

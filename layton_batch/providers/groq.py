@@ -32,7 +32,6 @@ class Groq(FileBatches):
     )
     efforts: tuple[str, ...] = ("none", "default", "low", "medium", "high")
     max_tokens_key: str = "max_completion_tokens"
-    newest_first: bool = False  # its documents promise no order
 
     def _connect(self, key: str, access: Access) -> Any:
         import groq

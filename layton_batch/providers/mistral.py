@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -36,7 +35,6 @@ WINDOW_HOURS = 24
 
 _PAGE = 100
 _MAX_PAGES = 1_000
-_LOOK_BACK = 30 * 86_400.0
 
 
 class Mistral:
@@ -134,11 +132,11 @@ class Mistral:
     def find(self, submission: Submission) -> Sequence[Found]:
         """Jobs that carry our tag, or, where the listing shows none, our input file (its name is unique to us).
 
-        The server's metadata filter cannot be relied on, so all jobs since then are read and matched here.
+        The server's metadata filter cannot be relied on, so all jobs are read and matched here.
         """
         return [
             Found(_id_of(job, "a job in the list of batches"), certain=True, created_at=_time(job))
-            for job in self._listed(submission.not_before)
+            for job in self._listed()
             if _is_ours(job, submission)
         ]
 
@@ -227,14 +225,12 @@ class Mistral:
                 raise
         return parse_object(self._http.last, self.name, "a reply")
 
-    def _listed(self, not_before: float | None) -> Iterator[JsonObject]:
-        """Every job since then. A page can be smaller than was asked for, so the list ends where a page brings nothing
-        new, if it has shown as many as it said there are (the least it said: others' jobs come and go meanwhile)."""
-        # clocks differ, and what decides is the tag: this only saves pages
-        since = None if not_before is None else datetime.fromtimestamp(max(not_before - _LOOK_BACK, 0.0), tz=UTC)
+    def _listed(self) -> Iterator[JsonObject]:
+        """Every job. A page can be smaller than was asked for, so the list ends where a page brings nothing new, if it
+        has shown as many as it said there are (the least it said: others' jobs come and go meanwhile)."""
         seen, read, totals = set[str](), 0, list[int]()
         for number in range(_MAX_PAGES):
-            page = self._asked("list batches", partial(_list_jobs, number, since))
+            page = self._asked("list batches", partial(_list_jobs, number))
             jobs, total = _rows(page), whole(page.get("total"))
             totals += [] if total is None else [total]
             new = [job for job in jobs if (text(job, "id") or "") not in seen]
@@ -284,8 +280,8 @@ class _Http:
         self.inner.close()
 
 
-def _list_jobs(number: int, since: datetime | None, sdk: Client) -> object:
-    return sdk.batch.jobs.list(page=number, page_size=_PAGE, created_after=since, order_by="-created")
+def _list_jobs(number: int, sdk: Client) -> object:
+    return sdk.batch.jobs.list(page=number, page_size=_PAGE, order_by="-created")
 
 
 def _rows(page: JsonObject) -> list[JsonObject]:

@@ -22,15 +22,13 @@ from layton_batch.states import Lifecycle
 TAG = "layton_batch"
 """The metadata key that carries our tag."""
 
-_LOOK_BACK = 30 * 86_400.0
-"""Seconds of listing read from before the intent: clocks differ, and what decides is the tag; this saves pages only."""
 _MAX_PAGES = 1000
 
 
 class FileBatches:
     """The base of a dialect; the class attributes are what a dialect must or may set.
 
-    ``efforts``: the reasoning words the API takes. ``newest_first``: the batch listing is known to be in that order.
+    ``efforts``: the reasoning words the API takes.
     """
 
     name: str
@@ -40,7 +38,6 @@ class FileBatches:
     status_map: Mapping[str, StatusMeaning] = shape.STATUS_MAP
     efforts: tuple[str, ...]
     max_tokens_key: str
-    newest_first: bool = True
 
     def __init__(self, access: Access | None) -> None:
         self._access = access
@@ -107,7 +104,7 @@ class FileBatches:
         """Batches that carry our tag, or, where the listing shows no tag, our input file (its name is unique to us)."""
         return [
             Found(str(batch["id"]), certain=True, created_at=_time(batch))
-            for batch in self._listed(submission.not_before)
+            for batch in self._listed()
             if shape.text_or_none(batch.get("id")) and _is_ours(batch, submission)
         ]
 
@@ -202,16 +199,13 @@ class FileBatches:
                     return shape.text_or_none(file.get("id"))
         return None
 
-    def _listed(self, not_before: float | None) -> Iterator[Mapping[str, JsonValue]]:
+    def _listed(self) -> Iterator[Mapping[str, JsonValue]]:
+        """Every batch of the list, however old: whose it is the tag tells, and no clock of ours where to stop."""
         with self._wire("list batches"):
             for number, page in enumerate(self._pages()):
                 if number >= _MAX_PAGES:
                     raise ProviderReplyError(f"{self.name}: the list of batches does not end after {_MAX_PAGES} pages")
-                for batch in rows(page, self.name):
-                    created = _time(batch)
-                    if self.newest_first and not_before and created is not None and created < not_before - _LOOK_BACK:
-                        return
-                    yield batch
+                yield from rows(page, self.name)
 
     def _download(self, ref: str, start: int = 0) -> Iterator[bytes]:
         files = self._open().files.with_streaming_response

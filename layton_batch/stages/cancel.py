@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError, StaleStateError
 from layton_batch.records import Batch
 from layton_batch.run import Run
@@ -50,7 +51,7 @@ def stop_rest(run: Run) -> bool:
     """
     moved = _withdraw_planned(run)
     now = run.clock.now()
-    due = [batch for batch in run.store.batches({Lifecycle.IN_FLIGHT}) if batch.due_at <= now]
+    due = [batch for batch in run.store.batches({Lifecycle.IN_FLIGHT}) if is_due(batch.due_at, now)]
     return len(_stop(run, due)) < len(due) or moved
 
 

@@ -13,6 +13,7 @@ from functools import partial
 import polars as pl
 
 from layton_batch import atomic, tables
+from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError, ProviderReplyError, RequestRefusedError, StaleStateError
 from layton_batch.providers.protocol import Provider
 from layton_batch.providers.wire_errors import clean
@@ -20,6 +21,7 @@ from layton_batch.records import Batch, Job, Response, Snapshot
 from layton_batch.run import Run
 from layton_batch.stages import raw_results
 from layton_batch.stages.backoff import backoff
+from layton_batch.stages.late import is_late
 from layton_batch.stages.outcomes import Tally, count_rows, settle
 from layton_batch.stages.replies import Replies, unpacked
 from layton_batch.stages.resubmit import next_attempts
@@ -49,7 +51,7 @@ def collect(run: Run) -> bool:
     ended = [
         batch
         for batch in run.store.batches({Lifecycle.ENDED})
-        if batch.due_at <= now and batch.job_id not in run.trouble
+        if is_due(batch.due_at, now) and batch.job_id not in run.trouble
     ]
     jobs = {job.id: job for job in run.store.jobs()}
     moved = [
@@ -251,14 +253,14 @@ def _may_be_kept(run: Run, batch: Batch, error: ProviderError) -> bool:
     refusal after that time is believed, a failure in passing is not, and never at the first few tries (a run may have
     slept for weeks)."""
     if isinstance(error, RequestRefusedError) and error.status in GONE:
-        return run.clock.now() - (batch.ended_at or 0.0) < _retention(run, batch)
+        return not is_late(run, batch, (batch.ended_at or 0.0) + _retention(run, batch))
     return _has_time(run, batch)
 
 
 def _has_time(run: Run, batch: Batch, at_most: float | None = None) -> bool:
     """Whether a download that failed in passing is worth another."""
-    age = run.clock.now() - (batch.ended_at or 0.0)
-    return age < (at_most or max(3 * _retention(run, batch), LONG_ENOUGH)) or batch.failures < DOWNLOADS
+    worth = at_most or max(3 * _retention(run, batch), LONG_ENOUGH)
+    return batch.failures < DOWNLOADS or not is_late(run, batch, (batch.ended_at or 0.0) + worth)
 
 
 def _retention(run: Run, batch: Batch) -> float:

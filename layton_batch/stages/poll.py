@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
+from layton_batch.clock import LONGEST_PAUSE, is_due
 from layton_batch.errors import NotFoundError, ProviderError, StaleStateError, UnknownStatusError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Snapshot
 from layton_batch.run import Run
 from layton_batch.stages.backoff import NoAnswer, backoff
 from layton_batch.stages.cancel import FAILED
+from layton_batch.stages.late import is_late
 from layton_batch.stages.limits import warn_of_retention
 from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle
 
@@ -34,7 +36,7 @@ def poll(run: Run) -> bool:
     open_batches = run.store.batches(AT_PROVIDER | {Lifecycle.ENDED})
     warn_of_retention(run, open_batches)
     for batch in open_batches:
-        if batch.state in AT_PROVIDER and batch.due_at <= now:
+        if batch.state in AT_PROVIDER and is_due(batch.due_at, now):
             groups[batch.provider].append(batch)
     return any(list(run.executor.map(lambda name: _poll_group(run, name, groups[name]), groups)))
 
@@ -77,7 +79,7 @@ def _poll_one(run: Run, provider: Provider, batch: Batch) -> bool:
 
 def _goes_on(run: Run, provider: Provider, batch: Batch, snapshot: Snapshot) -> bool:
     now = run.clock.now()
-    due = now + (run.poll_seconds or provider.limits.poll_seconds)
+    due = now + min(run.poll_seconds or provider.limits.poll_seconds, LONGEST_PAUSE)
     changed = snapshot.provider_status != batch.provider_status
     changes: dict[str, Any] = {
         "due_at": due,
@@ -138,7 +140,8 @@ def _unclear(
     if status is not None and _past(run, batch):
         return _deadline(run, provider, batch, status)
     now = run.clock.now()
-    if batch.deadline_at is not None and now > batch.deadline_at + provider.limits.retention_seconds:
+    kept = provider.limits.retention_seconds
+    if batch.deadline_at is not None and is_late(run, batch, batch.deadline_at + kept):
         return _lost(run, batch, f"cannot be asked about any more: {reason}")
     if status is not None and batch.state is Lifecycle.CANCELLING:
         _stop_again(run, provider, batch)
@@ -162,7 +165,7 @@ def _not_found(run: Run, batch: Batch, error: NotFoundError) -> str:
 
 
 def _past(run: Run, batch: Batch) -> bool:
-    return batch.deadline_at is not None and run.clock.now() > batch.deadline_at
+    return batch.deadline_at is not None and is_late(run, batch, batch.deadline_at)
 
 
 def _deadline(run: Run, provider: Provider, batch: Batch, status: str) -> bool:

@@ -11,6 +11,7 @@ from layton_batch.records import Batch, Found, Submission
 from layton_batch.run import Run
 from layton_batch.stages.backoff import NoAnswer, backoff
 from layton_batch.stages.intent import back_to_planned, in_flight, submission
+from layton_batch.stages.late import is_late
 from layton_batch.states import Lifecycle
 
 PAUSES = (20.0, 20.0, 20.0, 40.0, 80.0, 160.0, 320.0)
@@ -109,7 +110,7 @@ def _no_look(run: Run, provider: Provider, batch: Batch, error: ProviderError) -
     if isinstance(error, RequestRefusedError):
         patience = REFUSED_SECONDS
     looks = run.store.events_since(batch.id, BEGUN, UNSURE)
-    if looks >= len(PAUSES) and run.clock.now() > (batch.submitting_at or 0.0) + patience:
+    if looks >= len(PAUSES) and is_late(run, batch, (batch.submitting_at or 0.0) + patience):
         return _lost(run, batch, f"cannot be looked for: {error}; look in {batch.provider}'s console, then `resolve`")
     _look_again(run, batch, UNSURE, f"cannot look for it yet: {error}", _pause(looks))
     return False
@@ -123,9 +124,9 @@ def _unsure(run: Run, provider: Provider, batch: Batch, candidates: Sequence[Fou
     """Wait for batches that may be ours to show whose they are, as long as they can; then a person has to say."""
     names = ", ".join(one.provider_id for one in candidates)
     last = (batch.submitting_at or 0.0) + provider.limits.window_seconds + UNTOLD_SECONDS
-    may_tell = run.clock.now() < last and any(one.may_tell for one in candidates)
     looks = run.store.events_since(batch.id, BEGUN, UNSURE)
-    if not may_tell and looks >= len(PAUSES):
+    may_tell = any(one.may_tell for one in candidates)
+    if looks >= len(PAUSES) and (not may_tell or is_late(run, batch, last)):
         return _lost(run, batch, f"may be {names}, and nothing there tells; `resolve` says which is ours")
     _look_again(run, batch, UNSURE, f"may be {names}; certain only when that has ended", _pause(looks))
     return False

@@ -15,6 +15,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from layton_batch.clock import is_due
 from layton_batch.errors import (
     AmbiguousCallError,
     FileError,
@@ -38,7 +39,8 @@ from layton_batch.store import Entry
 
 PAYLOAD_TOO_LARGE = 413
 STALE_SECONDS = 60.0
-"""An intent older than this is looked for, not acted upon: the process slept meanwhile (a laptop's lid, SIGSTOP)."""
+"""An intent older than this, or later than now, is looked for, not acted upon: the process slept meanwhile (a laptop's
+lid, SIGSTOP), or its clock was set."""
 NOT_FOUND = frozenset({404})
 """Refusals that may pass in a minute: a file uploaded a moment ago can be late in becoming visible."""
 FILE_GONE = frozenset({403, 404})
@@ -54,7 +56,8 @@ def submit(run: Run) -> bool:
     cancelled = row is not None and row.cancelled
     stopped = cancelled and stop_rest(run)
     now = run.clock.now()
-    due = [batch for batch in run.store.batches({Lifecycle.SUBMITTING, Lifecycle.PLANNED}) if batch.due_at <= now]
+    waiting = run.store.batches({Lifecycle.SUBMITTING, Lifecycle.PLANNED})
+    due = [batch for batch in waiting if is_due(batch.due_at, now)]
     unsettled = [batch for batch in due if batch.state is Lifecycle.SUBMITTING]
     planned = [] if cancelled else _affordable(run, [batch for batch in due if batch.state is Lifecycle.PLANNED])
     _not_stuck(run, planned)
@@ -178,8 +181,8 @@ def _same_file(run: Run, batch: Batch) -> None:
 
 
 def _create(run: Run, provider: Provider, batch: Batch) -> bool:
-    if run.clock.now() - (batch.submitting_at or 0.0) > STALE_SECONDS:
-        reason = "this process was asleep before it could send: another may have sent it since"
+    if abs(run.clock.now() - (batch.submitting_at or 0.0)) > STALE_SECONDS:
+        reason = "this process was asleep, or its clock was set, before it could send: another may have sent it since"
         run.store.note(batch, run.clock.now(), event="create_unclear", detail=reason, reason=reason, failures=0)
         return False
     try:

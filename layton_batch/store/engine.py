@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from layton_batch.errors import StoreError
 
-HEAD = "0002"
+HEAD = "0003"
 """The schema revision this program writes; held equal to Alembic's head by a test."""
 
 READING = "layton_batch_reading"

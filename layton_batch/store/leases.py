@@ -15,16 +15,17 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Table, and_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Table, and_, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
+from layton_batch.clock import LONGEST_PAUSE, is_due
 from layton_batch.errors import StaleStateError, StoreError
 from layton_batch.records import Batch
 from layton_batch.states import OPEN, Lifecycle
 from layton_batch.store import schema
 from layton_batch.store.owner import is_dead, new_owner, retire
 from layton_batch.store.rows import batch_from
-from layton_batch.store.standing import Gate, Standing, read_standing
+from layton_batch.store.standing import Gate, Standing, read_standing, still_held
 from layton_batch.store.transactions import Transactions, Writing
 
 LEASE_SECONDS = 120.0
@@ -153,11 +154,12 @@ class Leases(Transactions):
         return min(moments, default=None)
 
     def _moment(self, row: RowMapping, at: float) -> float:
+        due = min(row["due_at"], at) if is_due(row["due_at"], at) else float(row["due_at"])
         if not self._is_free(row, at):
-            return max(float(row["due_at"]), at + SOON_SECONDS)
+            return max(due, at + SOON_SECONDS)
         if row["state"] == str(Lifecycle.PLANNED):
-            return max(float(row["due_at"]), at + HELD_SECONDS)
-        return float(row["due_at"])
+            return max(due, at + HELD_SECONDS)
+        return due
 
     # ---- named leases ------------------------------------------------------------------------------------------
 
@@ -209,13 +211,14 @@ class Leases(Transactions):
 
     def _is_free(self, row: RowMapping, at: float) -> bool:
         owner, until = row["lease_owner"], row["lease_until"]
-        return owner is None or until is None or until <= at or (owner != self.holder.owner and is_dead(owner))
+        return owner is None or until is None or is_due(until, at) or (owner != self.holder.owner and is_dead(owner))
 
     def _due(
         self, connection: Connection, at: float, states: Collection[Lifecycle], ids: Collection[str] | None
     ) -> list[RowMapping]:
         table = schema.batches
-        query = select(table).where(table.c.run_id == self.run_id, table.c.due_at <= at)
+        due = or_(table.c.due_at <= at, table.c.due_at > at + LONGEST_PAUSE)  # as `is_due`
+        query = select(table).where(table.c.run_id == self.run_id, due)
         query = query.where(table.c.state.in_([str(state) for state in states]))
         if ids is not None:
             query = query.where(table.c.batch_id.in_(list(ids)))
@@ -242,7 +245,7 @@ class Leases(Transactions):
         if fence is not None:
             condition = table.c.fence == fence
             if paying:
-                condition = and_(condition, table.c.lease_until > at)
+                condition = and_(condition, still_held(at))
             return condition, {"lease_until": at + self.holder.seconds}
         query = select(table.c.lease_owner, table.c.lease_until, table.c.fence).where(self._one(batch.id))
         row = connection.execute(query).mappings().first()

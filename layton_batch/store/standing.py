@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
-from sqlalchemy import Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
+from layton_batch.clock import LONGEST_PAUSE
 from layton_batch.records import Batch
 from layton_batch.states import AT_PROVIDER, Lifecycle
 from layton_batch.store import schema
@@ -49,10 +50,16 @@ Gate = Callable[[Batch, Standing], str | None]
 """Says why a planned batch must be held back, or None."""
 
 
+def still_held(at: float) -> ColumnElement[bool]:
+    """Whether a batch's lease has time left; `clock.is_due` says when it has none."""
+    until = schema.batches.c.lease_until
+    return and_(until > at, until <= at + LONGEST_PAUSE)
+
+
 def read_standing(connection: Connection, run_id: str, provider: str, at: float, batch_id: str | None) -> Standing:
     """The standing at this moment, without the batch of this id (of this run)."""
     table = schema.batches
-    claimed = and_(table.c.state == str(Lifecycle.PLANNED), table.c.lease_until > at)
+    claimed = and_(table.c.state == str(Lifecycle.PLANNED), still_held(at))
     if batch_id is not None:
         claimed = and_(claimed, or_(table.c.run_id != run_id, table.c.batch_id != batch_id))
     sent = table.c.state.in_([str(state) for state in (*AT_PROVIDER, Lifecycle.SUBMITTING)])
@@ -60,7 +67,7 @@ def read_standing(connection: Connection, run_id: str, provider: str, at: float,
     busy = and_(table.c.provider == provider, or_(claimed, and_(sent, alive)))
     query = select(table.c.model, func.count(), func.sum(table.c.size_bytes)).where(busy).group_by(table.c.model)
     load = [(model, int(count), int(size)) for model, count, size in connection.execute(query)]
-    recent = and_(table.c.provider == provider, table.c.submitting_at > at - HOUR)
+    recent = and_(table.c.provider == provider, table.c.submitting_at.between(at - HOUR, at + HOUR))
     creates, oldest = connection.execute(select(func.count(), func.min(table.c.submitting_at)).where(recent)).one()
     waiting = select(table.c.max_cost).where(table.c.run_id == run_id, claimed)
     money = read_money(connection, run_id)

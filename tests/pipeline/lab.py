@@ -1,4 +1,4 @@
-"""A run against a sandbox in this process, both on one clock that moves only when told."""
+"""A run against a sandbox in this process, both on one clock that moves only when told; ours can be set otherwise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import polars as pl
 
 from layton_batch import tables
 from layton_batch.cli.loop import drive
-from layton_batch.clock import ManualClock
 from layton_batch.manifest import Manifest
 from layton_batch.manifest_checks import load_manifest
 from layton_batch.run import Run
@@ -21,6 +20,7 @@ from layton_batch.sandbox import Fault, Limits, Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers import answerer_from_files
 from layton_batch.settings import Settings
 from layton_batch.status import Status
+from tests.simulation.clock_moves import MovedClock
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = ROOT / "layton_batch" / "tasks" / "data" / "layton"
@@ -84,7 +84,7 @@ def manifest_text(
 class Lab:
     """One sandbox, one clock, one place for runs."""
 
-    def __init__(self, folder: Path, server: Sandbox, clock: ManualClock) -> None:
+    def __init__(self, folder: Path, server: Sandbox, clock: MovedClock) -> None:
         self.folder = folder
         self.server = server
         self.clock = clock
@@ -125,10 +125,10 @@ class Lab:
 @contextmanager
 def lab(folder: Path, *faults: Fault, batch_seconds: float = 60.0, limits: Limits | None = None) -> Iterator[Lab]:
     """A lab whose sandbox misbehaves as told; batches take a minute of the manual clock."""
-    clock = ManualClock(START)
+    clock = MovedClock(START)
     answerer = answerer_from_files((), sorted(BUNDLED.glob("riddles_*.jsonl")), 0)
     config = SandboxConfig(
-        batch_seconds=batch_seconds, faults=faults, answerer=answerer, clock=clock.now, limits=limits or Limits()
+        batch_seconds=batch_seconds, faults=faults, answerer=answerer, clock=clock.true, limits=limits or Limits()
     )
     with Sandbox(config) as server:
         yield Lab(folder, server, clock)

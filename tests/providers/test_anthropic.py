@@ -172,17 +172,31 @@ def test_an_unfinished_batch_of_our_size_and_time_may_be_ours(tmp_path: Path, ma
     assert found(tmp_path, made, listing(batch())) == [("msgbatch_1", False)]
 
 
-def test_size_and_a_day_between_the_clocks_rule_batches_out(tmp_path: Path, made: list[Anthropic]) -> None:
-    three = {"processing": 3}
+def test_its_size_and_no_time_rules_out_a_batch_that_runs(tmp_path: Path, made: list[Anthropic]) -> None:
     answer = listing(
-        batch(made="1970-01-13T14:00:00Z", id="later"),
-        batch(id="three", request_counts=three),
-        batch(made="1970-01-13T09:00:00Z", id="clock-ahead"),
-        batch(made="1970-01-12T01:45:41Z", id="clock-behind"),
-        batch(made="1970-01-11T13:45:39Z", id="earlier"),
-        batch(id="never read"),
+        batch(made="1970-03-13T14:00:00Z", id="clock-was-behind"),
+        batch(id="three", request_counts={"processing": 3}),
+        batch(id="now"),
+        batch(made="1970-01-01T13:45:39Z", id="clock-was-ahead"),
     )
-    assert found(tmp_path, made, answer) == [("clock-ahead", False), ("clock-behind", False)]
+    assert found(tmp_path, made, answer) == [("clock-was-behind", False), ("now", False), ("clock-was-ahead", False)]
+
+
+def test_an_ended_batch_of_any_time_is_told_by_its_ids_if_it_has_our_size(
+    tmp_path: Path, made: list[Anthropic]
+) -> None:
+    results = b'{"custom_id": "ours-2", "result": {"type": "expired"}}\n'
+    fewer = {"request_counts": {"succeeded": 1}}
+    days_apart = listing(
+        ended("later", "1970-01-15T14:00:00Z"),
+        ended("later, fewer", "1970-01-15T14:00:00Z") | fewer,
+        ended("earlier", "1970-01-03T13:45:00Z"),
+        ended("archived", "1970-01-03T13:45:00Z") | {"archived_at": "1970-02-01T13:45:00Z", "results_url": None},
+        results=results,
+    )
+    assert found(tmp_path, made, days_apart) == [("later", True), ("earlier", False)]
+    theirs = b'{"custom_id": "theirs", "result": {"type": "expired"}}\n'
+    assert found(tmp_path, made, listing(ended("x", "1970-01-03T13:45:00Z"), results=theirs)) == []
 
 
 def test_an_ended_batch_with_one_of_our_ids_is_ours(tmp_path: Path, made: list[Anthropic]) -> None:

@@ -208,21 +208,21 @@ def test_find_goes_by_tag_then_by_input_file_over_all_pages(serve: Serve, submis
         listed("by-file", NOW + 3, None, "file-in"),
         listed("other attempt", NOW + 2, "tag-b0", "file-in"),
         {"id": None, "metadata": {"layton_batch": "tag-b1"}},
-        listed("four weeks ago", NOW - 28 * 86_400),
-        listed("too old", NOW - 31 * 86_400, "tag-b1"),
-        listed("never read", NOW, "tag-b1"),
+        listed("a year ago", NOW - 365 * 86_400),
+        listed("made while our clock was ahead", NOW - 31 * 86_400, "tag-b1"),
     ]
     provider, server = serve(
         "openai",
         routes({
             "GET /v1/batches": {"data": first, "has_more": True, "last_id": "untagged"},
-            "GET /v1/batches?after=untagged&limit=100": {"data": second, "has_more": True, "last_id": "never read"},
+            "GET /v1/batches?after=untagged&limit=100": {"data": second, "has_more": False},
         }),
     )  # fmt: skip
     found = provider.find(submission)
     assert [(one.provider_id, one.certain, one.created_at) for one in found] == [
         ("tagged", True, NOW + 5.0),
         ("by-file", True, NOW + 3.0),
+        ("made while our clock was ahead", True, NOW - 31 * 86_400.0),
     ]
     assert len(server.calls) == 2
 

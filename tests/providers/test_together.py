@@ -161,12 +161,12 @@ def job(name: str, created: str | None, file: str = "file-in") -> dict[str, obje
     return {"id": name, "input_file_id": file, "created_at": created, "status": "IN_PROGRESS"}
 
 
-def test_find_goes_by_input_file_and_time(serve: Serve, submission: Submission) -> None:
+def test_find_goes_by_input_file_and_the_time_says_only_how_sure_it_is(serve: Serve, submission: Submission) -> None:
     jobs = [
         job("ours", "2027-01-15T08:00:30.123456789Z"),
         job("seconds apart", "2027-01-15T07:59:01Z"),
         job("earlier, or the clock was wrong", "2027-01-15T07:58:59Z"),
-        job("long before", "2027-01-14T07:59:59Z"),
+        job("long before, or the clock was days ahead", "2027-01-14T07:59:59Z"),
         job("other file", "2027-01-15T08:00:30Z", "file-x"),
         job("no time", None),
         "not a job",
@@ -174,7 +174,8 @@ def test_find_goes_by_input_file_and_time(serve: Serve, submission: Submission) 
     provider, _ = serve("together", reply(jobs))
     found = [(one.provider_id, one.certain) for one in provider.find(submission)]
     assert found == [
-        ("ours", True), ("seconds apart", True), ("earlier, or the clock was wrong", False), ("no time", False)
+        ("ours", True), ("seconds apart", True), ("earlier, or the clock was wrong", False),
+        ("long before, or the clock was days ahead", False), ("no time", False),
     ]  # fmt: skip
     unknown = provider.find(replace(submission, not_before=None))
     assert {one.certain for one in unknown} == {False}

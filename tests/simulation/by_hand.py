@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layton_batch.clock import Clock
-from layton_batch.errors import StaleStateError
+from layton_batch.errors import ManifestError, StaleStateError
 from layton_batch.manifest import Manifest
 from layton_batch.records import Batch
 from layton_batch.run import Run
@@ -53,10 +53,14 @@ def resolve(found: History, asked: Manifest, clock: Clock) -> None:
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
         for batch in run.store.batches({Lifecycle.LOST}):
             name = batch.provider_id or _seen_in_console(found, run, batch)
-            if name is None:
-                send_again(run, batch.id)
-            else:
-                adopt_batch(run, batch.id, name)
+            try:
+                if name is None:
+                    send_again(run, batch.id)
+                else:
+                    adopt_batch(run, batch.id, name)
+            except (ManifestError, StaleStateError):
+                if run.store.batch(batch.id).state is Lifecycle.LOST:
+                    raise  # else somebody at the other program has said it in the same moment
 
 
 def _seen_in_console(found: History, run: Run, batch: Batch) -> str | None:

@@ -40,8 +40,9 @@ def _broken_claims(found: History) -> list[str]:
     assert found.status is not None
     if found.cancelled:
         return list(_cancelled_well(found))
+    broken = list(_went_on(found))
     _let_all_end(found)
-    broken = list(_ended_well(found))
+    broken += _ended_well(found)
     with open_store(found.folder, found.settings) as store:
         broken += _paid_once(found)
         broken += _rows_conserved(store)
@@ -78,6 +79,13 @@ def _cancelled_well(found: History) -> Iterator[str]:
         yield from _providers_hold_nothing_else(found, store)
     yield from _money_agrees(found, ("usage",))
     yield from _nothing_left_over(found)
+
+
+def _went_on(found: History) -> Iterator[str]:
+    """However our clock is set, a run that has something to do asks its providers within two hours."""
+    plan = found.plan
+    if plan.moves and not plan.stops and not plan.outages and plan.retry_at is None and found.silence > 7_200.0:
+        yield f"no call was made for {found.silence:.0f} s"
 
 
 def _let_all_end(found: History) -> None:

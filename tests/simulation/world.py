@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layton_batch.cli import loop
-from layton_batch.clock import Clock, ManualClock
+from layton_batch.clock import Clock
 from layton_batch.errors import LaytonBatchError, StoreError
 from layton_batch.manifest import Manifest
 from layton_batch.manifest_checks import load_manifest
@@ -27,6 +27,7 @@ from layton_batch.settings import Settings
 from layton_batch.status import RunState, Status
 from tests.pipeline.lab import BUNDLED, MODELS, START, demo_prices
 from tests.simulation.by_hand import PATIENT_LOOKS, cancel, resolve, retry
+from tests.simulation.clock_moves import Move, MovedClock
 from tests.simulation.in_process import Providers, connected
 from tests.simulation.interruptions import Course, Killed, instrumented
 from tests.simulation.outages import Outage, Outages
@@ -49,6 +50,7 @@ ALONE = 7
 ITEMS = 3
 MOST_LIVES = 12
 MOST_RETRIES = 3
+MOST_RESOLVES = 3
 PATIENCE_SECONDS = 200 * 3600.0
 
 
@@ -66,7 +68,7 @@ class Plan:
     time. ``retry_at``: the same for `layton-batch retry`, which is called again at the end while requests have no
     answer; of two programs the second calls it. ``reask``: how often the manifest has unusable replies asked for
     again. ``outages``: long times in which every call fails. ``jump``: by how much our clock is put forward each time
-    the program starts again, as on another machine.
+    the program starts again, as on another machine. ``moves``: when and how it is set while one program is at work.
     ``deadline_hours``: the manifest's, where it is not the provider's own. ``breaks``: the points at which connections
     to the state's server break off, where it is on one; what ends with that is started again.
     """
@@ -90,19 +92,20 @@ class Plan:
     retry_at: int | None = None
     reask: int = 0
     outages: tuple[Outage, ...] = ()
+    moves: tuple[Move, ...] = ()
     breaks: tuple[int, ...] = ()
     seed: int = 0
 
 
 @dataclass(slots=True)
 class TheirClock:
-    """The providers' clock, so far ahead of ours."""
+    """The providers' clock, so far ahead of what ours would be if nobody had set it."""
 
-    ours: ManualClock
+    ours: MovedClock
     ahead: float
 
     def now(self) -> float:
-        return self.ours.now() + self.ahead
+        return self.ours.true() + self.ahead
 
 
 @dataclass(slots=True)
@@ -110,14 +113,15 @@ class History:
     """What a plan led to; ``failure``: what the program ended with instead of a status.
 
     ``by_itself``: the custom_ids billed before a person called `retry`, once for each bill; None: nobody did.
-    ``put_forward``: our clock was, and a create from before is still to be carried out.
+    ``put_forward``: our clock was, and a create from before is still to be carried out. ``silence``: the longest time
+    that passed between two calls.
     """
 
     plan: Plan
     folder: RunFolder
     providers: Providers
     course: Course
-    clock: ManualClock
+    clock: MovedClock
     theirs: TheirClock
     settings: Settings
     status: Status | None = None
@@ -126,6 +130,7 @@ class History:
     retried: bool = False
     by_itself: tuple[str, ...] | None = None
     put_forward: bool = False
+    silence: float = 0.0
 
     @property
     def has_passed(self) -> int:
@@ -187,7 +192,7 @@ def history(plan: Plan, database: Database | None = None, *, statements: bool = 
     The state is in SQLite, or in ``database``, where the program can also be killed after each of its ``statements``.
     """
     base = Path(tempfile.mkdtemp(prefix="history-", dir=scratch()))
-    theirs = TheirClock(ManualClock(START), plan.skew)
+    theirs = TheirClock(MovedClock(START, plan.moves), plan.skew)
     config = SandboxConfig(
         batch_seconds=plan.batch_seconds,
         faults=plan.faults,
@@ -217,7 +222,11 @@ def _play(
     found = History(plan, folder, providers, course, clock, theirs, settings)
     weather = random.Random(f"weather {plan.seed}")
 
+    called_at = theirs.now()
+
     def watch(phase: str, provider: str, kind: str) -> None:
+        nonlocal called_at
+        found.silence, called_at = max(found.silence, theirs.now() - called_at), theirs.now()
         clock.sleep(weather.random() * plan.call_seconds)
         course.reach(f"{phase}: {provider} {kind}")
 
@@ -226,6 +235,7 @@ def _play(
     served = nullcontext() if database is None else database.in_use(course, statements=statements)
     with connected(providers), unhurried(clock, for_days=bool(plan.outages)), instrumented(course, shuffle), served:
         if plan.hands == 1:
+            course.pause = clock.at_points(lambda: len(course.points))
             course.enter()
             _live(found, asked, clock)
         else:
@@ -281,8 +291,7 @@ def _put_forward(found: History) -> None:
     each time shortens the search for it (a limit that docs/exactly_once.md names)."""
     is_awaited = found.providers.waiting > 0
     if not (is_awaited and found.put_forward):
-        found.clock.seconds += found.plan.jump
-        found.theirs.ahead -= found.plan.jump
+        found.clock.put(found.plan.jump)
     found.put_forward = is_awaited
 
 
@@ -313,10 +322,12 @@ def _command(found: History, asked: Manifest, clock: Clock, number: int) -> None
 def _to_its_end(found: History, asked: Manifest, clock: Clock) -> Status:
     """What `run` comes to; where the history has a `retry`, what it comes to when nothing is left to retry.
 
-    What a long outage leaves for a person to say is said when that is over.
+    What a long outage leaves for a person to say is said when that is over; what a clock leaves that was set, at once.
     """
     status = _afforded(found, asked, clock)
-    if status.state is RunState.NEEDS_PERSON and found.plan.outages:
+    for _ in range(MOST_RESOLVES if found.plan.moves else bool(found.plan.outages)):
+        if status.state is not RunState.NEEDS_PERSON:
+            break
         resolve(found, asked, clock)
         status = _afforded(found, asked, clock)
     for _ in range(MOST_RETRIES if calls_for_retry(found.plan) else 0):
@@ -350,4 +361,5 @@ def once(found: History, asked: Manifest, clock: Clock) -> Status:
     """One life of the program: what `layton-batch run` does."""
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
         patience = PATIENCE_SECONDS + sum(outage.seconds for outage in found.plan.outages)
+        patience += sum(abs(move.seconds) for move in found.plan.moves)
         return loop.drive(run, once=False, stop_at=clock.now() + patience, quiet=True)

@@ -1,0 +1,15 @@
+"""When our clock first said that time is up: it is believed when it still does later."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("batches", sa.Column("late_since", sa.Float))

@@ -1,0 +1,143 @@
+"""Our clock is set forward or back while batches are at their providers, which go on by the true time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from layton_batch.pipeline import advance
+from layton_batch.records import Batch
+from layton_batch.run import Run
+from layton_batch.sandbox import Fault
+from layton_batch.stages.late import BELIEVED_SECONDS
+from layton_batch.states import Lifecycle
+from layton_batch.status import RunState
+from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
+
+HOUR = 3600.0
+DAY = 24 * HOUR
+WITHOUT_TAGS = frozenset({"anthropic", "together"})
+
+everywhere = pytest.mark.parametrize("provider", MODELS)
+
+
+def asked(provider: str) -> str:
+    return manifest_text((provider,), limit=2)
+
+
+def first(run: Run) -> Batch:
+    return run.store.batches()[0]
+
+
+def in_state(state: Lifecycle) -> Callable[[Run], bool]:
+    return lambda run: first(run).state is state
+
+
+def ticks(run: Run, bench: Lab, until: Callable[[Run], bool], seconds: float = 2.0) -> None:
+    for _ in range(100):
+        advance(run)
+        if until(run):
+            return
+        bench.clock.sleep(seconds)
+    raise AssertionError([(one.id, one.state, one.reason) for one in run.store.batches()])
+
+
+def calls(bench: Lab, provider: str, kind: str) -> int:
+    return bench.server.request_counts().get(provider, {}).get(kind, 0)
+
+
+def paid_once(bench: Lab) -> bool:
+    return set(bench.billed().values()) == {1}
+
+
+@everywhere
+def test_a_clock_set_back_by_a_day_holds_up_no_call(tmp_path: Path, provider: str) -> None:
+    with lab(tmp_path) as bench:
+        with bench.open(asked(provider)) as run:
+            ticks(run, bench, in_state(Lifecycle.IN_FLIGHT))
+            bench.clock.put(-DAY)
+            begun = bench.clock.true()
+            ticks(run, bench, in_state(Lifecycle.COLLECTED), seconds=60.0)
+            bench.clock.put(-DAY)
+        assert bench.finish(asked(provider)).state is RunState.DONE
+        assert bench.clock.true() - begun < 2 * HOUR
+        assert paid_once(bench)
+
+
+@everywhere
+def test_a_lost_create_is_found_though_our_clock_was_forty_days_ahead_of_the_provider(
+    tmp_path: Path, provider: str
+) -> None:
+    with lab(tmp_path, Fault(on="create", action="drop_after", provider=provider, times=1)) as bench:
+        bench.clock.put(40 * DAY)
+        assert bench.finish(asked(provider)).state is RunState.DONE
+        assert paid_once(bench)
+
+
+@everywhere
+@pytest.mark.parametrize(
+    ("away", "hours"),
+    [(0.0, -30.0), (31 * HOUR, -30.0), (0.0, 30.0)],
+    ids=["back", "back, and looked for 31 hours later", "forward"],
+)
+def test_a_create_in_doubt_is_not_paid_again_where_the_clock_was_set_by_more_than_a_day(
+    tmp_path: Path, provider: str, away: float, hours: float
+) -> None:
+    with lab(tmp_path, Fault(on="create", action="drop_after", provider=provider, times=1)) as bench:
+        with bench.open(asked(provider)) as run:
+            ticks(run, bench, in_state(Lifecycle.SUBMITTING))
+        bench.clock.sleep(away)
+        bench.clock.put(hours * HOUR)
+        status = bench.finish(asked(provider))
+        needs_person = provider in WITHOUT_TAGS and hours < 0
+        assert status.state is (RunState.NEEDS_PERSON if needs_person else RunState.DONE)
+        assert paid_once(bench)
+
+
+@everywhere
+def test_a_clock_three_days_ahead_for_a_moment_stops_no_batch_though_each_look_is_another_process(
+    tmp_path: Path, provider: str
+) -> None:
+    with lab(tmp_path) as bench:
+        with bench.open(asked(provider)) as run:
+            ticks(run, bench, in_state(Lifecycle.IN_FLIGHT))
+        for _ in range(2):
+            for seconds in (3 * DAY, -3 * DAY):
+                bench.clock.put(seconds)
+                with bench.open(asked(provider)) as run:
+                    advance(run)
+                bench.clock.sleep(8.0)
+        assert bench.finish(asked(provider)).state is RunState.DONE
+        assert calls(bench, provider, "cancel") == 0
+        assert paid_once(bench)
+
+
+@everywhere
+def test_a_deadline_is_acted_on_when_two_looks_that_far_apart_find_it_passed(tmp_path: Path, provider: str) -> None:
+    with lab(tmp_path, batch_seconds=30 * DAY) as bench, bench.open(asked(provider)) as run:
+        ticks(run, bench, in_state(Lifecycle.IN_FLIGHT))
+        bench.clock.sleep(max((first(run).deadline_at or 0.0) - bench.clock.now() + 1.0, 0.0))
+        for pause in (BELIEVED_SECONDS - 1.0, 1.0):
+            advance(run)
+            assert calls(bench, provider, "cancel") == 0
+            bench.clock.sleep(pause)
+        bench.clock.sleep(60.0)
+        advance(run)
+        assert calls(bench, provider, "cancel") == 1
+
+
+@pytest.mark.parametrize("provider", sorted(set(MODELS) - {"anthropic"}))
+def test_results_that_are_refused_while_our_clock_is_two_months_ahead_are_not_given_up(
+    tmp_path: Path, provider: str
+) -> None:
+    with lab(tmp_path, Fault(on="results", action="status", status=404, provider=provider, times=1)) as bench:
+        with bench.open(asked(provider)) as run:
+            ticks(run, bench, in_state(Lifecycle.IN_FLIGHT))
+            bench.clock.sleep(60.0)
+            bench.clock.put(60 * DAY)
+            advance(run)
+            bench.clock.put(-60 * DAY)
+        assert bench.finish(asked(provider)).unanswered == 0
+        assert paid_once(bench)

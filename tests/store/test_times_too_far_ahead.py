@@ -1,0 +1,53 @@
+"""What was to wait, or is held, longer than the program ever lets anything: a clock was put back since."""
+
+from __future__ import annotations
+
+import pytest
+
+from layton_batch.clock import LONGEST_PAUSE, is_due
+from layton_batch.errors import StaleStateError
+from layton_batch.states import Lifecycle
+from tests.store.rows import NOW, batch, opened, store_on
+
+DAY = 86_400.0
+FLYING = [Lifecycle.IN_FLIGHT]
+
+
+@pytest.mark.parametrize(
+    ("ahead", "due"), [(-DAY, True), (0.0, True), (1.0, False), (LONGEST_PAUSE, False), (LONGEST_PAUSE + 1, True)]
+)
+def test_a_moment_further_ahead_than_any_pause_has_come(ahead: float, due: bool) -> None:
+    assert is_due(NOW + ahead, NOW) is due
+    with opened("sqlite://", state=Lifecycle.IN_FLIGHT, due_at=NOW + ahead) as store:
+        assert bool(store.claim(NOW, states=FLYING)) is due
+
+
+def test_a_batch_due_in_a_day_is_what_a_run_goes_on_with_now() -> None:
+    with opened("sqlite://", state=Lifecycle.IN_FLIGHT, due_at=NOW + DAY) as store:
+        assert store.next_due(NOW, FLYING) == NOW
+        assert store.next_due(NOW + DAY - 60.0, FLYING) == NOW + DAY
+
+
+def test_a_lease_of_another_host_that_lasts_a_day_has_run_out_and_one_of_an_hour_has_not() -> None:
+    with opened("sqlite://", state=Lifecycle.IN_FLIGHT, due_at=NOW) as store:
+        other = store_on(store.engine)
+        store.claim(NOW, states=FLYING)
+        assert other.claim(NOW, states=FLYING) == []
+        assert other.claim(NOW - 600.0, states=FLYING) == []
+        assert other.claim(NOW - DAY, states=FLYING)
+
+
+def test_nothing_is_paid_for_under_a_lease_from_before_the_clock_was_put_back() -> None:
+    with opened("sqlite://", due_at=NOW) as store:
+        (held,) = store.claim(NOW)
+        with pytest.raises(StaleStateError):
+            store.move(held, Lifecycle.SUBMITTING, NOW - DAY, event="submitting")
+        store.move(held, Lifecycle.SUBMITTING, NOW, event="submitting")
+        assert store.batch(batch(0).id).state is Lifecycle.SUBMITTING
+
+
+def test_creates_that_an_earlier_clock_dates_a_day_ahead_do_not_fill_this_hour() -> None:
+    with opened("sqlite://", state=Lifecycle.IN_FLIGHT, submitting_at=NOW) as store:
+        provider = batch(0).provider
+        assert store.standing(provider, NOW + 60.0).creates == 1
+        assert store.standing(provider, NOW - DAY).creates == 0
