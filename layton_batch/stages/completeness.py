@@ -17,7 +17,7 @@ from layton_batch.states import BatchOutcome, RequestOutcome
 
 DOWNLOADS, DOWNLOADS_UNCOUNTED = 10, 7
 """How often results are downloaded that come short of the provider's count, or only of our requests: those that bring
-nothing new, with pauses that add up to 43 and to 5 minutes."""
+nothing new, with pauses that add up to 36 and to 5 minutes."""
 BELIEVED_AFTER = 86_400.0
 """Seconds after a batch's end for which results without a single request may still be on their way. Where the provider
 counts answers and names a file of them, they are there, and waited for like any download."""
