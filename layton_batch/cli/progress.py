@@ -25,6 +25,7 @@ QUIET_KINDS = frozenset(
         "unsure",
         "download_again",
         "download_short",
+        "download_grew",
         "jobs_planned",
         "job_planned",
         "ended",

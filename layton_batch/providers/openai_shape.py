@@ -216,8 +216,8 @@ def _batch_errors(errors: JsonValue) -> tuple[str | None, ErrorClass]:
     entries = listed if isinstance(listed, list) else [listed] if listed else []
     said = [_batch_error(entry) for entry in entries[:3]]
     codes = [_in_words(entry.get("code") or "") for entry in entries if isinstance(entry, Mapping)]
-    classes = [class_of_code(code) for code in codes if code]
-    return "; ".join(said) or None, classes[0] if classes else ErrorClass.PROVIDER_FAULT
+    telling = (one for code in codes if code and (one := class_of_code(code)) is not ErrorClass.PROVIDER_FAULT)
+    return "; ".join(said) or None, next(telling, ErrorClass.PROVIDER_FAULT)
 
 
 def _batch_error(entry: JsonValue) -> str:

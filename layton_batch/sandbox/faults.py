@@ -18,8 +18,10 @@ A fault file is TOML (`[[faults]]` tables) or JSON (`{"faults": [...]}` or a bar
   For rows: `error` (with `status` and `kind`), `missing` (no line, not billed), `duplicate` (a second line with another
   text, billed once), `unknown_id` (an extra line under a custom_id nobody sent), `malformed_line` (half a line;
   billed), `malformed_text` (the reply's text is broken; billed), `truncated` (finish "length"), `refused`.
-  For batches: `fail` (`kind` is the error code, `name` the message), `expire` and `cancel` (after a `share` of the
-  rows), `unknown_status` (shows `name`; for `seconds`, or for good when 0), `stuck` (runs until it is cancelled).
+  For batches: `fail` (`kind` is the error code, `name` the message), `expire`, `cancel` and `stop` (after a `share` of
+  the rows; one that is stopped has failed, with `kind` and `name`), `late` (it completes), `unknown_status` (shows
+  `name`; for `seconds`, or for good when 0), `stuck` (runs until it is cancelled). One that expires, is cancelled,
+  stopped or late shows neither files nor counts for `late` seconds after its end; with `counts = false` never a count.
 
 Example:
 
@@ -61,7 +63,7 @@ ACTIONS: Mapping[str, frozenset[str]] = {
     "row": frozenset(
         {"error", "missing", "duplicate", "unknown_id", "malformed_line", "malformed_text", "truncated", "refused"}
     ),
-    "batch": frozenset({"fail", "expire", "cancel", "unknown_status", "stuck"}),
+    "batch": frozenset({"fail", "expire", "cancel", "stop", "late", "unknown_status", "stuck"}),
 }
 
 
@@ -81,6 +83,8 @@ class Fault:
     share: float = 0.5
     name: str = ""
     kind: str = ""
+    late: float = 0.0
+    counts: bool = True
 
     def __post_init__(self) -> None:
         if self.on not in ACTIONS:

@@ -19,6 +19,7 @@ Phase = Literal[
 ]
 _FINALIZING = 0.1
 _HEAD = 1 << 16
+_VEILED = frozenset({"expire", "cancel", "stop", "late"})
 
 
 class Engine:
@@ -42,8 +43,16 @@ class Engine:
     def create(self, batch: Batch) -> Batch:
         subject = f"{batch.id}\n{batch.model}\n{dict(batch.echo)}\n{self._head(batch)}"
         fault = self._faults.due(batch.provider, "batch", subject)
-        if fault is not None and fault.action in ("fail", "expire", "cancel", "unknown_status", "stuck"):
-            fate = Fate(fault.action, fault.share, fault.name, fault.kind, fault.seconds)  # type: ignore[arg-type]
+        if fault is not None:
+            fate = Fate(
+                fault.action,  # type: ignore[arg-type]
+                share=fault.share,
+                name=fault.name,
+                kind=fault.kind,
+                seconds=fault.seconds,
+                late=fault.late,
+                counts=fault.counts,
+            )
             batch = replace(batch, fate=fate)
         self.store.put_batch(batch)
         return batch
@@ -59,7 +68,18 @@ class Engine:
     def current(self, provider: str, batch_id: str) -> Batch | None:
         with self._lock(provider, batch_id):
             batch = self.store.batch(provider, batch_id)
-            return None if batch is None else self._settle(batch)
+            return None if batch is None else self._shown(self._settle(batch))
+
+    def _shown(self, batch: Batch) -> Batch:
+        """What is told of a batch: of one that is late neither files nor counts."""
+        fate = batch.fate
+        if fate is None or batch.ended is None or fate.action not in _VEILED:
+            return batch
+        if self.now() < batch.ended + fate.late:
+            batch = replace(batch, output_id="", error_id="")
+        elif fate.counts:
+            return batch
+        return replace(batch, rows=0, succeeded=0, failed=0, unfinished=0)
 
     def everything(self, provider: str) -> list[Batch]:
         """All batches of a provider as they are now, newest first."""
@@ -145,7 +165,7 @@ class Engine:
     def _fated(self, batch: Batch) -> Outcome:
         if batch.cancel_asked is not None:
             return "cancelled"
-        kinds: dict[str, Outcome] = {"expire": "expired", "cancel": "cancelled"}
+        kinds: dict[str, Outcome] = {"expire": "expired", "cancel": "cancelled", "stop": "failed"}
         return kinds.get(batch.fate.action if batch.fate is not None else "", "completed")
 
     def _share(self, batch: Batch, moment: float) -> float:
@@ -159,7 +179,7 @@ class Engine:
         share = 1.0
         if batch.cancel_asked is not None:
             share = self._share(batch, batch.cancel_asked)
-        elif batch.fate is not None and batch.fate.action in ("expire", "cancel"):
+        elif batch.fate is not None and batch.fate.action in ("expire", "cancel", "stop"):
             share = batch.fate.share
         return max(batch.executed, int(share * batch.rows))
 
@@ -188,8 +208,14 @@ class Engine:
         files: list[StoredFile] = []
         if end:
             batch, files = self._results(dialect, batch)
+            batch = self._with_reason(batch)
         self.store.commit(batch, billed, files)
         return batch
+
+    def _with_reason(self, batch: Batch) -> Batch:
+        if batch.fate is None or batch.fate.action != "stop" or batch.outcome != "failed":
+            return batch
+        return replace(batch, problem=Problem(batch.fate.kind, batch.fate.name or "the batch was stopped"))
 
     def _results(self, dialect: Dialect, batch: Batch) -> tuple[Batch, list[StoredFile]]:
         """Result files exist only where they have lines; the id of an empty one is taken back."""

@@ -44,11 +44,13 @@ class Problem:
 class Fate:
     """What a batch-level fault has decided for one batch, kept with it so that a restart does not forget it."""
 
-    action: Literal["fail", "expire", "cancel", "unknown_status", "stuck"]
+    action: Literal["fail", "expire", "cancel", "stop", "late", "unknown_status", "stuck"]
     share: float = 0.5
     name: str = ""
     kind: str = ""
     seconds: float = 0.0
+    late: float = 0.0
+    counts: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,26 +21,21 @@ from layton_batch.records import Batch, Job, Response, Snapshot
 from layton_batch.run import Run
 from layton_batch.stages import raw_results
 from layton_batch.stages.backoff import backoff
+from layton_batch.stages.completeness import DOWNLOADS, Reading, counted, lack
 from layton_batch.stages.late import is_late
-from layton_batch.stages.outcomes import Tally, count_rows, settle
+from layton_batch.stages.outcomes import Tally, count_rows, settle, summed
 from layton_batch.stages.replies import Replies, unpacked
 from layton_batch.stages.resubmit import next_attempts
 from layton_batch.stages.sent import sent
 from layton_batch.stages.usage_rows import Bill, bounds
-from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store import Entry
 from layton_batch.store.standing import ACTUAL, RELEASED, UNTOLD
 
-DOWNLOADS, DOWNLOADS_UNCOUNTED = 10, 5
-"""How often results are downloaded that come short of the provider's count, or, where it has none, of our requests."""
-SHORT = "download_short"
-"""The event of each of those; downloads that failed are not counted with them."""
+SHORT, GREW = "download_short", "download_grew"
+"""Events: a download that was short and brought nothing new; one that did, from which the former are counted anew.
+Downloads that failed are not counted with them."""
 GONE = frozenset({403, 404, 410})
-BELIEVED_AFTER = 86_400.0
-"""Seconds after a batch's end for which results without a single request may still be on their way. Where the provider
-counts answers and names a file of them, they are there, and waited for like any download."""
-ANSWERS = "output"
-"""The kind of the result part that holds what was paid for; another may hold errors."""
 LONG_ENOUGH = 14 * 86_400.0
 """Seconds after a batch's end for which a download that fails in passing is tried again at every provider."""
 
@@ -78,12 +73,15 @@ def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
         download = _download(run, batch)
         if download is None:
             return False
-        asked = sent(run, batch)
-        with unpacked(run.folder.raw(batch.id), decode, run.folder.root) as replies:
-            fetched = _checked(run, batch, download, _Reading(replies, frozenset(asked["custom_id"])))
+        asked, folder = sent(run, batch), run.folder.raw(batch.id)
+        with unpacked(folder, decode, run.folder.root) as replies:
+            reading = Reading(replies, frozenset(asked["custom_id"]))
+            raw_results.prune(folder, reading.naming)
+            fetched = _checked(run, batch, download, reading)
             if fetched is None:
                 return False
-            _file(run, job, batch, asked, fetched, replies)
+            said = download.snapshot.message if download.snapshot else None
+            _file(run, job, replace(batch, reason=said or batch.reason), asked, fetched, replies)
     except StaleStateError:
         return False  # another process collected it
     return True
@@ -110,8 +108,9 @@ def _download(run: Run, batch: Batch) -> _Download | None:
         return _Download()  # never reached the provider
     provider = run.providers.get(batch.provider)
     snapshot, uncounted = _latest(provider, batch)
+    refs = {"output": snapshot.results_ref, "errors": snapshot.errors_ref}
     try:
-        parts = raw_results.store(run.folder.raw(batch.id), provider.results(snapshot))
+        parts = raw_results.store(run.folder.raw(batch.id), provider.results(snapshot), refs)
         return _Download(snapshot, parts, uncounted=uncounted)
     except ProviderError as error:
         reason = f"download failed: {error}"
@@ -121,112 +120,40 @@ def _download(run: Run, batch: Batch) -> _Download | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """The replies on disk beside the ids that were sent."""
-
-    replies: Replies
-    ids: frozenset[str]
-
-    @property
-    def ours(self) -> frozenset[str]:
-        """The requests of ours that lines which can be read name."""
-        return self.replies.named & self.ids
-
-    @property
-    def names_ours(self) -> bool:
-        """Whether any line does, also one that is damaged."""
-        return any(not isinstance(one, str) and one.custom_id in self.ids for one in self.replies.entries)
-
-    @property
-    def answers(self) -> int:
-        return sum(not isinstance(one, str) and one.outcome is RequestOutcome.SUCCEEDED for one in self.replies.entries)
-
-    @property
-    def of_another(self) -> bool:
-        """Whether this is what became of another batch: its lines can be read, and name only what we did not send."""
-        return bool(self.replies.named) and not self.names_ours
-
-
-def _checked(run: Run, batch: Batch, download: _Download, reading: _Reading) -> _Fetched | None:
+def _checked(run: Run, batch: Batch, download: _Download, reading: Reading) -> _Fetched | None:
     """Whether what is on disk is all there is. None: perhaps not, download it again later."""
-    snapshot = download.snapshot
-    if snapshot is None:
+    if download.snapshot is None:
         return _WHOLE
-    if reading.of_another:
-        snapshot = replace(snapshot, succeeded=None, failed=None)  # its counts tell nothing of our requests
+    snapshot, parts = counted(batch, download.snapshot, reading), download.parts or ()
+    lacking = lack(batch, snapshot, parts, reading)
+    if lacking is None:
+        return _WHOLE
     if download.failed is not None:
-        return _give_up(run, batch, download.failed, snapshot)
-    if download.uncounted is not None and len(reading.ours) < batch.requests:
+        return _give_up(run, batch, download.failed, billed=snapshot.succeeded != 0)
+    if download.uncounted is not None:
         return _until_counted(run, batch, download.uncounted, snapshot, reading)
-    if nothing := _nothing(batch, snapshot, reading):
-        if _has_time(run, batch, at_most=nothing.believed_after):
-            _try_again(run, batch, nothing.reason)
-            return None
-        if snapshot.succeeded or batch.outcome is BatchOutcome.COMPLETED:
-            return _give_up(run, batch, nothing.reason, snapshot)
-        return _WHOLE
-    short = _shortage(batch, snapshot, download.parts or (), reading)
-    if short is None:
-        return _WHOLE
-    if run.store.events_since(batch.id, {"ended"}, SHORT) + 1 < short.downloads:
-        _try_again(run, batch, short.reason, event=SHORT)
+    event = None
+    if lacking.downloads is None:
+        again = _has_time(run, batch, at_most=lacking.seconds)
+    else:
+        event = GREW if reading.grew(parts) else SHORT
+        again = event == GREW or run.store.events_since(batch.id, {"ended", GREW}, SHORT) + 1 < lacking.downloads
+    if again:
+        _try_again(run, batch, lacking.reason, event=event)
         return None
-    return _give_up(run, batch, short.reason, snapshot) if short.certain else _WHOLE
+    return _give_up(run, batch, lacking.reason, billed=True) if lacking.billed else _WHOLE
 
 
 def _until_counted(
-    run: Run, batch: Batch, uncounted: ProviderError, snapshot: Snapshot, reading: _Reading
+    run: Run, batch: Batch, uncounted: ProviderError, snapshot: Snapshot, reading: Reading
 ) -> _Fetched | None:
     """Whether requests that no line names were answered cannot be told: later, as long as results are kept."""
     named = f"{len(reading.ours)} of {batch.requests} requests are named"
     reason = f"{named}; whether that is all there is cannot be told: {uncounted}"
     if not _may_be_kept(run, batch, uncounted):
-        return _give_up(run, batch, reason, snapshot)
+        return _give_up(run, batch, reason, billed=snapshot.succeeded != 0)
     _try_again(run, batch, reason)
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Nothing:
-    """Why what came is no results. ``believed_after``: seconds after the end; None: for as long as they are kept."""
-
-    reason: str
-    believed_after: float | None = None
-
-
-def _nothing(batch: Batch, snapshot: Snapshot, reading: _Reading) -> _Nothing | None:
-    """Why what came is no results at all, and no better than a download that failed: results that are not there yet,
-    or a page of HTML in their place. None where it may be what became of the batch."""
-    counted, completed = snapshot.succeeded, batch.outcome is BatchOutcome.COMPLETED
-    if counted is None:
-        may_lack = completed or bool(snapshot.results_ref or snapshot.errors_ref)
-    else:
-        uncounted = batch.requests - counted - (snapshot.failed or 0)
-        may_lack = reading.answers < counted or (completed and uncounted > 0)
-    if not may_lack:
-        return None
-    if any(path.name.startswith(ANSWERS) for path in reading.replies.foreign):
-        return _Nothing("what came in place of the answers is no results: not one line of it names a request")
-    if reading.names_ours or reading.of_another:
-        return None
-    reason = f"the batch is {batch.outcome}, and its results name none of its requests"
-    is_there = snapshot.results_ref or snapshot.errors_ref
-    return _Nothing(reason, None if counted and is_there else BELIEVED_AFTER)
-
-
-@dataclass(frozen=True, slots=True)
-class _Short:
-    """Why what was downloaded is not all there is: ``certain`` by the provider's own word or a damaged file, else only
-    because requests of ours are not in it."""
-
-    reason: str
-    certain: bool = True
-
-    @property
-    def downloads(self) -> int:
-        """How often it is worth another download."""
-        return DOWNLOADS if self.certain else DOWNLOADS_UNCOUNTED
 
 
 def _latest(provider: Provider, batch: Batch) -> tuple[Snapshot, ProviderError | None]:
@@ -267,26 +194,6 @@ def _retention(run: Run, batch: Batch) -> float:
     return run.providers.dialect(batch.provider).limits.retention_seconds
 
 
-def _shortage(
-    batch: Batch, snapshot: Snapshot, parts: Sequence[raw_results.Stored], reading: _Reading
-) -> _Short | None:
-    """What is missing from the downloaded files; None where they can be all there is."""
-    replies, named, answers = reading.replies, reading.ours, reading.answers
-    if reading.of_another:
-        return _Short(f"the results of {batch.provider_id} are of other requests than ours: is it the right batch?")
-    for part in parts:
-        if part.path in replies.cut:
-            return _Short(f"{part.path.name} ends in the middle of a line")
-    if snapshot.succeeded is not None and answers < snapshot.succeeded:
-        return _Short(f"{answers} answers came, the provider counts {snapshot.succeeded}")
-    for part in parts:
-        if part.is_short and len(named) < batch.requests:
-            return _Short(f"{part.arrived} of the {part.size} bytes of {part.path.name} came")
-    if snapshot.succeeded is None and batch.outcome is BatchOutcome.COMPLETED and len(named) < batch.requests:
-        return _Short(f"{len(named)} of {batch.requests} requests are named", certain=replies.damaged > 0)
-    return None
-
-
 def _try_again(
     run: Run, batch: Batch, reason: str, retry_after: float | None = None, *, event: str | None = None
 ) -> None:
@@ -302,10 +209,10 @@ def _try_again(
     )
 
 
-def _give_up(run: Run, batch: Batch, reason: str, snapshot: Snapshot) -> _Fetched:
-    """Go on with what is on disk."""
+def _give_up(run: Run, batch: Batch, reason: str, *, billed: bool) -> _Fetched:
+    """Go on with what is on disk; where the rest may have been ``billed``, it is out of reach."""
     run.store.note(batch, run.clock.now(), event="download_given_up", detail=reason, reason=reason)
-    return _WHOLE if snapshot.succeeded == 0 else _Fetched(reason)
+    return _Fetched(reason) if billed else _WHOLE
 
 
 def _file(run: Run, job: Job, batch: Batch, asked: pl.DataFrame, fetched: _Fetched, replies: Replies) -> None:
@@ -320,18 +227,18 @@ def _file(run: Run, job: Job, batch: Batch, asked: pl.DataFrame, fetched: _Fetch
     if sum(row.count for row in counts) != batch.requests:
         raise AssertionError(f"batch {batch.id}: {batch.requests} requests, but outcomes add up otherwise: {counts}")
     now = run.clock.now()
-    for kind, detail in (*tally.oddities, *bill.oddities()):
-        run.store.add_event(now, batch.id, kind, detail)
     run.store.move(
         batch,
         Lifecycle.COLLECTED,
         now,
         event="collected",
         detail=", ".join(f"{row.count} {row.outcome}" for row in counts),
+        notes=(*summed(tally.oddities), *bill.oddities()),
         counts=counts,
         children=children,
         money=_money(run, batch, bill),
         due_at=now,
+        reason=fetched.lacking or batch.reason,
     )
 
 

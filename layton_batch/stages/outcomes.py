@@ -7,9 +7,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from layton_batch.providers.damaged_rows import unreadable
+from layton_batch.providers.wire_errors import clean
 from layton_batch.records import Batch, Response, RowCount
 from layton_batch.stages.replies import Brief
 from layton_batch.states import BatchOutcome, ErrorClass, RequestOutcome
+
+EXAMPLES = 3
+"""How many of a batch's odd rows of one kind are told in words."""
 
 
 @dataclass(slots=True)
@@ -51,6 +55,20 @@ def settle(decoded: Iterable[Response | Brief | str], sent: Sequence[str], batch
         if isinstance(response, Response) and response.error_class is ErrorClass.UNREADABLE:
             tally.oddities.append(("unreadable_line", f"{custom_id}: {response.error_message}. {_UNKNOWN_COST}"))
     return tally
+
+
+def summed(oddities: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """One oddity of each kind: its number and its first examples. A provider may send any number of odd rows."""
+    by_kind: dict[str, list[str]] = {}
+    for kind, detail in oddities:
+        by_kind.setdefault(kind, []).append(detail)
+    return [(kind, details[0] if len(details) == 1 else _together(details)) for kind, details in by_kind.items()]
+
+
+def _together(details: Sequence[str]) -> str:
+    left = len(details) - EXAMPLES
+    more = f"; and {left} more" if left > 0 else ""
+    return f"{len(details)} times: " + "; ".join(clean(one, 500) for one in details[:EXAMPLES]) + more
 
 
 _NAMELESS = "no line names it, and there are lines that cannot be read"

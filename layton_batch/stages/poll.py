@@ -19,6 +19,8 @@ from layton_batch.stages.late import is_late
 from layton_batch.stages.limits import warn_of_retention
 from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle
 
+_NO_ROOM = re.compile(r"\brate[ _-]?limit|\btoo many requests\b(?! (in|per|for) )", re.IGNORECASE)
+"""What a provider says, also as the words of status 429, that takes no more for now."""
 _OVER_A_LIMIT = re.compile(
     r"\b(too (large|many|big)|exceeds?|more than)\b.{0,80}\b(requests?|lines?|rows?|bytes|MB|file size)\b",
     re.IGNORECASE,
@@ -117,10 +119,13 @@ def _ended(run: Run, batch: Batch, snapshot: Snapshot) -> bool:
 
 
 def _class_of_failure(snapshot: Snapshot) -> ErrorClass:
-    """Why a batch failed as a whole. Providers have no word for a file over their limits: their sentence tells."""
-    if snapshot.outcome is BatchOutcome.FAILED and _OVER_A_LIMIT.search(snapshot.message or ""):
-        return ErrorClass.TOO_LARGE
-    return snapshot.error_class
+    """Why a batch failed as a whole: by the provider's code where that is telling, else by its sentence."""
+    said, by_code = snapshot.message or "", snapshot.error_class
+    if snapshot.outcome is not BatchOutcome.FAILED or by_code in (ErrorClass.RATE_LIMITED, ErrorClass.TOO_LARGE):
+        return by_code
+    if _NO_ROOM.search(said):
+        return ErrorClass.RATE_LIMITED
+    return ErrorClass.TOO_LARGE if _OVER_A_LIMIT.search(said) else by_code
 
 
 def _unclear(

@@ -19,6 +19,7 @@ from layton_batch.stages.names import part_of
 from layton_batch.stages.predictions import stored_predictions
 from layton_batch.stages.resubmit import reask_of, write_lines
 from layton_batch.stages.sharding import Line
+from layton_batch.stages.usage_rows import PERHAPS_BILLED
 from layton_batch.states import ErrorClass, FinishReason, PredictionKind, RequestOutcome, Role
 from layton_batch.store.reopening import RowKey, reopen
 from layton_batch.tasks import with_room
@@ -72,6 +73,8 @@ def _wanted(run: Run, job: Job, rounds: int) -> Sequence[_Unusable]:
             continue
         if _usable(run, job, items, item_id, str(row["model"]), response):
             continue
+        if _key(last[response.custom_id])[2] in PERHAPS_BILLED:
+            continue  # it was asked again, and may have been answered: a person's `retry` asks once more
         truncated = response.finish_reason is FinishReason.LENGTH
         if rounds <= (policy.reask_truncated if truncated else policy.reask_unparsed):
             found.append(_Unusable(response.custom_id, item_id, truncated, _key(last[response.custom_id])))

@@ -30,21 +30,23 @@ NO_ROOM_SECONDS = 60.0
 def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], frozenset[str]]:
     """The batches that repeat what got no answer, and the custom_ids they repeat.
 
-    None where nothing is worth repeating or no attempts are left. A batch that was too large as a whole comes back as
-    two halves; that costs no attempt. Files are on disk when this returns; doing it again gives the same files.
+    None where nothing may go again or no attempts are left. What a batch that was too large as a whole left unanswered
+    comes back as two halves; that costs no attempt. Files are on disk when this returns; doing it again gives the same
+    files.
     """
     row = run.store.row()
     if row is not None and row.cancelled:
         return [], frozenset()
-    all_ids = list(tally.responses)
-    if _to_be_split(run, batch):
-        middle = len(all_ids) // 2
+    is_split = _to_be_split(run, batch)
+    again = [custom_id for custom_id, response in tally.responses.items() if may_go_again(response, in_parts=is_split)]
+    if is_split:
+        middle = (len(again) + 1) // 2
         halves = [
             write_batch(run, batch, part, part_of(batch.shard_id, mark), batch.attempt, "half of a batch too large")
-            for mark, part in (("1", all_ids[:middle]), ("2", all_ids[middle:]))
+            for mark, part in (("1", again[:middle]), ("2", again[middle:]))
+            if part
         ]
-        return halves, frozenset(all_ids)
-    again = [custom_id for custom_id, response in tally.responses.items() if worth_repeating(response)]
+        return halves, frozenset(again)
     had_room, had_none = _attempts(run, batch)
     if not again or had_room >= run.manifest.policy.attempts or had_none >= MOST_WAITS:
         return [], frozenset()
@@ -87,9 +89,11 @@ def _to_be_split(run: Run, batch: Batch) -> bool:
     return depth < MOST_SPLITS
 
 
-def worth_repeating(response: Response | Brief) -> bool:
-    """Whether the same request may get an answer next time; what was answered never goes again."""
-    return response.outcome is not RequestOutcome.SUCCEEDED and response.error_class in PASSING
+def may_go_again(response: Response | Brief, *, in_parts: bool = False) -> bool:
+    """Whether a request may go into another batch by itself: it has no answer, and is known not to have been billed
+    for one. ``in_parts``: its batch was too large, and comes back in parts."""
+    classes = PASSING | {ErrorClass.TOO_LARGE} if in_parts else PASSING
+    return response.outcome is not RequestOutcome.SUCCEEDED and response.error_class in classes
 
 
 def write_next(run: Run, parent: Batch, again: Collection[str], mark: str, cause: str) -> Batch:

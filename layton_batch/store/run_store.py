@@ -238,12 +238,13 @@ class RunStore(Leases):
         *,
         event: str,
         detail: str = "",
+        notes: Iterable[tuple[str, str]] = (),
         money: Iterable[Entry] = (),
         counts: Sequence[RowCount] = (),
         children: Sequence[Batch] = (),
         **changes: object,
     ) -> None:
-        """``batch.state → new`` with everything that belongs to it, in one transaction.
+        """``batch.state → new`` with everything that belongs to it, in one transaction; ``notes``: earlier events.
 
         Raises IllegalMoveError (not in the table of moves), StaleStateError (another process moved it first).
         """
@@ -256,7 +257,8 @@ class RunStore(Leases):
             self._enter_money(writing.connection, money, at)
             self._insert_counts(writing.connection, counts)
             self._insert_batches(writing.connection, children)
-            writing.event(at, batch.id, event, detail)
+            for kind, said in (*notes, (event, detail)):
+                writing.event(at, batch.id, kind, said)
 
     def note(self, batch: Batch, at: float, *, event: str | None = None, detail: str = "", **changes: object) -> None:
         """Change a batch's columns while its state stays. Raises StaleStateError where the state is another by now."""

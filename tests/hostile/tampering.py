@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
+from layton_batch.sandbox import Fault
 from layton_batch.settings import Settings
 from tests.pipeline.lab import Lab, lab
 from tests.processes.go_between import GoBetween
@@ -57,9 +58,9 @@ class Tampering(GoBetween):
 
 
 @contextmanager
-def hostile(folder: Path, **options: object) -> Iterator[tuple[Lab, Tampering]]:
-    """A lab (``options``: as :func:`tests.pipeline.lab.lab`) whose program sees every provider through a proxy."""
-    with lab(folder, **options) as there:  # type: ignore[arg-type]
+def hostile(folder: Path, *faults: Fault, **options: object) -> Iterator[tuple[Lab, Tampering]]:
+    """A lab (arguments: as :func:`tests.pipeline.lab.lab`) whose program sees every provider through a proxy."""
+    with lab(folder, *faults, **options) as there:  # type: ignore[arg-type]
         between = Tampering(there.server.url)
         try:
             environment = {

@@ -298,8 +298,9 @@ def _put_forward(found: History) -> None:
 def calls_for_retry(plan: Plan) -> bool:
     """Whether a person is to `retry` what the program rightly leaves without an answer: damaged rows, and a row that is
     missing where nothing counts rows, when it was the only one of its batch."""
+    uncounted = {"*", "together"} | {fault.provider for fault in plan.faults if not fault.counts}
     return plan.retry_at is not None or any(
-        fault.action == "malformed_line" or (fault.action == "missing" and fault.provider in ("*", "together"))
+        fault.action == "malformed_line" or (fault.action == "missing" and fault.provider in uncounted)
         for fault in plan.faults
     )
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from layton_batch.providers.damaged_rows import unreadable
 from layton_batch.records import Batch, Response
-from layton_batch.stages.outcomes import Tally, count_rows, settle
-from layton_batch.stages.resubmit import worth_repeating
-from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.stages.outcomes import Tally, count_rows, settle, summed
+from layton_batch.stages.resubmit import may_go_again
+from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 
 SENT = [f"c{n}" for n in range(5)]
 
@@ -95,11 +95,11 @@ def unread(tally: Tally) -> set[str]:
 
 
 @pytest.mark.parametrize("outcome", BatchOutcome)
-def test_requests_that_damaged_lines_explain_are_unreadable_and_not_worth_repeating(outcome: BatchOutcome) -> None:
+def test_requests_that_damaged_lines_explain_are_unreadable_and_not_may_go_again(outcome: BatchOutcome) -> None:
     answers = [Response(name, RequestOutcome.SUCCEEDED, "x") for name in SENT[2:]]
     tally = settle([*answers, "half a line", "another"], SENT, batch(outcome))
     assert unread(tally) == {"c0", "c1"}
-    assert not any(worth_repeating(response) for response in tally.responses.values())
+    assert not any(may_go_again(response) for response in tally.responses.values())
     told = [
         detail for kind, detail in tally.oddities if kind == "unreadable_line" and "not in this run's bill" in detail
     ]
@@ -112,7 +112,7 @@ def test_more_missing_requests_than_damaged_lines_are_missing() -> None:
     tally = settle([*answers, "half a line"], SENT, batch())
     assert not unread(tally)
     assert {tally.responses[name].outcome for name in SENT[:2]} == {RequestOutcome.MISSING}
-    assert all(worth_repeating(tally.responses[name]) for name in SENT[:2])
+    assert all(may_go_again(tally.responses[name]) for name in SENT[:2])
 
 
 def test_a_damaged_line_under_an_id_nobody_sent_may_be_any_request() -> None:
@@ -129,3 +129,24 @@ def test_what_may_have_been_paid_for_beats_what_was_not_and_an_answer_beats_both
         assert settle(order, SENT, batch()).responses["c0"] is answer
     for order in itertools.permutations([failed, damaged]):
         assert settle(order, SENT, batch()).responses["c0"] is damaged
+
+
+@pytest.mark.parametrize("outcome", RequestOutcome)
+@pytest.mark.parametrize("error_class", ErrorClass)
+def test_only_requests_without_an_answer_that_were_surely_not_billed_go_into_another_batch(
+    outcome: RequestOutcome, error_class: ErrorClass
+) -> None:
+    one = Response("c0", outcome, error_class=error_class)
+    unanswered, passing = outcome is not RequestOutcome.SUCCEEDED, error_class in PASSING
+    assert may_go_again(one) == (unanswered and passing)
+    assert may_go_again(one, in_parts=True) == (unanswered and (passing or error_class is ErrorClass.TOO_LARGE))
+
+
+def test_any_number_of_odd_rows_is_told_in_one_sentence_for_each_kind() -> None:
+    odd = [("a", f"line {number} " + "x" * 2000) for number in range(5000)] + [("b", "once")]
+    told = dict(summed(odd))
+    assert told["b"] == "once"
+    assert told["a"].startswith("5000 times: line 0 ")
+    assert told["a"].endswith("; and 4997 more")
+    assert len(told["a"]) < 1600
+    assert dict(summed(odd[:2]))["a"].count("line") == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -95,3 +96,75 @@ def test_waiting_grows_and_is_bounded_whatever_a_provider_asks() -> None:
     assert pauses[-1] == LONGEST_SECONDS
     assert backoff(0, 3600.0) == LONGEST_SECONDS
     assert backoff(0, 60.0) == 60.0
+
+
+def part(content: bytes, kind: str = "output") -> ResultPart:
+    return ResultPart(kind, iter([content]))
+
+
+def broken_off(kind: str) -> ResultPart:
+    def chunks() -> Iterator[bytes]:
+        yield b"half"
+        raise TransientProviderError("peer closed the connection")
+
+    return ResultPart(kind, chunks())
+
+
+def test_each_download_is_kept_beside_the_earlier_ones_and_the_same_bytes_once(tmp_path: Path) -> None:
+    contents = [b"one\n", b"two\n", b"one\n", b"", *(b"%d\n" % number for number in range(8))]
+    stored = [raw_results.store(tmp_path, [part(content)])[0] for content in contents]
+    assert [one.is_new for one in stored[:4]] == [True, True, False, True]
+    assert stored[2].path == stored[0].path
+    paths = raw_results.copies(tmp_path)["output"]
+    assert [path.name for path in paths[:3]] == ["output.jsonl.zst", "output.2.jsonl.zst", "output.3.jsonl.zst"]
+    assert [line for path in paths for line, _ in raw_results.lines(path)] == [
+        content.strip() for content in dict.fromkeys(contents) if content
+    ]
+
+
+REFS = {"output": "file-1", "errors": "file-2"}
+
+
+def test_a_file_that_came_whole_is_not_fetched_again_when_another_one_broke_off(tmp_path: Path) -> None:
+    with pytest.raises(TransientProviderError):
+        raw_results.store(tmp_path, [part(b"one\n"), broken_off("errors")], REFS)
+    again = [broken_off("output"), part(b"two\n", "errors")]  # to ask for the first one would fail
+    assert [one.arrived for one in raw_results.store(tmp_path, again, REFS)] == [4, 4]
+    assert [one.is_new for one in raw_results.store(tmp_path, [part(b"one\n")], REFS)] == [False]
+
+
+def test_it_is_where_the_provider_names_another_file_by_now(tmp_path: Path) -> None:
+    with pytest.raises(TransientProviderError):
+        raw_results.store(tmp_path, [part(b"one\n"), broken_off("errors")], REFS)
+    again = [part(b"three\n"), part(b"two\n", "errors")]
+    assert [one.arrived for one in raw_results.store(tmp_path, again, REFS | {"output": "file-3"})] == [6, 4]
+
+
+def test_copies_that_name_nothing_go_when_a_better_one_is_there_and_the_last_of_them_stays_otherwise(
+    tmp_path: Path,
+) -> None:
+    pages = [raw_results.store(tmp_path, [part(b"page %d" % number)])[0].path for number in range(3)]
+    raw_results.prune(tmp_path, ())
+    assert raw_results.copies(tmp_path) == {"output": pages[2:]}
+    better = raw_results.store(tmp_path, [part(b"answers\n")])[0].path
+    raw_results.prune(tmp_path, {better})
+    assert raw_results.copies(tmp_path) == {"output": [better]}
+
+
+def test_a_long_line_is_read_in_linear_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raw_results, "_CHUNK", 1 << 10)
+    line = b"x" * (16 << 20)
+    (stored,) = raw_results.store(tmp_path, [part(line + b"\nend\n")])
+    begun = time.process_time()
+    assert list(raw_results.lines(stored.path)) == [(line, True), (b"end", True)]
+    assert time.process_time() - begun < 2.0
+
+
+def test_of_a_line_longer_than_any_reply_only_the_beginning_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(raw_results, "LONGEST_LINE", 100)
+    for size in (100, 101, 3 << 20):
+        (stored,) = raw_results.store(tmp_path / str(size), [part(b"x" * size + b"\nend\n" + b"y" * size)])
+        lines = list(raw_results.lines(stored.path))
+        assert lines == [(b"x" * min(size, 101), True), (b"end", True), (b"y" * min(size, 101), False)]

@@ -112,3 +112,56 @@ def test_an_error_of_the_block_is_the_blocks(tmp_path: Path) -> None:
         raise OSError("its own")
     with pytest.raises(ProviderReplyError), unpacked(tmp_path, decode, tmp_path):
         raise ProviderReplyError("its own")
+
+
+def copies(folder: Path, *contents: bytes) -> Path:
+    """Downloads of one file, one after another."""
+    for content in contents:
+        raw_results.store(folder / "raw", [ResultPart("output", iter([content]))])
+    return folder / "raw"
+
+
+def error(custom_id: str) -> bytes:
+    body = {"error": {"message": "later", "code": "server_error"}}
+    return orjson.dumps({"custom_id": custom_id, "response": {"status_code": 500, "body": body}})
+
+
+C1, C2, C3 = (line(f"c{number}", "text") + b"\n" for number in (1, 2, 3))
+
+
+def test_several_downloads_are_read_as_one_and_each_reply_is_there_once(tmp_path: Path) -> None:
+    with unpacked(copies(tmp_path, C1 + C2, C2 + C3, C1, b""), decode, tmp_path) as replies:
+        assert sorted(replies.named) == ["c1", "c2", "c3"]
+        assert [one.custom_id for one in briefs(replies)] == ["c1", "c2", "c3"]
+        assert all(replies.whole(one).text == "text" for one in briefs(replies))
+
+
+def test_what_one_download_damaged_and_another_has_is_not_damaged(tmp_path: Path) -> None:
+    cut = C1 + C2[:60]
+    for number, contents in enumerate([(cut, C1 + error("c2")), (C1 + b"?" * 9, C1 + C2), (error("c2"), cut)]):
+        with unpacked(copies(tmp_path / str(number), *contents), decode, tmp_path) as replies:
+            assert sorted(replies.named) == ["c1", "c2"]
+            assert not any(isinstance(one, str) or one.error_class == "unreadable" for one in replies.entries)
+
+
+def test_damage_that_no_other_download_explains_stays(tmp_path: Path) -> None:
+    with unpacked(copies(tmp_path, C1 + b"what is this\n", C1), decode, tmp_path) as replies:
+        assert sum(isinstance(one, str) for one in replies.entries) == 1
+    with unpacked(copies(tmp_path / "2", C1 + C2[:60], C3), decode, tmp_path) as replies:
+        assert [one.custom_id for one in replies.entries if not isinstance(one, str)] == ["c1", "c2", "c3"]
+
+
+def test_a_page_of_html_says_nothing_beside_a_download_that_names_requests(tmp_path: Path) -> None:
+    for number, contents in enumerate([(C1, b"<html>\n</html>"), (b"<html>\n</html>", C1)]):
+        with unpacked(copies(tmp_path / str(number), *contents), decode, tmp_path) as replies:
+            assert [one.custom_id for one in briefs(replies)] == ["c1"]
+            assert (len(replies.entries), len(replies.foreign)) == (1, 1)
+
+
+def test_a_line_longer_than_any_reply_is_a_damaged_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raw_results, "LONGEST_LINE", 1000)
+    folder = copies(tmp_path, C1.rstrip() + b" " * 1000 + b"\n" + C2)
+    with unpacked(folder, decode, tmp_path) as replies:
+        (damaged,) = [one for one in replies.entries if isinstance(one, Response)]
+        assert (damaged.custom_id, damaged.error_class) == ("c1", "unreadable")
+        assert "longer than 1000 bytes" in str(damaged.error_message)
