@@ -9,7 +9,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from layton_batch.records import Batch, Job, RowCount
-from layton_batch.states import OPEN, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import BLOCKED, OPEN, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store import RunStore
 
 
@@ -99,12 +99,14 @@ def read_status(store: RunStore) -> Status:
 
 
 def _state(cancelled: bool, reason: str | None, jobs: Sequence[Job], batches: Sequence[Batch]) -> RunState:
-    open_states = {batch.state for batch in batches if batch.state in OPEN}
+    open_batches = [batch for batch in batches if batch.state in OPEN]
+    open_states = {batch.state for batch in open_batches}
+    stuck = [batch for batch in open_batches if waits_for_a_person(batch)]
     if jobs and all(job.graded for job in jobs):
         return RunState.CANCELLED if cancelled else RunState.DONE
     if cancelled and not open_states:
         return RunState.CANCELLED
-    if open_states == {Lifecycle.LOST} or (Lifecycle.LOST in open_states and open_states <= _IDLE and reason):
+    if stuck and (len(stuck) == len(open_batches) or (open_states <= _IDLE and reason)):
         return RunState.NEEDS_PERSON
     if reason and open_states <= _IDLE:
         return RunState.OVER_BUDGET
@@ -112,6 +114,13 @@ def _state(cancelled: bool, reason: str | None, jobs: Sequence[Job], batches: Se
 
 
 _IDLE = frozenset({Lifecycle.PLANNED, Lifecycle.LOST})
+
+
+def waits_for_a_person(batch: Batch) -> bool:
+    """Whether it is lost, or is not sent before what its reason names is mended."""
+    return batch.state is Lifecycle.LOST or (
+        batch.state is Lifecycle.PLANNED and (batch.reason or "").startswith(BLOCKED)
+    )
 
 
 def _by_job(

@@ -95,7 +95,8 @@ class Anthropic:
         """Batches of the right time; one that runs is told by its size, one that has ended by the ``custom_id``s
         of its results, whatever their number: rows go missing, lines are damaged.
 
-        What has our custom_ids but is older than our intent may be of an earlier execution of the same manifest.
+        What has custom_ids of ours is ours where these carry the run's mark; else it may be of another execution of the
+        same manifest, if it is older than our intent.
         """
         ours: set[str] | None = None
         found = []
@@ -108,7 +109,7 @@ class Anthropic:
                     continue
             elif _total(batch) not in (0, submission.requests):
                 continue
-            certain = bool(seen and ours) and clocks.is_since(made, since)
+            certain = bool(seen and ours) and (submission.marked or clocks.is_since(made, since))
             found.append(Found(_id_of(batch), certain=certain, created_at=made, may_tell=not seen))
         return found
 
@@ -183,7 +184,7 @@ class Anthropic:
         return wire(self.name, call, secret=self._key(), paid=paid)
 
     def _listed(self, submission: Submission) -> Iterator[tuple[JsonObject, float | None]]:
-        """Batches of the time window, newest first, all of them where the time is not known; and our intent's time."""
+        """Batches since the intent, newest first, all of them where its time is not known; and that time."""
         after: str | None = None
         turned: set[str] = set()
         while True:
@@ -194,11 +195,8 @@ class Anthropic:
                 since = clocks.intent(submission, reply.http_response.headers)
             for batch in _rows(page):
                 made = moment(batch, "created_at")
-                if since is not None and made is not None:
-                    if made < since - clocks.APART:
-                        return
-                    if made > since + clocks.APART:
-                        continue
+                if since is not None and made is not None and made < since - clocks.APART:
+                    return
                 yield batch, since
             if not page.get("has_more"):
                 return

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +173,7 @@ def test_an_unfinished_batch_of_our_size_and_time_may_be_ours(tmp_path: Path, ma
     assert found(tmp_path, made, listing(batch())) == [("msgbatch_1", False)]
 
 
-def test_size_and_a_day_between_the_clocks_rule_batches_out(tmp_path: Path, made: list[Anthropic]) -> None:
+def test_size_and_a_day_before_the_intent_rule_batches_out(tmp_path: Path, made: list[Anthropic]) -> None:
     three = {"processing": 3}
     answer = listing(
         batch(made="1970-01-13T14:00:00Z", id="later"),
@@ -182,7 +183,7 @@ def test_size_and_a_day_between_the_clocks_rule_batches_out(tmp_path: Path, made
         batch(made="1970-01-11T13:45:39Z", id="earlier"),
         batch(id="never read"),
     )
-    assert found(tmp_path, made, answer) == [("clock-ahead", False), ("clock-behind", False)]
+    assert found(tmp_path, made, answer) == [("later", False), ("clock-ahead", False), ("clock-behind", False)]
 
 
 def test_an_ended_batch_with_one_of_our_ids_is_ours(tmp_path: Path, made: list[Anthropic]) -> None:
@@ -198,6 +199,13 @@ def test_an_older_batch_with_one_of_our_ids_may_be_of_an_earlier_execution(
     with Loopback(older) as server:
         (hit,) = connected(server, made).find(submission(batch_file(tmp_path)))
     assert (hit.certain, hit.may_tell) == (False, False)
+
+
+def test_an_older_batch_with_ids_of_this_run_alone_is_ours(tmp_path: Path, made: list[Anthropic]) -> None:
+    results = b'{"custom_id": "ours-2", "result": {"type": "expired"}}\n'
+    with Loopback(listing(ended("a", "1970-01-12T13:45:00Z"), results=results)) as server:
+        (hit,) = connected(server, made).find(replace(submission(batch_file(tmp_path)), marked=True))
+    assert hit.certain
 
 
 def test_an_ended_batch_with_another_id_is_not_ours(tmp_path: Path, made: list[Anthropic]) -> None:
