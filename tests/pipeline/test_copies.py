@@ -170,6 +170,8 @@ def test_what_the_provider_shows_is_not_sent_again_on_a_persons_word(tmp_path: P
 def test_of_two_lost_batches_neither_is_taken_for_the_other(tmp_path: Path, provider: str) -> None:
     text = manifest_text((provider,), limit=4, top=f"[limits.{provider}]\nmax_requests = 2")
     with lab(tmp_path, lost_reply(provider, times=2), unlisted(provider, sent=2)) as bench:
+        with bench.open(text) as run:
+            assert [advance(run), advance(run)] == [True, False]  # both are sent before the first is looked for
         ticks(bench, text, lambda run: len(run.store.batches({Lifecycle.LOST})) == 2, seconds=600.0)
         with bench.open(text) as run:
             one, other = run.store.batches({Lifecycle.LOST})
