@@ -17,7 +17,7 @@ from layton_batch.runs import find_run, open_folder
 from layton_batch.sandbox import Fault
 from layton_batch.stages.resolve import adopt_batch, send_again
 from layton_batch.stages.retry import retry_run
-from layton_batch.states import ErrorClass, Lifecycle
+from layton_batch.states import BLOCKED, ErrorClass, Lifecycle
 from layton_batch.status import RunState, Status, read_status
 from tests.pipeline.lab import Lab, lab, manifest_text
 
@@ -190,6 +190,32 @@ def test_a_batch_waits_for_its_file_and_says_so(tmp_path: Path) -> None:
             assert said in str(status.batches[0].reason)
         file.write_bytes(asked)
         assert bench.finish(text).unanswered == 0
+
+
+@pytest.mark.parametrize("trouble", ["changed", "gone"])
+def test_one_models_batch_file_in_trouble_stops_no_other_model(tmp_path: Path, trouble: str) -> None:
+    text = manifest_text(("openai", "anthropic"), limit=3)
+    with lab(tmp_path, failing("upload", "openai", times=1)) as bench:
+        ticks(bench, text, lambda run: first(run).failures == 1)
+        file = bench.run_folder(text).root / "requests" / "predict-larch-2-mini" / "s0001.jsonl"
+        asked = file.read_bytes()
+        if trouble == "changed":
+            file.write_bytes(asked + b" ")
+        else:
+            file.unlink()
+        status = bench.finish(text)
+        assert status.state is RunState.NEEDS_PERSON
+        assert {job.model: job.succeeded for job in status.jobs if job.role == "predict"} == {
+            "larch-2-mini": 0, "wagtail-5": 3,
+        }  # fmt: skip
+        assert all(job.graded for job in status.jobs if "wagtail-5" in job.id)
+        (waiting,) = [batch for batch in status.batches if batch.state is Lifecycle.PLANNED]
+        assert str(waiting.reason).startswith(BLOCKED)
+        assert file.name in str(waiting.reason)
+        file.write_bytes(asked)
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert paid_once(bench, status)
 
 
 def test_a_batch_that_the_provider_has_no_room_for_waits_and_loses_no_attempt(tmp_path: Path) -> None:
