@@ -158,7 +158,7 @@ def _lines(
     prices: PriceBook,
 ) -> Iterator[Line]:
     for number, (item_id, prompt) in enumerate(prompts, 1):
-        request = Request(custom_id(identity, job.id, number), item_id, specs[item_id], prompt)
+        request = Request(custom_id(identity[:8], job.id, number), item_id, specs[item_id], prompt)
         yield Line(request.custom_id, encode(request), estimate_request(request, prices))
 
 

@@ -192,6 +192,7 @@ class Submission:
     input_ref: str | None = None
     not_before: float | None = None  # when the intent to create was committed, by our clock
     asked_at: float | None = None  # our clock now, where the provider's replies are to be compared with it
+    marked: bool = False  # its custom_ids carry this run's own mark: no other run's file has any of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +214,9 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A batch at the provider that may be ours. ``certain``: it carries our tag; otherwise it only looks like it, and
-    ``may_tell`` says whether it will show more in time, or only a person can know."""
+    """A batch at the provider that may be ours. ``certain``: it carries our tag or our requests; otherwise it only
+    looks like it, and ``may_tell`` says whether it will show more in time, or only a person can know. ``provider_id``
+    is empty where the list shows none: the batch is there, and cannot be named."""
 
     provider_id: str
     certain: bool

@@ -152,6 +152,12 @@ class Run:
         return f"lb-{self.manifest.identity()[:8]}-{sha256(repr(self.born).encode()).hexdigest()[:8]}"
 
     @cached_property
+    def mark(self) -> str:
+        """Eight characters in every custom_id of this run: of its manifest and its moment, so that no other run of the
+        manifest has them. A copy of the run has."""
+        return sha256(f"{self.manifest.identity()} {self.born!r}".encode()).hexdigest()[:8]
+
+    @cached_property
     def born(self) -> float:
         """When the run was entered into its store."""
         row = self.store.row()

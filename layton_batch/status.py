@@ -9,7 +9,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from layton_batch.records import Batch, Job, RowCount
-from layton_batch.states import OPEN, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import BLOCKED, OPEN, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store import RunStore
 
 
@@ -106,12 +106,14 @@ def is_over(jobs: Sequence[Job], batches: Sequence[Batch], *, cancelled: bool) -
 
 
 def _state(cancelled: bool, reason: str | None, jobs: Sequence[Job], batches: Sequence[Batch]) -> RunState:
-    open_states = {batch.state for batch in batches if batch.state in OPEN}
+    open_batches = [batch for batch in batches if batch.state in OPEN]
+    open_states = {batch.state for batch in open_batches}
+    stuck = [batch for batch in open_batches if waits_for_a_person(batch)]
     if is_over(jobs, batches, cancelled=cancelled):
         return RunState.CANCELLED if cancelled else RunState.DONE
     if cancelled and not open_states:
         return RunState.CANCELLED  # before anything was planned
-    if open_states == {Lifecycle.LOST} or (Lifecycle.LOST in open_states and open_states <= _IDLE and reason):
+    if stuck and (len(stuck) == len(open_batches) or (open_states <= _IDLE and reason)):
         return RunState.NEEDS_PERSON
     if reason and open_states <= _IDLE:
         return RunState.OVER_BUDGET
@@ -119,6 +121,13 @@ def _state(cancelled: bool, reason: str | None, jobs: Sequence[Job], batches: Se
 
 
 _IDLE = frozenset({Lifecycle.PLANNED, Lifecycle.LOST})
+
+
+def waits_for_a_person(batch: Batch) -> bool:
+    """Whether it is lost, or is not sent before what its reason names is mended."""
+    return batch.state is Lifecycle.LOST or (
+        batch.state is Lifecycle.PLANNED and (batch.reason or "").startswith(BLOCKED)
+    )
 
 
 def _by_job(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from layton_batch.cli.terminal import console, one_line, say
 from layton_batch.costs.cost_layout import money
 from layton_batch.records import Batch
+from layton_batch.states import Lifecycle
 from layton_batch.status import JobStatus, RunState, Status
 
 if TYPE_CHECKING:
@@ -146,10 +147,16 @@ def _near(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
+def _asked_of_a_person(status: Status) -> str:
+    if any(batch.state is Lifecycle.LOST for batch in status.batches):
+        return "a batch is lost: look at the provider, then `layton-batch resolve` it (--adopt ID or --resubmit)"
+    return "a batch is not sent: mend what its line above names, and call again"
+
+
 def _advice(status: Status) -> str:
     match status.state:
         case RunState.NEEDS_PERSON:
-            return "a batch is lost: look at the provider, then `layton-batch resolve` it (--adopt ID or --resubmit)"
+            return _asked_of_a_person(status)
         case RunState.OVER_BUDGET:
             return "stopped by the budget: raise [budget] max_usd (or --max-usd) and call again"
         case RunState.CANCELLED:

@@ -142,9 +142,9 @@ class Gemini:
             if shown and text(metadata, "displayName") != submission.tag:
                 continue
             name = text(operation, "name")
-            if name is None:
+            if name is None and not shown:
                 raise ProviderReplyError("gemini: the list of batches shows one without a name")
-            found.append(Found(name, certain=shown, created_at=moment(metadata, "createTime")))
+            found.append(Found(name or "", certain=shown, created_at=moment(metadata, "createTime")))
         return found
 
     def snapshot(self, provider_id: str) -> Snapshot:

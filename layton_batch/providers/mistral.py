@@ -135,7 +135,7 @@ class Mistral:
         The server's metadata filter cannot be relied on, so all jobs are read and matched here.
         """
         return [
-            Found(_id_of(job, "a job in the list of batches"), certain=True, created_at=_time(job))
+            Found(text(job, "id") or "", certain=True, created_at=_time(job))
             for job in self._listed()
             if _is_ours(job, submission)
         ]
@@ -233,9 +233,9 @@ class Mistral:
             page = self._asked("list batches", partial(_list_jobs, number))
             jobs, total = _rows(page), whole(page.get("total"))
             totals += [] if total is None else [total]
-            new = [job for job in jobs if (text(job, "id") or "") not in seen]
+            new = [job for job in jobs if (text(job, "id") or repr(job)) not in seen]
             yield from new
-            seen.update(text(job, "id") or "" for job in new)
+            seen.update(text(job, "id") or repr(job) for job in new)
             read += len(new)
             if not new:
                 if read >= min(totals, default=0) and (totals or not jobs):

@@ -103,9 +103,9 @@ class FileBatches:
     def find(self, submission: Submission) -> Sequence[Found]:
         """Batches that carry our tag, or, where the listing shows no tag, our input file (its name is unique to us)."""
         return [
-            Found(str(batch["id"]), certain=True, created_at=_time(batch))
+            Found(shape.text_or_none(batch.get("id")) or "", certain=True, created_at=_time(batch))
             for batch in self._listed()
-            if shape.text_or_none(batch.get("id")) and _is_ours(batch, submission)
+            if _is_ours(batch, submission)
         ]
 
     def snapshot(self, provider_id: str) -> Snapshot:
@@ -220,9 +220,10 @@ def rows(page: Mapping[str, JsonValue], provider: str) -> list[Mapping[str, Json
     data = page.get("data")
     if data is None and "data" in page:
         return []
-    if not isinstance(data, list):
-        raise ProviderReplyError(f"{provider}: a listing holds no data")
-    return [row for row in data if isinstance(row, Mapping)]
+    found = [row for row in data if isinstance(row, Mapping)] if isinstance(data, list) else None
+    if found != data or found is None:
+        raise ProviderReplyError(f"{provider}: a listing holds no list of objects")
+    return found
 
 
 def stuck(provider: str) -> ProviderReplyError:

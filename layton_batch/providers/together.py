@@ -1,7 +1,6 @@
 """Together's batch API through the ``together`` SDK: files addressed by content, jobs without a tag.
 
-A job is told by its input file, whose id follows from its bytes (they hold the run's own custom_ids), and by when it
-was created.
+A job is told by its input file, whose id follows from its bytes: they hold custom_ids with the run's own mark.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Together(FileBatches):
     capabilities: Capabilities = Capabilities(
         tag=False,
         caveats=(
-            "batches carry no tag: a lost one is told by its input file and its time",
+            "batches carry no tag: a lost one is told by its input file, whose requests carry the run's mark",
             "half price only for a published list of models, the standard price for others",
             "24 hours is best effort; a batch may take up to 72",
         ),
@@ -97,7 +96,8 @@ class Together(FileBatches):
             return found
 
     def find(self, submission: Submission) -> Sequence[Found]:
-        """Jobs over our input file, whenever they were made; certain where that was since our intent."""
+        """Jobs over our input file, whose id follows from its bytes, whenever they were made: certain where these carry
+        our run's mark, or else where the job was made since our intent."""
         with self._wire("list batches"):
             reply = self._open().batches.with_raw_response.list()
             listed = parse_json(reply.http_response.content, self.name, "the list of batches")
@@ -106,10 +106,12 @@ class Together(FileBatches):
             raise ProviderReplyError(f"{self.name}: the list of batches is not a list")
         found = []
         for job in listed or ():
-            provider_id = _over_our_file(job, submission)
-            created = when(job.get("created_at")) if isinstance(job, Mapping) else None
-            if provider_id:
-                found.append(Found(provider_id, certain=clocks.is_since(created, since), created_at=created))
+            if not isinstance(job, Mapping):
+                raise ProviderReplyError(f"{self.name}: the list of batches holds what is no batch")
+            if submission.input_ref and job.get("input_file_id") == submission.input_ref:
+                created = when(job.get("created_at"))
+                certain = submission.marked or clocks.is_since(created, since)
+                found.append(Found(shape.text_or_none(job.get("id")) or "", certain, created_at=created))
         return found
 
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
@@ -150,12 +152,6 @@ class Together(FileBatches):
             message=clean(error) if error else "the provider gave no reason" if failed else None,
             error_class=_failure(error or "") if failed else ErrorClass.NONE,
         )
-
-
-def _over_our_file(job: JsonValue, submission: Submission) -> str | None:
-    if not isinstance(job, Mapping) or not submission.input_ref:
-        return None
-    return shape.text_or_none(job.get("id")) if job.get("input_file_id") == submission.input_ref else None
 
 
 def when(value: JsonValue) -> float | None:

@@ -14,7 +14,7 @@ OUTCOMES = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting"
 _ROLES = {"predict": "answers", "judge": "verdicts"}
 _WORDS = {
     RunState.RUNNING: "This run is not finished; its numbers will change.",
-    RunState.NEEDS_PERSON: "This run waits for a person: whether a batch exists at its provider cannot be told.",
+    RunState.NEEDS_PERSON: "This run waits for a person: a batch is lost, or something keeps it from being sent.",
     RunState.OVER_BUDGET: "This run stopped at its budget; its numbers are not final.",
     RunState.CANCELLED: "This run was cancelled; its numbers rest on what came back before.",
 }

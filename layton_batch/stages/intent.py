@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Submission
 from layton_batch.run import Run
+from layton_batch.stages.names import has_mark
 from layton_batch.states import Lifecycle
 from layton_batch.store import Entry
 
@@ -23,7 +25,20 @@ def submission(run: Run, batch: Batch) -> Submission:
         model=batch.model,
         input_ref=batch.input_ref,
         not_before=batch.submitting_at,
+        marked=_is_marked(run, batch),
     )
+
+
+def _is_marked(run: Run, batch: Batch) -> bool:
+    try:
+        with (run.folder.root / batch.path).open("rb") as lines:
+            return has_mark(run.mark, lines.read(_FIRST))
+    except OSError:
+        return False  # the file is gone; nothing is sent without it
+
+
+_FIRST = 1024
+"""Bytes of a batch file in which its first custom_id stands."""
 
 
 def in_flight(run: Run, provider: Provider, batch: Batch, provider_id: str, event: str) -> None:
@@ -59,8 +74,10 @@ def back_to_planned(
     event: str = "not_created",
     failures: int = 0,
     upload_again: bool = False,
+    money: Sequence[Entry] | None = None,
 ) -> None:
-    """The create certainly did nothing: nothing is set aside for it any more, and it is sent again after ``pause``."""
+    """The batch is sent again after ``pause``. The create certainly did nothing, and nothing is set aside for it any
+    more, unless ``money`` says what becomes of it."""
     now = run.clock.now()
     run.store.move(
         batch,
@@ -68,7 +85,7 @@ def back_to_planned(
         now,
         event=event,
         detail=reason,
-        money=[Entry(batch.id, "released", batch.max_cost or Decimal(0))],
+        money=[Entry(batch.id, "released", batch.max_cost or Decimal(0))] if money is None else money,
         due_at=now + pause,
         failures=failures,
         input_ref=None if upload_again else batch.input_ref,

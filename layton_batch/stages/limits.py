@@ -10,7 +10,7 @@ from layton_batch.clock import utc
 from layton_batch.providers.protocol import Limits
 from layton_batch.records import Batch
 from layton_batch.run import Run
-from layton_batch.states import AT_PROVIDER, Lifecycle
+from layton_batch.states import AT_PROVIDER, BLOCKED, Lifecycle
 from layton_batch.store import Gate, Standing
 from layton_batch.store.standing import HOUR
 
@@ -36,7 +36,7 @@ def gate(run: Run) -> Gate:
 
     def weigh(batch: Batch, standing: Standing) -> str | None:
         if not (run.folder.root / batch.path).is_file():
-            return f"{HELD}its file {batch.path} is not in {run.folder.root}: share or copy the run's folder"
+            return f"{BLOCKED}its file {batch.path} is not in {run.folder.root}: put it back, or share the run's folder"
         held = over_limit(batch, standing, run.providers.dialect(batch.provider).limits)
         reason = held.reason if held else None
         if reason is None and budget is not None:

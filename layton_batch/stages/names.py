@@ -8,9 +8,15 @@ SHARD_CHARS = 14
 """The longest name of a part of a shard: with it a tag has at most 48 characters up to attempt 99."""
 
 
-def custom_id(identity: str, job_id: str, number: int) -> str:
-    """A request's name, 25 characters of ``[a-z0-9-]``: the same manifest gives the same, another manifest another."""
-    return f"r{identity[:8]}-{_digest(job_id)}-{number:06d}"  # within every provider's rule: 1 to 64 of A-Za-z0-9_-
+def custom_id(mark: str, job_id: str, number: int) -> str:
+    """A request's name, 25 characters of ``[a-z0-9-]``: a run always gives the same, another run (``mark``) another."""
+    return f"r{mark}-{_digest(job_id)}-{number:06d}"  # within every provider's rule: 1 to 64 of A-Za-z0-9_-
+
+
+def has_mark(mark: str, line: bytes) -> bool:
+    """Whether a line of a batch file carries the run's own mark in its custom_id: those of runs that an earlier version
+    began carry their manifest's, which every run of it shares."""
+    return f'"r{mark}-'.encode() in line
 
 
 def tag(prefix: str, job_id: str, shard_id: str, attempt: int) -> str:

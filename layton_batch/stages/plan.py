@@ -1,7 +1,8 @@
 """Plan: from a manifest to jobs, requests and batch files on disk. Sends nothing.
 
-The same manifest and items always plan the same jobs, the same shards and byte-identical files. Predict jobs are
-planned when the run begins; a judge's job when the predictions it depends on are in.
+The same manifest and items always plan the same jobs, the same shards and files that are byte-identical but for the
+run's mark in each custom_id. Predict jobs are planned when the run begins; a judge's job when the predictions it
+depends on are in.
 """
 
 from __future__ import annotations
@@ -131,9 +132,8 @@ def _lines(
     items_of: dict[str, str],
     before: int,
 ) -> Iterator[Line]:
-    identity = run.manifest.identity()
     for number, (item_id, prompt) in enumerate(prompts, before + 1):
-        name = custom_id(identity, job.id, number)
+        name = custom_id(run.mark, job.id, number)
         items_of[name] = item_id
         if problem := custom_id_problem(name):
             raise ManifestError(f"job {job.id}: {problem}")

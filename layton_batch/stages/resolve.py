@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
-from layton_batch.errors import ManifestError, UnknownStatusError
+from layton_batch.errors import ManifestError, ProviderError, UnknownStatusError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch
 from layton_batch.run import Run
+from layton_batch.stages.doubt import RESUBMIT, set_down, take_back
 from layton_batch.stages.intent import deadline_seconds
 from layton_batch.stages.settle import surely_ours
 from layton_batch.states import Lifecycle
-from layton_batch.store import Entry
 
 
 def adopt_batch(run: Run, batch_id: str, provider_id: str) -> None:
@@ -29,9 +28,13 @@ def adopt_batch(run: Run, batch_id: str, provider_id: str) -> None:
         raise ManifestError(
             f"{provider_id} holds {total} requests, batch {batch.id} {batch.requests}: it is another one"
         )
-    marked = [one.provider_id for one in surely_ours(run, provider, batch)]
+    try:
+        marked = _marked(run, batch)
+    except ProviderError:
+        marked = []  # the list cannot be read now: the person's word and the batch's own size have to do
     if marked and provider_id not in marked and provider_id != batch.provider_id:
         raise ManifestError(f"{_told(batch, marked)}, {provider_id} does not: adopt that one")
+    take_back(run, batch)
     now = run.clock.now()
     run.store.move(
         batch,
@@ -59,12 +62,20 @@ def _reading(provider: Provider, provider_id: str) -> tuple[str, int | None]:
 
 
 def send_again(run: Run, batch_id: str) -> None:
-    """The batch was never made, or is to be paid for once more: plan it again.
+    """The batch was never made, or is to be paid for once more: plan it again. What the earlier create may have cost
+    goes on counting against the budget.
 
-    Raises ManifestError where it is not lost, or its provider shows that it was made: no person need be asked then.
+    Raises ManifestError where it is not lost, or its provider shows that it was made (no person need be asked then), or
+    its list cannot be read.
     """
     batch = _lost(run, batch_id)
-    marked = [one.provider_id for one in surely_ours(run, run.providers.get(batch.provider), batch)]
+    try:
+        marked = _marked(run, batch)
+    except ProviderError as error:
+        raise ManifestError(
+            f"batch {batch.id} is not sent again: the list of {batch.provider}, which may show that it was made, could "
+            f"not be read ({error}); try again later, or `--adopt` it"
+        ) from error
     if marked:
         raise ManifestError(f"{_told(batch, marked)}: it was made, and would be paid twice. `--adopt {marked[0]}`")
     said = f"it was {batch.provider_id}: a person has it paid for once more" if batch.provider_id else None
@@ -73,12 +84,18 @@ def send_again(run: Run, batch_id: str) -> None:
         batch,
         Lifecycle.PLANNED,
         now,
-        event="resubmit",
-        detail=said or "a person said that it was never made",
-        money=[Entry(batch.id, "released", batch.max_cost or Decimal(0))],
+        event=RESUBMIT,
+        detail=f"{said or 'a person said that it was never made'}; what it may have cost is kept from the budget",
+        money=set_down(run, batch),
         due_at=now,
         **_AS_NEW,
     )
+
+
+def _marked(run: Run, batch: Batch) -> list[str]:
+    """Ids of the batches at the provider that are surely this one. Raises ProviderError where it does not list them."""
+    found = surely_ours(run, run.providers.get(batch.provider), batch)
+    return [one.provider_id or "one without an id" for one in found]
 
 
 _AS_NEW: Mapping[str, Any] = {

@@ -9,7 +9,8 @@ from layton_batch.errors import ProviderError, RequestRefusedError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found, Submission
 from layton_batch.run import Run
-from layton_batch.stages.backoff import NoAnswer, backoff
+from layton_batch.stages.backoff import NoAnswer
+from layton_batch.stages.doubt import NOT_CREATED, set_down, take_back
 from layton_batch.stages.intent import back_to_planned, in_flight, submission
 from layton_batch.stages.late import is_late
 from layton_batch.states import Lifecycle
@@ -17,8 +18,8 @@ from layton_batch.states import Lifecycle
 PAUSES = (20.0, 20.0, 20.0, 40.0, 80.0, 160.0, 320.0)
 """Seconds between looks at a list that does not have the batch: eleven minutes, a minute more than any SDK waits for a
 reply (600 s at most), since what a gateway still holds after that has nobody to answer. Lists are late, too."""
-LOOKED, UNSURE, NOT_CREATED = "looking", "unsure", "not_in_list"
-"""Events: a list without the batch; a look that told nothing; a list that never had it."""
+LOOKED, UNSURE = "looking", "unsure"
+"""Events: a list without the batch; a look that told nothing."""
 BEGUN = ("submitting", "create_unclear")
 """Events from which looks are counted: those before are of an earlier create, or came while the call was under way."""
 UNTOLD_SECONDS = 2 * 86_400.0
@@ -47,12 +48,16 @@ def settle(run: Run, provider: Provider, batch: Batch) -> bool:
 
 
 def take_found(run: Run, provider: Provider, batch: Batch, certain: Sequence[Found]) -> bool:
-    """What carries the batch's marks is the batch; two of them are a person's to tell apart."""
-    if len(certain) == 1:
-        in_flight(run, provider, batch, certain[0].provider_id, "found")
-    else:
-        names = ", ".join(one.provider_id for one in certain)
-        _lost(run, batch, f"more than one batch carries its tag: {names}; `resolve` says which is ours")
+    """What carries the batch's marks is the batch; two of them are a person's to tell apart, and so is one that the
+    list does not name."""
+    if len(certain) > 1:
+        return _lost(
+            run, batch, f"more than one batch carries its marks: {_names(certain)}; `resolve` says which is ours"
+        )
+    if not certain[0].provider_id:
+        return _unsure(run, provider, batch, certain)
+    take_back(run, batch)
+    in_flight(run, provider, batch, certain[0].provider_id, "found")
     return True
 
 
@@ -60,30 +65,29 @@ def sent_already(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:
     """Batches that are surely this one, though the store knows of none: of a copy of this run that went on elsewhere,
     or of this one before an older copy of it was put back.
 
-    Only a tag tells that: custom_ids and files are the manifest's, and another run of it has the same. Raises NoAnswer
-    where the provider does not answer.
+    Our tag tells that, or custom_ids with the run's mark. Raises ProviderError where the list cannot be read to its
+    end: then nothing is to be sent.
     """
-    if not provider.capabilities.tag:
-        return []
-    return _surely(run, provider, replace(submission(run, batch), not_before=run.born), must_answer=True)
+    asked = replace(submission(run, batch), not_before=run.born)
+    return _surely(run, provider, asked) if provider.capabilities.tag or asked.marked else []
 
 
 def surely_ours(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:
-    """Batches at the provider that are surely this one, whose create was intended."""
+    """Batches at the provider that are surely this one, whose create was intended. Raises ProviderError where the list
+    cannot be read to its end."""
     return _surely(run, provider, submission(run, batch))
 
 
-def _surely(run: Run, provider: Provider, asked: Submission, *, must_answer: bool = False) -> Sequence[Found]:
-    """Nothing where the provider cannot be asked."""
+def _surely(run: Run, provider: Provider, asked: Submission) -> Sequence[Found]:
+    """Nothing where the API has no list that could tell."""
     if not provider.capabilities.certain_find:
         return []
-    try:
-        found = provider.find(replace(asked, asked_at=run.clock.now()))
-    except ProviderError as error:
-        if must_answer:
-            NoAnswer.check(error)
-        return []
+    found = provider.find(replace(asked, asked_at=run.clock.now()))
     return [one for one in _not_taken(run, found) if one.certain]
+
+
+def _names(found: Sequence[Found]) -> str:
+    return ", ".join(one.provider_id or "one that the list shows without an id" for one in found)
 
 
 def _not_taken(run: Run, found: Sequence[Found]) -> Sequence[Found]:
@@ -98,9 +102,12 @@ def _absent(run: Run, batch: Batch) -> bool:
     if looks < len(PAUSES):
         _look_again(run, batch, LOOKED, "not in the provider's list; looking again", PAUSES[looks])
         return False
-    earlier = run.store.events_since(batch.id, (), NOT_CREATED)
-    reason = f"not created: not in the provider's list after {looks + 1} looks"
-    back_to_planned(run, batch, reason, backoff(earlier + 1) if earlier else 0.0, event=NOT_CREATED)
+    reason = f"not in the list of {batch.provider} after {looks + 1} looks"
+    if run.store.events_since(batch.id, (), NOT_CREATED):
+        reason = f"{reason}, for the second time: what both creates may have cost is kept from the budget"
+        return _lost(run, batch, f"{reason}; look in {batch.provider}'s console, then `resolve`")
+    reason = f"not created: {reason}; what it may have cost all the same is kept from the budget"
+    back_to_planned(run, batch, reason, 0.0, event=NOT_CREATED, money=set_down(run, batch))
     return True
 
 
@@ -122,13 +129,13 @@ def _pause(looks: int) -> float:
 
 def _unsure(run: Run, provider: Provider, batch: Batch, candidates: Sequence[Found]) -> bool:
     """Wait for batches that may be ours to show whose they are, as long as they can; then a person has to say."""
-    names = ", ".join(one.provider_id for one in candidates)
+    names = _names(candidates)
     last = (batch.submitting_at or 0.0) + provider.limits.window_seconds + UNTOLD_SECONDS
     looks = run.store.events_since(batch.id, BEGUN, UNSURE)
     may_tell = any(one.may_tell for one in candidates)
     if looks >= len(PAUSES) and (not may_tell or is_late(run, batch, last)):
         return _lost(run, batch, f"may be {names}, and nothing there tells; `resolve` says which is ours")
-    _look_again(run, batch, UNSURE, f"may be {names}; certain only when that has ended", _pause(looks))
+    _look_again(run, batch, UNSURE, f"may be {names}; looking until that tells", _pause(looks))
     return False
 
 

@@ -23,7 +23,6 @@ from layton_batch.errors import (
     ProviderReplyError,
     RequestRefusedError,
     StaleStateError,
-    StoreError,
     TransientProviderError,
 )
 from layton_batch.providers.protocol import Provider
@@ -31,10 +30,11 @@ from layton_batch.records import Batch
 from layton_batch.run import Run
 from layton_batch.stages.backoff import NoAnswer, backoff
 from layton_batch.stages.cancel import stop_rest
+from layton_batch.stages.doubt import RESUBMIT
 from layton_batch.stages.intent import back_to_planned, in_flight, submission
 from layton_batch.stages.limits import HELD, gate, within_limits
 from layton_batch.stages.settle import PAUSES, sent_already, settle, take_found
-from layton_batch.states import OPEN, BatchOutcome, ErrorClass, Lifecycle
+from layton_batch.states import BLOCKED, BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store import Entry
 
 PAYLOAD_TOO_LARGE = 413
@@ -48,6 +48,11 @@ FILE_GONE = frozenset({403, 404})
 NO_ACCESS, FORBIDDEN = frozenset({401, 402}), frozenset({403})
 """Refusals of who we are, not of what we ask: an expired key, an empty account. The batch waits until it is mended."""
 TRIES, FORBIDDEN_TRIES = 4, 8
+NOT_LOOKED_FOR = "not_looked_for"
+"""Event: the provider's list, which must be read before anything is sent, was not."""
+REFUSED_LOOKS, FAILED_LOOKS = 12, 300
+"""After so many, each a growing pause after the last, a person is told: about an hour of refusals, or three days of
+anything else."""
 
 
 def submit(run: Run) -> bool:
@@ -60,21 +65,10 @@ def submit(run: Run) -> bool:
     due = [batch for batch in waiting if is_due(batch.due_at, now)]
     unsettled = [batch for batch in due if batch.state is Lifecycle.SUBMITTING]
     planned = [] if cancelled else _affordable(run, [batch for batch in due if batch.state is Lifecycle.PLANNED])
-    _not_stuck(run, planned)
     groups: dict[str, list[Batch]] = defaultdict(list)
     for batch in [*unsettled, *within_limits(run, planned)]:
         groups[batch.provider].append(batch)
     return stopped | any(list(run.executor.map(lambda name: _submit_group(run, name, groups[name]), groups)))
-
-
-def _not_stuck(run: Run, planned: Sequence[Batch]) -> None:
-    """Raises StoreError where nothing is left to do but to send batches whose files are not here."""
-    missing = {batch.id: batch.path for batch in planned if not (run.folder.root / batch.path).is_file()}
-    if missing and missing.keys() == {batch.id for batch in run.store.batches(OPEN)}:
-        raise StoreError(
-            f"{run.folder.root} lacks {len(missing)} batch files that are still to be sent, such as "
-            f"{next(iter(missing.values()))}: put them back, or share the folder of the host that wrote them"
-        )
 
 
 def _affordable(run: Run, due: Sequence[Batch]) -> list[Batch]:
@@ -133,9 +127,13 @@ def _submit_group(run: Run, name: str, batches: Sequence[Batch]) -> bool:
 
 
 def _send(run: Run, provider: Provider, batch: Batch) -> bool:
-    _same_file(run, batch)
+    """Nothing is sent before the batch file is what was planned, and the provider has it and has shown, in a list read
+    to its end, that it has no such batch yet."""
     try:
+        _same_file(run, batch)
         input_ref = batch.input_ref or provider.upload(submission(run, batch))
+    except FileError as error:
+        return _kept_by_its_file(run, batch, error)
     except RequestRefusedError as error:
         if _may_pass(run, batch, error):
             _later(run, batch, error, _event(error))
@@ -147,9 +145,10 @@ def _send(run: Run, provider: Provider, batch: Batch) -> bool:
         return False
     try:
         elsewhere = sent_already(run, provider, replace(batch, input_ref=input_ref))
-    except NoAnswer as silent:
-        _later(run, batch, silent.error, "not_looked_for")
-        raise
+    except ProviderError as error:
+        _later(run, batch, error, NOT_LOOKED_FOR, _not_looked_for(run, batch, error))
+        NoAnswer.check(error)
+        return False
     now = run.clock.now()
     money = [Entry(batch.id, "reserved", batch.max_cost or Decimal(0))]
     run.store.move(
@@ -175,9 +174,25 @@ def _same_file(run: Run, batch: Batch) -> None:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise FileError(f"batch file {path} cannot be read: {error.strerror}") from error
+        raise FileError(f"its file {path} cannot be read: {error.strerror}") from error
     if found != batch.sha256:
-        raise FileError(f"batch file {path} of batch {batch.id} was changed since it was planned: put it back")
+        raise FileError(f"its file {path} was changed since it was planned: put it back")
+
+
+def _kept_by_its_file(run: Run, batch: Batch, error: FileError) -> bool:
+    """The batch waits until its file is as it was; it stays due, so that it is sent then, and says so once."""
+    reason = f"{BLOCKED}{error}"
+    if reason != batch.reason:
+        run.store.note(batch, run.clock.now(), event="file_changed", detail=str(error), reason=reason)
+    return False
+
+
+def _not_looked_for(run: Run, batch: Batch, error: ProviderError) -> str:
+    """Why the batch is not sent. After looks enough a person is told; the provider is asked on all the same."""
+    looks = run.store.events_since(batch.id, ("submitting", RESUBMIT), NOT_LOOKED_FOR) + 1
+    is_refused = isinstance(error, RequestRefusedError) and error.status not in NO_ACCESS
+    reason = f"not sent: whether {batch.provider} has it already cannot be told, for its list cannot be read: {error}"
+    return f"{BLOCKED}{reason}" if looks >= (REFUSED_LOOKS if is_refused else FAILED_LOOKS) else reason
 
 
 def _create(run: Run, provider: Provider, batch: Batch) -> bool:
@@ -190,6 +205,9 @@ def _create(run: Run, provider: Provider, batch: Batch) -> bool:
     except TransientProviderError as error:
         _not_created(run, batch, error, "not_created", error.retry_after)
         NoAnswer.check(error)
+        return False
+    except FileError as error:  # gone this very moment, before a byte was sent
+        back_to_planned(run, batch, str(error), 0.0)
         return False
     except (AmbiguousCallError, ProviderReplyError) as error:
         due = run.clock.now() + PAUSES[0]
@@ -221,7 +239,7 @@ def _may_pass(run: Run, batch: Batch, error: RequestRefusedError) -> bool:
     tries = FORBIDDEN_TRIES if error.status in FORBIDDEN else TRIES
     if error.status not in NOT_FOUND | FORBIDDEN:
         return False
-    return run.store.events_since(batch.id, ("resubmit",), _event(error)) + 1 < tries
+    return run.store.events_since(batch.id, (RESUBMIT,), _event(error)) + 1 < tries
 
 
 def _event(error: ProviderError) -> str:
@@ -251,11 +269,13 @@ def _failed(now: float, reason: str, error_class: ErrorClass) -> dict[str, Any]:
     }
 
 
-def _later(run: Run, batch: Batch, error: ProviderError, event: str = "upload_failed") -> None:
+def _later(
+    run: Run, batch: Batch, error: ProviderError, event: str = "upload_failed", reason: str | None = None
+) -> None:
     """Nothing was sent yet: try again after a pause that grows."""
     now = run.clock.now()
     pause = backoff(batch.failures, getattr(error, "retry_after", None))
     run.store.note(
         batch, now, event=event, detail=str(error), due_at=now + pause, failures=batch.failures + 1,
-        reason=str(error),
+        reason=reason or str(error),
     )  # fmt: skip

@@ -266,6 +266,14 @@ class Leases(Transactions):
             with self.writing() as writing:
                 self._note_reason(writing, batch, reason, {} if until is None else {"due_at": until})
 
+    def wake(self, prefix: str) -> None:
+        """Let every planned batch whose reason begins so be due at once."""
+        table = schema.batches
+        asleep = and_(table.c.run_id == self.run_id, table.c.state == str(Lifecycle.PLANNED), table.c.due_at > 0)
+        theirs = and_(table.c.reason.startswith(prefix, autoescape=True), table.c.lease_owner.is_(None))
+        with self.writing() as writing:
+            writing.connection.execute(update(table).where(asleep, theirs).values(due_at=0.0))
+
     def _is_held_back(self, writing: Writing, batch: Batch, gate: Gate, at: float) -> bool:
         if batch.state is not Lifecycle.PLANNED:
             return False

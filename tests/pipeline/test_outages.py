@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from layton_batch.errors import ManifestError, StoreError
+from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
+from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Batch
 from layton_batch.run import Run
 from layton_batch.runs import find_run, open_folder
 from layton_batch.sandbox import Fault
 from layton_batch.stages.resolve import adopt_batch, send_again
 from layton_batch.stages.retry import retry_run
-from layton_batch.states import ErrorClass, Lifecycle
+from layton_batch.states import BLOCKED, ErrorClass, Lifecycle
 from layton_batch.status import RunState, Status, read_status
 from tests.pipeline.lab import Lab, lab, manifest_text
 
@@ -134,21 +136,22 @@ def test_so_are_those_of_a_batch_that_expired(tmp_path: Path, provider: str) -> 
 def test_a_provider_that_may_not_be_asked_for_its_list_has_a_person_asked(tmp_path: Path) -> None:
     text = manifest_text(("openai",), limit=3)
     lost_reply = Fault(on="create", action="drop_after", provider="openai", times=1)
-    with lab(tmp_path, lost_reply, failing("list", "openai", status=403, times=99)) as bench:
+    with lab(tmp_path, lost_reply, replace(failing("list", "openai", status=403, times=99), after=1)) as bench:
         assert bench.finish(text, max_hours=12).state is RunState.NEEDS_PERSON
         with bench.open(text) as run:
             assert "cannot be looked for" in str(first(run).reason)
 
 
-def test_only_a_batch_that_can_be_ours_is_adopted(tmp_path: Path) -> None:
+def test_only_a_batch_that_can_be_ours_is_adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = manifest_text(("openai",), limit=3) + (
         '[[models]]\nname = "other"\nprovider = "openai"\nmodel = "larch-2-nano"\nmax_output_tokens = 4000\n'
     )
     another = manifest_text(("openai",), limit=2).replace('"lab"', '"another"')
     lost_reply = Fault(on="create", action="drop_after", provider="openai", after=1, times=1)
-    with lab(tmp_path, lost_reply, failing("list", "openai", status=403, times=99)) as bench:
+    with lab(tmp_path, lost_reply, replace(failing("list", "openai", status=403, times=99), after=2)) as bench:
         ticks(bench, text, lambda run: any(one.state is Lifecycle.LOST for one in run.store.batches()), seconds=600.0)
-        with bench.open(another) as run:
+        with bench.open(another) as run, monkeypatch.context() as listed:
+            listed.setattr(FileBatches, "find", lambda _provider, _asked: [])
             advance(run)
             stranger = str(first(run).provider_id)
         bench.clock.sleep(40.0)  # until the provider has counted its requests
@@ -170,7 +173,7 @@ def test_an_expired_key_keeps_what_is_planned_until_it_is_mended(tmp_path: Path,
         assert paid_once(bench, status)
 
 
-def test_batch_files_that_are_gone_are_said_to_be_and_changed_ones_are_not_sent(tmp_path: Path) -> None:
+def test_a_batch_waits_for_its_file_and_says_so(tmp_path: Path) -> None:
     text = manifest_text(("openai",), limit=3)
     with lab(tmp_path, failing("upload", "openai", times=1)) as bench:
         ticks(bench, text, lambda run: first(run).failures == 1)
@@ -178,13 +181,41 @@ def test_batch_files_that_are_gone_are_said_to_be_and_changed_ones_are_not_sent(
         (file,) = path.rglob("*.jsonl")
         asked = file.read_bytes()
         file.unlink()
-        with pytest.raises(StoreError, match="still to be sent"):
-            bench.finish(text)
+        gone = bench.finish(text)
         file.write_bytes(asked.replace(b"riddle", b"puzzle", 1) + b"\n")
-        with pytest.raises(Exception, match="was changed since it was planned"):
-            bench.finish(text)
+        changed = bench.finish(text)
+        for status, said in ((gone, "is not in"), (changed, "was changed since it was planned: put it back")):
+            assert (status.state, status.reserved_usd) == (RunState.NEEDS_PERSON, 0)
+            assert file.name in str(status.batches[0].reason)
+            assert said in str(status.batches[0].reason)
         file.write_bytes(asked)
         assert bench.finish(text).unanswered == 0
+
+
+@pytest.mark.parametrize("trouble", ["changed", "gone"])
+def test_one_models_batch_file_in_trouble_stops_no_other_model(tmp_path: Path, trouble: str) -> None:
+    text = manifest_text(("openai", "anthropic"), limit=3)
+    with lab(tmp_path, failing("upload", "openai", times=1)) as bench:
+        ticks(bench, text, lambda run: first(run).failures == 1)
+        file = bench.run_folder(text).root / "requests" / "predict-larch-2-mini" / "s0001.jsonl"
+        asked = file.read_bytes()
+        if trouble == "changed":
+            file.write_bytes(asked + b" ")
+        else:
+            file.unlink()
+        status = bench.finish(text)
+        assert status.state is RunState.NEEDS_PERSON
+        assert {job.model: job.succeeded for job in status.jobs if job.role == "predict"} == {
+            "larch-2-mini": 0, "wagtail-5": 3,
+        }  # fmt: skip
+        assert all(job.graded for job in status.jobs if "wagtail-5" in job.id)
+        (waiting,) = [batch for batch in status.batches if batch.state is Lifecycle.PLANNED]
+        assert str(waiting.reason).startswith(BLOCKED)
+        assert file.name in str(waiting.reason)
+        file.write_bytes(asked)
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert paid_once(bench, status)
 
 
 def test_a_batch_that_the_provider_has_no_room_for_waits_and_loses_no_attempt(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,13 @@ def test_an_older_batch_with_one_of_our_ids_may_be_of_an_earlier_execution(
     with Loopback(older) as server:
         (hit,) = connected(server, made).find(submission(batch_file(tmp_path)))
     assert (hit.certain, hit.may_tell) == (False, False)
+
+
+def test_an_older_batch_with_ids_of_this_run_alone_is_ours(tmp_path: Path, made: list[Anthropic]) -> None:
+    results = b'{"custom_id": "ours-2", "result": {"type": "expired"}}\n'
+    with Loopback(listing(ended("a", "1970-01-12T13:45:00Z"), results=results)) as server:
+        (hit,) = connected(server, made).find(replace(submission(batch_file(tmp_path)), marked=True))
+    assert hit.certain
 
 
 def test_an_ended_batch_with_another_id_is_not_ours(tmp_path: Path, made: list[Anthropic]) -> None:

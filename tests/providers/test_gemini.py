@@ -240,7 +240,11 @@ def test_a_batch_that_shows_nothing_of_itself_may_be_ours(tmp_path: Path, made: 
 
 
 def test_a_batch_of_ours_without_a_name_is_not_passed_over(tmp_path: Path, made: list[Gemini]) -> None:
-    listed = {"operations": [operation("BATCH_STATE_RUNNING", "")]}
+    """It is there and cannot be named; one that shows nothing at all makes the list unreadable."""
+    with Loopback(told({"operations": [operation("BATCH_STATE_RUNNING", "")]})) as server:
+        (found,) = connected(server, made).find(submission(tmp_path))
+        assert (found.provider_id, found.certain) == ("", True)
+    listed: dict[str, object] = {"operations": [{"name": ""}]}
     with Loopback(told(listed)) as server, pytest.raises(ProviderReplyError, match="without a name"):
         connected(server, made).find(submission(tmp_path))
 

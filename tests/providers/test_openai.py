@@ -222,6 +222,7 @@ def test_find_goes_by_tag_then_by_input_file_over_all_pages(serve: Serve, submis
     assert [(one.provider_id, one.certain, one.created_at) for one in found] == [
         ("tagged", True, NOW + 5.0),
         ("by-file", True, NOW + 3.0),
+        ("", True, None),  # it is ours and has no name
         ("made while our clock was ahead", True, NOW - 31 * 86_400.0),
     ]
     assert len(server.calls) == 2
@@ -247,7 +248,16 @@ def test_a_listing_that_goes_nowhere_is_an_error_not_an_absence(
 
 def test_a_listing_without_data_is_an_error_not_an_absence(serve: Serve, submission: Submission) -> None:
     provider, _ = serve("openai", reply({"object": "list"}))
-    with pytest.raises(ProviderReplyError, match="no data"):
+    with pytest.raises(ProviderReplyError, match="no list of objects"):
+        provider.find(submission)
+
+
+@pytest.mark.parametrize("row", [None, "batch_1", 7, ["batch_1"]])
+def test_a_listing_with_what_is_no_batch_is_an_error_not_an_absence(
+    serve: Serve, submission: Submission, row: object
+) -> None:
+    provider, _ = serve("openai", reply({"data": [row], "has_more": False}))
+    with pytest.raises(ProviderReplyError, match="no list of objects"):
         provider.find(submission)
 
 

@@ -169,7 +169,6 @@ def test_find_goes_by_input_file_and_the_time_says_only_how_sure_it_is(serve: Se
         job("long before, or the clock was days ahead", "2027-01-14T07:59:59Z"),
         job("other file", "2027-01-15T08:00:30Z", "file-x"),
         job("no time", None),
-        "not a job",
     ]
     provider, _ = serve("together", reply(jobs))
     found = [(one.provider_id, one.certain) for one in provider.find(submission)]
@@ -180,6 +179,28 @@ def test_find_goes_by_input_file_and_the_time_says_only_how_sure_it_is(serve: Se
     unknown = provider.find(replace(submission, not_before=None))
     assert {one.certain for one in unknown} == {False}
     assert provider.find(replace(submission, input_ref=None)) == []
+
+
+def test_a_file_of_this_run_alone_tells_without_a_time_and_also_of_a_job_without_an_id(
+    serve: Serve, submission: Submission
+) -> None:
+    jobs = [
+        job("long before", "2027-01-12T00:00:00Z"),
+        job("no time", None),
+        job("", None),
+        job(None, None),
+        job(7, None),
+    ]
+    provider, _ = serve("together", reply(jobs))
+    found = provider.find(replace(submission, marked=True))
+    assert [one.provider_id for one in found] == ["long before", "no time", "", "", ""]
+    assert all(one.certain for one in found)
+
+
+def test_a_listing_with_what_is_no_job_is_an_error_not_an_absence(serve: Serve, submission: Submission) -> None:
+    provider, _ = serve("together", reply([job("ours", None), "not a job"]))
+    with pytest.raises(ProviderReplyError, match="no batch"):
+        provider.find(submission)
 
 
 def test_the_difference_between_the_clocks_is_taken_from_the_reply(serve: Serve, submission: Submission) -> None:

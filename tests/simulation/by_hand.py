@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layton_batch.clock import Clock
-from layton_batch.errors import ManifestError, StaleStateError
+from layton_batch.errors import ManifestError, ProviderError, StaleStateError
 from layton_batch.manifest import Manifest
 from layton_batch.records import Batch
 from layton_batch.run import Run
@@ -34,7 +34,8 @@ def cancel(found: History, asked: Manifest, clock: Clock) -> None:
 def retry(found: History, asked: Manifest, clock: Clock) -> None:
     """What `layton-batch retry` does, and again where it is told that another process writes the run's tables."""
     if found.by_itself is None:
-        found.by_itself = tuple(row.custom_id for row in found.providers.ledger().rows)
+        rows = found.providers.ledger().rows
+        found.by_itself = tuple(row.custom_id for row in rows if row.batch_id not in found.providers.hidden)
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
         for left in reversed(range(PATIENT_LOOKS)):
             try:
@@ -52,15 +53,24 @@ def resolve(found: History, asked: Manifest, clock: Clock) -> None:
     clock.sleep(sum(outage.seconds for outage in found.plan.outages))
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
         for batch in run.store.batches({Lifecycle.LOST}):
-            name = batch.provider_id or _seen_in_console(found, run, batch)
-            try:
-                if name is None:
-                    send_again(run, batch.id)
-                else:
-                    adopt_batch(run, batch.id, name)
-            except (ManifestError, StaleStateError):
-                if run.store.batch(batch.id).state is Lifecycle.LOST:
-                    raise  # else somebody at the other program has said it in the same moment
+            _resolve(found, run, batch.id, clock)
+
+
+def _resolve(found: History, run: Run, batch_id: str, clock: Clock) -> None:
+    """Again where the provider does not answer, until it does or somebody else has done it."""
+    for _ in range(PATIENT_LOOKS):
+        batch = run.store.batch(batch_id)
+        if batch.state is not Lifecycle.LOST:
+            return
+        name = batch.provider_id or _seen_in_console(found, run, batch)
+        try:
+            if name is None:
+                send_again(run, batch.id)
+            else:
+                adopt_batch(run, batch.id, name)
+        except (ManifestError, ProviderError, StaleStateError):
+            clock.sleep(60.0)
+    raise AssertionError(f"{batch_id} cannot be resolved")
 
 
 def _seen_in_console(found: History, run: Run, batch: Batch) -> str | None:

@@ -13,6 +13,7 @@ import polars as pl
 from layton_batch import tables
 from layton_batch.runs import open_store
 from layton_batch.sandbox import BilledRow, Fault
+from layton_batch.stages.doubt import IN_DOUBT
 from layton_batch.status import RunState
 from layton_batch.store import RunStore
 from tests.simulation.in_process import connected
@@ -60,7 +61,9 @@ def _cancelled_well(found: History) -> Iterator[str]:
         yield f"the cancelled run is {status.state}"
     for provider in SEVEN:
         yield from (
-            f"{provider} still runs {batch.id}" for batch in found.providers.batches(provider) if batch.outcome is None
+            f"{provider} still runs {batch.id}"
+            for batch in found.providers.batches(provider)
+            if batch.outcome is None and batch.id not in found.providers.hidden
         )
     _let_all_end(found)
     if status.reserved_usd != 0:
@@ -132,7 +135,30 @@ def _bought_again_by_itself(found: History) -> Iterator[str]:
 
 
 def _times_billed(found: History) -> Counter[str]:
-    return Counter(question(row.custom_id) for row in found.providers.ledger().rows)
+    return Counter(question(row.custom_id) for row in _rows(found, denied=False))
+
+
+def _rows(found: History, *, denied: bool) -> list[BilledRow]:
+    """What was billed for batches that their provider denied and that are not ours in the end, or for all others."""
+    with open_store(found.folder, found.settings) as store:
+        unknown = found.providers.hidden - {batch.provider_id for batch in store.batches()}
+    return [row for row in found.providers.ledger().rows if (row.batch_id in unknown) is denied]
+
+
+def _denied_is_counted(found: History) -> Iterator[str]:
+    """A batch is sent by itself twice at most; what both may have cost is told where one of them stays unknown."""
+    for name, times in Counter(question(row.custom_id) for row in found.providers.ledger().rows).items():
+        if times > max(2, _most(found.plan, name) + 1):
+            yield f"{name} was billed {times} times, with what its provider denies"
+    denied = sum((row.usd or Decimal(0) for row in _rows(found, denied=True)), Decimal(0))
+    if denied > _in_doubt(found):
+        yield f"${denied} were billed for batches that were denied, ${_in_doubt(found)} are told to be in doubt"
+
+
+def _in_doubt(found: History) -> Decimal:
+    """The most that creates without an answer can have cost, by the table that tells of what cannot be told."""
+    rows = tables.read(found.folder.tables, "untold", ("why", "bound_usd")).iter_rows()
+    return sum((Decimal(usd) for why, usd in rows if why == IN_DOUBT), Decimal(0))
 
 
 def question(custom_id: str) -> str:
@@ -177,12 +203,13 @@ def _rows_conserved(store: RunStore) -> Iterator[str]:
 def _money_agrees(found: History, parts: Sequence[str] = ("usage", "cost")) -> Iterator[str]:
     """What the run says it spent = what the providers billed, less what came back unreadable, and says so."""
     assert found.status is not None
-    rows = found.providers.ledger().rows
+    yield from _denied_is_counted(found)
+    rows = _rows(found, denied=False)
     billed = sum((row.usd or Decimal(0) for row in rows), Decimal(0))
     unreadable = _unreadable(found, rows)
     if found.status.spent_usd != billed - unreadable:
         yield f"the run says ${found.status.spent_usd}, the providers billed ${billed} (${unreadable} unreadable)"
-    untold = found.status.untold_usd
+    untold = found.status.untold_usd - _in_doubt(found)
     if untold < unreadable or (untold and not found.plan.faults and not found.plan.outages):
         yield f"the run says that up to ${untold} more cannot be told, ${unreadable} came back unreadable"
     for table in parts:
@@ -207,7 +234,7 @@ def _providers_hold_nothing_else(found: History, store: RunStore) -> Iterator[st
     ours = {batch.provider_id for batch in store.batches()}
     for provider in SEVEN:
         theirs = {batch.id for batch in found.providers.batches(provider)}
-        if strangers := theirs - ours:
+        if strangers := theirs - ours - found.providers.hidden:
             yield f"{provider} has batches the run does not know: {sorted(strangers)}"
         mine = sum(batch.provider == provider for batch in store.batches())
         if provider != "anthropic" and found.providers.uploads(provider) > mine:

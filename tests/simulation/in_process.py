@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import ssl
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -63,12 +64,15 @@ class LateLists(Engine):
 
     lag: float = 0.0
     at: float | None = None
+    hidden: frozenset[str] = frozenset()
+    """Batches that no list shows."""
 
     def now(self) -> float:
         return super().now() if self.at is None else self.at
 
     def everything(self, provider: str) -> list[Batch]:
-        return [batch for batch in super().everything(provider) if self.now() - batch.created >= self.lag]
+        shown = (batch for batch in super().everything(provider) if batch.id not in self.hidden)
+        return [batch for batch in shown if self.now() - batch.created >= self.lag]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ class Providers:
     """All seven providers' side of the wire, kept in ``folder``.
 
     ``late_create``: the next create loses its connection, and is carried out all the same so many seconds later.
+    ``denied``: how many creates of a provider are still to be carried out, answered with HTTP 500 and never listed.
     ``outage`` says of a call to a provider whether it fails before it gets there, and how. ``mistakes``: what went
     wrong in the sandbox itself.
     """
@@ -119,6 +124,7 @@ class Providers:
         ]
         self.watch: Watch = lambda _phase, _provider, _kind: None
         self.late_create: float | None = None
+        self.denied: Counter[str] = Counter()
         self.outage: Callable[[str], Kind | None] = lambda _provider: None
         self.mistakes = Mistakes()
         self._delayed: list[tuple[float, Callable[[], object]]] = []
@@ -163,9 +169,26 @@ class Providers:
             self.watch("sent", wire.provider, endpoint.on)
             return None
         self.watch("sent", wire.provider, endpoint.on)
+        before = frozenset(batch.id for batch in self.store.batches(wire.provider))
         response = self._serve(wire, endpoint, request, params, body)
+        if endpoint.on == "create" and self.denied[wire.provider] > 0:
+            response = self._denied(wire, response, before)
         self.watch("executed", wire.provider, endpoint.on)
         return _reply(response)
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """Batches that were made and denied."""
+        return self._engine.hidden
+
+    def _denied(self, wire: Wire, response: Response, before: frozenset[str]) -> Response:
+        """HTTP 500 where the create made a batch, which is in no list from now on."""
+        made = frozenset(batch.id for batch in self.store.batches(wire.provider)) - before
+        if not made:
+            return response
+        self.denied[wire.provider] -= 1
+        self._engine.hidden |= made
+        return Response(b'{"error": {"message": "internal error"}}', 500, media_type="application/json")
 
     @property
     def waiting(self) -> int:

@@ -26,7 +26,8 @@ class Scenario:
     """A misfortune of one provider's first batch of three questions; ``plan`` is given that provider's world.
 
     ``batches`` is how many batches the provider should end up with: 1, or 2 where rows must be sent again; ``again``
-    names those of whom the latter is true alone. ``uploads``: it can happen only where a batch file is uploaded.
+    names those of whom the latter is true alone. ``billed``: rows billed, ITEMS where each is once. ``uploads``: it can
+    happen only where a batch file is uploaded.
     """
 
     name: str
@@ -34,12 +35,13 @@ class Scenario:
     batches: int = 1
     again: frozenset[str] = frozenset()
     uploads: bool = False
+    billed: int = ITEMS
 
     def applies(self, provider: str) -> bool:
         return not self.uploads or provider not in WITHOUT_UPLOAD
 
     def expected(self, provider: str) -> Outcome:
-        return Outcome(2 if provider in self.again else self.batches, ITEMS, 0)
+        return Outcome(2 if provider in self.again else self.batches, self.billed, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,8 @@ ALONE = 7
 ITEMS = 3
 MOST_LIVES = 12
 MOST_RETRIES = 3
-MOST_RESOLVES = 3
+MOST_VISITS = 10
+SERVER_ERROR = 500
 PATIENCE_SECONDS = 200 * 3600.0
 
 
@@ -69,8 +70,9 @@ class Plan:
     answer; of two programs the second calls it. ``reask``: how often the manifest has unusable replies asked for
     again. ``outages``: long times in which every call fails. ``jump``: by how much our clock is put forward each time
     the program starts again, as on another machine. ``moves``: when and how it is set while one program is at work.
-    ``deadline_hours``: the manifest's, where it is not the provider's own. ``breaks``: the points at which connections
-    to the state's server break off, where it is on one; what ends with that is started again.
+    ``denied``: a provider's name for each of its first creates that are carried out, answered with HTTP 500 and shown
+    in no list ever. ``deadline_hours``: the manifest's, where it is not the provider's own. ``breaks``: the points at
+    which connections to the state's server break off, where it is on one; what ends with that is started again.
     """
 
     world: int
@@ -88,6 +90,7 @@ class Plan:
     hands: int = 1
     cancel_at: int | None = None
     budget: bool = False
+    denied: tuple[str, ...] = ()
     deadline_hours: float | None = None
     retry_at: int | None = None
     reask: int = 0
@@ -202,6 +205,7 @@ def history(plan: Plan, database: Database | None = None, *, statements: bool = 
     )
     providers = Providers(base / "providers", config, list_lag=plan.list_lag)
     providers.late_create = plan.late_create
+    providers.denied.update(plan.denied)
     try:
         yield _play(plan, base, providers, theirs, database, statements=statements)
     finally:
@@ -305,6 +309,18 @@ def calls_for_retry(plan: Plan) -> bool:
     )
 
 
+def calls_for_a_person(plan: Plan) -> bool:
+    """Whether the program may rightly wait for a person: after an outage, a clock that was set or two creates in doubt,
+    or while a list is refused."""
+    doubts = len(plan.stops) + len(plan.denied) + (plan.late_create is not None)
+    doubts += sum(fault.times for fault in plan.faults if fault.on == "create" and fault.status >= SERVER_ERROR)
+    return (
+        bool(plan.outages or plan.moves)
+        or doubts > 1
+        or any(fault.on == "list" and fault.times > 1 for fault in plan.faults)
+    )
+
+
 def _command(found: History, asked: Manifest, clock: Clock, number: int) -> None:
     """`cancel` and `retry`, each as often as it takes to get through, when the history has come so far."""
     plan = found.plan
@@ -323,10 +339,10 @@ def _command(found: History, asked: Manifest, clock: Clock, number: int) -> None
 def _to_its_end(found: History, asked: Manifest, clock: Clock) -> Status:
     """What `run` comes to; where the history has a `retry`, what it comes to when nothing is left to retry.
 
-    What a long outage leaves for a person to say is said when that is over; what a clock leaves that was set, at once.
+    What long outages, creates in doubt, refused lists and set clocks leave for a person is done as soon as it can be.
     """
     status = _afforded(found, asked, clock)
-    for _ in range(MOST_RESOLVES if found.plan.moves else bool(found.plan.outages)):
+    for _ in range(MOST_VISITS if calls_for_a_person(found.plan) else 0):
         if status.state is not RunState.NEEDS_PERSON:
             break
         resolve(found, asked, clock)

@@ -1,0 +1,139 @@
+"""Creates that are carried out and denied, and batches whose list row tells no id: two bills at most, both counted."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from layton_batch.errors import ManifestError
+from layton_batch.sandbox import Fault
+from layton_batch.stages.publish import cost_report
+from layton_batch.stages.resolve import adopt_batch, send_again
+from layton_batch.states import Lifecycle
+from layton_batch.status import RunState, Status, read_status
+from tests.hostile.tampering import Answer, Tamper, hostile
+from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
+
+BUDGET = "[budget]\nmax_usd = 5.0"
+ROWS = {"gemini": "operations", "mistral": "data", "together": ""}
+"""Where a page of the list has its rows, if not in ``data``; at Together the page is the list."""
+
+
+def rows_changed(provider: str, answer: Answer, change: object) -> Answer:
+    """A page of the list with ``change(row)`` for every row, or without those of which that is None."""
+    page = json.loads(answer.content)
+    where = ROWS.get(provider, "data")
+    rows = page if where == "" else page.get(where) or []
+    kept = [row for row in (change(row) for row in rows or []) if row is not None]  # type: ignore[operator]
+    made = kept if where == "" else page | {where: kept, "total": len(kept), "has_more": False}
+    if where == "operations":
+        made = {"operations": kept}
+    return answer.of(json.dumps(made).encode())
+
+
+def never_listed(provider: str) -> Tamper:
+    def tamper(asked: str, kind: str, _path: str, answer: Answer) -> Answer:
+        if asked == provider and kind == "create" and answer.status < 300:
+            return answer.of(b'{"error": {"message": "internal error"}}', status=500)
+        if asked == provider and kind == "list" and answer.status < 300:
+            return rows_changed(provider, answer, lambda _row: None)
+        return answer
+
+    return tamper
+
+
+def made_at(bench: Lab, provider: str) -> int:
+    return bench.server.request_counts()[provider].get("create", 0)
+
+
+def bound(status: Status) -> Decimal:
+    return next(batch.max_cost for batch in status.batches if batch.max_cost is not None)
+
+
+@pytest.mark.parametrize("provider", MODELS)
+def test_a_create_that_is_carried_out_denied_and_never_listed_is_billed_twice_at_most_and_both_count(
+    tmp_path: Path, provider: str
+) -> None:
+    text = manifest_text((provider,), limit=3, top=BUDGET)
+    with hostile(tmp_path) as (bench, between):
+        between.tamper = never_listed(provider)
+        status = bench.finish(text)
+        assert (status.state, made_at(bench, provider)) == (RunState.NEEDS_PERSON, 2)
+        assert "second time" in str(status.batches[0].reason)
+        bench.billed()  # by now both are carried out
+        assert (status.untold_usd, status.reserved_usd) == (bound(status), bound(status))
+        assert bench.server.ledger().total_usd <= status.spent_usd + status.reserved_usd + status.untold_usd
+        assert cost_report([bench.run_folder(text)]).total.untold.usd == status.untold_usd
+        with bench.open(text) as run:
+            send_again(run, run.store.batches()[0].id)
+            after = read_status(run.store)
+            assert (after.untold_usd, after.reserved_usd) == (2 * bound(status), 0)
+        between.tamper = lambda _provider, _kind, _path, answer: answer
+        done = bench.finish(text)
+        assert done.state is not RunState.RUNNING
+        assert made_at(bench, provider) <= 3
+
+
+def test_a_third_create_in_doubt_is_lost_at_once(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=3)
+    with hostile(tmp_path) as (bench, between):
+        between.tamper = never_listed("openai")
+        for created in (2, 3):
+            assert (bench.finish(text).state, made_at(bench, "openai")) == (RunState.NEEDS_PERSON, created)
+            with bench.open(text) as run:
+                send_again(run, run.store.batches()[0].id)
+
+
+def test_one_create_in_doubt_goes_again_by_itself_and_stays_counted(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=3)
+    with lab(tmp_path, Fault(on="create", action="status", status=500, times=1, provider="openai")) as bench:
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert set(bench.billed().values()) == {1}
+        assert (status.untold_usd, status.complete) == (bound(status), False)
+        assert cost_report([bench.run_folder(text)]).total.untold.usd == status.untold_usd
+
+
+def test_a_batch_that_is_adopted_after_two_creates_in_doubt_costs_what_it_cost(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=3)
+    with hostile(tmp_path) as (bench, between):
+        between.tamper = never_listed("openai")
+        bench.finish(text)
+        bench.billed()
+        billed = bench.server.ledger().total_usd
+        one = bench.server.ledger().rows[-1].batch_id
+        with bench.open(text) as run:
+            adopt_batch(run, run.store.batches()[0].id, one)
+        status = bench.finish(text)
+        assert (status.state, status.untold_usd) == (RunState.DONE, bound(status))
+        assert set(bench.billed().values()) == {1, 2}
+        assert billed < status.spent_usd + status.untold_usd
+
+
+@pytest.mark.parametrize("odd", [None, "", 7])
+@pytest.mark.parametrize("provider", sorted(set(MODELS) - {"anthropic"}))
+def test_a_row_with_our_marks_and_no_id_is_ours_and_never_sent_again(
+    tmp_path: Path, provider: str, odd: object
+) -> None:
+    text = manifest_text((provider,), limit=3)
+    key = "name" if provider == "gemini" else "id"
+    with hostile(tmp_path) as (bench, between):
+
+        def tamper(asked: str, kind: str, _path: str, answer: Answer) -> Answer:
+            if asked == provider and kind == "create":
+                return answer.of(b"{}", status=500)
+            if asked == provider and kind == "list" and answer.status < 300:
+                return rows_changed(provider, answer, lambda row: row | {key: odd})
+            return answer
+
+        between.tamper = tamper
+        status = bench.finish(text)
+        assert (status.state, made_at(bench, provider)) == (RunState.NEEDS_PERSON, 1)
+        assert "without an id" in str(status.batches[0].reason)
+        with bench.open(text) as run:
+            (lost,) = run.store.batches({Lifecycle.LOST})
+            with pytest.raises(ManifestError, match="paid twice"):
+                send_again(run, lost.id)

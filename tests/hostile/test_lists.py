@@ -1,0 +1,174 @@
+"""Lists of batches in trouble: nothing is sent before one was read to its end; a person is told when none ever is."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from layton_batch.errors import ManifestError
+from layton_batch.pipeline import advance
+from layton_batch.providers import connect
+from layton_batch.records import Batch
+from layton_batch.run import Run
+from layton_batch.stages.resolve import send_again
+from layton_batch.states import BLOCKED, Lifecycle
+from layton_batch.status import RunState
+from tests.hostile.tampering import Answer, Tamper, hostile
+from tests.hostile.test_creates import made_at, rows_changed
+from tests.pipeline.lab import MODELS, Lab, manifest_text
+
+TROUBLE = {
+    "429": lambda answer: answer.of(b'{"error": {"message": "slow down"}}', status=429),
+    "500": lambda answer: answer.of(b'{"error": {"message": "internal"}}', status=500),
+    "503": lambda answer: answer.of(b"", status=503),
+    "403": lambda answer: answer.of(b'{"error": {"message": "not allowed"}}', status=403),
+    "html": lambda answer: answer.of(b"<html><body>Please sign in</body></html>"),
+    "no list": lambda answer: answer.of(b'{"error": "busy"}'),
+}
+HOUR = 3600.0
+
+
+def in_trouble(provider: str, trouble: str) -> Tamper:
+    """Lists of batches only: those of files are asked for before anything is uploaded, and are another matter."""
+
+    def tamper(asked: str, kind: str, path: str, answer: Answer) -> Answer:
+        if asked == provider and kind == "list" and "files" not in path.partition("?")[0]:
+            return TROUBLE[trouble](answer)
+        return answer
+
+    return tamper
+
+
+def honest(_provider: str, _kind: str, _path: str, answer: Answer) -> Answer:
+    return answer
+
+
+def tick(bench: Lab, text: str, times: int = 1, seconds: float = 5.0) -> list[str]:
+    """So many ticks; every batch's state."""
+    with bench.open(text) as run:
+        for _ in range(times):
+            advance(run)
+            bench.clock.sleep(seconds)
+        return [str(batch.state) for batch in run.store.batches()]
+
+
+@pytest.mark.parametrize("trouble", TROUBLE)
+@pytest.mark.parametrize("provider", MODELS)
+def test_an_older_copy_that_is_put_back_sends_nothing_while_the_list_is_in_trouble(
+    tmp_path: Path, provider: str, trouble: str
+) -> None:
+    text = manifest_text((provider,), limit=3)
+    with hostile(tmp_path) as (bench, between):
+        between.tamper = in_trouble(provider, "503")
+        assert tick(bench, text) == ["planned"]
+        root, backup = bench.run_folder(text).root, tmp_path / "backup"
+        shutil.copytree(root, backup)
+        between.tamper = honest
+        bench.clock.sleep(60.0)
+        assert tick(bench, text) == ["in_flight"]
+        bench.clock.sleep(120.0)  # it ends: where there is no tag, results tell whose a batch is
+        shutil.rmtree(root)
+        shutil.copytree(backup, root)
+        between.tamper = in_trouble(provider, trouble)
+        assert tick(bench, text, times=3, seconds=60.0) == ["planned"]
+        assert made_at(bench, provider) == 1
+        between.tamper = honest
+        status = bench.finish(text)
+        assert (status.state, status.unanswered, made_at(bench, provider)) == (RunState.DONE, 0, 1)
+        assert set(bench.billed().values()) == {1}
+        assert status.spent_usd == bench.server.ledger().total_usd
+
+
+@pytest.mark.parametrize("provider", sorted(set(MODELS) - {"anthropic"}))
+def test_a_row_with_our_marks_and_no_id_keeps_an_older_copy_from_sending(tmp_path: Path, provider: str) -> None:
+    text = manifest_text((provider,), limit=3)
+    key = "name" if provider == "gemini" else "id"
+    with hostile(tmp_path) as (bench, between):
+        between.tamper = in_trouble(provider, "503")
+        tick(bench, text)
+        root, backup = bench.run_folder(text).root, tmp_path / "backup"
+        shutil.copytree(root, backup)
+        between.tamper = honest
+        bench.clock.sleep(60.0)
+        assert tick(bench, text) == ["in_flight"]
+        shutil.rmtree(root)
+        shutil.copytree(backup, root)
+
+        def tamper(asked: str, kind: str, _path: str, answer: Answer) -> Answer:
+            if asked == provider and kind == "list" and answer.status < 300:
+                return rows_changed(provider, answer, lambda row: row | {key: None})
+            return answer
+
+        between.tamper = tamper
+        assert (bench.finish(text).state, made_at(bench, provider)) == (RunState.NEEDS_PERSON, 1)
+        with bench.open(text) as run:
+            assert [batch.state for batch in run.store.batches()] == [Lifecycle.LOST]
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "together"])
+def test_a_list_that_is_refused_for_an_hour_has_a_person_told_and_goes_on_when_it_is_mended(
+    tmp_path: Path, provider: str
+) -> None:
+    text = manifest_text((provider,), limit=3)
+    with hostile(tmp_path) as (bench, between):
+        begun = bench.clock.now()
+        between.tamper = in_trouble(provider, "403")
+        status = bench.finish(text)
+        assert (status.state, made_at(bench, provider), status.reserved_usd) == (RunState.NEEDS_PERSON, 0, 0)
+        assert str(status.batches[0].reason).startswith(BLOCKED)
+        assert "403" in str(status.batches[0].reason)
+        assert HOUR < bench.clock.now() - begun < 2 * HOUR
+        assert bench.finish(text).state is RunState.NEEDS_PERSON  # at once, after one more look
+        between.tamper = honest
+        assert bench.finish(text).unanswered == 0
+        assert set(bench.billed().values()) == {1}
+
+
+def test_a_list_that_is_busy_for_two_days_is_waited_for(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=3)
+    with hostile(tmp_path) as (bench, between):
+        between.tamper = in_trouble("openai", "503")
+        assert tick(bench, text, times=48, seconds=HOUR) == ["planned"]
+        with bench.open(text) as run:
+            assert "cannot be told" in str(first(run).reason)
+            assert not str(first(run).reason).startswith(BLOCKED)
+        assert made_at(bench, "openai") == 0
+        between.tamper = honest
+        assert bench.finish(text).unanswered == 0
+
+
+@pytest.mark.parametrize(("provider", "trouble"), zip(MODELS, [*TROUBLE, "html"], strict=True))
+def test_a_lost_batch_is_not_sent_again_on_a_persons_word_while_the_list_is_in_trouble(
+    tmp_path: Path, provider: str, trouble: str
+) -> None:
+    text = manifest_text((provider,), limit=3)
+    with hostile(tmp_path) as (bench, between):
+
+        def lost_reply(asked: str, kind: str, path: str, answer: Answer) -> Answer:
+            if asked == provider and kind == "create":
+                between.tamper = in_trouble(provider, "403")
+                return answer.of(b"{}", status=500)
+            return answer
+
+        between.tamper = lost_reply
+        assert bench.finish(text).state is RunState.NEEDS_PERSON
+        with bench.open(text) as run:
+            lost = first(run)
+            between.tamper = in_trouble(provider, trouble)
+            with pytest.raises(ManifestError, match="try again later"):
+                send_again(run, lost.id)
+            assert first(run).state is Lifecycle.LOST
+            between.tamper = honest
+            with pytest.raises(ManifestError, match="paid twice"):
+                send_again(run, lost.id)
+        assert made_at(bench, provider) == 1
+
+
+def first(run: Run) -> Batch:
+    return run.store.batches()[0]
+
+
+def test_every_dialect_with_a_list_is_played_here() -> None:
+    assert all(connect(provider, None).capabilities.certain_find for provider in MODELS)
