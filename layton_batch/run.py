@@ -13,7 +13,9 @@ from threading import Event, Lock
 from layton_batch import item_table
 from layton_batch.clock import Clock
 from layton_batch.costs.prices import PriceBook
+from layton_batch.errors import StoppedError
 from layton_batch.gold import Gold
+from layton_batch.lanes import Lanes
 from layton_batch.leaderboard import Rules
 from layton_batch.manifest import Manifest
 from layton_batch.providers.protocol import Provider
@@ -68,6 +70,12 @@ class Run:
     stopping: Event = field(default_factory=Event)
     overtaken: bool = False
     """Another process wrote tables while this one thought it did: look at them once more before saying `done`."""
+    filing: Lock = field(default_factory=Lock)
+    """One batch's results are held in memory at a time, however many lanes there are."""
+    lanes: Lanes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lanes = Lanes(self.executor)
 
     def taken(self, batches: Iterable[Batch], gate: Gate | None = None) -> Generator[Batch, None, None]:
         """Each of ``batches`` that is still due, in its state and in nobody's hands: claimed before it is handed out,
@@ -86,6 +94,11 @@ class Run:
                 yield from claimed
         finally:
             self.store.release(held)
+
+    def heed_stop(self) -> None:
+        """To be called during long work. Raises StoppedError where the program was told to stop."""
+        if self.stopping.is_set():
+            raise StoppedError(f"run {self.id}: the program was told to stop")
 
     @contextmanager
     def desk(self) -> Iterator[bool]:

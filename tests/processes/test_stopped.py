@@ -62,7 +62,7 @@ def test_a_stopped_command_keeps_the_answer_to_the_call_it_had_begun_and_begins_
     manifest = place.write("stopped", THREE)
     command = held_in_create(place, manifest, *options)
     command.kill(number)
-    until_told(command, "stopping as soon as calls in progress are answered")
+    until_told(command, "stopping: calls in progress have a moment to be answered")
     place.way.go_on.set()
     assert command.wait() == 75, command.said
     assert "Batches already submitted go on at the provider; the same command picks them up again" in command.said
