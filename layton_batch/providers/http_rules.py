@@ -20,6 +20,8 @@ from layton_batch.providers.protocol import Access
 
 _CREATE = "/batches"
 """Where the path of the paid call ends, in every OpenAI-shaped API."""
+_REDIRECTS = 5
+"""Of a reading, each of which has its own time; libraries follow twenty."""
 _STEP = 1 << 20
 """Bytes that are inflated at a time."""
 _GZIP = frozenset({"gzip", "x-gzip", "deflate"})
@@ -65,6 +67,7 @@ def bound(client: Any, access: Access | None) -> Any:
         connection = response.extensions.get("network_stream")
         _measured(response, watch.patience, connection if isinstance(connection, Connection) else None)
 
+    client.max_redirects = _REDIRECTS
     hooks = client.event_hooks
     client.event_hooks = {"request": [*hooks["request"], begin], "response": [*hooks["response"], answered]}
     watched(client, watch)

@@ -60,7 +60,11 @@ def calls(provider: Provider, submission: Submission) -> Iterator[tuple[Callable
     yield lambda: provider.snapshot("batches/b"), ProviderReplyError
     yield lambda: provider.find(submission), ProviderReplyError
     yield lambda: provider.create(submission), AmbiguousCallError
-    yield lambda: sum(len(chunk) for part in provider.results(ENDED) for chunk in part.chunks), ProviderReplyError
+    yield lambda: _downloaded(provider), ProviderReplyError
+
+
+def _downloaded(provider: Provider) -> int:
+    return sum(len(chunk) for part in provider.results(ENDED) for chunk in part.chunks)
 
 
 @pytest.mark.parametrize("name", SEVEN)
@@ -79,21 +83,20 @@ def test_a_reply_that_inflates_to_gibibytes_is_given_up_within_little_memory(nam
 
 @pytest.mark.parametrize("name", SEVEN)
 def test_a_compression_that_was_not_asked_for_is_not_undone(name: str) -> None:
-    with raw_server(_sending(b"x", "zstd")) as url, closing(connect(name, Access("key", url))) as provider:
-        with pytest.raises(ProviderReplyError, match="not asked for"):
-            provider.snapshot("batches/b")
+    with (
+        raw_server(_sending(b"x", "zstd")) as url,
+        closing(connect(name, Access("key", url))) as provider,
+        pytest.raises(ProviderReplyError, match="not asked for"),
+    ):
+        provider.snapshot("batches/b")
 
 
-@pytest.mark.parametrize("name", SEVEN)
+@pytest.mark.parametrize("name", [name for name in SEVEN if name != "anthropic"])  # its file is named by another reply
 def test_a_result_file_has_an_end(name: str) -> None:
-    body = b"x" * 3 * 2**20
-    access = Access("key", "", Patience(file_bytes=2 * 2**20))
-    with raw_server(_sending(body, "identity")) as url:
+    with raw_server(_sending(b"x" * 3 * 2**20, "identity")) as url:
         access = Access("key", url, Patience(file_bytes=2 * 2**20))
         with closing(connect(name, access)) as provider, pytest.raises(ProviderReplyError, match="more than 2 MiB"):
-            for part in provider.results(ENDED):
-                for _ in part.chunks:
-                    pass
+            _downloaded(provider)
 
 
 @pytest.mark.parametrize("provider", SEVEN)

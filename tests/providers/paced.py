@@ -23,6 +23,9 @@ many bytes of each reply were read."""
 class _Clock:
     now: float = 0.0
 
+    def read(self) -> float:
+        return self.now
+
 
 @dataclass
 class _Slow:
@@ -73,7 +76,7 @@ class _Slow:
 def slow_network() -> Iterator[Paced]:
     clock = _Clock()
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(connections, "monotonic", lambda: clock.now))
+        stack.enter_context(mock.patch.object(connections, "monotonic", clock.read))
 
         def serve(body: bytes, size: int, seconds: float) -> list[int]:
             read: list[int] = []
