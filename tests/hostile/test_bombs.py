@@ -81,6 +81,15 @@ def test_a_reply_that_inflates_to_gibibytes_is_given_up_within_little_memory(nam
                 tracemalloc.stop()
 
 
+@pytest.mark.parametrize("name", ["xai", "sference"])
+def test_a_bomb_is_given_up_behind_an_adapter_as_well(name: str, submission: Submission) -> None:
+    with raw_server(_sending(BOMB, "gzip")) as url, closing(connect(name, Access("key", url))) as provider:
+        with pytest.raises(ProviderReplyError, match="MiB"):
+            provider.snapshot("b")
+        with pytest.raises(AmbiguousCallError, match="MiB"):
+            provider.create(submission)
+
+
 @pytest.mark.parametrize("name", SEVEN)
 def test_a_compression_that_was_not_asked_for_is_not_undone(name: str) -> None:
     with (

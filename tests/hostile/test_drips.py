@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from socket import socket
 
@@ -53,6 +54,23 @@ def test_a_call_whose_reply_drips_ends_and_a_create_may_have_been_carried_out(
             with pytest.raises(expected, match="too slow"):
                 call()
             assert time.monotonic() - begun < LATEST
+
+
+@pytest.mark.parametrize("drip", DRIPS)
+@pytest.mark.parametrize("name", ["xai", "sference"])
+def test_a_call_through_an_adapter_ends_as_well_and_hears_a_stop(name: str, drip: str, submission: Submission) -> None:
+    stopping = threading.Event()
+    access = Access("key", "", replace(SHORT, slowest=1e9), stopping)
+    with raw_server(DRIPS[drip]) as url, closing(connect(name, replace(access, base_url=url))) as provider:
+        begun = time.monotonic()
+        with pytest.raises(TransientProviderError, match="too slow"):
+            provider.snapshot("b")
+        with pytest.raises(AmbiguousCallError, match="too slow"):
+            provider.create(submission)
+        stopping.set()
+        with pytest.raises(StoppedError):
+            provider.create(submission)
+        assert time.monotonic() - begun < 2 * LATEST
 
 
 def _wait_for(over: threading.Event) -> None:
