@@ -51,6 +51,13 @@ class StaleStateError(LaytonBatchError):
     transient = True
 
 
+class StoppedError(LaytonBatchError):
+    """The program was told to stop while a call was on its way: nothing is noted of the call, as after a kill."""
+
+    transient = True
+    exit_code = 75
+
+
 class FileError(LaytonBatchError):
     """A file could not be written or read (disk full, no permission)."""
 

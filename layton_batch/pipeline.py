@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from layton_batch.clock import is_due
 from layton_batch.records import Job
 from layton_batch.run import Run
+from layton_batch.stages.cancel import is_cancelled
 from layton_batch.stages.collect import collect
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
@@ -18,20 +20,30 @@ from layton_batch.stages.poll import poll
 from layton_batch.stages.publish import publish
 from layton_batch.stages.rank import rank
 from layton_batch.stages.score import score
-from layton_batch.stages.submit import submit
+from layton_batch.stages.submit import submit, to_send
 from layton_batch.states import OPEN, Lifecycle
 from layton_batch.status import is_over
 from layton_batch.store import DESK
 
 
-def advance(run: Run) -> bool:
-    """One tick: whatever can be done now without waiting. True if anything moved."""
+def advance(run: Run, patience: float | None = None) -> bool:
+    """One tick: whatever can be done now without waiting. True if anything moved.
+
+    Providers are served side by side. After ``patience`` seconds the tick goes on without those that are still at it,
+    and a later one picks up what they did; None waits for all.
+    """
     run.remaking = False
     with run.desk() as ours:  # processes on one run share its batches; one at a time plans and writes tables
         moved = ours and plan(run)  # manifest → jobs, requests, batch files
-        moved |= submit(run)  # planned → in flight (the paid call)
-        moved |= poll(run)  # in flight → ended
-        moved |= collect(run)  # ended → collected: answers, outcomes, the bill
+        ready = to_send(run)
+
+        def serve(provider: str) -> bool:
+            served = submit(run, provider, ready.get(provider, ()))  # planned → in flight (the paid call)
+            served |= poll(run, provider)  # in flight → ended
+            served |= collect(run, provider)  # ended → collected: answers, outcomes, the bill
+            return served
+
+        moved |= run.lanes.work(serve, _due(run), patience)
         moved |= ours and grade(run)  # responses → predictions, verdicts
         moved |= ours and score(run)  # verdicts → votes
         moved |= ours and rank(run)  # votes and labels → leaderboard
@@ -39,10 +51,17 @@ def advance(run: Run) -> bool:
     return moved
 
 
+def _due(run: Run) -> list[str]:
+    """The providers that have something to be done now. What is cancelled is withdrawn without waiting to be due."""
+    now, cancelled = run.clock.now(), is_cancelled(run)
+    batches = run.store.batches(OPEN - {Lifecycle.LOST})
+    return sorted({batch.provider for batch in batches if cancelled or is_due(batch.due_at, now)})
+
+
 def is_finished(run: Run) -> bool:
     """Whether the run is over but for what a person has to see to, and no other process writes its tables."""
     jobs = run.store.jobs()
-    if run.overtaken or run.remaking or run.store.in_other_hands(DESK, run.clock.now()):
+    if run.overtaken or run.remaking or run.lanes.busy or run.store.in_other_hands(DESK, run.clock.now()):
         return False
     batches = run.store.batches(OPEN)  # read after the jobs: what a person's retry enters takes marks off them
     row = run.store.row()

@@ -14,8 +14,9 @@ from threading import Event, Lock
 from layton_batch import item_table, tables
 from layton_batch.clock import Clock
 from layton_batch.costs.prices import PriceBook
-from layton_batch.errors import DamagedTableError
+from layton_batch.errors import DamagedTableError, StoppedError
 from layton_batch.gold import Gold
+from layton_batch.lanes import Lanes
 from layton_batch.leaderboard import Rules
 from layton_batch.manifest import Manifest
 from layton_batch.providers.protocol import Provider
@@ -75,6 +76,12 @@ class Run:
     """By job, or by what is made of all of them: why this process leaves it as it is; a person has to see to it."""
     overtaken: bool = False
     """Another process wrote tables while this one thought it did: look at them once more before saying `done`."""
+    filing: Lock = field(default_factory=Lock)
+    """One batch's results are held in memory at a time, however many lanes there are."""
+    lanes: Lanes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lanes = Lanes(self.executor)
 
     def apart(self, about: str, work: Callable[[], bool]) -> bool:
         """What ``work`` on one job returns. A damaged table is that job's trouble: the rest of the run goes on.
@@ -115,6 +122,11 @@ class Run:
                 yield from claimed
         finally:
             self.store.release(held)
+
+    def heed_stop(self) -> None:
+        """To be called during long work. Raises StoppedError where the program was told to stop."""
+        if self.stopping.is_set():
+            raise StoppedError(f"run {self.id}: the program was told to stop")
 
     @contextmanager
     def desk(self) -> Iterator[bool]:

@@ -8,10 +8,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
+from threading import Event
 
 import orjson
 
@@ -27,6 +28,7 @@ from layton_batch.manifest import Manifest
 from layton_batch.manifest_form import BudgetTable, PriceTable
 from layton_batch.processes import hear_interrupts
 from layton_batch.providers import connect, problems
+from layton_batch.providers.patience import Patience
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Item
@@ -38,7 +40,8 @@ from layton_batch.store.reading_copy import readable
 from layton_batch.tasks import load_items, manifest_task
 from layton_batch.tasks.protocol import Task
 
-THREADS = 8
+THREADS = 64
+"""More than there are providers: each has a lane of its own."""
 
 
 @contextmanager
@@ -49,6 +52,7 @@ def open_run(
     *,
     clock: Clock | None = None,
     poll_seconds: float | None = None,
+    patience: Patience | None = None,
 ) -> Iterator[Run]:
     """Start or go on with the manifest's run under ``runs``. Other processes may be at it: they share its batches.
 
@@ -58,7 +62,7 @@ def open_run(
     hear_interrupts()
     clock = clock or SystemClock()
     folder = RunFolder(runs / manifest.run_id())
-    inputs = _Inputs(manifest, folder, settings, clock)
+    inputs = _Inputs(manifest, folder, settings, clock, patience or Patience())
     inputs.check()
     _make(folder.root)
     atomic.sweep(folder.root)
@@ -74,7 +78,7 @@ def open_run(
         try:
             yield run
         finally:
-            run.stopping.set()  # what threads have in hand is finished, nothing new is begun
+            run.stopping.set()  # nothing new is begun, and calls in progress are cut short after a moment
             executor.shutdown()
             run.providers.close()
 
@@ -144,8 +148,11 @@ def connect_within(manifest: Manifest, name: str, access: Access | None) -> Prov
     return provider
 
 
-def providers_for(manifest: Manifest, settings: Settings) -> Providers:
-    """Connections made with the environment's keys, of which nothing they say holds one; dialects without any."""
+def providers_for(
+    manifest: Manifest, settings: Settings, patience: Patience | None = None, stopping: Event | None = None
+) -> Providers:
+    """Connections made with the environment's keys, of which nothing they say holds one; dialects without any.
+    ``stopping`` cuts their calls short."""
     dialects: dict[str, Provider] = {}
 
     def dialect(name: str) -> Provider:
@@ -155,7 +162,7 @@ def providers_for(manifest: Manifest, settings: Settings) -> Providers:
 
     def connected(name: str) -> Provider:
         credentials = settings.access(name)
-        access = Access(api_key=credentials.api_key, base_url=credentials.base_url)
+        access = Access(credentials.api_key, credentials.base_url, patience or Patience(), stopping or Event())
         return without_keys(connect_within(manifest, name, access), settings.secrets())
 
     return Providers(connected, dialect)
@@ -207,6 +214,7 @@ class _Inputs:
     folder: RunFolder
     settings: Settings
     clock: Clock
+    patience: Patience = field(default_factory=Patience)
 
     def check(self) -> None:
         """Everything that can be wrong before anything is sent: keys, settings, items, gold."""
@@ -235,6 +243,7 @@ class _Inputs:
 
     def run(self, store: RunStore, executor: Executor, poll_seconds: float | None) -> Run:
         _freeze_gold(self.manifest, self.folder, self.gold())
+        stopping = Event()
         return Run(
             id=self.manifest.run_id(),
             manifest=self.manifest,
@@ -242,12 +251,13 @@ class _Inputs:
             store=store,
             task=manifest_task(self.manifest, self.folder.prompts),
             clock=self.clock,
-            providers=providers_for(self.manifest, self.settings),
+            providers=providers_for(self.manifest, self.settings, self.patience, stopping),
             executor=executor,
             prices=price_book(self.manifest, self.clock),
             load_items=self.items,
             load_gold=self.gold,
             poll_seconds=poll_seconds,
+            stopping=stopping,
         )
 
 

@@ -24,6 +24,7 @@ from layton_batch.errors import (
     UnknownStatusError,
 )
 from layton_batch.providers import closing
+from layton_batch.providers.patience import Patience
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.records import (
     Image,
@@ -196,7 +197,8 @@ class ProviderContract:
                 pass
 
     def connect(self, url: str, timeout_seconds: float = 20.0) -> Provider:
-        provider = self.make(Access(KEY, url + self.base_path, timeout_seconds))
+        patience = Patience(head=timeout_seconds, head_of_reading=timeout_seconds)
+        provider = self.make(Access(KEY, url + self.base_path, patience))
         self._connected.append(provider)
         return provider
 

@@ -15,6 +15,8 @@ from layton_batch.status import RunState, Status, read_status
 
 SHORTEST, LONGEST = 0.02, 30.0
 """Seconds between two ticks that moved nothing."""
+PATIENCE = 1.0
+"""Real seconds that a tick waits for providers that are slow to answer, before it goes on with what others brought."""
 
 
 def drive(run: Run, *, once: bool, stop_at: float | None, quiet: bool) -> Status:
@@ -23,7 +25,7 @@ def drive(run: Run, *, once: bool, stop_at: float | None, quiet: bool) -> Status
         with terminating(), reporter(run, quiet=quiet) as report:
             return _ticks(run, report, once=once, stop_at=stop_at)
     except KeyboardInterrupt:
-        say("stopping as soon as calls in progress are answered")
+        say("stopping: calls in progress have a moment to be answered")
         raise
 
 
@@ -31,12 +33,14 @@ def _ticks(run: Run, report: Reporter, *, once: bool, stop_at: float | None) -> 
     halted = False
     run.store.wake(BLOCKED)  # who calls again may have mended what these wait for
     while True:
-        moved = advance(run)
+        last = once or _late(run.clock, stop_at)  # then no provider is left in the middle of its work
+        moved = advance(run, None if last else PATIENCE)
         status = read_status(run.store)
         report.update(status)
+        moved |= run.lanes.busy
         before, halted = halted, status.state in _HALTED and not moved  # what moved may have let money go
         first_time = halted and not before  # so may another process have, since this one counted it: count once more
-        if is_finished(run) or _late(run.clock, stop_at) or ((once or halted) and not first_time):
+        if is_finished(run) or (last and not once) or ((once or halted) and not first_time):
             return status
         if not moved and not halted:
             _wait(run, stop_at)

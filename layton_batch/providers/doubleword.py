@@ -44,7 +44,7 @@ class Doubleword(FileBatches):
 
         # the address is always given: else the SDK would take OpenAI's from the environment and send this key there
         address = access.base_url or ADDRESS
-        http = openai.DefaultHttpxClient(event_hooks=http_rules.HOOKS)
+        http = http_rules.bound(openai.DefaultHttpxClient(event_hooks=http_rules.HOOKS), access)
         return Client(api_key=key, base_url=address, timeout=access.timeout_seconds, max_retries=0, http_client=http)
 
     def _file_page(self) -> Any:

@@ -226,12 +226,10 @@ class Gemini:
                     request.headers.pop(_KEY_HEADER, None)
 
             # no redirects of the SDK's calls, one of which is paid: what the next address says is not what became of it
-            self._http = httpx2.Client(
-                headers={_KEY_HEADER: key},
-                timeout=self._access.timeout_seconds if self._access else 600.0,
-                follow_redirects=False,
-                event_hooks={"request": [only_at_home], "response": [http_rules.in_time]},
+            plain = httpx2.Client(
+                headers={_KEY_HEADER: key}, follow_redirects=False, event_hooks={"request": [only_at_home]}
             )
+            self._http = http_rules.bound(plain, self._access)
         return self._http
 
     def _connected(self) -> genai.Client:

@@ -92,7 +92,8 @@ class Xai(Adapted):
                     batch_id=container,
                     jsonl_lines=lines,
                     client_factory=self._client_factory,
-                )
+                ),
+                self.limits.max_bytes,
             )
         return container
 
@@ -300,7 +301,8 @@ class Sference(Adapted):
                     queue_key=(self.name, shape.ENDPOINT, submission.model),
                     completion_window="24h",
                     client_factory=self._client_factory,
-                )
+                ),
+                self.limits.max_bytes,
             )
             if not isinstance(made, str) or not made:
                 raise ProviderReplyError("sference: the reply to a create names no batch")

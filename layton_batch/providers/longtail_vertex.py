@@ -84,7 +84,8 @@ class Vertex(Adapted):
                         jsonl_lines=lines,
                         api_headers=headers,
                         client_factory=self._client_factory,
-                    )
+                    ),
+                    self.limits.max_bytes,
                 )
             )
 
@@ -136,7 +137,8 @@ class Vertex(Adapted):
             content = self._drive(
                 adapter._download_gcs_object(
                     bucket=bucket, object_name=name, api_headers=headers, client_factory=self._plain_client
-                )
+                ),
+                self.limits.max_bytes,
             )
             yield str(content).encode("utf-8", "replace") + b"\n"
 

@@ -7,7 +7,6 @@ themselves.
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from layton_batch.errors import FileError, ProviderError, RequestRefusedError
 from layton_batch.providers import http_rules
 from layton_batch.providers import openai_shape as shape
+from layton_batch.providers.patience import Patience
 from layton_batch.providers.protocol import Access, Capabilities, Limits, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject
@@ -109,8 +109,12 @@ class Adapted:
         address = (self._access.base_url if self._access else None) or self.address
         return address.rstrip("/").removesuffix("/v1")
 
+    @property
+    def _patience(self) -> Patience:
+        return self._access.patience if self._access else Patience()
+
     def _seconds(self) -> float:
-        return self._access.timeout_seconds if self._access else 600.0
+        return self._patience.head
 
     def _headers(self) -> dict[str, str]:
         headers: dict[str, str] = self._adapter().build_api_headers(headers={"authorization": f"Bearer {self._key()}"})
@@ -119,34 +123,38 @@ class Adapted:
     def _wire(self, call: str, *, paid: bool = False) -> AbstractContextManager[None]:
         return wire(self.name, call, secret=self._key(), paid=paid)
 
-    def _drive(self, step: Coroutine[Any, Any, _Result]) -> _Result:
-        """Run one of the adapter's asynchronous steps to its end, in this thread."""
-        return asyncio.run(step)
+    def _drive(self, step: Coroutine[Any, Any, _Result], size: int = 0) -> _Result:
+        """Run one of the adapter's asynchronous steps, which moves about ``size`` bytes, to its end, in this thread."""
+        return http_rules.run_within(step, self._access, size)
 
     def _client_factory(self) -> httpx.AsyncClient:
         """What the adapters send with. A reply that is not JSON must not pass for a yes, and they do not all look."""
         import httpx
 
         async def must_be_json(reply: httpx.Response) -> None:
+            http_rules.measured_later(reply, self._patience)
             if reply.is_success:
                 raw = await reply.aread()
                 if raw.strip():
                     parse_object(raw, self.name, f"the reply to {reply.request.method} {reply.request.url.path}")
 
-        return httpx.AsyncClient(timeout=self._seconds(), event_hooks={"response": [must_be_json]})
+        hooks: dict[str, list[Any]] = {"request": [http_rules.ask_for_gzip_later], "response": [must_be_json]}
+        return httpx.AsyncClient(timeout=self._seconds(), event_hooks=hooks)
 
     def _plain_client(self) -> httpx.AsyncClient:
         import httpx
 
-        return httpx.AsyncClient(timeout=self._seconds())
+        async def a_file(reply: httpx.Response) -> None:
+            http_rules.measured_later(reply, self._patience, whole=False)
+
+        hooks: dict[str, list[Any]] = {"request": [http_rules.ask_for_gzip_later], "response": [a_file]}
+        return httpx.AsyncClient(timeout=self._seconds(), event_hooks=hooks)
 
     def _open(self) -> httpx.Client:
         if self._http is None:
             import httpx
 
-            self._http = httpx.Client(
-                timeout=self._seconds(), headers=self._headers(), event_hooks={"response": [http_rules.in_time]}
-            )
+            self._http = http_rules.bound(httpx.Client(headers=self._headers()), self._access)
         return self._http
 
     def _call(

@@ -196,7 +196,7 @@ class Mistral:
             from mistralai.client import Mistral as Client
 
             address = self._access.base_url if self._access else None
-            inner = httpx2.Client(event_hooks={"response": [http_rules.in_time]})
+            inner = http_rules.bound(httpx2.Client(), self._access)
             self._http = _Http(inner)  # ours, so that it can be closed
             self._client = Client(
                 api_key=key,

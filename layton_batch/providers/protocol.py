@@ -11,9 +11,11 @@ did nothing; ``AmbiguousCallError`` says that it may have; ``RequestRefusedError
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Event
 from typing import Protocol
 
+from layton_batch.providers.patience import Patience
 from layton_batch.records import Found, Request, Response, Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
 
@@ -58,11 +60,20 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where a provider is and how we prove who we are. ``api_key`` never appears in a repr."""
+    """Where a provider is, how we prove who we are, and how long it is waited for. ``api_key`` never appears in a repr.
+
+    ``stopping``, once set, ends the calls in progress; see :mod:`layton_batch.providers.http_rules`.
+    """
 
     api_key: str
     base_url: str | None = None
-    timeout_seconds: float = 600.0
+    patience: Patience = field(default_factory=Patience)
+    stopping: Event = field(default_factory=Event)
+
+    @property
+    def timeout_seconds(self) -> float:
+        """The longest wait for the head of a reply, for SDKs that want to be told one."""
+        return self.patience.head
 
     def __repr__(self) -> str:
         return f"Access(base_url={self.base_url!r}, api_key='***')"

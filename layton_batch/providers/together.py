@@ -133,7 +133,7 @@ class Together(FileBatches):
         import together
 
         base = access.base_url.rstrip("/").removesuffix("/v1") if access.base_url else None  # the SDK adds it
-        http = together.DefaultHttpxClient(event_hooks=http_rules.HOOKS)
+        http = http_rules.bound(together.DefaultHttpxClient(event_hooks=http_rules.HOOKS), access)
         return together.Together(
             api_key=key, base_url=base, timeout=access.timeout_seconds, max_retries=0, http_client=http
         )

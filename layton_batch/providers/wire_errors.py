@@ -75,13 +75,16 @@ def wire(provider: str, call: str, *, secret: str = "", paid: bool = False) -> I
     """
     try:
         yield
-    except LaytonBatchError as error:
-        if paid and isinstance(error, ProviderReplyError):
-            raise AmbiguousCallError(f"{error}; {_LOOK_FIRST}", status=error.status, code=error.code) from None
-        raise
     except Exception as error:
         # from None: a traceback's chain would print what the SDK said, unredacted
-        raise translate(error, provider, call, secret=secret, paid=paid) from None
+        own = next((link for link in _causes(error) if isinstance(link, LaytonBatchError)), None)
+        if own is None:
+            raise translate(error, provider, call, secret=secret, paid=paid) from None
+        if paid and isinstance(own, ProviderReplyError):
+            raise AmbiguousCallError(f"{own}; {_LOOK_FIRST}", status=own.status, code=own.code) from None
+        if own is error:
+            raise
+        raise own from None  # raised by our rules within the SDK, which wrapped it
 
 
 def translate(error: BaseException, provider: str, call: str, *, secret: str = "", paid: bool = False) -> ProviderError:

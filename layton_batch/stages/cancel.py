@@ -43,21 +43,31 @@ def is_done(run: Run) -> bool:
     return read_status(run.store).state is RunState.DONE
 
 
-def stop_rest(run: Run) -> bool:
-    """What another process had in hand when the run was cancelled, was just being sent, or was not stopped yet.
+def is_cancelled(run: Run) -> bool:
+    """Whether a person has cancelled the run."""
+    row = run.store.row()
+    return row is not None and row.cancelled
+
+
+def stop_rest(run: Run, provider: str) -> bool:
+    """The provider's batches that another process had in hand when the run was cancelled, that were just being sent, or
+    were not stopped yet.
 
     A provider is asked again whenever the batch is due to be looked at, and the batch is looked at as well: it may have
     ended, which is why a provider refuses to cancel it. Looking sets when it is due next, later each time that fails.
     """
-    moved = _withdraw_planned(run)
+    moved = _withdraw_planned(run, provider)
     now = run.clock.now()
-    due = [batch for batch in run.store.batches({Lifecycle.IN_FLIGHT}) if is_due(batch.due_at, now)]
-    return len(_stop(run, due)) < len(due) or moved
+    in_flight = run.store.batches({Lifecycle.IN_FLIGHT})
+    due = [batch for batch in in_flight if batch.provider == provider and is_due(batch.due_at, now)]
+    return None in [_ask_to_stop(run, batch) for batch in due] or moved
 
 
-def _withdraw_planned(run: Run) -> bool:
+def _withdraw_planned(run: Run, provider: str | None = None) -> bool:
     withdrawn = 0
     for batch in run.store.batches({Lifecycle.PLANNED}):
+        if provider not in (None, batch.provider):
+            continue
         try:
             _withdraw(run, batch)
         except StaleStateError:

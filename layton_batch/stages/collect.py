@@ -40,14 +40,11 @@ LONG_ENOUGH = 14 * 86_400.0
 """Seconds after a batch's end for which a download that fails in passing is tried again at every provider."""
 
 
-def collect(run: Run) -> bool:
-    """Download and file the results of every ended batch that is due."""
+def collect(run: Run, provider: str) -> bool:
+    """Download and file the results of the provider's ended batches that are due."""
     now = run.clock.now()
-    ended = [
-        batch
-        for batch in run.store.batches({Lifecycle.ENDED})
-        if is_due(batch.due_at, now) and batch.job_id not in run.trouble
-    ]
+    its = [batch for batch in run.store.batches({Lifecycle.ENDED}) if batch.provider == provider]
+    ended = [batch for batch in its if is_due(batch.due_at, now) and batch.job_id not in run.trouble]
     jobs = {job.id: job for job in run.store.jobs()}
     moved = [
         run.apart(batch.job_id, partial(_collect_one, run, jobs[batch.job_id], batch)) for batch in run.taken(ended)
@@ -68,13 +65,18 @@ _WHOLE = _Fetched()
 
 
 def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
-    decode = run.providers.dialect(batch.provider).decode
+    dialect = run.providers.dialect(batch.provider)
+
+    def decode(line: bytes) -> Response:
+        run.heed_stop()
+        return dialect.decode(line)
+
     try:
         download = _download(run, batch)
         if download is None:
             return False
         asked, folder = sent(run, batch), run.folder.raw(batch.id)
-        with unpacked(folder, decode, run.folder.root) as replies:
+        with run.filing, unpacked(folder, decode, run.folder.root) as replies:
             reading = Reading(replies, frozenset(asked["custom_id"]))
             raw_results.prune(folder, reading.naming)
             fetched = _checked(run, batch, download, reading)

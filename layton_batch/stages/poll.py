@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
@@ -31,16 +30,13 @@ LAST_SECONDS = 6 * 3600.0
 """What a batch past its deadline is given to end after we asked for that."""
 
 
-def poll(run: Run) -> bool:
-    """Read the state of every due batch; providers side by side, a provider's batches one after another."""
+def poll(run: Run, provider: str) -> bool:
+    """Read the state of the provider's due batches, one after another."""
     now = run.clock.now()
-    groups: dict[str, list[Batch]] = defaultdict(list)
-    open_batches = run.store.batches(AT_PROVIDER | {Lifecycle.ENDED})
-    warn_of_retention(run, open_batches)
-    for batch in open_batches:
-        if batch.state in AT_PROVIDER and is_due(batch.due_at, now):
-            groups[batch.provider].append(batch)
-    return any(list(run.executor.map(lambda name: _poll_group(run, name, groups[name]), groups)))
+    its = [batch for batch in run.store.batches(AT_PROVIDER | {Lifecycle.ENDED}) if batch.provider == provider]
+    warn_of_retention(run, its)
+    due = [batch for batch in its if batch.state in AT_PROVIDER and is_due(batch.due_at, now)]
+    return bool(due) and _poll_group(run, provider, due)
 
 
 def _poll_group(run: Run, name: str, batches: Sequence[Batch]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
@@ -29,7 +29,7 @@ from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch
 from layton_batch.run import Run
 from layton_batch.stages.backoff import NoAnswer, backoff
-from layton_batch.stages.cancel import stop_rest
+from layton_batch.stages.cancel import is_cancelled, stop_rest
 from layton_batch.stages.doubt import RESUBMIT
 from layton_batch.stages.intent import back_to_planned, in_flight, submission
 from layton_batch.stages.limits import HELD, gate, within_limits
@@ -55,11 +55,15 @@ REFUSED_LOOKS, FAILED_LOOKS = 12, 300
 anything else."""
 
 
-def submit(run: Run) -> bool:
-    """Settle what was being sent when the program stopped, then send what is planned, due and within the budget."""
-    row = run.store.row()
-    cancelled = row is not None and row.cancelled
-    stopped = cancelled and stop_rest(run)
+def submit(run: Run, provider: str, ready: Sequence[Batch]) -> bool:
+    """Settle what was being sent to the provider when the program stopped, then send what is ready."""
+    stopped = is_cancelled(run) and stop_rest(run, provider)
+    return stopped | _submit_group(run, provider, ready)
+
+
+def to_send(run: Run) -> Mapping[str, Sequence[Batch]]:
+    """What is due to be settled or sent now, by provider: weighed together, for all share one budget."""
+    cancelled = is_cancelled(run)
     now = run.clock.now()
     waiting = run.store.batches({Lifecycle.SUBMITTING, Lifecycle.PLANNED})
     due = [batch for batch in waiting if is_due(batch.due_at, now)]
@@ -68,7 +72,7 @@ def submit(run: Run) -> bool:
     groups: dict[str, list[Batch]] = defaultdict(list)
     for batch in [*unsettled, *within_limits(run, planned)]:
         groups[batch.provider].append(batch)
-    return stopped | any(list(run.executor.map(lambda name: _submit_group(run, name, groups[name]), groups)))
+    return groups
 
 
 def _affordable(run: Run, due: Sequence[Batch]) -> list[Batch]:
@@ -109,6 +113,8 @@ def _unaffordable(batch: Batch, committed: Decimal, limit: Decimal) -> str | Non
 
 def _submit_group(run: Run, name: str, batches: Sequence[Batch]) -> bool:
     """One provider's batches, one after another, in one thread."""
+    if not batches:
+        return False
     provider = run.providers.get(name)
     moved = False
     with closing(run.taken(batches, gate(run))) as taken:

@@ -17,6 +17,8 @@ from tests.processes.go_between import HELD, PHASES
 from tests.simulation.world import SEVEN
 
 THREE = ["openai", "openai", "openai"]
+SLACK = 3.0
+"""Two seconds are promised; a machine that is at much else besides is given this many times as long."""
 ENDLESS = """
 import sys
 from pathlib import Path
@@ -62,7 +64,7 @@ def test_a_stopped_command_keeps_the_answer_to_the_call_it_had_begun_and_begins_
     manifest = place.write("stopped", THREE)
     command = held_in_create(place, manifest, *options)
     command.kill(number)
-    until_told(command, "stopping as soon as calls in progress are answered")
+    until_told(command, "stopping: calls in progress have a moment to be answered")
     place.way.go_on.set()
     assert command.wait() == 75, command.said
     assert "Batches already submitted go on at the provider; the same command picks them up again" in command.said
@@ -179,3 +181,30 @@ def test_a_cancel_that_is_stopped_while_it_waits_says_so_and_the_next_one_collec
     status = again.status()
     assert status["state"] == "cancelled"
     assert sum(job["succeeded"] for job in status["jobs"]) == len(endless.billed())
+
+
+# ---- calls that nobody answers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["upload", "list", "create", "poll", "results"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_does_not_wait_for_a_provider_that_does_not_answer(
+    place: Bench, number: signal.Signals, kind: str
+) -> None:
+    manifest = place.write("unanswered", THREE)
+    place.way.holding.clear()
+    place.way.go_on.clear()
+    place.way.decide = lambda _provider, its: HELD if its == kind else None
+    command = place.start(manifest)
+    assert place.way.holding.wait(PATIENCE_SECONDS), command.said
+    begun = time.monotonic()
+    command.kill(number)
+    code = command.wait()
+    took = time.monotonic() - begun
+    assert code == 75, command.said
+    assert "Traceback" not in command.said
+    assert took < 2.0 * SLACK, took
+    place.way.leave_alone()
+    place.way.go_on.set()
+    status, _ = place.until_done(manifest)
+    assert not broken_claims(place, status)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.providers import closing, connect
+from layton_batch.providers.patience import Patience
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.records import Image, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Submission
 from layton_batch.testing import Answer, Loopback, Received
@@ -28,7 +29,8 @@ def serve() -> Iterator[Serve]:
 
         def start(name: str, answer: Answer | Callable[[Received], Answer], timeout: float = 10.0) -> Connected:
             server = stack.enter_context(Loopback(answer))
-            provider = connect(name, Access(KEY, server.url + BASE_PATHS.get(name, ""), timeout))
+            patience = Patience(head=timeout, head_of_reading=timeout)
+            provider = connect(name, Access(KEY, server.url + BASE_PATHS.get(name, ""), patience))
             return stack.enter_context(closing(provider)), server
 
         yield start

@@ -21,6 +21,7 @@ from layton_batch.errors import (
 )
 from layton_batch.providers import closing
 from layton_batch.providers.anthropic import Anthropic
+from layton_batch.providers.patience import Patience
 from layton_batch.providers.protocol import Access
 from layton_batch.records import (
     JsonValue,
@@ -62,7 +63,7 @@ def made() -> Iterator[list[Anthropic]]:
 
 
 def connected(server: Loopback, made: list[Anthropic]) -> Anthropic:
-    provider = Anthropic(Access("secret-key", server.url, 5.0))
+    provider = Anthropic(Access("secret-key", server.url, Patience(head=5.0, head_of_reading=5.0)))
     made.append(provider)
     return provider
 

@@ -21,6 +21,7 @@ from layton_batch.errors import (
     UnknownStatusError,
 )
 from layton_batch.providers.gemini import Gemini
+from layton_batch.providers.patience import Patience
 from layton_batch.providers.protocol import Access
 from layton_batch.records import (
     JsonValue,
@@ -41,7 +42,7 @@ def made() -> Iterator[list[Gemini]]:
 
 
 def connected(server: Loopback, made: list[Gemini]) -> Gemini:
-    provider = Gemini(Access("secret-key", f"{server.url}/gemini/", 5.0))
+    provider = Gemini(Access("secret-key", f"{server.url}/gemini/", Patience(head=5.0, head_of_reading=5.0)))
     made.append(provider)
     return provider
 

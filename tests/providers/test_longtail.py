@@ -17,6 +17,7 @@ from layton_batch.errors import (
 )
 from layton_batch.providers import provider_class
 from layton_batch.providers.longtail import Sference, Vertex, Xai
+from layton_batch.providers.patience import Patience
 from layton_batch.providers.protocol import Access
 from layton_batch.records import (
     Image,
@@ -140,12 +141,12 @@ def made() -> Iterator[list[Any]]:
 
 
 def xai(server: Loopback, made: list[Any]) -> Xai:
-    made.append(provider := Xai(Access("secret-key", f"{server.url}/v1", 5.0)))
+    made.append(provider := Xai(Access("secret-key", f"{server.url}/v1", Patience(head=5.0, head_of_reading=5.0))))
     return provider
 
 
 def sference(server: Loopback, made: list[Any]) -> Sference:
-    made.append(provider := Sference(Access("secret-key", server.url, 5.0)))
+    made.append(provider := Sference(Access("secret-key", server.url, Patience(head=5.0, head_of_reading=5.0))))
     return provider
 
 

@@ -20,6 +20,7 @@ from layton_batch.errors import (
     TransientProviderError,
 )
 from layton_batch.providers.mistral import Mistral
+from layton_batch.providers.patience import Patience
 from layton_batch.providers.protocol import Access
 from layton_batch.records import (
     JsonValue,
@@ -42,7 +43,7 @@ def made() -> Iterator[list[Mistral]]:
 
 
 def connected(server: Loopback, made: list[Mistral]) -> Mistral:
-    provider = Mistral(Access("secret-key", f"{server.url}/mistral", 5.0))
+    provider = Mistral(Access("secret-key", f"{server.url}/mistral", Patience(head=5.0, head_of_reading=5.0)))
     made.append(provider)
     return provider
 

@@ -18,6 +18,7 @@ from layton_batch.errors import (
     TransientProviderError,
 )
 from layton_batch.providers import connect
+from layton_batch.providers.patience import Patience
 from layton_batch.providers.protocol import Access
 from layton_batch.records import Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
@@ -180,7 +181,7 @@ def test_create_is_one_post_and_says_whether_it_may_have_happened(
 
 
 def test_a_refused_connection_did_nothing(submission: Submission) -> None:
-    provider = connect("openai", Access(KEY, "http://127.0.0.1:1/v1", 2.0))
+    provider = connect("openai", Access(KEY, "http://127.0.0.1:1/v1", Patience(head=2.0, head_of_reading=2.0)))
     with pytest.raises(TransientProviderError, match="nothing was sent"):
         provider.create(submission)
     provider.close()  # type: ignore[attr-defined]

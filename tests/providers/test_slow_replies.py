@@ -3,54 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from types import ModuleType
-from typing import Any
-from unittest import mock
 
-import httpx
-import httpx2
 import pytest
 
 from layton_batch.errors import AmbiguousCallError, ProviderError, TransientProviderError
-from layton_batch.providers import closing, connect, http_rules
+from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.records import Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
 
+from .paced import Paced, slow_network
+
 NAMES = ("openai", "groq", "doubleword", "together")
 ENDED = Snapshot("b", "completed", Lifecycle.ENDED, BatchOutcome.COMPLETED, results_ref="file-out")
-Paced = Callable[[bytes, int, float], list[int]]
 
 
 @pytest.fixture
-def paced(monkeypatch: pytest.MonkeyPatch) -> Iterator[Paced]:
-    """``paced(body, size, seconds)``: every reply is this body, ``size`` bytes each so many seconds, and the list tells
-    how many of each reply were read."""
-    now = 0.0
-    monkeypatch.setattr(http_rules, "monotonic", lambda: now)
-
-    def handler(library: ModuleType, body: bytes, size: int, seconds: float, read: list[int]) -> Callable[..., Any]:
-        class Dribble(library.SyncByteStream):  # type: ignore[misc, name-defined]
-            def __iter__(self) -> Iterator[bytes]:
-                nonlocal now
-                read.append(0)
-                for start in range(0, len(body), size):
-                    now += seconds
-                    read[-1] += size
-                    yield body[start : start + size]
-
-        return lambda *_: library.Response(200, stream=Dribble())
-
-    with ExitStack() as stack:
-
-        def serve(body: bytes, size: int, seconds: float) -> list[int]:
-            read: list[int] = []
-            for library in (httpx, httpx2):
-                answer = handler(library, body, size, seconds, read)
-                stack.enter_context(mock.patch.object(library.HTTPTransport, "handle_request", answer))
-            return read
-
+def paced() -> Iterator[Paced]:
+    with slow_network() as serve:
         yield serve
 
 
@@ -73,7 +43,7 @@ def test_a_reply_of_a_byte_now_and_then_is_given_up_within_minutes(
     for call, expected in calls.items():
         with pytest.raises(expected, match="too slow"):
             call()
-    assert read == [6, 6, 6, 6]
+    assert read == [5, 5, 5, 5]
 
 
 def test_a_download_that_keeps_coming_may_take_for_hours(provider: Provider, paced: Paced) -> None:

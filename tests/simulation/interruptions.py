@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary
 from sqlalchemy.engine.default import DefaultDialect
 
 from layton_batch import atomic
+from layton_batch.lanes import Lanes
 from layton_batch.store import owner
 
 _NUMBERS = re.compile(r"\.[0-9a-f]{8}-[^/]*\.tmp")
@@ -154,7 +155,20 @@ def instrumented(course: Course, shuffle: random.Random | None = None) -> Iterat
         ):
             stack.enter_context(mock.patch.object(target, name, replacement))
         stack.enter_context(mock.patch("layton_batch.runs.ThreadPoolExecutor", return_value=Inline(shuffle)))
+        stack.enter_context(mock.patch.object(Lanes, "work", _in_drawn_order(shuffle)))
         yield
+
+
+def _in_drawn_order(shuffle: random.Random | None) -> Callable[..., bool]:
+    original = Lanes.work
+
+    def work(lanes: Lanes, step: Callable[[str], bool], names: Iterable[str], patience: float | None) -> bool:
+        drawn = list(names)
+        if shuffle is not None:
+            shuffle.shuffle(drawn)
+        return original(lanes, step, drawn, patience)
+
+    return work
 
 
 def _committing(course: Course) -> Callable[..., None]:

@@ -1,0 +1,142 @@
+"""A small compressed reply that stands for 1.8 GiB costs one call, not the memory or the disk."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from socket import socket
+from threading import Event
+
+import pytest
+
+from layton_batch.errors import AmbiguousCallError, ProviderError, ProviderReplyError
+from layton_batch.providers import closing, connect
+from layton_batch.providers.patience import Patience
+from layton_batch.providers.protocol import Access, Provider
+from layton_batch.records import Snapshot, Submission
+from layton_batch.states import BatchOutcome, Lifecycle
+from layton_batch.status import RunState
+from tests.hostile.raw_server import Play, raw_server
+from tests.hostile.tampering import Answer, hostile
+from tests.pipeline.lab import manifest_text
+from tests.simulation.world import SEVEN
+
+MOST_MEMORY = 200 * 2**20
+ENDED = Snapshot("batches/b", "ended", Lifecycle.ENDED, BatchOutcome.COMPLETED, results_ref="files/out")
+
+
+def bomb(mebibytes: int = 1843) -> bytes:
+    """Gzipped spaces, a thousandth of their size; one block again and again."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    block = packer.compress(b" " * 2**20) + packer.flush(zlib.Z_FULL_FLUSH)
+    return b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + block * mebibytes + packer.flush() + bytes(8)
+
+
+BOMB = bomb()
+
+
+def _sending(body: bytes, encoding: str) -> Play:
+    head = (
+        f"HTTP/1.1 200 OK\r\ncontent-encoding: {encoding}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+
+    def play(connection: socket, _over: Event) -> None:
+        connection.sendall(head.encode() + body)
+
+    return play
+
+
+@pytest.fixture
+def submission(tmp_path: Path) -> Submission:
+    path = tmp_path / "b1.jsonl"
+    path.write_bytes(b'{"custom_id": "a", "body": {}}\n')
+    return Submission("b1", "tag-b1", path, path.name, "0" * 64, 1, "the-model", "files/in", 1_795_000_000.0)
+
+
+def calls(provider: Provider, submission: Submission) -> Iterator[tuple[Callable[[], object], type[ProviderError]]]:
+    yield lambda: provider.snapshot("batches/b"), ProviderReplyError
+    yield lambda: provider.find(submission), ProviderReplyError
+    yield lambda: provider.create(submission), AmbiguousCallError
+    yield lambda: _downloaded(provider), ProviderReplyError
+
+
+def _downloaded(provider: Provider) -> int:
+    return sum(len(chunk) for part in provider.results(ENDED) for chunk in part.chunks)
+
+
+@pytest.mark.parametrize("name", SEVEN)
+def test_a_reply_that_inflates_to_gibibytes_is_given_up_within_little_memory(name: str, submission: Submission) -> None:
+    assert len(BOMB) < 2_500_000
+    with raw_server(_sending(BOMB, "gzip")) as url, closing(connect(name, Access("key", url))) as provider:
+        for call, expected in calls(provider, submission):
+            tracemalloc.start()
+            try:
+                with pytest.raises(expected, match="MiB"):
+                    call()
+                assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY
+            finally:
+                tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["xai", "sference"])
+def test_a_bomb_is_given_up_behind_an_adapter_as_well(name: str, submission: Submission) -> None:
+    with raw_server(_sending(BOMB, "gzip")) as url, closing(connect(name, Access("key", url))) as provider:
+        with pytest.raises(ProviderReplyError, match="MiB"):
+            provider.snapshot("b")
+        with pytest.raises(AmbiguousCallError, match="MiB"):
+            provider.create(submission)
+
+
+@pytest.mark.parametrize("name", SEVEN)
+def test_a_compression_that_was_not_asked_for_is_not_undone(name: str) -> None:
+    with (
+        raw_server(_sending(b"x", "zstd")) as url,
+        closing(connect(name, Access("key", url))) as provider,
+        pytest.raises(ProviderReplyError, match="not asked for"),
+    ):
+        provider.snapshot("batches/b")
+
+
+@pytest.mark.parametrize("name", [name for name in SEVEN if name != "anthropic"])  # its file is named by another reply
+def test_a_result_file_has_an_end(name: str) -> None:
+    with raw_server(_sending(b"x" * 3 * 2**20, "identity")) as url:
+        access = Access("key", url, Patience(file_bytes=2 * 2**20))
+        with closing(connect(name, access)) as provider, pytest.raises(ProviderReplyError, match="more than 2 MiB"):
+            _downloaded(provider)
+
+
+@pytest.mark.parametrize("provider", SEVEN)
+@pytest.mark.parametrize("kind", ["poll", "create", "results", "list"])
+def test_a_run_goes_on_after_a_bomb_and_pays_once(tmp_path: Path, provider: str, kind: str) -> None:
+    text = manifest_text((provider,), limit=2)
+    thrown: list[str] = []
+
+    def tamper(its: str, what: str, _path: str, answer: Answer) -> Answer:
+        if (its, what) != (provider, kind) or thrown:
+            return answer
+        thrown.append(what)
+        return Answer(200, (("content-encoding", "gzip"), ("content-length", str(len(BOMB)))), BOMB)
+
+    with hostile(tmp_path) as (bench, between):
+        between.tamper = tamper
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert set(bench.billed().values()) == {1}
+
+
+@pytest.mark.parametrize("provider", SEVEN)
+def test_honestly_compressed_replies_are_read(tmp_path: Path, provider: str) -> None:
+    text = manifest_text((provider,), limit=2)
+
+    def tamper(_provider: str, _kind: str, _path: str, answer: Answer) -> Answer:
+        packed = answer.of(gzip.compress(answer.content))
+        return Answer(packed.status, (*packed.headers, ("content-encoding", "gzip")), packed.content)
+
+    with hostile(tmp_path) as (bench, between):
+        between.tamper = tamper
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert set(bench.billed().values()) == {1}
