@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
-from layton_batch.errors import FileError
+from layton_batch.errors import FileError, file_error
 from layton_batch.processes import is_gone, machine, myself
 
 _numbers = itertools.count()
@@ -43,7 +43,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         temporary.replace(path)
         _sync_folder(path.parent)
     except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror or error}; the last good version is kept") from error
+        raise _unwritten(path, error) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -77,7 +77,7 @@ def writing_folder(path: Path) -> Iterator[Path]:
         _put_in_place(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror or error}; the last good version is kept") from error
+        raise _unwritten(path, error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -89,7 +89,7 @@ def scratch(path: Path) -> Iterator[Path]:
     try:
         yield temporary
     except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror or error}; the last good version is kept") from error
+        raise _unwritten(path, error) from error
     finally:
         if temporary.exists():
             shutil.rmtree(temporary, ignore_errors=True)
@@ -108,6 +108,10 @@ def sweep(folder: Path) -> int:
             swept += 1
         folders[:] = [name for name in folders if not _TEMPORARY.fullmatch(name)]
     return swept
+
+
+def _unwritten(path: Path, error: OSError) -> FileError:
+    return file_error(f"cannot write {path}: {error.strerror or error}; the last good version is kept", error)
 
 
 def _temporary(path: Path) -> Path:

@@ -7,6 +7,8 @@ caught it.
 
 from __future__ import annotations
 
+import errno
+
 
 class LaytonBatchError(Exception):
     """Root of every error this package raises on purpose. The message says what happened, to what, and what to do."""
@@ -34,7 +36,8 @@ class MissingKeyError(LaytonBatchError):
 
 
 class StoreError(LaytonBatchError):
-    """The state store cannot be used: newer schema, unreachable database, unknown run."""
+    """The state store, or what a run's folder holds, cannot be gone on with as it is: newer schema, damaged, unknown
+    run, older than what was paid for."""
 
     exit_code = 2
 
@@ -50,9 +53,38 @@ class StaleStateError(LaytonBatchError):
 
 
 class FileError(LaytonBatchError):
-    """A file could not be written or read (disk full, no permission)."""
+    """A file is not what it must be: missing, changed, a folder in its place."""
 
     exit_code = 2
+
+
+class StorageError(StoreError, FileError):
+    """The place where state and files are kept does not take or give them now: full disk, locked or unreachable
+    database, read-only folder, a folder that was moved. Nothing is lost; the same command goes on when it is mended."""
+
+    transient = True
+    exit_code = 74
+
+
+_PASSING = frozenset(
+    {
+        errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE,
+        errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EBUSY, errno.ESTALE, errno.ETIMEDOUT, errno.ENODEV, errno.ENXIO,
+        errno.ENOLCK, errno.EREMOTEIO, errno.EBADF,
+    }
+)  # fmt: skip
+"""What an operating system says of a place that is full, locked or out of reach; all else is said of a name."""
+
+
+def is_storage_trouble(error: OSError) -> bool:
+    """Whether the operating system's reason passes when the place is mended, whatever was asked of it."""
+    return error.errno is None or error.errno in _PASSING  # libraries that are not Python's give no number
+
+
+def file_error(message: str, error: OSError) -> FileError:
+    """The error of a file operation that failed for this reason."""
+    return StorageError(message) if is_storage_trouble(error) else FileError(message)
+
 
 
 class ProviderError(LaytonBatchError):

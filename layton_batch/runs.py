@@ -18,7 +18,7 @@ import orjson
 from layton_batch import __version__, atomic
 from layton_batch.clock import Clock, SystemClock, utc
 from layton_batch.costs.prices import Price, PriceBook, Rates, manifest_price
-from layton_batch.errors import FileError, ManifestError, StoreError
+from layton_batch.errors import ManifestError, StoreError, file_error
 from layton_batch.gold import BUNDLED, Gold, read_gold
 from layton_batch.gold_votes import gold_rows
 from layton_batch.log import EventLog, Redactor, last_payment
@@ -315,4 +315,4 @@ def _make(root: Path) -> None:
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"cannot make the run folder {root}: {error.strerror}; --runs names another place") from error
+        raise file_error(f"cannot make the run folder {root}: {error.strerror}; --runs names another place", error) from error

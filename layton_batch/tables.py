@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from layton_batch import atomic
-from layton_batch.errors import FileError
+from layton_batch.errors import StorageError
 
 _IMAGE = pl.Struct({"media_type": pl.String, "base64": pl.String})
 
@@ -279,7 +279,7 @@ def _said(path: Path) -> Iterator[None]:
     try:
         yield
     except pl.exceptions.PolarsError as error:
-        raise FileError(f"cannot write {path}: {error}; the last good version is kept") from error
+        raise StorageError(f"cannot write {path}: {error}; the last good version is kept") from error
 
 
 def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:

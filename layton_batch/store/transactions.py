@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from layton_batch.errors import StoreError
 from layton_batch.records import Event
 from layton_batch.store import schema
 from layton_batch.store.engine import READING, complaint
@@ -71,7 +70,7 @@ class Transactions:
             with self.engine.connect().execution_options(**{READING: True}) as connection:
                 yield connection
         except SQLAlchemyError as error:
-            raise StoreError(complaint(self.engine.url, error, "read")) from error
+            raise complaint(self.engine.url, error, "read") from error
 
     @contextmanager
     def writing(self) -> Iterator[Writing]:
@@ -81,7 +80,7 @@ class Transactions:
                 writing = Writing(connection, self.run_id, self.clean)
                 yield writing
         except SQLAlchemyError as error:
-            raise StoreError(complaint(self.engine.url, error, "written")) from error
+            raise complaint(self.engine.url, error, "written") from error
         if self.listen is not None:
             for event in writing.events:
                 self.listen(event)
