@@ -86,7 +86,6 @@ def file_error(message: str, error: OSError) -> FileError:
     return StorageError(message) if is_storage_trouble(error) else FileError(message)
 
 
-
 class ProviderError(LaytonBatchError):
     """A provider's API refused a call. ``status`` is the HTTP status where there was one."""
 

@@ -263,7 +263,7 @@ class _Portion:
 
 def _write_portion(path: Path, table: pl.DataFrame) -> None:
     """Beside the table that it becomes a part of: no reader sees it, and it need not outlive this process."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic.make_folder(path.parent)
     with _said(path):
         table.write_parquet(path, **_FORM)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from layton_batch.cli.loop import drive
 from layton_batch.cli.status_report import exit_code, print_outcome
 from layton_batch.cli.terminal import say
-from layton_batch.errors import file_error, ManifestError
+from layton_batch.errors import ManifestError, file_error
 from layton_batch.manifest import Manifest
 from layton_batch.manifest_checks import load_manifest, shipped
 from layton_batch.runs import open_run

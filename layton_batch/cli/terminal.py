@@ -16,9 +16,8 @@ import orjson
 from layton_batch.processes import hear_interrupts
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer
-
     from rich.console import Console
+    from typing_extensions import Buffer
 
 WITHOUT_TERMINAL = 120
 """Columns where there is no terminal to ask."""
@@ -59,7 +58,7 @@ class _Sink(io.FileIO):
 
     lost: OSError | None = None
 
-    def write(self, data: Buffer, /) -> int | None:
+    def write(self, data: Buffer, /) -> int:
         try:
             return super().write(data)
         except OSError as error:
