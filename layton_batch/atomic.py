@@ -116,7 +116,9 @@ class Held:
     descriptor: int
 
     def check(self) -> None:
-        """Raises StorageError where the path no longer leads to this folder."""
+        """Raises StorageError where the path no longer leads to this folder, while that is held."""
+        if self not in _held:
+            return
         try:
             there, held = os.stat(self.root), os.fstat(self.descriptor)
             if (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino):
