@@ -32,6 +32,7 @@ from layton_batch.run import Providers, Run
 from layton_batch.run_folder import RunFolder
 from layton_batch.settings import Settings
 from layton_batch.store import RunStore, open_engine, sqlite_url
+from layton_batch.store.locks import require_locks
 from layton_batch.store.past import read_past
 from layton_batch.store.reading_copy import readable
 from layton_batch.store.transactions import anywhere
@@ -63,6 +64,8 @@ def open_run(
     _make(folder.root)
     with atomic.holding(folder.root) as held, _moved_first(held):
         atomic.sweep(folder.root)
+        if not settings.state_url:
+            require_locks(folder.root)
         past = read_past(folder)  # before the store is read: nothing beside it ever runs ahead of it
         with (
             _store(folder.database, settings, manifest.run_id(), held.check) as store,
