@@ -67,9 +67,9 @@ def _is_given_away(path: Path) -> bool:
     command = [sys.executable, "-I", "-S", "-c", _ATTEMPT, str(path)]
     try:
         done = subprocess.run(command, capture_output=True, timeout=PATIENCE_SECONDS, check=False)  # noqa: S603  ours
-        return done.returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
+    return done.returncode == 0
 
 
 def _kind(device: int) -> str:
