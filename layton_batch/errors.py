@@ -47,9 +47,11 @@ class IllegalMoveError(LaytonBatchError):
 
 
 class StaleStateError(LaytonBatchError):
-    """Another process moved the row first; the caller drops its work on it."""
+    """Another process moved the row first; the caller drops its work on it. A command that has nothing else to do ends
+    with "call again"."""
 
     transient = True
+    exit_code = 75
 
 
 class FileError(LaytonBatchError):

@@ -150,7 +150,8 @@ def _sqlite_pragmas(connection: Any, _record: object) -> None:
     # pysqlite would begin transactions late and commit them early by itself; `_sqlite_begin` does it instead
     connection.isolation_level = None
     cursor = connection.cursor()
-    for pragma in ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    waiting = f"busy_timeout={WAIT_SECONDS * 1000:.0f}"
+    for pragma in (waiting, "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 
