@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from layton_batch.clock import Clock
@@ -48,15 +49,17 @@ def retry(found: History, asked: Manifest, clock: Clock) -> None:
 
 
 def resolve(found: History, asked: Manifest, clock: Clock) -> None:
-    """What a person does who comes when the outage is over and looks for every `lost` batch at its provider."""
+    """What a person does who comes when the outage is over and looks for every `lost` batch at its provider; where two
+    do so at once, the second is told that the first was quicker."""
     clock.sleep(sum(outage.seconds for outage in found.plan.outages))
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
         for batch in run.store.batches({Lifecycle.LOST}):
             name = batch.provider_id or _seen_in_console(found, run, batch)
-            if name is None:
-                send_again(run, batch.id)
-            else:
-                adopt_batch(run, batch.id, name)
+            with suppress(StaleStateError):
+                if name is None:
+                    send_again(run, batch.id)
+                else:
+                    adopt_batch(run, batch.id, name)
 
 
 def _seen_in_console(found: History, run: Run, batch: Batch) -> str | None:
