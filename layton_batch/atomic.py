@@ -14,11 +14,12 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
-from layton_batch.errors import FileError
+from layton_batch.errors import FileError, StorageError, file_error
 from layton_batch.processes import is_gone, machine, myself
 
 _numbers = itertools.count()
@@ -35,7 +36,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     """
     temporary = _temporary(path)
     try:
-        _make_folder(path.parent)
+        make_folder(path.parent)
         with temporary.open("wb") as handle:
             yield handle
             handle.flush()
@@ -43,7 +44,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         temporary.replace(path)
         _sync_folder(path.parent)
     except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror or error}; the last good version is kept") from error
+        raise _unwritten(path, error) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -69,7 +70,7 @@ def writing_folder(path: Path) -> Iterator[Path]:
     """
     temporary = _temporary(path)
     try:
-        _make_folder(path.parent)
+        make_folder(path.parent)
         temporary.mkdir()
         yield temporary
         for folder, _, _ in os.walk(temporary, topdown=False):
@@ -77,7 +78,7 @@ def writing_folder(path: Path) -> Iterator[Path]:
         _put_in_place(temporary, path)
         _sync_folder(path.parent)
     except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror or error}; the last good version is kept") from error
+        raise _unwritten(path, error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -89,10 +90,69 @@ def scratch(path: Path) -> Iterator[Path]:
     try:
         yield temporary
     except OSError as error:
-        raise FileError(f"cannot write {path}: {error.strerror or error}; the last good version is kept") from error
+        raise _unwritten(path, error) from error
     finally:
         if temporary.exists():
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def make_folder(folder: Path) -> None:
+    """The folder and its missing parents, each entered in its own parent for good. A held folder is not made again."""
+    for held in _held:
+        if held.root in (folder, *folder.parents):
+            held.check()
+    roots = {held.root for held in _held}
+    missing = list(itertools.takewhile(lambda one: one not in roots and not one.exists(), (folder, *folder.parents)))
+    for one in reversed(missing):
+        one.mkdir(exist_ok=True)
+        _sync_folder(one.parent)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """A folder by an open handle: what it is wherever it goes, and where it must stay."""
+
+    root: Path
+    descriptor: int
+
+    def check(self) -> None:
+        """Raises StorageError where the path no longer leads to this folder, while that is held."""
+        if self not in _held:
+            return
+        try:
+            there, held = os.stat(self.root), os.fstat(self.descriptor)
+            if (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino):
+                return
+            found = "another folder is in its place"
+        except FileNotFoundError:
+            found = "there is none any more"
+        except OSError as error:
+            found = error.strerror or str(error)
+        raise StorageError(
+            f"the folder {self.root} was moved, removed or replaced while it was worked on ({found}): nothing more is "
+            "sent or written. Put it back, or go on where it is now"
+        )
+
+
+_held: list[Held] = []
+
+
+@contextmanager
+def holding(root: Path) -> Iterator[Held]:
+    """While the block lasts, what this module writes below ``root`` goes into the folder that it is now, or nowhere.
+
+    Raises FileError where it cannot be opened.
+    """
+    try:
+        held = Held(root, os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    except OSError as error:
+        raise file_error(f"the folder {root} cannot be opened: {error.strerror or error}", error) from error
+    _held.append(held)
+    try:
+        yield held
+    finally:
+        _held.remove(held)
+        os.close(held.descriptor)
 
 
 def sweep(folder: Path) -> int:
@@ -110,6 +170,10 @@ def sweep(folder: Path) -> int:
     return swept
 
 
+def _unwritten(path: Path, error: OSError) -> FileError:
+    return file_error(f"cannot write {path}: {error.strerror or error}; the last good version is kept", error)
+
+
 def _temporary(path: Path) -> Path:
     where, pid, begun = myself()
     return path.with_name(f".{path.name}.{_short(where)}-{pid}-{begun}-{next(_numbers)}.tmp")
@@ -117,14 +181,6 @@ def _temporary(path: Path) -> Path:
 
 def _short(where: str) -> str:
     return sha256(where.encode()).hexdigest()[:8]
-
-
-def _make_folder(folder: Path) -> None:
-    """The folder and its missing parents, each entered in its own parent for good."""
-    missing = list(itertools.takewhile(lambda one: not one.exists(), (folder, *folder.parents)))
-    folder.mkdir(parents=True, exist_ok=True)
-    for made in missing:
-        _sync_folder(made.parent)
 
 
 def _put_in_place(new: Path, path: Path) -> None:

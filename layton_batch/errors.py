@@ -7,6 +7,7 @@ caught it.
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 
@@ -36,7 +37,8 @@ class MissingKeyError(LaytonBatchError):
 
 
 class StoreError(LaytonBatchError):
-    """The state store cannot be used: newer schema, unreachable database, unknown run."""
+    """The state store, or what a run's folder holds, cannot be gone on with as it is: newer schema, damaged, unknown
+    run, older than what was paid for."""
 
     exit_code = 2
 
@@ -46,9 +48,11 @@ class IllegalMoveError(LaytonBatchError):
 
 
 class StaleStateError(LaytonBatchError):
-    """Another process moved the row first; the caller drops its work on it."""
+    """Another process moved the row first; the caller drops its work on it. A command that has nothing else to do ends
+    with "call again"."""
 
     transient = True
+    exit_code = 75
 
 
 class StoppedError(LaytonBatchError):
@@ -59,7 +63,7 @@ class StoppedError(LaytonBatchError):
 
 
 class FileError(LaytonBatchError):
-    """A file could not be written or read (disk full, no permission)."""
+    """A file is not what it must be: missing, changed, a folder in its place."""
 
     exit_code = 2
 
@@ -70,6 +74,34 @@ class DamagedTableError(FileError):
     def __init__(self, message: str, path: Path) -> None:
         super().__init__(message)
         self.path = path
+
+
+class StorageError(StoreError, FileError):
+    """The place where state and files are kept does not take or give them now: full disk, locked or unreachable
+    database, read-only folder, a folder that was moved. Nothing is lost; the same command goes on when it is mended."""
+
+    transient = True
+    exit_code = 74
+
+
+_PASSING = frozenset(
+    {
+        errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE,
+        errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EBUSY, errno.ESTALE, errno.ETIMEDOUT, errno.ENODEV, errno.ENXIO,
+        errno.ENOLCK, errno.EREMOTEIO, errno.EBADF,
+    }
+)  # fmt: skip
+"""What an operating system says of a place that is full, locked or out of reach; all else is said of a name."""
+
+
+def is_storage_trouble(error: OSError) -> bool:
+    """Whether the operating system's reason passes when the place is mended, whatever was asked of it."""
+    return error.errno is None or error.errno in _PASSING  # libraries that are not Python's give no number
+
+
+def file_error(message: str, error: OSError) -> FileError:
+    """The error of a file operation that failed for this reason."""
+    return StorageError(message) if is_storage_trouble(error) else FileError(message)
 
 
 class ProviderError(LaytonBatchError):

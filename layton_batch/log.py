@@ -22,11 +22,11 @@ import orjson
 
 from layton_batch.clock import iso
 from layton_batch.echoed_keys import forms, is_telling
+from layton_batch.errors import file_error
 from layton_batch.records import Event
 
 HIDDEN = "[hidden]"
 _CUT = "…"
-_LAST_BYTES = 256 * 1024
 SHORTEST_SECRET = 6
 """Values shorter than this are no keys; hiding them would eat ordinary words."""
 
@@ -185,23 +185,29 @@ PAYING = frozenset({"submitting", "submitted", "found", "adopted", "create_uncle
 
 
 def last_payment(path: Path, run: str) -> tuple[int, str]:
-    """The highest number of a paying event among a log's last lines for this run, and what it was; 0 where there is
-    none."""
-    try:
-        with path.open("rb") as handle:
-            handle.seek(max(0, path.stat().st_size - _LAST_BYTES))
-            lines = handle.read().splitlines()
-    except OSError:
-        return 0, ""
+    """The highest number of a paying event in a log for this run, and what it was; 0 where there is none.
+
+    For runs of versions that kept no marks of their intents (store/marks.py); the whole log is read."""
     found = (0, "")
-    for line in lines:
-        try:
-            told = orjson.loads(line)
-            if told["run"] == run and told["event"] in PAYING:
-                found = max(found, (int(told["seq"]), f"{told['event']} {told.get('batch', '')}".strip()))
-        except (ValueError, KeyError, TypeError):
-            continue  # the first may be cut, the last torn
+    try:
+        with path.open("rb") as lines:
+            for line in lines:
+                found = max(found, _payment(line, run))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise file_error(f"{path} cannot be read: {error.strerror or error}", error) from error
     return found
+
+
+def _payment(line: bytes, run: str) -> tuple[int, str]:
+    try:
+        told = orjson.loads(line)
+        if told["run"] == run and told["event"] in PAYING:
+            return int(told["seq"]), f"{told['event']} {told.get('batch', '')}".strip()
+    except (ValueError, KeyError, TypeError):
+        pass  # torn by a process that died, or by a full disk
+    return 0, ""
 
 
 def _ends_well(descriptor: int) -> bool:

@@ -40,6 +40,10 @@ class RunFolder:
         return self.root / "site"
 
     @property
+    def intents(self) -> Path:
+        return self.root / "intents"
+
+    @property
     def log(self) -> Path:
         return self.root / "log.jsonl"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -20,10 +20,10 @@ from layton_batch import __version__, atomic
 from layton_batch.clock import Clock, SystemClock, utc
 from layton_batch.costs.prices import Price, PriceBook, Rates, manifest_price
 from layton_batch.echoed_keys import is_telling
-from layton_batch.errors import FileError, ManifestError, StoreError
+from layton_batch.errors import ManifestError, StoreError, file_error
 from layton_batch.gold import BUNDLED, Gold, read_gold
 from layton_batch.gold_votes import gold_rows
-from layton_batch.log import EventLog, Redactor, last_payment
+from layton_batch.log import EventLog, Redactor
 from layton_batch.manifest import Manifest
 from layton_batch.manifest_form import BudgetTable, PriceTable
 from layton_batch.processes import hear_interrupts
@@ -36,7 +36,10 @@ from layton_batch.run import Providers, Run
 from layton_batch.run_folder import RunFolder
 from layton_batch.settings import Settings
 from layton_batch.store import RunStore, open_engine, sqlite_url
+from layton_batch.store.locks import require_locks
+from layton_batch.store.past import read_past
 from layton_batch.store.reading_copy import readable
+from layton_batch.store.transactions import anywhere
 from layton_batch.tasks import load_items, manifest_task
 from layton_batch.tasks.protocol import Task
 
@@ -65,22 +68,39 @@ def open_run(
     inputs = _Inputs(manifest, folder, settings, clock, patience or Patience())
     inputs.check()
     _make(folder.root)
-    atomic.sweep(folder.root)
-    opened = _store(folder.database, settings, manifest.run_id())
-    told = last_payment(folder.log, manifest.run_id())  # before the store is read: a log never runs ahead of its store
-    with opened as store, _keeping(store, clock), ThreadPoolExecutor(THREADS) as executor:
-        _not_older(store, folder, *told)
-        store.listen = EventLog(folder.log, manifest.run_id())
-        store.create(manifest.identity(), manifest.frozen_json(), __version__, clock.now())
-        _same_folder(store, folder)
-        atomic.write_text(folder.manifest, manifest.frozen_json())
-        run = inputs.run(store, executor, poll_seconds)
-        try:
-            yield run
-        finally:
-            run.stopping.set()  # nothing new is begun, and calls in progress are cut short after a moment
-            executor.shutdown()
-            run.providers.close()
+    with atomic.holding(folder.root) as held, _moved_first(held):
+        atomic.sweep(folder.root)
+        if not settings.state_url:
+            require_locks(folder.root)
+        past = read_past(folder)  # before the store is read: nothing beside it ever runs ahead of it
+        with (
+            _store(folder.database, settings, manifest.run_id(), held.check) as store,
+            _keeping(store, clock),
+            ThreadPoolExecutor(THREADS) as executor,
+        ):
+            past.check(store)
+            atomic.make_folder(folder.intents)
+            store.intents, store.listen = folder.intents, EventLog(folder.log, manifest.run_id())
+            store.create(manifest.identity(), manifest.frozen_json(), __version__, clock.now())
+            _same_folder(store, folder)
+            atomic.write_text(folder.manifest, manifest.frozen_json())
+            run = inputs.run(store, executor, poll_seconds)
+            try:
+                yield run
+            finally:
+                run.stopping.set()  # nothing new is begun, and calls in progress are cut short after a moment
+                executor.shutdown()
+                run.providers.close()
+
+
+@contextmanager
+def _moved_first(held: atomic.Held) -> Iterator[None]:
+    """Whatever went wrong: where the run's folder is no longer in its place, that is said, for it is why."""
+    try:
+        yield
+    except Exception:
+        held.check()
+        raise
 
 
 @contextmanager
@@ -280,10 +300,12 @@ def _freeze_gold(manifest: Manifest, folder: RunFolder, gold: Gold | None) -> No
 
 
 @contextmanager
-def _store(database: Path, settings: Settings, run_id: str) -> Iterator[RunStore]:
+def _store(
+    database: Path, settings: Settings, run_id: str, in_place: Callable[[], None] = anywhere
+) -> Iterator[RunStore]:
     engine = open_engine(settings.state_url or sqlite_url(database))
     try:
-        yield RunStore(engine, run_id, clean=Redactor.of(settings.secrets()))
+        yield RunStore(engine, run_id, clean=Redactor.of(settings.secrets()), in_place=in_place)
     finally:
         engine.dispose()
 
@@ -313,19 +335,6 @@ def _keeping(store: RunStore, clock: Clock) -> Iterator[None]:
         store.close()
 
 
-def _not_older(store: RunStore, folder: RunFolder, told: int, about: str) -> None:
-    """A store that lost its end (a copy without its -wal file, an old backup, another database) knows nothing of what
-    it has paid for since, and would pay for it again. The run's log, a file of its own, tells."""
-    known = store.last_event()
-    if told > known:
-        raise StoreError(
-            f"the state store of {folder.root.name} is older than {folder.log}: it ends with event {known}, the log "
-            f"with {told} ({about}), so batches may be at a provider that it does not know of. Put back the whole "
-            "store (state.sqlite3 with its -wal file, or the database it was in); if that is lost, cancel what the "
-            "log says was submitted at the providers, remove the run folder and start again"
-        )
-
-
 def _same_folder(store: RunStore, folder: RunFolder) -> None:
     """Files of planned jobs must be here: a second host shares the run's folder, or has a copy of it."""
     missing = [job.id for job in store.jobs() if job.planned and not folder.part("requests", job.id).exists()]
@@ -340,4 +349,6 @@ def _make(root: Path) -> None:
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"cannot make the run folder {root}: {error.strerror}; --runs names another place") from error
+        raise file_error(
+            f"cannot make the run folder {root}: {error.strerror}; --runs names another place", error
+        ) from error

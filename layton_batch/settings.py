@@ -109,6 +109,13 @@ class Settings:
         return self.get("LAYTON_BATCH_STATE")
 
     @property
+    def user_state(self) -> Path | None:
+        """Where this user's programs keep what they must not forget; None where the environment names no such place."""
+        home = self.get("HOME")
+        found = self.get("XDG_STATE_HOME") or (f"{home}/.local/state" if home else "")
+        return Path(found) if found.startswith("/") else None
+
+    @property
     def hf_token(self) -> str | None:
         return self.get("HF_TOKEN")
 

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from layton_batch import __version__, atomic
-from layton_batch.errors import DamagedTableError, FileError
+from layton_batch.errors import DamagedTableError, StorageError, file_error
 
 _IMAGE = pl.Struct({"media_type": pl.String, "base64": pl.String})
 
@@ -318,7 +318,7 @@ def set_aside(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise FileError(f"{path} cannot be read, and not be moved away: {error.strerror or error}") from error
+        raise file_error(f"{path} cannot be read, and not be moved away: {error.strerror or error}", error) from error
 
 
 @dataclass(slots=True)
@@ -339,7 +339,7 @@ class _Portion:
 
 def _write_portion(path: Path, table: pl.DataFrame) -> None:
     """Beside the table that it becomes a part of: no reader sees it, and it need not outlive this process."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic.make_folder(path.parent)
     with _said(path):
         table.write_parquet(path, **_FORM)
 
@@ -356,7 +356,7 @@ def _said(path: Path) -> Iterator[None]:
     try:
         yield
     except pl.exceptions.PolarsError as error:
-        raise FileError(f"cannot write {path}: {error}; the last good version is kept") from error
+        raise StorageError(f"cannot write {path}: {error}; the last good version is kept") from error
 
 
 def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:

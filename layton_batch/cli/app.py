@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import sys
 from collections.abc import Sequence
 
@@ -18,8 +17,8 @@ from layton_batch.cli import (
     sandbox_commands,
     statistics_commands,
 )
-from layton_batch.cli.terminal import forgiving_streams, plain, terminating
-from layton_batch.errors import LaytonBatchError
+from layton_batch.cli.terminal import forgiving_streams, lost_output, plain, terminating
+from layton_batch.errors import LaytonBatchError, StorageError, is_storage_trouble
 from layton_batch.processes import spare_loopback
 from layton_batch.settings import Settings
 
@@ -65,22 +64,18 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit with its code (CLI.md: 0, 1, 2, 3, 4, 5, 75)."""
+    """Run a command and exit with its code (CLI.md: 0, 1, 2, 3, 4, 5, 74, 75)."""
     asked = list(sys.argv[1:] if arguments is None else arguments)
     forgiving_streams()
     spare_loopback()
     try:
         log.protect(Settings.from_process().secrets())  # no key in any log record or message from here on
         with terminating():
-            code = _invoke(asked)
-            sys.stdout.flush()  # a reader that has gone is noticed here, where it can still be caught
+            code = _printed(asked, _invoke([*asked]))
     except LaytonBatchError as error:
         code = _complain(str(error), error.exit_code)
     except KeyboardInterrupt:
         code = _complain(STOPPED.get(asked[0] if asked else "", "stopped."), INTERRUPTED)
-    except BrokenPipeError:
-        _drop_output()
-        code = 0
     except Exception as error:
         code = _other(error)
     sys.exit(code)
@@ -101,8 +96,22 @@ def _invoke(arguments: list[str]) -> int:
     return 0
 
 
+def _printed(asked: Sequence[str], code: int) -> int:
+    """What tells of a run by its exit code does so whatever became of its words; the others exist to print."""
+    lost = lost_output()
+    if lost is None:
+        return code
+    if code == 0 and not STOPPED.keys() & set(asked[:1]):
+        code = StorageError.exit_code
+    return _complain(f"stdout cannot be written: {lost.strerror or lost}", code)
+
+
 def _other(error: Exception) -> int:
-    """Usage errors of the command line itself; anything else is a bug and keeps its traceback."""
+    """Usage errors of the command line itself, and what the operating system refuses where nobody expected it; anything
+    else is a bug and keeps its traceback."""
+    if isinstance(error, OSError) and is_storage_trouble(error):
+        about = f" ({error.filename})" if error.filename else ""
+        return _complain(f"{error.strerror or error}{about}; run the same command again", StorageError.exit_code)
     show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
     if callable(show) and isinstance(code, int):
         show()
@@ -113,10 +122,3 @@ def _other(error: Exception) -> int:
 def _complain(message: str, code: int) -> int:
     sys.stderr.write(f"layton-batch: {plain(log.redact(message))}\n")
     return code
-
-
-def _drop_output() -> None:
-    """Nobody reads stdout any more (``| head``): what is still buffered goes nowhere, and quietly."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)

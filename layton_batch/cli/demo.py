@@ -7,7 +7,7 @@ from pathlib import Path
 from layton_batch.cli.loop import drive
 from layton_batch.cli.status_report import exit_code, print_outcome
 from layton_batch.cli.terminal import say
-from layton_batch.errors import FileError, ManifestError
+from layton_batch.errors import ManifestError, file_error
 from layton_batch.manifest import Manifest
 from layton_batch.manifest_checks import load_manifest, shipped
 from layton_batch.runs import open_run
@@ -69,5 +69,6 @@ def _sandbox_folder(out: Path, task: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"cannot make {folder}: {error.strerror or error}; --out names another place") from error
+        said = f"cannot make {folder}: {error.strerror or error}; --out names another place"
+        raise file_error(said, error) from error
     return folder

@@ -1,17 +1,25 @@
-"""What `run` says before it begins a run whose manifest had another of the same name under way."""
+"""What `run` says before it begins a run: where, and what is under way already that may have been meant.
+
+Every run that this user began is kept, with its place, in a list of the user's own: the same command in another working
+folder means another `runs`, and would pay for everything again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from layton_batch.errors import LaytonBatchError
+import orjson
+
+from layton_batch.errors import LaytonBatchError, StoreError
 from layton_batch.manifest import Manifest
 from layton_batch.run_folder import RunFolder
 from layton_batch.runs import find_runs, open_store
 from layton_batch.settings import Settings
 from layton_batch.status import RunState, read_status
+from layton_batch.store.marks import read_marks
 
+LIST = Path("layton-batch") / "runs.jsonl"
 _OVER = frozenset({RunState.DONE, RunState.CANCELLED})
 
 
@@ -31,6 +39,52 @@ def unfinished_namesakes(manifest: Manifest, runs: Path, settings: Settings) -> 
                 f"which is {state.replace('_', ' ')}: everything is asked and paid for again. "
                 f"`layton-batch cancel {name}` stops that one; to go on with it, undo the change"
             )
+
+
+def not_begun_elsewhere(manifest: Manifest, runs: Path, settings: Settings) -> None:
+    """Raises StoreError where the manifest's run is not in ``runs`` and has been sent from another folder, that is
+    still there."""
+    here = (runs / manifest.run_id()).absolute()
+    for root in () if here.exists() else _known(settings, manifest.run_id()):
+        if root != here and read_marks(RunFolder(root).intents):
+            raise StoreError(
+                f"{manifest.run_id()} was begun in {root}, and has been paid for there: `--runs {root.parent}` goes on "
+                f"with it; `--runs {runs}` begins it here too and pays for everything again"
+            )
+
+
+def remember(folder: RunFolder, settings: Settings) -> bool:
+    """Enter a run into the user's list; whether it is new there. A list that cannot be written stops no run."""
+    root = folder.root.absolute()
+    if settings.user_state is None or root in _known(settings, root.name):
+        return False
+    path = settings.user_state / LIST
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as lines:
+            lines.write(orjson.dumps({"run": root.name, "root": str(root)}, option=orjson.OPT_APPEND_NEWLINE))
+    except (OSError, TypeError):  # TypeError: a path that is no Unicode
+        return False
+    return True
+
+
+def _known(settings: Settings, run_id: str) -> list[Path]:
+    """The folders in which this user began the run."""
+    if settings.user_state is None:
+        return []
+    try:
+        lines = (settings.user_state / LIST).read_bytes().splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        try:
+            told = orjson.loads(line)
+            if told["run"] == run_id:
+                found.append(Path(told["root"]))
+        except (ValueError, KeyError, TypeError):
+            continue  # half a line
+    return found
 
 
 def _state(folder: RunFolder, settings: Settings) -> RunState:

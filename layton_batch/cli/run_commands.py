@@ -58,6 +58,7 @@ def plan(
 
 
 def run(
+    context: typer.Context,
     manifest: ManifestPath,
     runs: Runs = RUNS,
     once: Annotated[bool, typer.Option("--once", help="One tick, then return.")] = False,
@@ -69,10 +70,11 @@ def run(
     """Start a manifest's run, or go on with it.
 
     Submits, polls, collects, judges, scores and publishes as data allows. It may be stopped at any moment and called
-    again: nothing is paid twice. Exit codes: 0 done, 75 call again, 3 budget, 4 a person must decide, 5 done with gaps.
+    again: nothing is paid twice. Exit codes: 0 done, 75 call again, 3 budget, 4 a person must decide, 5 done with gaps,
+    74 the disk or the state's database is in the way: mend that and call again.
     """
     from layton_batch.cli.loop import deadline, drive
-    from layton_batch.cli.namesakes import unfinished_namesakes
+    from layton_batch.cli.namesakes import not_begun_elsewhere, remember, unfinished_namesakes
     from layton_batch.cli.terminal import say
     from layton_batch.clock import SystemClock
     from layton_batch.manifest_checks import load_manifest
@@ -84,8 +86,13 @@ def run(
     asked = with_budget(load_manifest(manifest), max_usd)
     stop_at = deadline(until, clock)
     settings = Settings.from_process()
+    source = context.get_parameter_source("runs")
+    if source is not None and source.name == "DEFAULT":  # who names the place means it
+        not_begun_elsewhere(asked, runs, settings)
     beside = list(unfinished_namesakes(asked, runs, settings))
     with open_run(asked, runs, settings, clock=clock, poll_seconds=poll_seconds) as opened:
+        if remember(opened.folder, settings) and not as_json:
+            say(f"{opened.id} begins in {opened.folder.root.absolute()}")
         for line in beside:
             say(line)
         status = drive(opened, once=once, stop_at=stop_at, quiet=as_json)

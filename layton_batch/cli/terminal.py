@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import sys
 import threading
@@ -17,6 +18,7 @@ from layton_batch.processes import hear_interrupts
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from typing_extensions import Buffer
 
 WITHOUT_TERMINAL = 120
 """Columns where there is no terminal to ask."""
@@ -52,11 +54,47 @@ def say(message: str) -> None:
     sys.stderr.flush()
 
 
+class _Sink(io.FileIO):
+    """A descriptor that takes whatever is written. ``lost``: why it did not get all of it (full disk, gone reader)."""
+
+    lost: OSError | None = None
+
+    def write(self, data: Buffer, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            self.lost = error
+            return memoryview(data).nbytes
+
+
 def forgiving_streams() -> None:
-    """Where the locale's encoding lacks a character, print a stand-in rather than fail."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+    """Printing never ends a command: a closed or full stream takes what it can (:func:`lost_output` tells), and where
+    the locale's encoding lacks a character, a stand-in is printed."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # was closed when this process began, and its number may be another file's by now
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  as long as the process
+        elif stream is getattr(sys, f"__{name}__") and isinstance(stream, io.TextIOWrapper):
+            setattr(sys, name, _forgiving(stream))
+        elif isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")
+
+
+def _forgiving(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+    if isinstance(getattr(stream.buffer, "raw", None), _Sink):
+        return stream
+    stream.flush()
+    errors = "replace" if stream.errors == "strict" else stream.errors
+    buffer = io.BufferedWriter(_Sink(stream.fileno(), "w", closefd=False))
+    return io.TextIOWrapper(buffer, stream.encoding, errors, line_buffering=stream.line_buffering)
+
+
+def lost_output() -> OSError | None:
+    """Why not all of stdout could be written; a reader that had enough (``| head``) is no reason."""
+    sys.stdout.flush()
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    lost = raw.lost if isinstance(raw, _Sink) else None
+    return None if isinstance(lost, BrokenPipeError) else lost
 
 
 @contextmanager

@@ -8,6 +8,7 @@ depends on are in.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from functools import partial
 
@@ -15,7 +16,7 @@ import polars as pl
 
 from layton_batch import item_table, tables
 from layton_batch.costs.estimate import estimate_request
-from layton_batch.errors import ManifestError
+from layton_batch.errors import ManifestError, StaleStateError
 from layton_batch.jury import seat_jury
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Job, Judge, ModelSpec, Prediction, Prompt, Request, RowCount, Shard
@@ -51,9 +52,10 @@ def plan(run: Run) -> bool:
     graded = {job.id for job in jobs if job.graded}
     ready = [job for job in jobs if not job.planned and (job.depends_on is None or job.depends_on in graded)]
     specs = {job.id: job.spec for job in jobs}
-    for job in ready:
-        judged = specs[job.depends_on] if job.depends_on else None
-        moved |= run.apart(job.id, partial(_plan_job, run, job, judged))
+    with suppress(StaleStateError):  # the desk was lost to another process, which plans
+        for job in ready:
+            judged = specs[job.depends_on] if job.depends_on else None
+            moved |= run.apart(job.id, partial(_plan_job, run, job, judged))
     return moved
 
 

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import IO
 
-from layton_batch.errors import FileError, ProviderError, ProviderReplyError
+from layton_batch.errors import ProviderError, ProviderReplyError, file_error
 from layton_batch.providers import damaged_rows
 from layton_batch.records import Response
 from layton_batch.stages import raw_results
@@ -77,9 +77,8 @@ def unpacked(folder: Path, decode: Decode, room: Path) -> Iterator[Replies]:
             lines.close()
             raise
     except OSError as error:
-        raise FileError(
-            f"cannot unpack the results in {folder}: {error.strerror or error}; they are kept as they came"
-        ) from error
+        said = f"cannot unpack the results in {folder}: {error.strerror or error}; they are kept as they came"
+        raise file_error(said, error) from error
     with lines:
         yield found
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 
-from layton_batch.errors import StoreError
+from layton_batch.errors import StorageError, StoreError
 
 HEAD = "0003"
 """The schema revision this program writes; held equal to Alembic's head by a test."""
@@ -49,7 +49,7 @@ def open_engine(url: str) -> Engine:
         options = _line(address)
         engine = create_engine(address, pool_pre_ping=not _is_sqlite(address), hide_parameters=True, **options)
     except (SQLAlchemyError, ImportError) as error:
-        raise StoreError(complaint(address, error, "opened")) from error
+        raise complaint(address, error, "opened") from error
     try:
         if _is_sqlite(address):
             event.listen(engine, "connect", _sqlite_pragmas)
@@ -63,7 +63,7 @@ def open_engine(url: str) -> Engine:
             _migrate(engine, current)
     except (SQLAlchemyError, ImportError) as error:
         engine.dispose()
-        raise StoreError(complaint(address, error, "opened")) from error
+        raise complaint(address, error, "opened") from error
     except BaseException:
         engine.dispose()
         raise
@@ -75,17 +75,27 @@ def sqlite_url(path: Path) -> str:
     return URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
 
 
-def complaint(url: URL, error: Exception, done: str) -> str:
-    """What went wrong with the store in one line, without its password."""
+def complaint(url: URL, error: Exception, done: str) -> StoreError:
+    """What went wrong with the store in one line, without its password; StorageError where it may pass."""
     lines = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
     advice = next((advice for sign, advice in _ADVICE if sign in lines[0]), "")
     shown = url.database if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
-    return f"the state store {shown} cannot be {done}: {lines[0]}{advice}"
+    told = f"the state store {shown} cannot be {done}: {lines[0]}{advice}"
+    return StorageError(told) if _may_pass(error, lines[0]) else StoreError(told)
+
+
+def _may_pass(error: Exception, said: str) -> bool:
+    """Drivers call it an operational error when the server, the disk or another program is in the way, not the call."""
+    return isinstance(error, OperationalError) and not any(sign in said for sign in _LASTING)
+
+
+_LASTING = ("no such table", "no such column", "authentication failed", "does not exist")
 
 
 _ADVICE = (
     ("malformed", "; the file is damaged: put back a copy of the run folder, or its -wal file if that is missing"),
     ("not a database", "; the file is damaged or is no state store: put back a copy of the run folder"),
+    ("unable to open database file", "; make its folder writable, or --runs names another place"),
     ("disk is full", "; nothing of this step was kept, and everything before it is: make room and run again"),
     ("disk I/O error", "; nothing of this step was kept, and everything before it is: check the disk and run again"),
     ("database is locked", "; another process has been writing to it for half a minute: let it finish"),
@@ -140,7 +150,8 @@ def _sqlite_pragmas(connection: Any, _record: object) -> None:
     # pysqlite would begin transactions late and commit them early by itself; `_sqlite_begin` does it instead
     connection.isolation_level = None
     cursor = connection.cursor()
-    for pragma in ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    waiting = f"busy_timeout={WAIT_SECONDS * 1000:.0f}"
+    for pragma in (waiting, "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 

@@ -5,6 +5,9 @@ saw and raises it by one. Whatever a holder writes names the fence it got: once 
 UPDATE hits nothing and the holder drops its work. A lease that ran out but was taken by nobody still holds, for
 throwing away the id of a batch already paid for would be the worse end; only the step before paying needs a lease that
 has time left.
+
+Hosts' clocks differ. Whether a lease of another host has run out, this one tells by its own clock alone: its holder has
+not renewed it for a lease's length before our eyes, or it ended so long ago that no difference of clocks explains it.
 """
 
 from __future__ import annotations
@@ -23,9 +26,9 @@ from layton_batch.errors import StaleStateError, StoreError
 from layton_batch.records import Batch
 from layton_batch.states import OPEN, Lifecycle
 from layton_batch.store import schema
-from layton_batch.store.owner import is_dead, new_owner, retire
+from layton_batch.store.owner import is_dead, new_owner, retire, shares_our_clock
 from layton_batch.store.rows import batch_from
-from layton_batch.store.standing import Gate, Standing, read_standing, still_held
+from layton_batch.store.standing import CLOCKS_APART, Gate, Standing, read_standing, still_held
 from layton_batch.store.transactions import Transactions, Writing
 
 LEASE_SECONDS = 120.0
@@ -48,6 +51,7 @@ class Holder:
     owner: str = field(default_factory=new_owner)
     seconds: float = LEASE_SECONDS
     _fences: dict[str, int] = field(default_factory=dict)
+    _seen: dict[str, tuple[float, float]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def fence(self, name: str) -> int | None:
@@ -57,6 +61,16 @@ class Holder:
     def took(self, fences: Mapping[str, int]) -> None:
         with self._lock:
             self._fences.update(fences)
+
+    def sees_over(self, owner: str, until: float, at: float) -> bool:
+        """Whether this lease of another holder has run out, as far as this one can tell."""
+        if shares_our_clock(owner):
+            return is_due(until, at)
+        with self._lock:
+            newest, since = self._seen.get(owner, (until, at))
+            since = at if until > newest else min(since, at)  # it was renewed, or our clock was put back
+            self._seen[owner] = (max(until, newest), since)
+        return at - since >= self.seconds or is_due(until + CLOCKS_APART, at)
 
     def let_go(self, names: Collection[str]) -> None:
         with self._lock:
@@ -211,7 +225,9 @@ class Leases(Transactions):
 
     def _is_free(self, row: RowMapping, at: float) -> bool:
         owner, until = row["lease_owner"], row["lease_until"]
-        return owner is None or until is None or is_due(until, at) or (owner != self.holder.owner and is_dead(owner))
+        if owner is None or until is None:
+            return True
+        return self.holder.sees_over(owner, until, at) or (owner != self.holder.owner and is_dead(owner))
 
     def _due(
         self, connection: Connection, at: float, states: Collection[Lifecycle], ids: Collection[str] | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from threading import Lock
 
-from layton_batch.processes import is_gone, myself
+from layton_batch.processes import UNKNOWN, is_gone, myself
 
 _numbers = itertools.count(1)
 _open: set[str] = set()
@@ -25,6 +25,12 @@ def retire(owner: str) -> None:
     """This process will not use the name again: what it still holds can be taken at once."""
     with _lock:
         _open.discard(owner)
+
+
+def shares_our_clock(owner: str) -> bool:
+    """Whether the holder is on this machine, so that its times are ours. False wherever that is not known."""
+    machine, pid, begun = myself()
+    return owner.startswith(f"{machine}/{pid}/{begun}/" if machine == UNKNOWN else f"{machine}/")
 
 
 def is_dead(owner: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from layton_batch.errors import StoreError
+from layton_batch.errors import StorageError
 
 TRIES = 20
 """How often a copy is begun while somebody writes to the original."""
@@ -20,14 +20,14 @@ TRIES = 20
 
 @contextmanager
 def readable(database: Path) -> Iterator[Path]:
-    """The database itself, or a copy that lasts as long as the block. Raises StoreError where none can be made."""
+    """The database itself, or a copy that lasts as long as the block. Raises StorageError where none can be made."""
     if not database.exists() or (os.access(database.parent, os.W_OK) and os.access(database, os.W_OK)):
         yield database
         return
     try:
         folder = tempfile.TemporaryDirectory(prefix="layton-batch-")
     except OSError as error:
-        raise StoreError(f"{database} is read-only, and there is no room for a copy of it: {error}") from error
+        raise StorageError(f"{database} is read-only, and there is no room for a copy of it: {error}") from error
     with folder as name:
         yield _copied(database, Path(name))
 
@@ -45,10 +45,10 @@ def _copied(database: Path, folder: Path) -> Path:
         except FileNotFoundError:
             continue  # the log goes when the last who writes is done
         except OSError as error:
-            raise StoreError(f"the state store {database} cannot be read: {error.strerror or error}") from error
+            raise StorageError(f"the state store {database} cannot be read: {error.strerror or error}") from error
         if _stamps(parts) == before:
             return folder / database.name
-    raise StoreError(f"the state store {database} is being written to all the time: try again in a moment")
+    raise StorageError(f"the state store {database} is being written to all the time: try again in a moment")
 
 
 def _stamps(parts: Sequence[Path]) -> list[tuple[int, int] | None]:

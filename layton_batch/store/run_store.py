@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, and_, func, select, update
@@ -20,6 +21,7 @@ from layton_batch.records import Batch, Event, Job, RowCount
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, is_legal
 from layton_batch.store import schema
 from layton_batch.store.leases import Leases
+from layton_batch.store.marks import marking
 from layton_batch.store.rows import batch_from, batch_values, job_from, spec_json
 from layton_batch.store.standing import Money, read_money
 from layton_batch.store.transactions import Writing
@@ -49,7 +51,12 @@ class Entry:
 
 @dataclass(slots=True)
 class RunStore(Leases):
-    """One run in an open store. Safe to use from several threads: each call is one transaction of its own."""
+    """One run in an open store. Safe to use from several threads: each call is one transaction of its own.
+
+    ``intents``: the folder in which every intent to pay is marked as well (see marks.py).
+    """
+
+    intents: Path | None = None
 
     # ---- the run -----------------------------------------------------------------------------------------------
 
@@ -246,12 +253,14 @@ class RunStore(Leases):
     ) -> None:
         """``batch.state → new`` with everything that belongs to it, in one transaction; ``notes``: earlier events.
 
-        Raises IllegalMoveError (not in the table of moves), StaleStateError (another process moved it first).
+        To ``submitting``: the intent is committed and marked when this returns. Raises IllegalMoveError (not in the
+        table of moves), StaleStateError (another process moved it first).
         """
         if not is_legal(batch.state, new):
             raise IllegalMoveError(f"batch {batch.id}: {batch.state} → {new} is not a legal move")
-        with self.writing() as writing:
-            if children or new is Lifecycle.SUBMITTING:
+        paying = new is Lifecycle.SUBMITTING
+        with marking(self.intents if paying else None, batch.id) as mark, self.writing() as writing:
+            if children or paying:
                 writing.alone()
             self._change(writing, batch, at, {"state": str(new), **changes})
             self._enter_money(writing.connection, money, at)
@@ -259,6 +268,7 @@ class RunStore(Leases):
             self._insert_batches(writing.connection, children)
             for kind, said in (*notes, (event, detail)):
                 writing.event(at, batch.id, kind, said)
+            mark(writing.events[-1])
 
     def note(self, batch: Batch, at: float, *, event: str | None = None, detail: str = "", **changes: object) -> None:
         """Change a batch's columns while its state stays. Raises StaleStateError where the state is another by now."""

@@ -15,6 +15,8 @@ from layton_batch.store import schema
 from layton_batch.store.rows import ZERO
 
 HOUR = 3600.0
+CLOCKS_APART = 600.0
+"""By how much the clocks of two hosts of one run may differ."""
 RESERVED, RELEASED, ACTUAL, UNTOLD = "reserved", "released", "actual", "untold"
 """Kinds of ledger entries. ``untold``: the most that requests can have cost of which that is all anybody can tell."""
 
@@ -59,7 +61,7 @@ def still_held(at: float) -> ColumnElement[bool]:
 def read_standing(connection: Connection, run_id: str, provider: str, at: float, batch_id: str | None) -> Standing:
     """The standing at this moment, without the batch of this id (of this run)."""
     table = schema.batches
-    claimed = and_(table.c.state == str(Lifecycle.PLANNED), still_held(at))
+    claimed = and_(table.c.state == str(Lifecycle.PLANNED), still_held(at - CLOCKS_APART))
     if batch_id is not None:
         claimed = and_(claimed, or_(table.c.run_id != run_id, table.c.batch_id != batch_id))
     sent = table.c.state.in_([str(state) for state in (*AT_PROVIDER, Lifecycle.SUBMITTING)])

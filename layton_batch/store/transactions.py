@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from layton_batch.errors import StoreError
 from layton_batch.records import Event
 from layton_batch.store import schema
 from layton_batch.store.engine import READING, complaint
@@ -21,6 +20,10 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 def unchanged(text: str) -> str:
     return text
+
+
+def anywhere() -> None:
+    """No folder has to be in its place."""
 
 
 @dataclass(slots=True)
@@ -57,31 +60,35 @@ class Writing:
 
 @dataclass(slots=True)
 class Transactions:
-    """One run in an open store. ``clean`` takes secrets out of what is kept; ``listen`` hears of committed events."""
+    """One run in an open store. ``clean`` takes secrets out of what is kept; ``listen`` hears of committed events;
+    ``in_place`` raises StorageError where the run's folder is no longer the one it was opened in."""
 
     engine: Engine
     run_id: str
     clean: Callable[[str], str] = unchanged
     listen: Callable[[Event], None] | None = None
+    in_place: Callable[[], None] = anywhere
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection to read from. Raises StoreError where the database cannot be read."""
+        self.in_place()
         try:
             with self.engine.connect().execution_options(**{READING: True}) as connection:
                 yield connection
         except SQLAlchemyError as error:
-            raise StoreError(complaint(self.engine.url, error, "read")) from error
+            raise complaint(self.engine.url, error, "read") from error
 
     @contextmanager
     def writing(self) -> Iterator[Writing]:
         """One transaction. Raises StoreError where it cannot be committed: then nothing of it happened."""
+        self.in_place()
         try:
             with self.engine.begin() as connection:
                 writing = Writing(connection, self.run_id, self.clean)
                 yield writing
         except SQLAlchemyError as error:
-            raise StoreError(complaint(self.engine.url, error, "written")) from error
+            raise complaint(self.engine.url, error, "written") from error
         if self.listen is not None:
             for event in writing.events:
                 self.listen(event)

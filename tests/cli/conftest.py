@@ -27,5 +27,6 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(name, NOBODY)
     for name in ("LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS", "HF_TOKEN", "NO_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -60,7 +60,7 @@ def start(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = Non
     return subprocess.Popen(
         [*PROGRAM, *map(str, arguments)],
         cwd=cwd,
-        env={**kept, "PYTHONPATH": str(ROOT), **(env or {})},
+        env={**kept, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(cwd / "user"), **(env or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -113,6 +113,7 @@ def desk(folder: Path, patch: pytest.MonkeyPatch, *faults: Fault, batch_seconds:
     with lab(folder, *faults, batch_seconds=batch_seconds) as bench:
         for name, value in bench.server.environment().items():
             patch.setenv(name, value)
+        patch.setenv("XDG_STATE_HOME", str(folder / "user"))
         patch.chdir(folder)
         # the methods, not the name: a module that is first imported meanwhile must not keep this clock
         patch.setattr(SystemClock, "now", lambda _self: bench.clock.now())

@@ -98,6 +98,7 @@ def test_ctrl_c_and_sigterm_leave_batches_running_and_say_so(tmp_path: Path, san
         begun[number] = start("run", path, cwd=tmp_path, env=sandbox)
     for number, process in begun.items():
         assert process.stderr is not None
+        assert " begins in " in process.stderr.readline()
         assert "submitted" in process.stderr.readline()  # told as soon as something was submitted
         process.send_signal(number)
     for end in map(finish, begun.values()):

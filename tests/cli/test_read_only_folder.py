@@ -70,7 +70,7 @@ def test_its_pages_can_be_written_elsewhere_and_where_they_cannot_that_is_said(l
     assert look(locked, "site", "lab", "--out", str(tmp_path / "pages")).code == 0
     assert (tmp_path / "pages" / "index.html").is_file()
     end = look(locked, "site", "lab", "--out", str(locked / "pages"))
-    assert end.code == 2
+    assert end.code == 74
     assert "Traceback" not in end.err
     assert str(locked / "pages") in end.err
     assert len(end.err.splitlines()) == 1

@@ -339,7 +339,7 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_run_is_said_and_costs_nothing_t
         done = subprocess.run(
             command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False
         )
-        assert done.returncode == 2, done.stderr
+        assert done.returncode == 74, done.stderr
         assert "cannot be" in done.stderr
         assert "Traceback" not in done.stderr
         again = start(tmp_path, server, text)

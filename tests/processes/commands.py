@@ -177,7 +177,7 @@ class Bench:
         """Any command, as a process."""
         self._started += 1
         streams = self.folder / f"{self._started}.out", self.folder / f"{self._started}.err"
-        environment = {**self.sandbox.environment, **(more or {})}
+        environment = {**self.sandbox.environment, "XDG_STATE_HOME": str(self.folder / "user"), **(more or {})}
         if self.sandbox.nursery is not None:
             return Command(self.sandbox.nursery.start(arguments, environment, *streams), *streams)
         return self.fresh(["-m", "tests.processes.hasty", *arguments], environment, streams)

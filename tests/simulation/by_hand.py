@@ -49,7 +49,8 @@ def retry(found: History, asked: Manifest, clock: Clock) -> None:
 
 
 def resolve(found: History, asked: Manifest, clock: Clock) -> None:
-    """What a person does who comes when the outage is over and looks for every `lost` batch at its provider."""
+    """What a person does who comes when the outage is over and looks for every `lost` batch at its provider; where two
+    do so at once, the second is told that the first was quicker."""
     clock.sleep(sum(outage.seconds for outage in found.plan.outages))
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
         for batch in run.store.batches({Lifecycle.LOST}):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from layton_batch.clock import ManualClock
 from tests.simulation.interruptions import Course
@@ -82,3 +83,17 @@ class Turns:
             due = [number for number, wake in sorted(self._wakes.items()) if wake <= self._clock.now()]
             self._turn = self._draw.choice(due)
         self._changed.notify_all()
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """The clock of a program on a machine that is so many seconds ahead of the first one's."""
+
+    turns: Turns
+    seconds: float
+
+    def now(self) -> float:
+        return self.turns.now() + self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.turns.sleep(seconds)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ from tests.simulation.in_process import Providers, connected
 from tests.simulation.interruptions import Course, Killed, instrumented
 from tests.simulation.outages import Outage, Outages
 from tests.simulation.shortcuts import empty_database, scratch, unhurried
-from tests.simulation.two_hands import Turns
+from tests.simulation.two_hands import Ahead, Turns
 
 if TYPE_CHECKING:
     from tests.simulation.postgres import Database
@@ -64,7 +65,8 @@ class Plan:
     providers' clock is ahead of ours, ``list_lag`` how long their listings lack a new batch, ``late_create`` how long
     after its connection broke the first create is carried out all the same, ``call_seconds`` the longest a call takes
     to get there and, once more, its reply to come back. ``moving``: every life is on another machine. ``migrating``:
-    the state store does not exist yet. ``hands``: how many programs work on the run at once. ``cancel_at``: the point
+    the state store does not exist yet. ``hands``: how many programs work on the run at once; ``apart``: by how much
+    each one's clock is ahead of the one's before (with ``moving``: a machine has one clock). ``cancel_at``: the point
     at which the program is stopped and `layton-batch cancel` is called. ``budget``: there is money for one batch at a
     time. ``retry_at``: the same for `layton-batch retry`, which is called again at the end while requests have no
     answer; of two programs the second calls it. ``reask``: how often the manifest has unusable replies asked for
@@ -88,6 +90,7 @@ class Plan:
     moving: bool = False
     migrating: bool = False
     hands: int = 1
+    apart: float = 0.0
     cancel_at: int | None = None
     budget: bool = False
     denied: tuple[str, ...] = ()
@@ -244,7 +247,8 @@ def _play(
             _live(found, asked, clock)
         else:
             turns = Turns(clock, random.Random(f"turns {plan.seed}"))
-            turns.run(course, [lambda: _live(found, asked, turns)] * plan.hands)
+            clocks = [Ahead(turns, number * plan.apart) for number in range(plan.hands)]
+            turns.run(course, [partial(_live, found, asked, clock) for clock in clocks])
     return found
 
 

@@ -50,7 +50,7 @@ def goes_on(here: Lab, text: str, copy: Path, kept: int | None) -> bool:
     with suppress(StoreError), here.open(text) as run:
         advance(run)
         return True
-    with pytest.raises(StoreError, match=r"older than .*log\.jsonl"), here.open(text):
+    with pytest.raises(StoreError, match=r"older than its folder: .*intents tells of the payment"), here.open(text):
         pass
     return False
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from layton_batch.processes import machine, started
-from layton_batch.store import RunStore, sqlite_url
-from layton_batch.store.owner import is_dead, new_owner, retire
+from layton_batch.store import Holder, RunStore, sqlite_url
+from layton_batch.store.owner import is_dead, new_owner, retire, shares_our_clock
 from tests.store.rows import NOW, batch, opened
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,3 +58,33 @@ def test_a_lease_of_a_killed_process_is_free_at_once_and_of_a_living_one_is_not(
             child.kill()
         assert is_dead(owner)
         assert [one.id for one in other.claim(NOW + 1)] == [batch(0).id]
+
+
+ELSEWHERE = "elsewhere.boot.1/7/1/1"
+
+
+def test_a_lease_of_this_machine_is_over_when_its_time_is_and_of_another_when_nobody_renewed_it_meanwhile() -> None:
+    holder, mine = Holder(), new_owner()
+    assert shares_our_clock(mine)
+    assert not shares_our_clock(ELSEWHERE)
+    assert (holder.sees_over(mine, NOW, NOW - 1), holder.sees_over(mine, NOW, NOW)) == (False, True)
+    for ahead in (-200.0, 0.0, 200.0):  # of the other host's clock; its lease is renewed every forty seconds
+        watching = Holder()
+        for passed in range(0, 1000, 10):
+            until = NOW + passed // 40 * 40 + ahead + watching.seconds
+            assert not watching.sees_over(ELSEWHERE, until, NOW + passed)
+        last = NOW + 960 + ahead + watching.seconds
+        assert not watching.sees_over(ELSEWHERE, last, NOW + 960 + 119)
+        assert watching.sees_over(ELSEWHERE, last, NOW + 960 + 120)
+
+
+def test_a_lease_that_no_difference_of_clocks_explains_is_over_at_once() -> None:
+    assert Holder().sees_over(ELSEWHERE, NOW - 600, NOW)
+    assert not Holder().sees_over(ELSEWHERE, NOW - 599, NOW)
+
+
+def test_a_clock_that_is_put_back_makes_no_lease_of_another_host_last_for_longer_than_its_length() -> None:
+    holder = Holder()
+    assert not holder.sees_over(ELSEWHERE, NOW + 100, NOW)
+    assert not holder.sees_over(ELSEWHERE, NOW + 100, NOW - 86_400)
+    assert holder.sees_over(ELSEWHERE, NOW + 100, NOW - 86_400 + 120)

@@ -1,0 +1,77 @@
+"""What is about to be paid for, told beside the store: a store that has lost its end must not pay for it again.
+
+The mark of an intent is a small file under the batch's name. It is written while the intent is being committed, and
+comes to its name and to the disk after the commit and before the call that pays. So a mark that the store does not know
+of means that the store is older than a payment, and nothing else does. A file of its own for each batch needs no lock:
+whoever holds the batch's lease is the only one to write it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+from sqlalchemy import select
+
+from layton_batch import atomic
+from layton_batch.errors import StoreError, file_error
+from layton_batch.records import Event
+from layton_batch.store import schema
+from layton_batch.store.transactions import Transactions
+
+INTENT = "submitting"
+"""The event that an intent is committed with."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Mark:
+    """The number of the event that tells of an intent, and the batch it is about."""
+
+    seq: int
+    batch_id: str
+
+
+@contextmanager
+def marking(folder: Path | None, batch_id: str) -> Iterator[Callable[[Event], None]]:
+    """What notes the intent's event within its transaction; durable when the block is over, which the transaction is
+    by then. Without a folder nothing is marked."""
+    if folder is None:
+        yield lambda _event: None
+        return
+    with atomic.writing(folder / f"{batch_id}.json") as handle:
+
+        def note(event: Event) -> None:
+            handle.write(orjson.dumps({"seq": event.seq, "batch": event.batch_id}, option=orjson.OPT_APPEND_NEWLINE))
+            handle.flush()  # a full disk is noticed here, while nothing is committed
+
+        yield note
+
+
+def read_marks(folder: Path) -> list[Mark] | None:
+    """Every intent of a run by its folder, in order; None where no program has kept marks there yet."""
+    try:
+        if not folder.is_dir():
+            return None
+        return sorted(_read(path) for path in folder.glob("[!.]*.json"))
+    except OSError as error:
+        raise file_error(f"{folder} cannot be read: {error.strerror or error}", error) from error
+
+
+def _read(path: Path) -> Mark:
+    try:
+        told = orjson.loads(path.read_bytes())
+        return Mark(int(told["seq"]), str(told["batch"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path} is damaged, and with it the proof of what was paid for: put back a copy") from error
+
+
+def unknown_marks(store: Transactions, marks: list[Mark]) -> list[Mark]:
+    """Those of intents that the store knows nothing of. They must have been read before the store is."""
+    events = schema.events
+    mine = select(events.c.seq, events.c.batch_id).where(events.c.run_id == store.run_id, events.c.kind == INTENT)
+    with store.reading() as connection:
+        known = {Mark(int(seq), batch_id) for seq, batch_id in connection.execute(mine)}
+    return [mark for mark in marks if mark not in known]

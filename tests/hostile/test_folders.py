@@ -1,0 +1,260 @@
+"""Whatever becomes of a run's folder and its state, nobody pays twice: older stores, lost ones, moved folders."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import orjson
+import pytest
+
+from layton_batch import atomic
+from layton_batch.errors import StorageError, StoreError
+from layton_batch.pipeline import advance
+from layton_batch.run import Run
+from layton_batch.run_folder import RunFolder
+from layton_batch.sandbox import Fault
+from layton_batch.states import Lifecycle
+from layton_batch.store.marks import Mark, read_marks
+from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
+from tests.pipeline.test_many_hands import creates, drive_together, during
+
+EVENTS_SINCE = 3_000
+"""Lines of a log about one batch of odd rows: far more than 256 KiB."""
+
+
+def held_up(provider: str) -> Fault:
+    """The first batch is not sent at once, so that a copy of its store can be made while it is planned."""
+    on = "create" if provider == "anthropic" else "upload"
+    return Fault(on=on, action="status", status=429, provider=provider, times=1)
+
+
+def states_of(folder: RunFolder) -> list[Path]:
+    return [path for path in folder.root.iterdir() if path.name.startswith("state.sqlite3")]
+
+
+def paid_behind_a_backup(bench: Lab, text: str) -> RunFolder:
+    """A run that has paid, and whose log has grown since; its store is one from before the payment."""
+    folder = bench.run_folder(text)
+    with bench.open(text) as run:
+        advance(run)
+        assert {batch.state for batch in run.store.batches()} == {Lifecycle.PLANNED}
+    backup = {path.name: path.read_bytes() for path in states_of(folder)}
+    bench.clock.sleep(120.0)
+    with bench.open(text) as run:
+        advance(run)
+        assert {batch.state for batch in run.store.batches()} == {Lifecycle.IN_FLIGHT}
+    for path in states_of(folder):
+        path.unlink()
+    for name, content in backup.items():
+        (folder.root / name).write_bytes(content)
+    line = {
+        "at": "2026-11-18T00:00:00Z",
+        "run": folder.root.name,
+        "seq": 999,
+        "event": "row_refused",
+        "detail": "x" * 80,
+    }
+    with folder.log.open("ab") as log:
+        log.writelines(
+            orjson.dumps(line | {"seq": 900 + n}, option=orjson.OPT_APPEND_NEWLINE) for n in range(EVENTS_SINCE)
+        )
+    return folder
+
+
+@pytest.mark.parametrize("provider", MODELS)
+def test_an_older_store_is_refused_however_long_ago_the_payment_was(tmp_path: Path, provider: str) -> None:
+    text = manifest_text((provider,), limit=2)
+    with lab(tmp_path, held_up(provider)) as bench:
+        folder = paid_behind_a_backup(bench, text)
+        before = creates(bench)
+        with pytest.raises(StoreError, match=r"older than its folder: .*intents tells of the payment for predict-"):
+            bench.finish(text)
+        folder.log.unlink()  # the log is for people: nothing hangs on it
+        with pytest.raises(StoreError, match="older than its folder"):
+            bench.finish(text)
+        assert creates(bench) == before
+        bench.clock.sleep(120.0)
+        assert set(bench.billed().values()) == {1}
+
+
+def test_a_run_of_a_version_without_marks_is_told_by_its_whole_log(tmp_path: Path) -> None:
+    text = manifest_text(limit=2)
+    with lab(tmp_path, held_up("openai")) as bench:
+        folder = paid_behind_a_backup(bench, text)
+        shutil.rmtree(folder.intents)
+        for _ in range(2):  # a refusal takes nothing over
+            with pytest.raises(
+                StoreError, match=r"older than its folder: .*log\.jsonl ends with event \d+ \(submitted"
+            ):
+                bench.finish(text)
+        assert creates(bench) == 1
+
+
+def test_a_run_of_a_version_without_marks_goes_on_with_them(tmp_path: Path) -> None:
+    text = manifest_text(limit=2)
+    with lab(tmp_path) as bench:
+        with bench.open(text) as run:
+            advance(run)
+        folder = bench.run_folder(text)
+        shutil.rmtree(folder.intents)
+        assert bench.finish(text).unanswered == 0
+        assert set(bench.billed().values()) == {1}
+        marks = read_marks(folder.intents)
+        assert marks is not None
+        assert [mark.batch_id.startswith("judge") for mark in marks] == [True]
+
+
+def test_every_intent_of_every_process_has_its_mark(tmp_path: Path) -> None:
+    text = manifest_text(tuple(MODELS), limit=2)
+    with lab(tmp_path) as bench, bench.open(text) as one, bench.open(text) as other:
+        drive_together(bench, one, other)
+        events = [event for event in one.store.events() if event.kind == "submitting"]
+        assert read_marks(one.folder.intents) == [Mark(event.seq, str(event.batch_id)) for event in events]
+        assert creates(bench) == len(events) == 14
+
+
+def full_for_marks(monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+    """The disk has no room for a mark: when it is written, or not before it gets its name."""
+    original = Path.open if when == "open" else Path.replace
+
+    def full(path: Path, *arguments: object, **options: object) -> object:
+        if path.parent.name == "intents" and path.name.startswith("."):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return original(path, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, when, full)
+
+
+@pytest.mark.parametrize("when", ["open", "replace"])
+@pytest.mark.parametrize("provider", MODELS)
+def test_without_a_mark_nothing_is_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str, when: str
+) -> None:
+    text = manifest_text((provider,), limit=2)
+    with lab(tmp_path) as bench:
+        with monkeypatch.context() as patch, bench.open(text) as run:
+            full_for_marks(patch, when)
+            with pytest.raises(StorageError, match=r"cannot write .*intents.*No space left on device"):
+                advance(run)
+            assert creates(bench) == 0
+            (batch,) = run.store.batches()
+            assert batch.state is (Lifecycle.PLANNED if when == "open" else Lifecycle.SUBMITTING)
+        assert bench.finish(text).unanswered == 0
+        assert set(bench.billed().values()) == {1}
+
+
+# ---- a store that is gone ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("left", ["intents", "raw", "requests", "tables", "run.json"])
+def test_a_folder_that_shows_an_earlier_life_is_no_new_run(tmp_path: Path, left: str) -> None:
+    text = manifest_text(limit=2)
+    with lab(tmp_path) as bench:
+        bench.finish(text)
+        before = creates(bench)
+        folder = bench.run_folder(text)
+        for path in folder.root.iterdir():
+            if path.name != left:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        with pytest.raises(StoreError, match=r"Put (back the whole|the) store") as refused:
+            bench.finish(text)
+        assert folder.root.name in str(refused.value)
+        assert creates(bench) == before
+
+
+def test_another_database_is_no_new_run_either(tmp_path: Path) -> None:
+    text = manifest_text(limit=2)
+    with lab(tmp_path) as bench:
+        bench.finish(text)
+        before, folder = creates(bench), bench.run_folder(text)
+        for path in (folder.intents, folder.root / "log.jsonl"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        (folder.root / "state.sqlite3").rename(tmp_path / "elsewhere.sqlite3")
+        with pytest.raises(StoreError, match="the state store knows of none"):
+            bench.finish(text)
+        assert creates(bench) == before
+
+
+# ---- a folder that moves -------------------------------------------------------------------------------------------
+
+
+def move_away(bench: Lab, root: Path) -> Callable[[], None]:
+    return lambda: root.rename(bench.folder / "moved") and None
+
+
+def replace(bench: Lab, root: Path) -> Callable[[], None]:
+    """Somebody puts a copy of the folder in its place."""
+
+    def act() -> None:
+        shutil.copytree(root, bench.folder / "copy")
+        root.rename(bench.folder / "moved")
+        (bench.folder / "copy").rename(root)
+
+    return act
+
+
+def remove(_: Lab, root: Path) -> Callable[[], None]:
+    return lambda: shutil.rmtree(root)
+
+
+def ticked_while(run: Run, provider: str, happens: Callable[[], None]) -> None:
+    during(run, provider, "upload", happens)
+    advance(run)
+
+
+@pytest.mark.parametrize("happens", [move_away, remove, replace], ids=["moved", "removed", "replaced"])
+@pytest.mark.parametrize("provider", MODELS)
+def test_a_run_whose_folder_goes_while_it_sends_stops_unpaid_and_makes_no_new_one(
+    tmp_path: Path, provider: str, happens: Callable[[Lab, Path], Callable[[], None]]
+) -> None:
+    text = manifest_text((provider,), limit=2)
+    with lab(tmp_path) as bench:
+        root = bench.run_folder(text).root
+        with pytest.raises(StorageError, match="was moved, removed or replaced while it"), bench.open(text) as run:
+            ticked_while(run, provider, happens(bench, root))
+        assert creates(bench) == 0
+        assert root.exists() is (happens is replace)
+        if happens is move_away:
+            (tmp_path / "moved").rename(root)
+            assert bench.finish(text).unanswered == 0
+            assert set(bench.billed().values()) == {1}
+
+
+@pytest.mark.parametrize("provider", MODELS)
+def test_a_run_whose_folder_goes_between_two_ticks_stops_with_that_sentence(tmp_path: Path, provider: str) -> None:
+    text = manifest_text((provider,), limit=2)
+    with lab(tmp_path) as bench:
+        root = bench.run_folder(text).root
+
+        def worked(run: Run) -> NoReturn:
+            advance(run)
+            root.rename(tmp_path / "moved")
+            bench.clock.sleep(500.0)
+            advance(run)
+            raise AssertionError("it went on")
+
+        with pytest.raises(StorageError, match="there is none any more"), bench.open(text) as run:
+            worked(run)
+        assert not root.exists()
+        (tmp_path / "moved").rename(root)
+        assert bench.finish(text).unanswered == 0
+        assert set(bench.billed().values()) == {1}
+
+
+def test_a_held_folder_is_never_made_again(tmp_path: Path) -> None:
+    root = tmp_path / "run"
+    root.mkdir()
+    with atomic.holding(root) as held:
+        atomic.write_text(root / "a" / "b", "x")
+        shutil.rmtree(root)
+        with pytest.raises(StorageError, match="removed"):
+            atomic.write_text(root / "a" / "b", "x")
+        with pytest.raises(StorageError, match="removed"):
+            held.check()
+        assert not root.exists()
+    held.check()  # nothing is held any more
+    atomic.write_text(root / "a" / "b", "x")

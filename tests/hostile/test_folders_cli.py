@@ -1,0 +1,177 @@
+"""The same, as a person at the command line meets it: where a run is begun, what a moved folder says, exit codes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from layton_batch.sandbox import Sandbox, SandboxConfig
+from tests.cli.desk import PROGRAM, ROOT, Desk, Ending, call, desk, finish, start, write
+from tests.pipeline.lab import BUNDLED, manifest_text
+from tests.pipeline.test_many_hands import creates
+
+FULL, GOLD = Path("/dev/full"), BUNDLED / "gold_llm.jsonl"
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
+
+
+# ---- the same command elsewhere ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """A run that was begun in one folder; the same command is about to be given in another."""
+    with desk(tmp_path, monkeypatch) as found:
+        assert call("run", found.write(manifest_text(limit=2)), "--once").code == 75
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        yield found
+
+
+def test_a_run_paid_for_in_one_folder_is_not_begun_in_another_by_the_same_command(bench: Desk) -> None:
+    manifest, before = bench.folder / "manifest.toml", creates(bench.lab)
+    end = call("run", manifest)
+    assert (end.code, end.out) == (2, "")
+    assert f"was begun in {bench.run_root()}" in end.err
+    assert f"`--runs {bench.folder / 'runs'}` goes on with it" in end.err
+    assert creates(bench.lab) == before
+    assert not Path("runs").exists()
+    assert call("run", manifest, "--runs", bench.folder / "runs", "--json").code == 0
+    assert set(bench.lab.billed().values()) == {1}
+
+
+def test_who_names_the_other_folder_begins_there(bench: Desk) -> None:
+    end = call("run", bench.folder / "manifest.toml", "--runs", "runs", "--once")
+    assert end.code == 75
+    assert f"begins in {Path('runs').absolute()}" in end.err
+
+
+def test_a_folder_that_is_gone_keeps_nobody_from_beginning_anew(bench: Desk) -> None:
+    shutil.rmtree(bench.folder / "runs")
+    assert call("run", bench.folder / "manifest.toml", "--once").code == 75
+
+
+def test_a_list_of_runs_that_is_damaged_or_cannot_be_written_stops_no_run(bench: Desk) -> None:
+    shutil.rmtree(bench.folder / "user")
+    write(bench.folder, "", "user")
+    assert call("run", bench.folder / "manifest.toml", "--once").code == 75
+    (bench.folder / "user").unlink()
+    (bench.folder / "user" / "layton-batch").mkdir(parents=True)
+    (bench.folder / "user" / "layton-batch" / "runs.jsonl").write_bytes(b'{"run": "x"}\n[]\n{"ru')
+    assert call("run", bench.folder / "manifest.toml", "--once").code == 75
+
+
+# ---- real processes ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Mapping[str, str]]:
+    """The environment of a sandbox whose batches never end by themselves."""
+    with Sandbox(SandboxConfig(batch_seconds=1e6)) as server:
+        yield server.environment()
+
+
+def submitted(process: subprocess.Popen[str]) -> None:
+    assert process.stderr is not None
+    assert any("submitted" in line for line in iter(process.stderr.readline, ""))
+
+
+def test_a_folder_moved_under_a_running_program_ends_it_with_a_sentence(
+    tmp_path: Path, served: Mapping[str, str]
+) -> None:
+    manifest = write(tmp_path, manifest_text(limit=2))
+    process = start("run", manifest, "--poll-seconds", "0.1", cwd=tmp_path, env=served)
+    submitted(process)
+    (tmp_path / "runs").rename(tmp_path / "moved")
+    end = finish(process)
+    assert end.code == 74
+    assert "Traceback" not in end.err
+    assert "was moved, removed or replaced while it was worked on" in end.err
+    assert not (tmp_path / "runs").exists()
+
+
+def redirected(arguments: str, cwd: Path, environment: Mapping[str, str]) -> Ending:
+    """A command as a shell starts it, with its redirections."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$0" "$@" {arguments}', *PROGRAM, "run", "manifest.toml", "--once"],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environment},
+        cwd=cwd, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    return Ending(done.returncode, done.stdout, done.stderr)
+
+
+@needs_full
+@pytest.mark.parametrize(
+    "streams", ["2>&-", "2>/dev/full", ">&-", ">/dev/full", ">/dev/full 2>/dev/full", "<&- >&- 2>&-"]
+)
+def test_a_run_ends_with_its_own_code_whatever_becomes_of_its_words(
+    tmp_path: Path, served: Mapping[str, str], streams: str
+) -> None:
+    write(tmp_path, manifest_text(limit=2))
+    end = redirected(streams, tmp_path, served)
+    assert end.code == 75, end.err
+    assert "Traceback" not in end.err
+    (log,) = tmp_path.glob("runs/*/log.jsonl")
+    assert b'"submitted"' in log.read_bytes()
+
+
+@needs_full
+@pytest.mark.parametrize(("stream", "code"), [(">/dev/full", 74), (">&-", 0), ("2>/dev/full", 0)])
+def test_a_command_that_only_prints_says_where_it_could_not(tmp_path: Path, stream: str, code: int) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$0" "$@" {stream}', *PROGRAM, "leaderboard", str(GOLD)],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert ("stdout cannot be written: No space left on device" in done.stderr) == (code == 74)
+
+
+# ---- a disk that is full -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own with room for a store and little more."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = ["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(mounted, capture_output=True, check=False).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+def test_a_run_on_a_full_disk_ends_with_74_and_goes_on_when_there_is_room(tmp_path: Path, small_disk: Path) -> None:
+    write(tmp_path, manifest_text(("openai", "anthropic"), limit=4))
+    with Sandbox(SandboxConfig(batch_seconds=0.2)) as server:
+        codes = set()
+        for room in (0, 40, 130, 180, 260):
+            filler = small_disk / "filler"
+            filler.write_bytes(b"")
+            free = shutil.disk_usage(small_disk).free - room * 1024
+            filler.write_bytes(b"x" * max(0, free))
+            end = finish(_run(tmp_path, small_disk, server))
+            codes.add(end.code)
+            assert end.code in (0, 74), end.err
+            assert "Traceback" not in end.err
+        filler.unlink()
+        subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
+        end = finish(_run(tmp_path, small_disk, server))
+        assert end.code == 0, end.err
+        assert 74 in codes
+        names = [row.custom_id for row in server.ledger().rows]
+        assert len(names) == len(set(names)) == 16
+
+
+def _run(folder: Path, disk: Path, server: Sandbox) -> subprocess.Popen[str]:
+    return start(
+        "run", "manifest.toml", "--runs", disk / "runs", "--poll-seconds", "0.1", cwd=folder, env=server.environment()
+    )
