@@ -139,7 +139,7 @@ def test_a_list_that_is_busy_for_two_days_is_waited_for(tmp_path: Path) -> None:
         assert bench.finish(text).unanswered == 0
 
 
-@pytest.mark.parametrize(("provider", "trouble"), zip(MODELS, [*TROUBLE, "html"], strict=True))
+@pytest.mark.parametrize(("provider", "trouble"), list(zip(MODELS, [*TROUBLE, "html"], strict=True)))
 def test_a_lost_batch_is_not_sent_again_on_a_persons_word_while_the_list_is_in_trouble(
     tmp_path: Path, provider: str, trouble: str
 ) -> None:
