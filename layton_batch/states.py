@@ -96,9 +96,6 @@ MOVES: dict[Lifecycle, frozenset[Lifecycle]] = {
 OPEN = frozenset({_L.PLANNED, _L.SUBMITTING, _L.LOST, _L.IN_FLIGHT, _L.CANCELLING, _L.ENDED})
 """States in which a batch still has something to happen to it."""
 
-BLOCKED = "waits for a person: "
-"""Begins the reason of a planned batch that cannot be sent before a person mends what it names; then it is."""
-
 AT_PROVIDER = frozenset({_L.IN_FLIGHT, _L.CANCELLING})
 """States in which the provider is to be asked how it is going."""
 

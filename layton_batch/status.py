@@ -9,7 +9,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from layton_batch.records import Batch, Job, RowCount
-from layton_batch.states import BLOCKED, OPEN, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import OPEN, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store import RunStore
 
 
@@ -125,9 +125,7 @@ _IDLE = frozenset({Lifecycle.PLANNED, Lifecycle.LOST})
 
 def waits_for_a_person(batch: Batch) -> bool:
     """Whether it is lost, or is not sent before what its reason names is mended."""
-    return batch.state is Lifecycle.LOST or (
-        batch.state is Lifecycle.PLANNED and (batch.reason or "").startswith(BLOCKED)
-    )
+    return batch.state is Lifecycle.LOST or (batch.state is Lifecycle.PLANNED and batch.needs_person)
 
 
 def _by_job(

@@ -10,7 +10,6 @@ from layton_batch.clock import Clock
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance, is_finished, next_due
 from layton_batch.run import Run
-from layton_batch.states import BLOCKED
 from layton_batch.status import RunState, Status, read_status
 
 SHORTEST, LONGEST = 0.02, 30.0
@@ -31,7 +30,7 @@ def drive(run: Run, *, once: bool, stop_at: float | None, quiet: bool) -> Status
 
 def _ticks(run: Run, report: Reporter, *, once: bool, stop_at: float | None) -> Status:
     halted = False
-    run.store.wake(BLOCKED)  # who calls again may have mended what these wait for
+    run.store.wake()  # who calls again may have mended what these wait for
     while True:
         last = once or _late(run.clock, stop_at)  # then no provider is left in the middle of its work
         moved = advance(run, None if last else PATIENCE)

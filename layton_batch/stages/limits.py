@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from layton_batch.clock import utc
 from layton_batch.providers.protocol import Limits
 from layton_batch.records import Batch
 from layton_batch.run import Run
-from layton_batch.states import AT_PROVIDER, BLOCKED, Lifecycle
+from layton_batch.states import AT_PROVIDER, Lifecycle
 from layton_batch.store import Gate, Standing
-from layton_batch.store.standing import HOUR
+from layton_batch.store.standing import HOUR, HeldBack
 
-HELD = "held back: "
+HELD, WAITS = "held back: ", "waits for a person: "
+"""How the reason of a batch that is not sent begins, for people; the store has columns of it."""
 BYTES_PER_TOKEN = 4
 """Of a batch file, when counting the tokens a provider has queued; an upper guess for text in most languages."""
 RETENTION_SHARE = 0.75
@@ -34,45 +34,38 @@ def gate(run: Run) -> Gate:
     """What weighs a batch about to be sent, in the same transaction that claims it: limits, then budget."""
     budget = run.manifest.budget.max_usd
 
-    def weigh(batch: Batch, standing: Standing) -> str | None:
+    def weigh(batch: Batch, standing: Standing) -> HeldBack | None:
         if not (run.folder.root / batch.path).is_file():
-            return f"{BLOCKED}its file {batch.path} is not in {run.folder.root}: put it back, or share the run's folder"
+            reason = f"its file {batch.path} is not in {run.folder.root}: put it back, or share the run's folder"
+            return HeldBack(f"{WAITS}{reason}", needs_person=True)
         held = over_limit(batch, standing, run.providers.dialect(batch.provider).limits)
-        reason = held.reason if held else None
-        if reason is None and budget is not None:
+        if held is None and budget is not None:
             total = standing.committed_usd + (batch.max_cost or 0)
             if batch.max_cost is None or total > budget:
-                reason = f"{HELD}${standing.committed_usd:.2f} of the budget of ${budget} is spent or set aside"
-        return reason
+                spent = f"${standing.committed_usd:.2f} of the budget of ${budget} is spent or set aside"
+                held = HeldBack(f"{HELD}{spent}")
+        return held
 
     return weigh
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Why a batch is not sent now, and, where that is known, when it can be (epoch seconds)."""
-
-    reason: str
-    until: float | None = None
-
-
-def over_limit(batch: Batch, standing: Standing, limits: Limits) -> Held | None:
+def over_limit(batch: Batch, standing: Standing, limits: Limits) -> HeldBack | None:
     """Which of the provider's limits sending this batch now would break."""
     name, at_once, hourly = batch.provider, limits.max_concurrent_batches, limits.max_creates_per_hour
     if at_once is not None and standing.running >= at_once:
-        return Held(f"{HELD}{name} runs {at_once} batches at once")
+        return HeldBack(f"{HELD}{name} runs {at_once} batches at once")
     if hourly is not None and standing.creates >= hourly:
         free = (standing.oldest_create or 0.0) + HOUR
-        return Held(f"{HELD}{name} takes {hourly} batches an hour; the next one from {utc(free):%H:%M} UTC", free)
+        return HeldBack(f"{HELD}{name} takes {hourly} batches an hour; the next one from {utc(free):%H:%M} UTC", free)
     return _over_queue(batch, standing, limits.max_enqueued_tokens)
 
 
-def _over_queue(batch: Batch, standing: Standing, most: int | None) -> Held | None:
+def _over_queue(batch: Batch, standing: Standing, most: int | None) -> HeldBack | None:
     """A batch that alone is over the limit goes when nothing else is queued: the provider then says itself."""
     queued = standing.queued_bytes.get(batch.model, 0)
     if most is None or queued == 0 or (queued + batch.size_bytes) // BYTES_PER_TOKEN <= most:
         return None
-    return Held(f"{HELD}about {queued // BYTES_PER_TOKEN} of {most} tokens that {batch.provider} queues are taken")
+    return HeldBack(f"{HELD}about {queued // BYTES_PER_TOKEN} of {most} tokens that {batch.provider} queues are taken")
 
 
 def within_limits(run: Run, planned: Sequence[Batch]) -> list[Batch]:
@@ -90,7 +83,7 @@ def within_limits(run: Run, planned: Sequence[Batch]) -> list[Batch]:
             standing = standing.plus(batch, now)
             allowed.append(batch)
         else:
-            run.store.hold_back(batch, held.reason, held.until)
+            run.store.hold_back(batch, held)
         standings[batch.provider] = standing
     return allowed
 

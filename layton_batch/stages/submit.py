@@ -32,10 +32,11 @@ from layton_batch.stages.backoff import NoAnswer, backoff
 from layton_batch.stages.cancel import is_cancelled, stop_rest
 from layton_batch.stages.doubt import RESUBMIT
 from layton_batch.stages.intent import back_to_planned, in_flight, submission
-from layton_batch.stages.limits import HELD, gate, within_limits
+from layton_batch.stages.limits import HELD, WAITS, gate, within_limits
 from layton_batch.stages.settle import PAUSES, sent_already, settle, take_found
-from layton_batch.states import BLOCKED, BatchOutcome, ErrorClass, Lifecycle
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store import Entry
+from layton_batch.store.standing import HeldBack
 
 PAYLOAD_TOO_LARGE = 413
 STALE_SECONDS = 60.0
@@ -92,7 +93,7 @@ def _affordable(run: Run, due: Sequence[Batch]) -> list[Batch]:
     allowed = []
     for batch in due:
         if reason := _unaffordable(batch, committed, limit):
-            run.store.hold_back(batch, f"{HELD}{reason}")
+            run.store.hold_back(batch, HeldBack(f"{HELD}{reason}"))
         else:
             committed += batch.max_cost or Decimal(0)
             allowed.append(batch)
@@ -152,7 +153,7 @@ def _send(run: Run, provider: Provider, batch: Batch) -> bool:
     try:
         elsewhere = sent_already(run, provider, replace(batch, input_ref=input_ref))
     except ProviderError as error:
-        _later(run, batch, error, NOT_LOOKED_FOR, _not_looked_for(run, batch, error))
+        _not_looked_for(run, batch, error)
         NoAnswer.check(error)
         return False
     now = run.clock.now()
@@ -168,6 +169,7 @@ def _send(run: Run, provider: Provider, batch: Batch) -> bool:
         submitting_at=now,
         due_at=now,
         reason=None,
+        needs_person=False,
     )
     batch = run.store.batch(batch.id)
     return take_found(run, provider, batch, elsewhere) if elsewhere else _create(run, provider, batch)
@@ -187,18 +189,20 @@ def _same_file(run: Run, batch: Batch) -> None:
 
 def _kept_by_its_file(run: Run, batch: Batch, error: FileError) -> bool:
     """The batch waits until its file is as it was; it stays due, so that it is sent then, and says so once."""
-    reason = f"{BLOCKED}{error}"
+    reason, now = f"{WAITS}{error}", run.clock.now()
     if reason != batch.reason:
-        run.store.note(batch, run.clock.now(), event="file_changed", detail=str(error), reason=reason)
+        run.store.note(batch, now, event="file_changed", detail=str(error), reason=reason, needs_person=True)
     return False
 
 
-def _not_looked_for(run: Run, batch: Batch, error: ProviderError) -> str:
-    """Why the batch is not sent. After looks enough a person is told; the provider is asked on all the same."""
+def _not_looked_for(run: Run, batch: Batch, error: ProviderError) -> None:
+    """The batch is not sent. After looks enough a person is told; the provider is asked on all the same."""
     looks = run.store.events_since(batch.id, ("submitting", RESUBMIT), NOT_LOOKED_FOR) + 1
     is_refused = isinstance(error, RequestRefusedError) and error.status not in NO_ACCESS
     reason = f"not sent: whether {batch.provider} has it already cannot be told, for its list cannot be read: {error}"
-    return f"{BLOCKED}{reason}" if looks >= (REFUSED_LOOKS if is_refused else FAILED_LOOKS) else reason
+    needs_person = looks >= (REFUSED_LOOKS if is_refused else FAILED_LOOKS)
+    reason = f"{WAITS}{reason}" if needs_person else reason
+    _later(run, batch, error, NOT_LOOKED_FOR, reason, needs_person=needs_person)
 
 
 def _create(run: Run, provider: Provider, batch: Batch) -> bool:
@@ -276,12 +280,18 @@ def _failed(now: float, reason: str, error_class: ErrorClass) -> dict[str, Any]:
 
 
 def _later(
-    run: Run, batch: Batch, error: ProviderError, event: str = "upload_failed", reason: str | None = None
+    run: Run,
+    batch: Batch,
+    error: ProviderError,
+    event: str = "upload_failed",
+    reason: str | None = None,
+    *,
+    needs_person: bool = False,
 ) -> None:
     """Nothing was sent yet: try again after a pause that grows."""
     now = run.clock.now()
     pause = backoff(batch.failures, getattr(error, "retry_after", None))
     run.store.note(
         batch, now, event=event, detail=str(error), due_at=now + pause, failures=batch.failures + 1,
-        reason=reason or str(error),
+        reason=reason or str(error), needs_person=needs_person,
     )  # fmt: skip

@@ -28,7 +28,7 @@ from layton_batch.states import OPEN, Lifecycle
 from layton_batch.store import schema
 from layton_batch.store.owner import is_dead, new_owner, retire, shares_our_clock
 from layton_batch.store.rows import batch_from
-from layton_batch.store.standing import CLOCKS_APART, Gate, Standing, read_standing, still_held
+from layton_batch.store.standing import CLOCKS_APART, Gate, HeldBack, Standing, read_standing, still_held
 from layton_batch.store.transactions import Transactions, Writing
 
 LEASE_SECONDS = 120.0
@@ -276,17 +276,17 @@ class Leases(Transactions):
         with self.reading() as connection:
             return read_standing(connection, self.run_id, provider, at, None)
 
-    def hold_back(self, batch: Batch, reason: str, until: float | None = None) -> None:
-        """Write down why a planned batch is not sent (before ``until``), unless somebody has it in hand."""
-        if batch.reason != reason or until is not None:
+    def hold_back(self, batch: Batch, held: HeldBack) -> None:
+        """Write down why a planned batch is not sent, unless somebody has it in hand."""
+        if batch.reason != held.reason or held.until is not None:
             with self.writing() as writing:
-                self._note_reason(writing, batch, reason, {} if until is None else {"due_at": until})
+                self._note_held(writing, batch, held)
 
-    def wake(self, prefix: str) -> None:
-        """Let every planned batch whose reason begins so be due at once."""
+    def wake(self) -> None:
+        """Let every planned batch that waits for a person be due at once."""
         table = schema.batches
         asleep = and_(table.c.run_id == self.run_id, table.c.state == str(Lifecycle.PLANNED), table.c.due_at > 0)
-        theirs = and_(table.c.reason.startswith(prefix, autoescape=True), table.c.lease_owner.is_(None))
+        theirs = and_(table.c.needs_person, table.c.lease_owner.is_(None))
         with self.writing() as writing:
             writing.connection.execute(update(table).where(asleep, theirs).values(due_at=0.0))
 
@@ -294,12 +294,14 @@ class Leases(Transactions):
         if batch.state is not Lifecycle.PLANNED:
             return False
         standing = read_standing(writing.connection, self.run_id, batch.provider, at, batch.id)
-        reason = gate(batch, standing)
-        if reason is not None and reason != batch.reason:
-            self._note_reason(writing, batch, reason, {})
-        return reason is not None
+        held = gate(batch, standing)
+        if held is not None and held.reason != batch.reason:
+            self._note_held(writing, batch, held)
+        return held is not None
 
-    def _note_reason(self, writing: Writing, batch: Batch, reason: str, more: Mapping[str, float]) -> None:
+    def _note_held(self, writing: Writing, batch: Batch, held: HeldBack) -> None:
         table = schema.batches
         planned = and_(self._one(batch.id), table.c.state == str(Lifecycle.PLANNED), table.c.lease_owner.is_(None))
-        writing.connection.execute(update(table).where(planned).values(reason=writing.text(reason), **more))
+        values = {"reason": writing.text(held.reason), "needs_person": held.needs_person}
+        values |= {} if held.until is None else {"due_at": held.until}
+        writing.connection.execute(update(table).where(planned).values(**values))

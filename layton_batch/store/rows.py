@@ -48,7 +48,7 @@ def job_from(row: RowMapping) -> Job:
 _PLAIN = (
     "job_id", "shard_id", "provider", "model", "attempt", "tag", "requests", "path", "sha256", "size_bytes",
     "input_ref", "provider_id", "provider_status", "results_ref", "errors_ref", "reason", "parent_id", "cause",
-    "due_at", "submitting_at", "submitted_at", "ended_at", "deadline_at", "late_since", "failures",
+    "due_at", "submitting_at", "submitted_at", "ended_at", "deadline_at", "late_since", "needs_person", "failures",
 )  # fmt: skip
 
 

@@ -97,6 +97,7 @@ batches = Table(
     Column("ended_at", Float),
     Column("deadline_at", Float),
     Column("late_since", Float),  # the first reading of our clock by which time is up (see stages/late.py)
+    Column("needs_person", Boolean, nullable=False, default=False),  # of a planned batch
     Column("failures", Integer, nullable=False, default=0),
     # the lease: who may move the row, until when, and a number that grows with every change of hands (see leases.py)
     Column("lease_owner", String(256)),

@@ -48,7 +48,17 @@ class Standing:
         )
 
 
-Gate = Callable[[Batch, Standing], str | None]
+@dataclass(frozen=True, slots=True)
+class HeldBack:
+    """Why a batch is not sent now; when it can be, where that is known (epoch seconds); whether a person has to mend
+    something first."""
+
+    reason: str
+    until: float | None = None
+    needs_person: bool = False
+
+
+Gate = Callable[[Batch, Standing], HeldBack | None]
 """Says why a planned batch must be held back, or None."""
 
 

@@ -17,7 +17,7 @@ from layton_batch.runs import find_run, open_folder
 from layton_batch.sandbox import Fault
 from layton_batch.stages.resolve import adopt_batch, send_again
 from layton_batch.stages.retry import retry_run
-from layton_batch.states import BLOCKED, ErrorClass, Lifecycle
+from layton_batch.states import ErrorClass, Lifecycle
 from layton_batch.status import RunState, Status, read_status
 from tests.pipeline.lab import Lab, lab, manifest_text
 
@@ -210,7 +210,7 @@ def test_one_models_batch_file_in_trouble_stops_no_other_model(tmp_path: Path, t
         }  # fmt: skip
         assert all(job.graded for job in status.jobs if "wagtail-5" in job.id)
         (waiting,) = [batch for batch in status.batches if batch.state is Lifecycle.PLANNED]
-        assert str(waiting.reason).startswith(BLOCKED)
+        assert waiting.needs_person
         assert file.name in str(waiting.reason)
         file.write_bytes(asked)
         status = bench.finish(text)

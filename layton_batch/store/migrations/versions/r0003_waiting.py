@@ -1,4 +1,4 @@
-"""When our clock first said that time is up: it is believed when it still does later."""
+"""When our clock first said that time is up, and whether a planned batch waits for a person."""
 
 from __future__ import annotations
 
@@ -13,3 +13,4 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column("batches", sa.Column("late_since", sa.Float))
+    op.add_column("batches", sa.Column("needs_person", sa.Boolean, nullable=False, server_default=sa.false()))

@@ -1,0 +1,23 @@
+"""Which hostile cases every change plays: of each claim every seventh, another one for each claim; the rest nightly."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+STRIDE = 7
+_HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as ``nightly`` what is not in the quick selection. Claims take turns with the dialect they begin at."""
+    claims: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.path.is_relative_to(_HERE):
+            claims[item.nodeid.partition("[")[0]].append(item)
+    for turn, cases in enumerate(claims.values()):
+        for number, case in enumerate(cases):
+            if len(cases) > 1 and number % STRIDE != turn % min(STRIDE, len(cases)):
+                case.add_marker(pytest.mark.nightly)
