@@ -13,8 +13,8 @@ from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
 from layton_batch.records import RowCount
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store import Entry, Money, RunStore, Standing
-from layton_batch.store.standing import HeldBack
 from layton_batch.store.reopening import reopen
+from layton_batch.store.standing import HeldBack
 from tests.store.rows import JOB, NOW, RUN, batch, opened, store_on
 
 ALL = list(Lifecycle)
