@@ -70,7 +70,7 @@ class Holder:
             newest, since = self._seen.get(owner, (until, at))
             since = at if until > newest else min(since, at)  # it was renewed, or our clock was put back
             self._seen[owner] = (max(until, newest), since)
-        return at - since >= self.seconds or is_due(until + CLOCKS_APART, at)
+        return at - since >= self.seconds or until + CLOCKS_APART <= at
 
     def let_go(self, names: Collection[str]) -> None:
         with self._lock:

@@ -63,9 +63,9 @@ def test_a_call_through_an_adapter_ends_as_well_and_hears_a_stop(name: str, drip
     access = Access("key", "", replace(SHORT, slowest=1e9), stopping)
     with raw_server(DRIPS[drip]) as url, closing(connect(name, replace(access, base_url=url))) as provider:
         begun = time.monotonic()
-        with pytest.raises(TransientProviderError, match="too slow"):
+        with pytest.raises(TransientProviderError, match=r"too slow|Timeout"):
             provider.snapshot("b")
-        with pytest.raises(AmbiguousCallError, match="too slow"):
+        with pytest.raises(AmbiguousCallError, match=r"too slow|Timeout"):
             provider.create(submission)
         stopping.set()
         with pytest.raises(StoppedError):

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
 from layton_batch.records import Batch
 from layton_batch.run import Run
@@ -171,13 +173,15 @@ def test_a_batch_that_was_being_sent_when_prices_changed_and_was_not_made_goes_w
 
 
 def test_a_lost_batch_that_a_person_sends_again_after_prices_changed_goes_with_the_new_bound(tmp_path: Path) -> None:
-    unlisted = Fault(on="list", action="status", status=403, provider="openai", times=999)
+    unlisted = Fault(on="list", action="status", status=403, provider="openai", after=1, times=40)
     with lab(tmp_path, Fault(on="create", action="drop", provider="openai", times=1), unlisted) as bench:
         assert bench.finish(asked()).state is RunState.NEEDS_PERSON
         assert bench.finish(asked(2)).state is RunState.NEEDS_PERSON
         with bench.open(asked(2)) as run:
             before = first(run).max_cost
-            send_again(run, first(run).id)
+            while first(run).state is Lifecycle.LOST:
+                with suppress(ManifestError):  # until the list can be read again
+                    send_again(run, first(run).id)
         status = bench.finish(asked(2))
         assert status.state is RunState.DONE
         assert status.reserved_usd == 0

@@ -191,7 +191,7 @@ def test_an_ended_batch_of_any_time_is_told_by_its_ids_if_it_has_our_size(
     fewer = {"request_counts": {"succeeded": 1}}
     days_apart = listing(
         ended("later", "1970-01-15T14:00:00Z"),
-        ended("later, fewer", "1970-01-15T14:00:00Z") | fewer,
+        ended("later-fewer", "1970-01-15T14:00:00Z") | fewer,
         ended("earlier", "1970-01-03T13:45:00Z"),
         ended("archived", "1970-01-03T13:45:00Z") | {"archived_at": "1970-02-01T13:45:00Z", "results_url": None},
         results=results,

@@ -82,6 +82,7 @@ def test_a_program_that_gives_up_a_download_is_caught(monkeypatch: pytest.Monkey
 def test_a_program_that_does_not_see_that_another_has_a_batch_in_hand_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(submitting, "sent_already", lambda *_: [])
     monkeypatch.setattr(Leases, "_is_free", lambda *_arguments: True)
     monkeypatch.setattr(Leases, "_guard", lambda _self, _connection, _batch, _at, *, paying: (True, {}))
     broken = [claim for seed in range(6) for claim in play(Plan(seed, hands=2, seed=seed + 1)).broken]

@@ -46,11 +46,7 @@ SCENARIOS: Sequence[Scenario] = (
     ),
     Scenario("create: reply lost, our clock 40 days ahead", also(wrong("create", "drop_after"), skew=-40 * DAY)),
     Scenario("create: reply lost, our clock 40 days behind", also(wrong("create", "drop_after"), skew=40 * DAY)),
-    Scenario(
-        "killed with the create carried out, our clock set back by 30 hours meanwhile (Anthropic, Together: a person "
-        "adopts the batch)",
-        set_meanwhile(-30 * HOUR),
-    ),
+    Scenario("killed with the create carried out, our clock set back by 30 hours meanwhile", set_meanwhile(-30 * HOUR)),
     Scenario(
         "the same, and the program away for 31 hours",
         set_meanwhile(-30 * HOUR, downtime=31 * HOUR),
