@@ -69,7 +69,7 @@ class FileError(LaytonBatchError):
 
 
 class DamagedTableError(FileError):
-    """A part of a run's tables at ``path`` is gone or cannot be read."""
+    """A part of a run's tables, or a batch file, at ``path`` is gone, cannot be read or was changed."""
 
     def __init__(self, message: str, path: Path) -> None:
         super().__init__(message)

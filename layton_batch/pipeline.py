@@ -67,7 +67,7 @@ def is_finished(run: Run) -> bool:
     row = run.store.row()
     left = _left(run, jobs)
     jobs = [replace(job, graded=True) if job.id in left else job for job in jobs]
-    batches = [one for one in batches if not (one.job_id in left and one.state is Lifecycle.ENDED)]
+    batches = [one for one in batches if not (one.job_id in run.trouble and one.state is Lifecycle.ENDED)]
     return is_over(jobs, batches, cancelled=bool(row and row.cancelled))
 
 
@@ -78,5 +78,4 @@ def _left(run: Run, jobs: Sequence[Job]) -> set[str]:
 
 def next_due(run: Run) -> float | None:
     """When the next batch is due (epoch seconds); None where none is waiting for time to pass."""
-    waiting = OPEN - {Lifecycle.LOST} - ({Lifecycle.ENDED} if run.trouble else set())
-    return run.store.next_due(run.clock.now(), waiting)
+    return run.store.next_due(run.clock.now(), OPEN - {Lifecycle.LOST}, uncollected=run.trouble.keys())

@@ -6,6 +6,7 @@ nobody wrote yet reads as an empty frame with the right columns.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -363,14 +364,18 @@ def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.Da
     """All parts of a table together, in the order of their names. Raises DamagedTableError as :func:`read_part`."""
     schema = SCHEMAS[name]
     wanted = list(columns or schema)
-    parts = sorted(
-        part  # names with a dot in front are not finished, or were left by a process that was killed
-        for part in (folder / name).rglob("*.parquet")
-        if not any(step.startswith(".") for step in part.relative_to(folder).parts)
-    )
+    parts = sorted(_finished(folder / name))
     if not parts:
         return pl.DataFrame(schema={column: schema[column] for column in wanted})
     return pl.concat([read_part(part, wanted) for part in parts])
+
+
+def _finished(folder: Path) -> Iterator[Path]:
+    """The parts in a folder. Names with a dot in front are not finished, or were left by a process that was killed;
+    folders among them come and go while others write."""
+    for root, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(root, name) for name in files if name.endswith(".parquet") and not name.startswith("."))
 
 
 def storable(text: str | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -70,3 +71,19 @@ def test_a_full_disk_is_told_in_our_words(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(FileError, match=r"one\.parquet: No space left on device.*last good version is kept"):
         tables.write(tmp_path / "one.parquet", tables.frame("grades", marks(1)))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_another_thread_is_writing_and_removes_is_not_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.write(tmp_path / "usage" / "a.parquet", tables.frame("usage", [{"custom_id": "a"}]))
+    (tmp_path / "usage" / ".b.parquet.0-1-1-1.tmp").mkdir()
+    scan = os.scandir
+
+    def removed(folder: str | Path) -> object:
+        if str(folder).endswith(".tmp"):
+            raise FileNotFoundError(2, "it was removed meanwhile", str(folder))
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", removed)
+    assert tables.read(tmp_path, "usage")["custom_id"].to_list() == ["a"]

@@ -15,7 +15,7 @@ from layton_batch.stages.backoff import backoff
 from layton_batch.stages.names import part_of, tag
 from layton_batch.stages.outcomes import Tally
 from layton_batch.stages.replies import Brief
-from layton_batch.stages.sent import sent
+from layton_batch.stages.sent import check_file, sent
 from layton_batch.stages.sharding import Line
 from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 
@@ -42,7 +42,7 @@ def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], fr
     if is_split:
         middle = (len(again) + 1) // 2
         halves = [
-            write_batch(run, batch, part, part_of(batch.shard_id, mark), batch.attempt, "half of a batch too large")
+            write_batch(run, batch, part, _half_of(batch, mark), batch.attempt, "half of a batch too large")
             for mark, part in (("1", again[:middle]), ("2", again[middle:]))
             if part
         ]
@@ -89,6 +89,11 @@ def _to_be_split(run: Run, batch: Batch) -> bool:
     return depth < MOST_SPLITS
 
 
+def _half_of(batch: Batch, mark: str) -> str:
+    """Of a later attempt a name of its own: a half of the first may have come to the same attempt by itself."""
+    return part_of(batch.shard_id, mark if batch.attempt == 1 else f"{batch.attempt}h{mark}")
+
+
 def may_go_again(response: Response | Brief, *, in_parts: bool = False) -> bool:
     """Whether a request may go into another batch by itself: it has no answer, and is known not to have been billed
     for one. ``in_parts``: its batch was too large, and comes back in parts."""
@@ -120,6 +125,7 @@ def write_batch(run: Run, parent: Batch, again: Collection[str], shard_id: str, 
 
 def _lines_again(run: Run, parent: Batch, wanted: frozenset[str]) -> Iterator[Line]:
     asked = sent(run, parent)
+    check_file(run, parent)
     with (run.folder.root / parent.path).open("rb") as lines:
         for custom_id, cost, line in zip(asked["custom_id"], asked["max_cost"], lines, strict=True):
             if custom_id in wanted:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import polars as pl
 
 from layton_batch import tables
+from layton_batch.errors import DamagedTableError
 from layton_batch.records import Batch
 from layton_batch.run import Run
 
@@ -19,3 +22,16 @@ def sent(run: Run, batch: Batch) -> pl.DataFrame:
         return requests.filter(pl.col("shard_id") == batch.shard_id).drop("shard_id")
     repeated = tables.read_part(attempt)
     return repeated.join(requests.drop("shard_id", "max_cost"), on="custom_id", how="left", maintain_order="left")
+
+
+def check_file(run: Run, batch: Batch) -> None:
+    """Raises DamagedTableError where the batch file is not what was planned: what is paid for must be what was asked,
+    also when lines of it go again."""
+    path = run.folder.root / batch.path
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DamagedTableError(f"its file {path} cannot be read: {error.strerror}", path) from error
+    if found != batch.sha256:
+        raise DamagedTableError(f"its file {path} was changed since it was planned: put it back", path)

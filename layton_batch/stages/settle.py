@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from layton_batch.errors import ProviderError, RequestRefusedError
+from layton_batch.errors import DamagedTableError, ProviderError, RequestRefusedError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found, Submission
 from layton_batch.run import Run
@@ -106,8 +106,12 @@ def _absent(run: Run, batch: Batch) -> bool:
     if run.store.events_since(batch.id, (), NOT_CREATED):
         reason = f"{reason}, for the second time: what both creates may have cost is kept from the budget"
         return _lost(run, batch, f"{reason}; look in {batch.provider}'s console, then `resolve`")
+    try:
+        money = set_down(run, batch)
+    except DamagedTableError as error:
+        return _lost(run, batch, f"{reason}, and what it may have cost cannot be set down: {error}; then `resolve`")
     reason = f"not created: {reason}; what it may have cost all the same is kept from the budget"
-    back_to_planned(run, batch, reason, 0.0, event=NOT_CREATED, money=set_down(run, batch))
+    back_to_planned(run, batch, reason, 0.0, event=NOT_CREATED, money=money)
     return True
 
 

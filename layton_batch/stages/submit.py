@@ -7,7 +7,6 @@ next pass looks for it by its tag before anything is sent again.
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -33,6 +32,7 @@ from layton_batch.stages.cancel import is_cancelled, stop_rest
 from layton_batch.stages.doubt import RESUBMIT
 from layton_batch.stages.intent import back_to_planned, in_flight, submission
 from layton_batch.stages.limits import HELD, WAITS, gate, within_limits
+from layton_batch.stages.sent import check_file
 from layton_batch.stages.settle import PAUSES, sent_already, settle, take_found
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store import Entry
@@ -137,7 +137,7 @@ def _send(run: Run, provider: Provider, batch: Batch) -> bool:
     """Nothing is sent before the batch file is what was planned, and the provider has it and has shown, in a list read
     to its end, that it has no such batch yet."""
     try:
-        _same_file(run, batch)
+        check_file(run, batch)
         input_ref = batch.input_ref or provider.upload(submission(run, batch))
     except FileError as error:
         return _kept_by_its_file(run, batch, error)
@@ -173,18 +173,6 @@ def _send(run: Run, provider: Provider, batch: Batch) -> bool:
     )
     batch = run.store.batch(batch.id)
     return take_found(run, provider, batch, elsewhere) if elsewhere else _create(run, provider, batch)
-
-
-def _same_file(run: Run, batch: Batch) -> None:
-    """Raises FileError where the batch file is not what was planned: what is paid for must be what was asked."""
-    path = run.folder.root / batch.path
-    try:
-        with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise FileError(f"its file {path} cannot be read: {error.strerror}") from error
-    if found != batch.sha256:
-        raise FileError(f"its file {path} was changed since it was planned: put it back")
 
 
 def _kept_by_its_file(run: Run, batch: Batch, error: FileError) -> bool:

@@ -153,14 +153,16 @@ class Leases(Transactions):
         finally:
             retire(self.holder.owner)
 
-    def next_due(self, at: float, states: Collection[Lifecycle]) -> float | None:
+    def next_due(self, at: float, states: Collection[Lifecycle], *, uncollected: Collection[str] = ()) -> float | None:
         """When there will be something to do (epoch seconds): a batch is due, or others may have let go of one.
 
-        A planned batch that is due and still there was held back: what it waits for shows elsewhere.
+        A planned batch that is due and still there was held back: what it waits for shows elsewhere. ``uncollected``:
+        jobs whose ended batches are left as they are.
         """
         table = schema.batches
         columns = (table.c.state, table.c.due_at, table.c.lease_owner, table.c.lease_until)
         query = select(*columns).where(table.c.run_id == self.run_id, table.c.state.in_([str(one) for one in states]))
+        query = query.where(or_(table.c.state != str(Lifecycle.ENDED), table.c.job_id.not_in(list(uncollected))))
         with self.reading() as connection:
             moments = [self._moment(row, at) for row in connection.execute(query).mappings()]
         if not moments and self.in_other_hands(DESK, at):

@@ -180,13 +180,13 @@ class RunStore(Leases):
     def reprice(self, batches: Sequence[Batch], bounds: Mapping[str, Decimal | None], at: float, *, new: bool) -> bool:
         """Give planned batches other upper bounds, by id; True where one has changed. ``new``: prices have.
 
-        What is no longer planned, or in another process's hands to be sent, keeps its own: it is what was set aside.
+        What is no longer planned, or in anybody's hands to be sent, keeps its own: it is what is set aside.
         """
         changed = 0
         with self.writing() as writing:
             writing.alone()
             for batch in batches:
-                if bounds[batch.id] == batch.max_cost:
+                if bounds[batch.id] == batch.max_cost or self.holder.fence(batch.id) is not None:
                     continue
                 try:
                     self._change(writing, batch, at, {"max_cost": bounds[batch.id]})

@@ -253,3 +253,10 @@ def test_many_processes_entering_one_run_at_once_make_one(url: str) -> None:
             list(pool.map(lambda one: one.add_jobs([JOB], NOW), stores))
         assert [event.kind for event in stores[0].events()] == ["run_created", "jobs_planned"]
         assert store.run_id == RUN
+
+
+def test_a_bound_does_not_change_while_the_batch_is_being_sent_by_another_thread_of_ours(url: str) -> None:
+    with opened(url, 2) as store:
+        (mine,) = store.claim(NOW, ids=[batch(0).id])
+        assert store.reprice(store.batches(), {batch(number).id: Decimal(7) for number in range(2)}, NOW, new=False)
+        assert [one.max_cost for one in store.batches()] == [mine.max_cost, Decimal(7)]
