@@ -7,7 +7,7 @@ as what cannot be told, in the ledger and in the table ``untold``.
 from __future__ import annotations
 
 from decimal import Decimal
-from pathlib import Path
+from functools import partial
 
 from layton_batch import tables
 from layton_batch.records import Batch
@@ -24,12 +24,37 @@ NOT_CREATED, RESUBMIT = "not_in_list", "resubmit"
 """Events: a list that never had the batch; a person has it sent again. Each leaves one create in doubt."""
 
 
-def set_down(run: Run, batch: Batch) -> list[Entry]:
-    """Write the batch's requests into ``untold``; the ledger's entries, for the move that gives this create up."""
-    asked = sent(run, batch)
+def given_up(run: Run, batch: Batch) -> list[Entry]:
+    """The ledger's entries, for the move that gives this create up. Raises DamagedTableError where the batch's requests
+    cannot be read."""
+    known = [bound for bound in bounds(sent(run, batch)).values() if bound is not None]
+    amounts = {RELEASED: run.store.held(batch.id), UNTOLD: sum(known, Decimal(0))}
+    return [Entry(batch.id, kind, usd) for kind, usd in amounts.items() if usd]
+
+
+def set_down(run: Run, batch: Batch, creates: int | None = None) -> bool:
+    """Have the table ``untold`` say what the ledger does of the batch's creates that were given up (``creates``: how
+    many), after the commit that gave one up, and again where a stop came between. True where a part was written."""
+    if creates is None:
+        creates = run.store.events_of((NOT_CREATED, RESUBMIT)).get(batch.id, 0)
+    parts = [run.folder.part("untold", f"{batch.id}.create{number}") for number in range(1, creates + 1)]
+    lacking = [part for part in parts if not part.exists()]
+    for part in lacking:
+        tables.write_rows(part, "untold", _rows(run, batch))
+    return bool(lacking)
+
+
+def catch_up(run: Run) -> bool:
+    """``set_down`` for every batch of the run, each its own job's trouble."""
+    found = run.store.events_of((NOT_CREATED, RESUBMIT))
+    batches = [run.store.batch(batch_id) for batch_id in found]
+    written = [run.apart(one.job_id, partial(set_down, run, one, found[one.id])) for one in batches]
+    return any(written)
+
+
+def _rows(run: Run, batch: Batch) -> list[tables.Row]:
     job = next(job for job in run.store.jobs() if job.id == batch.job_id)
-    most = bounds(asked)
-    rows: list[tables.Row] = [
+    return [
         {
             "custom_id": custom_id,
             "role": str(job.role),
@@ -41,20 +66,5 @@ def set_down(run: Run, batch: Batch) -> list[Entry]:
             "answered": False,
             "bound_usd": exact(bound),
         }
-        for custom_id, bound in most.items()
+        for custom_id, bound in bounds(sent(run, batch)).items()
     ]
-    tables.write_rows(_part(run, batch), "untold", rows)
-    known = [bound for bound in most.values() if bound is not None]
-    amounts = {RELEASED: run.store.held(batch.id), UNTOLD: sum(known, Decimal(0))}
-    return [Entry(batch.id, kind, usd) for kind, usd in amounts.items() if usd]
-
-
-def take_back(run: Run, batch: Batch) -> None:
-    """The create is found after all: what was set down for it by a process that ended before its commit goes."""
-    _part(run, batch).unlink(missing_ok=True)
-
-
-def _part(run: Run, batch: Batch) -> Path:
-    """One file for each create of the batch that was given up."""
-    earlier = sum(run.store.events_since(batch.id, (), kind) for kind in (NOT_CREATED, RESUBMIT))
-    return run.folder.part("untold", f"{batch.id}.create{earlier + 1}")

@@ -22,6 +22,7 @@ from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Job, Judge, ModelSpec, Prediction, Prompt, Request, RowCount, Shard
 from layton_batch.run import Run
 from layton_batch.run_folder import slug
+from layton_batch.stages.doubt import catch_up
 from layton_batch.stages.limits import custom_id_problem
 from layton_batch.stages.names import custom_id, tag
 from layton_batch.stages.predictions import stored_predictions
@@ -46,9 +47,10 @@ def plan(run: Run) -> bool:
         item_table.write(run.folder, run.load_items())
         jobs = plan_jobs(run.manifest.model_specs(), run.manifest.panel(), run.manifest.seats, run.task.uses_jury)
         run.store.add_jobs(jobs, run.clock.now())
+    moved = catch_up(run)
     if row is not None and row.cancelled:
-        return False
-    moved = run.apart("prices", partial(reprice, run))
+        return moved
+    moved |= run.apart("prices", partial(reprice, run))
     graded = {job.id for job in jobs if job.graded}
     ready = [job for job in jobs if not job.planned and (job.depends_on is None or job.depends_on in graded)]
     specs = {job.id: job.spec for job in jobs}

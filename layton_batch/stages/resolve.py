@@ -9,7 +9,7 @@ from layton_batch.errors import ManifestError, ProviderError, UnknownStatusError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch
 from layton_batch.run import Run
-from layton_batch.stages.doubt import RESUBMIT, set_down, take_back
+from layton_batch.stages.doubt import RESUBMIT, given_up, set_down
 from layton_batch.stages.intent import deadline_seconds
 from layton_batch.stages.settle import surely_ours
 from layton_batch.states import Lifecycle
@@ -34,7 +34,6 @@ def adopt_batch(run: Run, batch_id: str, provider_id: str) -> None:
         marked = []  # the list cannot be read now: the person's word and the batch's own size have to do
     if marked and provider_id not in marked and provider_id != batch.provider_id:
         raise ManifestError(f"{_told(batch, marked)}, {provider_id} does not: adopt that one")
-    take_back(run, batch)
     now = run.clock.now()
     run.store.move(
         batch,
@@ -86,10 +85,11 @@ def send_again(run: Run, batch_id: str) -> None:
         now,
         event=RESUBMIT,
         detail=f"{said or 'a person said that it was never made'}; what it may have cost is kept from the budget",
-        money=set_down(run, batch),
+        money=given_up(run, batch),
         due_at=now,
         **_AS_NEW,
     )
+    set_down(run, batch)
 
 
 def _marked(run: Run, batch: Batch) -> list[str]:

@@ -10,7 +10,7 @@ from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found, Submission
 from layton_batch.run import Run
 from layton_batch.stages.backoff import NoAnswer
-from layton_batch.stages.doubt import NOT_CREATED, set_down, take_back
+from layton_batch.stages.doubt import NOT_CREATED, given_up, set_down
 from layton_batch.stages.intent import back_to_planned, in_flight, submission
 from layton_batch.stages.late import is_late
 from layton_batch.states import Lifecycle
@@ -56,7 +56,6 @@ def take_found(run: Run, provider: Provider, batch: Batch, certain: Sequence[Fou
         )
     if not certain[0].provider_id:
         return _unsure(run, provider, batch, certain)
-    take_back(run, batch)
     in_flight(run, provider, batch, certain[0].provider_id, "found")
     return True
 
@@ -107,11 +106,12 @@ def _absent(run: Run, batch: Batch) -> bool:
         reason = f"{reason}, for the second time: what both creates may have cost is kept from the budget"
         return _lost(run, batch, f"{reason}; look in {batch.provider}'s console, then `resolve`")
     try:
-        money = set_down(run, batch)
+        money = given_up(run, batch)
     except DamagedTableError as error:
         return _lost(run, batch, f"{reason}, and what it may have cost cannot be set down: {error}; then `resolve`")
     reason = f"not created: {reason}; what it may have cost all the same is kept from the budget"
     back_to_planned(run, batch, reason, 0.0, event=NOT_CREATED, money=money)
+    set_down(run, batch)
     return True
 
 

@@ -26,10 +26,11 @@ from layton_batch.errors import StaleStateError, StoreError
 from layton_batch.records import Batch
 from layton_batch.states import OPEN, Lifecycle
 from layton_batch.store import schema
+from layton_batch.store.events import Events
 from layton_batch.store.owner import is_dead, new_owner, retire, shares_our_clock
 from layton_batch.store.rows import batch_from
 from layton_batch.store.standing import CLOCKS_APART, Gate, HeldBack, Standing, read_standing, still_held
-from layton_batch.store.transactions import Transactions, Writing
+from layton_batch.store.transactions import Writing
 
 LEASE_SECONDS = 120.0
 """How long a lease lasts when nobody renews it: what a host that vanished can hold up a batch."""
@@ -84,7 +85,7 @@ class Holder:
 
 
 @dataclass(slots=True)
-class Leases(Transactions):
+class Leases(Events):
     """Claiming, renewing and releasing rows of one run."""
 
     holder: Holder = field(default_factory=Holder)
