@@ -22,6 +22,7 @@ from layton_batch.stages.sent import sent
 from layton_batch.states import Lifecycle
 from layton_batch.status import RunState, read_status
 from layton_batch.store import RunStore
+from tests.hostile.tampering import Answer, hostile
 from tests.pipeline.lab import Lab, demo_prices, lab, manifest_text
 
 MODEL = r'(?s)\[\[prices\]\]\s*provider = "openai"\s*model = "larch-2-mini".*?(?=\[\[prices\]\]|\Z)'
@@ -171,10 +172,18 @@ def test_a_batch_that_was_being_sent_when_prices_changed_and_was_not_made_goes_w
 
 
 def test_a_lost_batch_that_a_person_sends_again_after_prices_changed_goes_with_the_new_bound(tmp_path: Path) -> None:
-    unlisted = Fault(on="list", action="status", status=403, provider="openai", times=999)
-    with lab(tmp_path, Fault(on="create", action="drop", provider="openai", times=1), unlisted) as bench:
+    denied = Fault(on="create", action="status", status=500, provider="openai", times=1)
+    with hostile(tmp_path, denied) as (bench, between):
+
+        def unlisted(provider: str, kind: str, _path: str, answer: Answer) -> Answer:
+            """The list is refused from the create on, until a person is asked."""
+            was_created = bench.server.request_counts()["openai"].get("create", 0)
+            return answer.of(b"{}", status=403) if (provider, kind) == ("openai", "list") and was_created else answer
+
+        between.tamper = unlisted
         assert bench.finish(asked()).state is RunState.NEEDS_PERSON
         assert bench.finish(asked(2)).state is RunState.NEEDS_PERSON
+        between.tamper = lambda _provider, _kind, _path, answer: answer
         with bench.open(asked(2)) as run:
             before = first(run).max_cost
             send_again(run, first(run).id)
