@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby
@@ -183,6 +184,11 @@ def lines(path: Path) -> Iterator[tuple[bytes, bool]]:
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as handle, zstandard.ZstdDecompressor().stream_reader(handle) as stream:
+    """What a copy holds. One that the disk has damaged ends there, and another download is kept beside it."""
+    with (
+        path.open("rb") as handle,
+        zstandard.ZstdDecompressor().stream_reader(handle) as stream,
+        suppress(zstandard.ZstdError),
+    ):
         while chunk := stream.read(_CHUNK):
             yield chunk

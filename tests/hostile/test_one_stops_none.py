@@ -79,3 +79,17 @@ def test_results_that_come_later_are_waited_for_beside_what_is_in_trouble(tmp_pa
         assert there.clock.now() < waiting.due_at
         assert next_due(run) == waiting.due_at
         assert not is_finished(run)
+
+
+def test_a_download_that_the_disk_has_damaged_is_repeated(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=3)
+    short = Fault(on="results", action="short", provider="openai", times=1)
+    with lab(tmp_path, short) as there:
+        with there.open(text) as run:
+            until(run, there, lambda: any((run.folder.root / "raw").glob("*/*.zst")))
+            assert run.store.batches({Lifecycle.ENDED})
+            (copy,) = (run.folder.root / "raw").glob("*/*.zst")
+            copy.write_bytes(bytes(4) + copy.read_bytes()[4:])
+        status = there.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert set(there.billed().values()) == {1}
