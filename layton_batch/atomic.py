@@ -99,9 +99,9 @@ def scratch(path: Path) -> Iterator[Path]:
 def make_folder(folder: Path) -> None:
     """The folder and its missing parents, each entered in its own parent for good. A held folder is not made again."""
     for held in _held:
-        if held.root in (folder, *folder.parents):
+        if held.names & {folder, *folder.parents}:
             held.check()
-    roots = {held.root for held in _held}
+    roots = {name for held in _held for name in held.names}
     missing = list(itertools.takewhile(lambda one: one not in roots and not one.exists(), (folder, *folder.parents)))
     for one in reversed(missing):
         one.mkdir(exist_ok=True)
@@ -113,6 +113,8 @@ class Held:
     """A folder by an open handle: what it is wherever it goes, and where it must stay."""
 
     root: Path
+    names: frozenset[Path]
+    """What the folder was called when it was opened: as it was asked for, and without links from ``/`` on."""
     descriptor: int
 
     def check(self) -> None:
@@ -144,7 +146,8 @@ def holding(root: Path) -> Iterator[Held]:
     Raises FileError where it cannot be opened.
     """
     try:
-        held = Held(root, os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        names = frozenset((root, root.absolute(), root.resolve()))
+        held = Held(root, names, os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     except OSError as error:
         raise file_error(f"the folder {root} cannot be opened: {error.strerror or error}", error) from error
     _held.append(held)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -40,7 +42,10 @@ _OPENS = frozenset(
     {"access", "account", "api", "auth", "bearer", "encryption", "hf", "id", "oauth", "private", "refresh", "secret",
      "security", "service", "session", "signing", "ssh", "subscription", "user"}
 )  # fmt: skip
-_SHOWS_WHO = re.compile(r"(?i)(bearer|basic)\s+\S{6,}\s*")
+_BEARER = re.compile(r"(?i)bearer\s+\S{6,}\s*")
+_BASIC = re.compile(r"(?i)basic\s+([a-z0-9+/]{4,}={0,2})\s*")
+_NAMES_OF_FIELDS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+"""Keys of a JSON schema under which every name is one that its author gave."""
 
 
 def is_secret(name: str) -> bool:
@@ -54,19 +59,30 @@ def is_secret(name: str) -> bool:
 def _secrets(value: object, at: tuple[str, ...] = (), *, names_fields: bool = False) -> Iterator[str]:
     """Where secrets stand in a value, at any depth: under their name, or as what an ``Authorization`` header says.
 
-    What stands under ``properties`` are the fields of a form that a model fills in, and may be called anything.
+    The fields and parts of a form that a model fills in may be called anything.
     """
     if isinstance(value, Mapping):
         for key, part in value.items():
             if is_secret(key) and not (names_fields and isinstance(part, Mapping)):
                 yield ".".join((*at, key))
             else:
-                yield from _secrets(part, (*at, key), names_fields=key == "properties")
+                yield from _secrets(part, (*at, key), names_fields=key in _NAMES_OF_FIELDS)
     elif isinstance(value, list):
         for number, part in enumerate(value):
             yield from _secrets(part, (*at, str(number)))
-    elif isinstance(value, str) and _SHOWS_WHO.fullmatch(value):
+    elif isinstance(value, str) and _shows_who(value):
         yield ".".join(at)
+
+
+def _shows_who(text: str) -> bool:
+    """Whether an ``Authorization`` header says this: ``Basic`` is followed by ``USER:PASSWORD`` in base64, or it is an
+    ordinary word (``Basic arithmetic``)."""
+    if (basic := _BASIC.fullmatch(text)) is None:
+        return _BEARER.fullmatch(text) is not None
+    try:
+        return b":" in (shown := base64.b64decode(basic[1] + "==")) and shown.isascii()
+    except binascii.Error:
+        return False
 
 
 def _wrong(reason: str) -> PydanticCustomError:

@@ -111,9 +111,10 @@ class Settings:
     @property
     def user_state(self) -> Path | None:
         """Where this user's programs keep what they must not forget; None where the environment names no such place."""
-        home = self.get("HOME")
-        found = self.get("XDG_STATE_HOME") or (f"{home}/.local/state" if home else "")
-        return Path(found) if found.startswith("/") else None
+        for name, below in (("XDG_STATE_HOME", ""), ("HOME", ".local/state")):
+            if (found := self.get(name) or "").startswith("/"):  # a relative one counts for nothing
+                return Path(found) / below
+        return None
 
     @property
     def hf_token(self) -> str | None:

@@ -222,6 +222,7 @@ def test_no_value_that_may_be_a_secret_is_repeated(tmp_path: Path) -> None:
         ('{ access-token = "x" }', "access-token"),
         ('{ credentials = { user = "x" } }', "credentials"),
         ('{ headers = [["h", "Bearer abcdef123"]] }', "headers.0.1"),
+        ('{ headers = { h = "basic dXNlcjpwYXNzd29yZA==" } }', "headers.h"),
         ('{ properties = { password = "x" } }', "properties.password"),
     ],
 )
@@ -237,7 +238,8 @@ def test_what_only_sounds_like_a_secret_is_none(tmp_path: Path) -> None:
         "max_tokens = 5, max_completion_tokens = 5, logit_bias = { 50256 = -100 }, stop_token = 'x', eos_token_id = 5, "
         "prompt_cache_key = 'x', top_logprobs = 1, safety_identifier = 'x', key = 'x', keys = ['a'], "
         "secretary = 'x', authorizations = 1, metadata = { key = 'a', tokens = 5, note = 'the bearer of news' }, "
-        f"response_format = {{ schema = {form} }}"
+        "user = 'Basic arithmetic', "
+        f"response_format = {{ schema = {form} }}, parts = {{ '$defs' = {{ Credentials = {form} }} }}"
     )
     assert load(tmp_path, MINIMAL + f"params = {{ {params} }}").models[0].params["max_tokens"] == 5
 

@@ -121,3 +121,9 @@ def test_state_and_hub_have_defaults(tmp_path: Path) -> None:
     assert settings(tmp_path).hf_endpoint == HUB
     found = settings(tmp_path, LAYTON_BATCH_STATE="sqlite:///x", HF_TOKEN="t", HF_ENDPOINT="http://127.0.0.1:9/")
     assert (found.state_url, found.hf_token, found.hf_endpoint) == ("sqlite:///x", "t", "http://127.0.0.1:9")
+
+
+def test_what_the_user_keeps_is_in_the_state_home_of_the_standard(tmp_path: Path) -> None:
+    assert settings(tmp_path, XDG_STATE_HOME="/state", HOME="/home/u").user_state == Path("/state")
+    assert settings(tmp_path, XDG_STATE_HOME="state", HOME="/home/u").user_state == Path("/home/u/.local/state")
+    assert settings(tmp_path, HOME="u").user_state is None

@@ -42,15 +42,23 @@ def unfinished_namesakes(manifest: Manifest, runs: Path, settings: Settings) -> 
 
 
 def not_begun_elsewhere(manifest: Manifest, runs: Path, settings: Settings) -> None:
-    """Raises StoreError where the manifest's run is not in ``runs`` and has been sent from another folder, that is
-    still there."""
+    """Raises StoreError where the manifest's run is not in ``runs`` and may have been sent from another folder, that
+    is still there."""
     here = (runs / manifest.run_id()).absolute()
     for root in () if here.exists() else _known(settings, manifest.run_id()):
-        if root != here and read_marks(RunFolder(root).intents):
+        if root != here and _may_be_paid(root):
             raise StoreError(
-                f"{manifest.run_id()} was begun in {root}, and has been paid for there: `--runs {root.parent}` goes on "
-                f"with it; `--runs {runs}` begins it here too and pays for everything again"
+                f"{manifest.run_id()} was begun in {root}, and may have been paid for there: `--runs {root.parent}` "
+                f"goes on with it; `--runs {runs}` begins it here too and pays for everything again"
             )
+
+
+def _may_be_paid(root: Path) -> bool:
+    """Whether the folder has marks of payments, or what cannot be read of it may be some."""
+    try:
+        return bool(read_marks(RunFolder(root).intents))
+    except LaytonBatchError:
+        return True
 
 
 def remember(folder: RunFolder, settings: Settings) -> bool:

@@ -13,6 +13,11 @@ def custom_id(mark: str, job_id: str, number: int) -> str:
     return f"r{mark}-{_digest(job_id)}-{number:06d}"  # within every provider's rule: 1 to 64 of A-Za-z0-9_-
 
 
+def mark_of(custom_id: str) -> str:
+    """The mark that a request's name carries."""
+    return custom_id[1:9]
+
+
 def has_mark(mark: str, line: bytes) -> bool:
     """Whether a line of a batch file carries the run's own mark in its custom_id: those of runs that an earlier version
     began carry their manifest's, which every run of it shares."""

@@ -11,12 +11,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
+from itertools import count
 
 import polars as pl
 
 from layton_batch import item_table, tables
 from layton_batch.costs.estimate import estimate_request
-from layton_batch.errors import ManifestError, StaleStateError
+from layton_batch.errors import DamagedTableError, ManifestError, StaleStateError
 from layton_batch.jury import seat_jury
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Job, Judge, ModelSpec, Prediction, Prompt, Request, RowCount, Shard
@@ -24,7 +25,7 @@ from layton_batch.run import Run
 from layton_batch.run_folder import slug
 from layton_batch.stages.doubt import catch_up
 from layton_batch.stages.limits import custom_id_problem
-from layton_batch.stages.names import custom_id, tag
+from layton_batch.stages.names import custom_id, mark_of, tag
 from layton_batch.stages.predictions import stored_predictions
 from layton_batch.stages.reask import spec_of
 from layton_batch.stages.reprice import reprice
@@ -54,10 +55,11 @@ def plan(run: Run) -> bool:
     graded = {job.id for job in jobs if job.graded}
     ready = [job for job in jobs if not job.planned and (job.depends_on is None or job.depends_on in graded)]
     specs = {job.id: job.spec for job in jobs}
+    mark = _mark(run, jobs) if ready else run.mark
     with suppress(StaleStateError):  # the desk was lost to another process, which plans
         for job in ready:
             judged = specs[job.depends_on] if job.depends_on else None
-            moved |= run.apart(job.id, partial(_plan_job, run, job, judged))
+            moved |= run.apart(job.id, partial(_plan_job, run, job, judged, mark))
     return moved
 
 
@@ -81,16 +83,17 @@ def judge_candidates(run: Run, predictions: Iterable[Prediction]) -> Iterator[Ca
             yield Candidate(run.item(prediction.item_id), prediction)
 
 
-def _plan_job(run: Run, job: Job, judged: ModelSpec | None) -> bool:
+def _plan_job(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     """Write what the job has not asked yet; a judge's job planned again asks about new predictions only."""
     provider = run.providers.dialect(job.spec.provider)
     entered = _entered(run, job)
     known = _known_requests(run, job, entered)
     asked = set(known["item_id"])
     prompts = ((item_id, prompt) for item_id, prompt in _prompts(run, job, judged) if item_id not in asked)
+    names = (custom_id(mark, job.id, number) for number in count(known.height + 1))
     items_of: dict[str, str] = {}
     packed = pack(
-        _lines(run, job, provider, prompts, items_of, known.height),
+        _lines(run, job, provider, zip(prompts, names, strict=False), items_of),
         provider.limits,
         run.folder.root,
         run.folder.request_file(job.id, "s").parent,
@@ -103,6 +106,18 @@ def _plan_job(run: Run, job: Job, judged: ModelSpec | None) -> bool:
     unsent = [_never_sent(job, left_out, packed.too_large)] if packed.too_large else []
     run.store.plan_job(job, [*batches, *unsent], run.clock.now(), [_too_large(batch) for batch in unsent])
     return True
+
+
+def _mark(run: Run, jobs: Iterable[Job]) -> str:
+    """What the custom_ids carry: the run's own mark, or the manifest's where an earlier version gave them that. A run
+    keeps to one, so that its copies know one another's batches by whichever version each of them went on."""
+    for job in jobs:
+        path = run.folder.part("requests", job.id)
+        if job.planned and path.exists():
+            with suppress(DamagedTableError):
+                for name in tables.read_part(path, ["custom_id"])["custom_id"].head(1):
+                    return mark_of(name)
+    return run.mark
 
 
 def _entered(run: Run, job: Job) -> set[str]:
@@ -132,12 +147,10 @@ def _lines(
     run: Run,
     job: Job,
     provider: Provider,
-    prompts: Iterator[tuple[str, Prompt]],
+    named: Iterable[tuple[tuple[str, Prompt], str]],
     items_of: dict[str, str],
-    before: int,
 ) -> Iterator[Line]:
-    for number, (item_id, prompt) in enumerate(prompts, before + 1):
-        name = custom_id(run.mark, job.id, number)
+    for (item_id, prompt), name in named:
         items_of[name] = item_id
         if problem := custom_id_problem(name):
             raise ManifestError(f"job {job.id}: {problem}")

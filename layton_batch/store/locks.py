@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from layton_batch import atomic
-from layton_batch.errors import StoreError
+from layton_batch.errors import StorageError, StoreError
 
 REFUSED = 9
 PATIENCE_SECONDS = 20.0
@@ -28,12 +28,19 @@ with open(sys.argv[1], "r+b") as file:
 
 
 def require_locks(folder: Path) -> None:
-    """Raises StoreError where a lock on a file in this folder does not keep another process out; tried once for each
-    file system that a process works on."""
+    """Raises StoreError where a lock on a file in this folder does not keep another process out, tried once for each
+    file system that a process works on; StorageError where there is no room or right to try."""
     device = os.stat(folder).st_dev
-    if device in _sound or _keep_out(folder):
-        _sound.add(device)
-        return
+    try:
+        if device in _sound or _keep_out(folder):
+            _sound.add(device)
+            return
+    except StorageError as error:
+        reason = getattr(error.__cause__, "strerror", None) or error
+        raise StorageError(
+            f"the run folder {folder} cannot be written to: {reason}. This command writes to the run (status, events, "
+            "cost … only read it): make room on the disk, or its folder and files writable"
+        ) from error
     raise StoreError(
         f"locks do not work in {folder} ({_kind(device)} file system): two programs there would not see each other and "
         "pay twice. SQLite, which keeps a run's state, needs them, and shared memory beside them, which no NFS has: "

@@ -65,7 +65,10 @@ def _read(path: Path) -> Mark:
         told = orjson.loads(path.read_bytes())
         return Mark(int(told["seq"]), str(told["batch"]))
     except (ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{path} is damaged, and with it the proof of what was paid for: put back a copy") from error
+        raise StoreError(
+            f"{path} is damaged, and with it the proof of what was paid for: put back a copy of the file, or remove it "
+            "if the state store was not put back from a copy since"
+        ) from error
 
 
 def unknown_marks(store: Transactions, marks: list[Mark]) -> list[Mark]:

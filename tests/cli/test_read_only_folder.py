@@ -15,9 +15,10 @@ from layton_batch.errors import StoreError
 from layton_batch.store import reading_copy
 from layton_batch.store.reading_copy import readable
 from tests.cli.desk import PROGRAM, ROOT, Ending, call, desk
-from tests.pipeline.lab import manifest_text
+from tests.pipeline.lab import MODELS, manifest_text
 
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
+KEYS = {f"{provider.upper()}_API_KEY": "no-key" for provider in MODELS}
 
 
 def ordinary() -> None:
@@ -31,7 +32,7 @@ def look(runs: Path, *arguments: str) -> Ending:
     try:
         done = subprocess.run(
             [*PROGRAM, *arguments, "--runs", str(runs)],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **KEYS},
             cwd=runs,
             preexec_fn=ordinary,
             capture_output=True,
@@ -103,3 +104,11 @@ def test_a_copy_has_the_log_of_the_same_moment_or_is_not_made(tmp_path: Path, mo
     monkeypatch.setattr(reading_copy.shutil, "copyfile", while_written)
     with pytest.raises(StoreError, match="being written to all the time"), readable(database):
         pass
+
+
+@pytest.mark.parametrize("command", [["cancel", "lab"], ["retry", "lab"], ["score", "lab"]])
+def test_what_changes_a_run_says_of_a_read_only_one_that_it_cannot(locked: Path, command: list[str]) -> None:
+    end = look(locked, *command)
+    assert (end.code, end.out) == (74, "")
+    assert "cannot be written to: Permission denied. This command writes to the run" in end.err
+    assert len(end.err.splitlines()) == 1

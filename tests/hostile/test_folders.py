@@ -258,3 +258,17 @@ def test_a_held_folder_is_never_made_again(tmp_path: Path) -> None:
         assert not root.exists()
     held.check()  # nothing is held any more
     atomic.write_text(root / "a" / "b", "x")
+
+
+def test_a_held_folder_is_not_made_again_by_another_of_its_names_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "disk" / "run").mkdir(parents=True)
+    (tmp_path / "runs").symlink_to(tmp_path / "disk")
+    monkeypatch.chdir(tmp_path)
+    with atomic.holding(Path("runs/run")):
+        (tmp_path / "disk" / "run").rename(tmp_path / "moved")
+        for name in (Path("runs/run"), tmp_path / "runs" / "run", tmp_path / "disk" / "run"):
+            with pytest.raises(StorageError, match="moved"):
+                atomic.write_text(name / "site" / "index.html", "x")
+    assert not (tmp_path / "disk" / "run").exists()

@@ -55,6 +55,16 @@ def test_a_folder_that_is_gone_keeps_nobody_from_beginning_anew(bench: Desk) -> 
     assert call("run", bench.folder / "manifest.toml", "--once").code == 75
 
 
+@pytest.mark.parametrize("left", ["", '{"seq": '], ids=["empty", "torn"])
+def test_a_folder_elsewhere_that_cannot_be_read_may_have_been_paid_for(bench: Desk, left: str) -> None:
+    for path in (bench.run_root() / "intents").iterdir():
+        path.write_text(left)
+    end = call("run", bench.folder / "manifest.toml")
+    assert end.code == 2
+    assert f"was begun in {bench.run_root()}, and may have been paid for there" in end.err
+    assert call("run", bench.folder / "manifest.toml", "--runs", "runs", "--once").code == 75
+
+
 def test_a_list_of_runs_that_is_damaged_or_cannot_be_written_stops_no_run(bench: Desk) -> None:
     shutil.rmtree(bench.folder / "user")
     write(bench.folder, "", "user")

@@ -280,3 +280,21 @@ def test_nothing_is_sent_while_the_list_does_not_answer(tmp_path: Path, monkeypa
             assert any(event.kind == "not_looked_for" for event in run.store.events())
         assert bench.finish(text).unanswered == 0
         assert set(bench.billed().values()) == {1}
+
+
+def test_an_older_copy_that_another_version_goes_on_with_knows_what_an_earlier_one_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Versions that gave custom_ids the manifest's mark: a run that such a one began keeps to it."""
+    text = manifest_text(limit=2)
+    with lab(tmp_path) as bench:
+        root = bench.run_folder(text).root
+        with monkeypatch.context() as earlier:
+            earlier.setattr(Run, "mark", property(lambda run: run.manifest.identity()[:8]))
+            ticks(bench, text, in_flight)
+            shutil.copytree(root, tmp_path / "older")
+            bench.finish(text)
+        shutil.rmtree(root)
+        (tmp_path / "older").rename(root)
+        assert bench.finish(text).unanswered == 0
+        assert set(bench.billed().values()) == {1}

@@ -64,6 +64,8 @@ def _resolve(found: History, run: Run, batch_id: str, clock: Clock) -> None:
         if batch.state is not Lifecycle.LOST:
             return
         name = batch.provider_id or _seen_in_console(found, run, batch)
+        if run.store.has_event(batch.id, "adopted") and batch.provider_id:
+            name = None  # it shows no more than it did then: its rows are bought again
         try:
             if name is None:
                 send_again(run, batch.id)

@@ -315,13 +315,14 @@ def calls_for_retry(plan: Plan) -> bool:
 
 def calls_for_a_person(plan: Plan) -> bool:
     """Whether the program may rightly wait for a person: after an outage, a clock that was set or two creates in doubt,
-    or while a list is refused."""
+    while a list is refused, or where a batch of Gemini's has no row to name."""
     doubts = len(plan.stops) + len(plan.denied) + (plan.late_create is not None)
     doubts += sum(fault.times for fault in plan.faults if fault.on == "create" and fault.status >= SERVER_ERROR)
     return (
         bool(plan.outages or plan.moves)
         or doubts > 1
         or any(fault.on == "list" and fault.times > 1 for fault in plan.faults)
+        or any(fault.action == "missing" and fault.provider in ("*", "gemini") for fault in plan.faults)
     )
 
 
