@@ -7,6 +7,7 @@ folder means another `runs`, and would pay for everything again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import orjson
@@ -61,19 +62,16 @@ def _may_be_paid(root: Path) -> bool:
         return True
 
 
-def remember(folder: RunFolder, settings: Settings) -> bool:
-    """Enter a run into the user's list; whether it is new there. A list that cannot be written stops no run."""
+def remember(folder: RunFolder, settings: Settings) -> None:
+    """Enter a run into the user's list. A list that cannot be written stops no run."""
     root = folder.root.absolute()
     if settings.user_state is None or root in _known(settings, root.name):
-        return False
+        return
     path = settings.user_state / LIST
-    try:
+    with suppress(OSError, TypeError):  # TypeError: a path that is no Unicode
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as lines:
             lines.write(orjson.dumps({"run": root.name, "root": str(root)}, option=orjson.OPT_APPEND_NEWLINE))
-    except (OSError, TypeError):  # TypeError: a path that is no Unicode
-        return False
-    return True
 
 
 def _known(settings: Settings, run_id: str) -> list[Path]:

@@ -78,6 +78,7 @@ def run(
     from layton_batch.cli.terminal import say
     from layton_batch.clock import SystemClock
     from layton_batch.manifest_checks import load_manifest
+    from layton_batch.run_folder import RunFolder
     from layton_batch.runs import open_run, with_budget
     from layton_batch.settings import Settings
 
@@ -89,9 +90,11 @@ def run(
     source = context.get_parameter_source("runs")
     if source is not None and source.name == "DEFAULT":  # who names the place means it
         not_begun_elsewhere(asked, runs, settings)
+    begins = not RunFolder(runs / asked.run_id()).manifest.exists()
     beside = list(unfinished_namesakes(asked, runs, settings))
     with open_run(asked, runs, settings, clock=clock, poll_seconds=poll_seconds) as opened:
-        if remember(opened.folder, settings) and not as_json:
+        remember(opened.folder, settings)
+        if begins and not as_json:
             say(f"{opened.id} begins in {opened.folder.root.absolute()}")
         for line in beside:
             say(line)

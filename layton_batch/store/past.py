@@ -23,16 +23,17 @@ class Past:
 
     def check(self, store: RunStore) -> None:
         """Raises StoreError where the store is not the one of this folder, or an older copy of it."""
+        if self.traces and store.row() is None:
+            raise StoreError(
+                f"{self.folder.root} has files of a run ({', '.join(self.traces)}), and the state store knows of none: "
+                "what they tell of may have been paid for. Is LAYTON_BATCH_STATE set as it was when the run began? "
+                "If so, put the store back (state.sqlite3 with its -wal file, or that database), or move the folder "
+                "away to pay for everything again"
+            )
         if unknown := unknown_marks(store, self.marks):
             self._refuse(store, f"{self.folder.intents} tells of the payment for {unknown[-1].batch_id}")
         if self.logged[0] > store.last_event():
             self._refuse(store, f"{self.folder.log} ends with event {self.logged[0]} ({self.logged[1]})")
-        if self.traces and store.row() is None:
-            raise StoreError(
-                f"{self.folder.root} has files of a run ({', '.join(self.traces)}), and the state store knows of none: "
-                "what they tell of may have been paid for. Put the store back (state.sqlite3 with its -wal file, or "
-                "the database that LAYTON_BATCH_STATE named), or move the folder away to pay for everything again"
-            )
 
     def _refuse(self, store: RunStore, shown: str) -> None:
         raise StoreError(

@@ -55,6 +55,13 @@ def test_a_folder_that_is_gone_keeps_nobody_from_beginning_anew(bench: Desk) -> 
     assert call("run", bench.folder / "manifest.toml", "--once").code == 75
 
 
+def test_a_run_that_was_copied_here_goes_on_and_is_not_said_to_begin(bench: Desk) -> None:
+    shutil.copytree(bench.folder / "runs", "runs")
+    end = call("run", bench.folder / "manifest.toml")
+    assert (end.code, "begins in" in end.err) == (0, False)
+    assert set(bench.lab.billed().values()) == {1}
+
+
 @pytest.mark.parametrize("left", ["", '{"seq": '], ids=["empty", "torn"])
 def test_a_folder_elsewhere_that_cannot_be_read_may_have_been_paid_for(bench: Desk, left: str) -> None:
     for path in (bench.run_root() / "intents").iterdir():
