@@ -230,8 +230,8 @@ def _unreadable(found: History, rows: Sequence[BilledRow]) -> Decimal:
 
 
 def _providers_hold_nothing_else(found: History, store: RunStore) -> Iterator[str]:
-    """Every batch there is one of ours, and no file was uploaded twice."""
-    ours = {batch.provider_id for batch in store.batches()}
+    """Every batch there is one of ours, or was one that a person gave up; and no file was uploaded twice."""
+    ours = store.provider_ids()
     for provider in SEVEN:
         theirs = {batch.id for batch in found.providers.batches(provider)}
         if strangers := theirs - ours - found.providers.hidden:
