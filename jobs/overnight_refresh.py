@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from layton_batch.cli import main
-from layton_batch.manifest_checks import load_manifest
+from layton_batch.manifest.checks import load_manifest
 
 SEVERITY = (0, 5, 75, 3, 4, 2, 1)
 NOT_FINISHED = 75

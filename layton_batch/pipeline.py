@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from layton_batch.batches.cancel import is_cancelled
 from layton_batch.clock import is_due
 from layton_batch.records import Job
-from layton_batch.run import Run
-from layton_batch.stages.cancel import is_cancelled
+from layton_batch.run.context import Run
+from layton_batch.run.status import is_over
 from layton_batch.stages.collect import collect
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
@@ -22,8 +23,7 @@ from layton_batch.stages.rank import rank
 from layton_batch.stages.score import score
 from layton_batch.stages.submit import submit, to_send
 from layton_batch.states import OPEN, Lifecycle
-from layton_batch.status import is_over
-from layton_batch.store import DESK
+from layton_batch.store import WRITER_LEASE
 
 
 def advance(run: Run, patience: float | None = None) -> bool:
@@ -33,7 +33,7 @@ def advance(run: Run, patience: float | None = None) -> bool:
     and a later one picks up what they did; None waits for all.
     """
     run.remaking = False
-    with run.desk() as ours:  # processes on one run share its batches; one at a time plans and writes tables
+    with run.writer_lease() as ours:  # processes on one run share its batches; one at a time plans and writes tables
         moved = ours and plan(run)  # manifest → jobs, requests, batch files
         ready = to_send(run)
 
@@ -61,7 +61,7 @@ def _due(run: Run) -> list[str]:
 def is_finished(run: Run) -> bool:
     """Whether the run is over but for what a person has to see to, and no other process writes its tables."""
     jobs = run.store.jobs()
-    if run.overtaken or run.remaking or run.lanes.busy or run.store.in_other_hands(DESK, run.clock.now()):
+    if run.overtaken or run.remaking or run.lanes.busy or run.store.in_other_hands(WRITER_LEASE, run.clock.now()):
         return False
     batches = run.store.batches(OPEN)  # read after the jobs: what a person's retry enters takes marks off them
     row = run.store.row()

@@ -50,7 +50,7 @@ def myself() -> tuple[str, int, str]:
     return machine(), pid, started(pid) or UNKNOWN
 
 
-def spare_loopback() -> None:
+def bypass_proxy() -> None:
     """Have no proxy of the environment stand between this machine and itself: no proxy elsewhere can get here."""
     environment = os.environ  # noqa: TID251  what HTTP libraries read, the SDKs' too
     proxied = {name.lower() for name, value in environment.items() if value}
@@ -60,7 +60,7 @@ def spare_loopback() -> None:
         environment["no_proxy"] = environment["NO_PROXY"] = ",".join(dict.fromkeys([*hosts, *LOOPBACK]))
 
 
-def hear_interrupts() -> None:
+def enable_sigint() -> None:
     """Have Ctrl-C break off what the main thread waits for.
 
     Polars puts a handler before Python's that has system calls go on after SIGINT: a main thread that waits for others

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from layton_batch.manifest import Manifest
-from layton_batch.manifest_checks import load_manifest
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.manifest import Manifest
 
 HEAD = 'name = "run-1"\ntask = "layton"\n'
 ITEMS = '[items]\nsource = "items.jsonl"\n'

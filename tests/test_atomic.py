@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch import atomic
 from layton_batch.errors import FileError
+from layton_batch.files import atomic
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -127,7 +127,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 SMALL_DISK = """
 import resource, sys
 from pathlib import Path
-from layton_batch import atomic
+from layton_batch.files import atomic
 from layton_batch.errors import FileError
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
@@ -149,7 +149,7 @@ def test_a_full_disk_leaves_the_old_file_and_says_so(tmp_path: Path) -> None:
 
 
 def test_what_dead_processes_left_is_swept_and_what_living_ones_write_is_not(tmp_path: Path) -> None:
-    child = "import os, sys\nfrom pathlib import Path\nfrom layton_batch import atomic\n"
+    child = "import os, sys\nfrom pathlib import Path\nfrom layton_batch.files import atomic\n"
     child += "with atomic.writing(Path(sys.argv[1]) / 'a'), atomic.writing_folder(Path(sys.argv[1]) / 'b'):\n"
     child += "    os._exit(9)\n"
     subprocess.run([sys.executable, "-c", child, str(tmp_path)], cwd=ROOT, check=False, timeout=60)

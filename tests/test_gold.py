@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.gold import Gold, Marks, bundled_gold, read_gold
+from layton_batch.scoring.gold import Gold, Marks, bundled_gold, read_gold
 from layton_batch.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]

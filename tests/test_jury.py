@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layton_batch.gold import read_gold
-from layton_batch.jury import seat_jury
-from layton_batch.manifest_checks import load_manifest
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.jury import seat_jury
 from layton_batch.records import Judge, ModelSpec
+from layton_batch.scoring.gold import read_gold
 from layton_batch.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]

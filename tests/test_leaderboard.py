@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from layton_batch.ballots import Ballot, Entrant, Label, MarkSheet
 from layton_batch.cli.board_report import board_csv, board_markdown, board_notes, write_board
 from layton_batch.cli.board_sources import board_of
 from layton_batch.cli.narrow_table import folded
 from layton_batch.errors import DataError
-from layton_batch.leaderboard import FLAGS, METHODS, RULE, Row, Rules, rank_board, rank_marks
+from layton_batch.files.tables import SCHEMAS, frame
+from layton_batch.scoring.board import FLAGS, METHODS, RULE, Row, Rules, rank_board, rank_marks
+from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
 from layton_batch.settings import Settings
-from layton_batch.tables import SCHEMAS, frame
 
 DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "layton"
 METRICS = ("both_correct", "answer_correct", "justification_correct")
@@ -198,9 +198,9 @@ def test_contradictions_name_the_model_and_the_item() -> None:
         rank_board(ballots, [*labels, other], Rules())
 
 
-def sheet(model: str, marks: list[float], kinds: list[str] | None = None) -> MarkSheet:
+def sheet(model: str, marks: list[float], kinds: list[str] | None = None) -> ItemScores:
     items = [f"i{number}" for number in range(len(marks))]
-    return MarkSheet(Entrant(model, "p", 0), items, marks, kinds or ["answered"] * len(marks))
+    return ItemScores(Entrant(model, "p", 0), items, marks, kinds or ["answered"] * len(marks))
 
 
 def test_a_board_graded_by_rule_is_exact_here_and_careful_about_new_items() -> None:

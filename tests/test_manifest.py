@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from layton_batch.errors import ManifestError
-from layton_batch.manifest import Manifest
-from layton_batch.manifest_checks import load_manifest
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Reasoning
 from tests.manifest_texts import FULL, HEAD, ITEMS, JUDGE, MINIMAL, MODEL, load, write
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from layton_batch.errors import ManifestError
-from layton_batch.manifest import Manifest
-from layton_batch.manifest_checks import load_manifest
-from layton_batch.tasks import manifest_task
+from layton_batch.manifest.asked import manifest_task
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.manifest import Manifest
 from tests.manifest_texts import FULL, JUDGE, MINIMAL, load, write
 
 # ---- identity ------------------------------------------------------------------------------------------------------

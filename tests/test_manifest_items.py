@@ -11,11 +11,11 @@ import pytest
 
 from layton_batch.clock import ManualClock
 from layton_batch.errors import DataError
-from layton_batch.gold import read_gold
-from layton_batch.jury import seat_jury
-from layton_batch.manifest_checks import load_manifest
+from layton_batch.manifest.asked import load_items, manifest_task
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.jury import seat_jury
+from layton_batch.scoring.gold import read_gold
 from layton_batch.settings import Settings
-from layton_batch.tasks import load_items, manifest_task
 from tests.manifest_texts import ITEMS, MINIMAL, load
 
 ROOT = Path(__file__).resolve().parents[1]

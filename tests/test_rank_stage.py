@@ -6,13 +6,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from layton_batch.gold import Gold, GoldRow, Marks
-from layton_batch.leaderboard import RULE, Rules
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.tables import frame, read, write
 from layton_batch.records import Job, ModelSpec
-from layton_batch.run_folder import RunFolder
+from layton_batch.scoring.board import RULE, Rules
+from layton_batch.scoring.gold import Gold, GoldRow, Marks
 from layton_batch.stages import rank
 from layton_batch.states import Role
-from layton_batch.tables import frame, read, write
 
 
 class FinishedJobs:

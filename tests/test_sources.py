@@ -15,10 +15,10 @@ import polars as pl
 import pytest
 
 from layton_batch.clock import ManualClock
-from layton_batch.download import LONGEST_WAIT_SECONDS, WAITS_SECONDS, shown
 from layton_batch.errors import DataError
+from layton_batch.files.download import LONGEST_WAIT_SECONDS, WAITS_SECONDS, shown
+from layton_batch.files.sources import Place, Rows, read_rows
 from layton_batch.settings import Settings
-from layton_batch.sources import Place, Rows, read_rows
 
 GOOD = b'{"id": "a"}\n\n{"id": "b", "text": "\xc3\xa9"}\n'
 

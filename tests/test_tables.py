@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layton_batch import tables
 from layton_batch.errors import FileError
+from layton_batch.files import tables
 
 
 def marks(number: int, text: str = "") -> list[dict[str, object]]:

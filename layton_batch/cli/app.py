@@ -19,7 +19,7 @@ from layton_batch.cli import (
 )
 from layton_batch.cli.terminal import forgiving_streams, lost_output, plain, terminating
 from layton_batch.errors import LaytonBatchError, StorageError, is_storage_trouble
-from layton_batch.processes import spare_loopback
+from layton_batch.processes import bypass_proxy
 from layton_batch.settings import Settings
 
 INTERRUPTED = 75
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code (CLI.md: 0, 1, 2, 3, 4, 5, 74, 75)."""
     asked = list(sys.argv[1:] if arguments is None else arguments)
     forgiving_streams()
-    spare_loopback()
+    bypass_proxy()
     try:
         log.protect(Settings.from_process().secrets())  # no key in any log record or message from here on
         with terminating():

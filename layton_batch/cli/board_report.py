@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from layton_batch.cli.narrow_table import folded, print_table
 from layton_batch.cli.terminal import console, one_line, print_json
 from layton_batch.costs.cost_layout import spreadsheet_text
-from layton_batch.leaderboard import FLAGS, RULE, Row
+from layton_batch.scoring.board import FLAGS, RULE, Row
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from layton_batch.ballots import Ballot, Judged, Label, MarkSheet
 from layton_batch.errors import ManifestError
-from layton_batch.leaderboard import METHODS, Row, Rules, rank_board, rank_marks
+from layton_batch.scoring.board import METHODS, Row, Rules, rank_board, rank_marks
+from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label
 from layton_batch.settings import Settings
 from layton_batch.stats.lattice import MAX_LEVEL
 
@@ -58,7 +58,7 @@ class Sources:
     rules: Rules
     ballots: list[Ballot] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
-    sheets: list[MarkSheet] = field(default_factory=list)
+    sheets: list[ItemScores] = field(default_factory=list)
     judged: list[Judged] = field(default_factory=list)
     judge_makers: dict[str, str] = field(default_factory=dict)
 
@@ -119,8 +119,8 @@ def _known(name: str, value: str | None, values: Sequence[str]) -> str | None:
 
 
 def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
-    from layton_batch.gold import read_gold
-    from layton_batch.gold_votes import ballots_of, judged_of, labels_of
+    from layton_batch.scoring.gold import read_gold
+    from layton_batch.scoring.gold_votes import ballots_of, judged_of, labels_of
 
     wanted = _known("metric", metric, METRICS) or METRICS[0]
     gold = read_gold(source, settings.cwd, settings)
@@ -129,14 +129,14 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
 
 
 def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
-    from layton_batch.runs import find_run, read_run
-    from layton_batch.stages.rank import evidence, judged, mark_sheets
+    from layton_batch.run.open import find_run, read_run
+    from layton_batch.stages.rank import evidence, item_scores, judged
 
     with read_run(find_run(source, runs), settings) as run:
         _known("metric", metric, tuple(run.task.metrics))
         found = Sources(replace(run.rules, metric=metric or run.rules.metric))
         if not run.task.uses_jury:
-            found.sheets = mark_sheets(run, found.rules.metric)
+            found.sheets = item_scores(run, found.rules.metric)
             return found
         found.ballots, found.labels = evidence(run, found.rules.metric)
         if verdicts:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from layton_batch.batches.cancel import cancel_run, is_done
 from layton_batch.cli.status_report import CODES
 from layton_batch.cli.terminal import one_line, say
 from layton_batch.records import Batch
-from layton_batch.run import Run
-from layton_batch.stages.cancel import cancel_run, is_done
+from layton_batch.run.context import Run
+from layton_batch.run.status import RunState, Status
 from layton_batch.states import OPEN, Lifecycle
-from layton_batch.status import RunState, Status
 
 CALL_AGAIN = 75
 

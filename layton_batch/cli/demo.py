@@ -8,9 +8,9 @@ from layton_batch.cli.loop import drive
 from layton_batch.cli.status_report import exit_code, print_outcome
 from layton_batch.cli.terminal import say
 from layton_batch.errors import ManifestError, file_error
-from layton_batch.manifest import Manifest
-from layton_batch.manifest_checks import load_manifest, shipped
-from layton_batch.runs import open_run
+from layton_batch.manifest.checks import load_manifest, shipped
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.run.open import open_run
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers import answerer_from_files
 from layton_batch.settings import Settings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from layton_batch.cli.doctor import Finding, State
 from layton_batch.cli.terminal import console, one_line
-from layton_batch.doctor import Finding, State
 
 _STYLES = {State.OK: "green", State.NOTE: "yellow", State.BAD: "red"}
 

@@ -130,7 +130,7 @@ def updating(path: Path | None) -> Iterator[Callable[[Row], None] | None]:
     if path is None:
         yield None
         return
-    from layton_batch import atomic
+    from layton_batch.files import atomic
     from layton_batch.tasks.rome_rules.files import RowsFile
 
     with atomic.writing(path) as handle:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from layton_batch import atomic
 from layton_batch.cli.grade_files import Asked, picture, updating
 from layton_batch.cli.grade_report import print_board_of, print_one, print_rounds, report_text
 from layton_batch.cli.terminal import print_json
 from layton_batch.errors import DataError, ManifestError
+from layton_batch.files import atomic
 from layton_batch.grading import board as boards
-from layton_batch.grading.graded import Graded, Way, averaged, by_model
+from layton_batch.grading.graded import GradeConfig, Graded, averaged, by_model
 from layton_batch.grading.graders import grade
 from layton_batch.grading.one_file import Row, chosen_metric, chosen_protocol, item_rows
 from layton_batch.grading.submissions import Desk, Submission, submissions
@@ -29,7 +29,7 @@ class Result:
     """Everything that was graded. ``rounds``: by model, every file of it; ``models``: one each."""
 
     asked: Asked
-    way: Way
+    config: GradeConfig
     rounds: Mapping[str, Sequence[Graded]]
     models: Sequence[Graded]
     ensembles: Sequence[BoardRow] = field(default=())
@@ -42,7 +42,7 @@ def run_grade(asked: Asked) -> None:
     """
     with updating(asked.updated) as add:
         result = _graded(asked, add)
-        board = boards.ranked(result.models, result.way.metric) if result.way.board else None
+        board = boards.ranked(result.models, result.config.metric) if result.config.board else None
         document = _document(result, board)
         table = _table(result)
         files = list(_files(result, document, table))
@@ -62,7 +62,7 @@ def _print(result: Result, board: boards.Board | None, document: Mapping[str, Js
     elif board is None:
         print_one(asked.task, result.models[0], document, result.ensembles)
     else:
-        print_board_of(asked.task, result.way.protocol, board, result.models, result.ensembles)
+        print_board_of(asked.task, result.config.protocol, board, result.models, result.ensembles)
         if asked.rounds:
             print_rounds(_over_rounds(result))
 
@@ -74,7 +74,7 @@ def _graded(asked: Asked, add: Callable[[Row], None] | None) -> Result:
     if asked.updated is not None and len(found) != 1:
         raise ManifestError(f"grade: --updated is for the predictions of one model; here are {len(found)}")
     gold = None if asked.items is None else item_rows(asked.task, asked.items, settings)
-    way = Way(
+    config = GradeConfig(
         asked.task,
         chosen_protocol(asked.task, asked.protocol),
         chosen_metric(asked.task, asked.metric),
@@ -82,10 +82,10 @@ def _graded(asked: Asked, add: Callable[[Row], None] | None) -> Result:
         rows=asked.as_json or asked.output is not None or asked.ensembles,
         board=not _is_one_file(found) or asked.rounds,
     )
-    graded = [grade(way, one, gold, add) for one in found]
+    graded = [grade(config, one, gold, add) for one in found]
     rounds = by_model(graded)
     models = [averaged(mine) for mine in rounds.values()] if asked.rounds else graded
-    return Result(asked, way, rounds, models, _ensembles(asked, models, way.protocol))
+    return Result(asked, config, rounds, models, _ensembles(asked, models, config.protocol))
 
 
 def _is_one_file(found: Sequence[Submission]) -> bool:
@@ -111,9 +111,9 @@ def _document(result: Result, board: boards.Board | None) -> Mapping[str, JsonVa
     over = _over_rounds(result) if result.asked.rounds else {}
     return {
         "task": result.asked.task,
-        "protocol": result.way.protocol,
-        "metric": result.way.metric,
-        **({} if result.way.samples is None else {"samples": result.way.samples}),
+        "protocol": result.config.protocol,
+        "metric": result.config.metric,
+        **({} if result.config.samples is None else {"samples": result.config.samples}),
         "n_items": board.n_items,
         "notes": list(board.notes),
         "models": [
@@ -175,7 +175,7 @@ def _files(result: Result, document: Mapping[str, JsonValue], table: str) -> Ite
     """What is to be written where. Raises DataError for a picture there is nothing to draw in."""
     asked = result.asked
     if asked.output is not None:
-        text = report_text("board" if result.way.board else asked.task, _printable(document))
+        text = report_text("board" if result.config.board else asked.task, _printable(document))
         yield asked.output, text.encode("utf-8", "replace")
     if asked.table not in (None, "-"):
         yield Path(asked.table or ""), table.encode("utf-8", "replace")
@@ -197,7 +197,7 @@ def _bars(result: Result) -> Scene:
     from layton_batch.tasks.mcq_idk_rules.chart import bar_chart
 
     rows = table_rows(result.models, result.ensembles)
-    return bar_chart(rows, _benchmark(result), clip_negative=result.way.protocol == "original")
+    return bar_chart(rows, _benchmark(result), clip_negative=result.config.protocol == "original")
 
 
 def _risks(result: Result) -> Scene:

@@ -27,9 +27,9 @@ def status(
     """Where runs stand: jobs, batches, outcomes, money."""
     from layton_batch.cli.status_report import print_status, status_json
     from layton_batch.cli.terminal import print_json, say
-    from layton_batch.runs import find_run, find_runs, open_store
+    from layton_batch.run.open import find_run, find_runs, open_store
+    from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
-    from layton_batch.status import read_status
 
     settings = Settings.from_process()
     folders = [find_run(run_name, runs)] if run_name else find_runs(runs)
@@ -52,7 +52,7 @@ def events(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
     from layton_batch.cli.progress import event_line
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import iso
-    from layton_batch.runs import find_run, open_store
+    from layton_batch.run.open import find_run, open_store
     from layton_batch.settings import Settings
 
     with open_store(find_run(run_name, runs), Settings.from_process()) as store:
@@ -107,10 +107,10 @@ def site(
     The leaderboard, the bill, and every answer with its verdicts.
     """
     from layton_batch.cli.terminal import say
-    from layton_batch.runs import find_run, open_store
+    from layton_batch.run.open import find_run, open_store
+    from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
     from layton_batch.site.build import build_site
-    from layton_batch.status import read_status
 
     settings = Settings.from_process()
     for name in run_names:
@@ -130,9 +130,9 @@ def doctor(
 
     With a manifest, what it needs; without, every provider. Never prints a key.
     """
+    from layton_batch.cli.doctor import examine
     from layton_batch.cli.doctor_report import print_findings
     from layton_batch.cli.terminal import print_json
-    from layton_batch.doctor import examine
     from layton_batch.settings import Settings
 
     findings = examine(manifest, Settings.from_process(), offline=offline)

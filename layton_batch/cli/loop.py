@@ -9,8 +9,8 @@ from layton_batch.cli.terminal import say, terminating
 from layton_batch.clock import Clock
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance, is_finished, next_due
-from layton_batch.run import Run
-from layton_batch.status import RunState, Status, read_status
+from layton_batch.run.context import Run
+from layton_batch.run.status import RunState, Status, read_status
 
 SHORTEST, LONGEST = 0.02, 30.0
 """Seconds between two ticks that moved nothing."""

@@ -29,7 +29,7 @@ def cost(
     from layton_batch.cli.terminal import print_json
     from layton_batch.costs.cost_layout import report_csv, report_json, report_markdown
     from layton_batch.errors import ManifestError
-    from layton_batch.runs import find_run
+    from layton_batch.run.open import find_run
     from layton_batch.stages.publish import cost_report
 
     report = cost_report([find_run(name, runs) for name in run_names])

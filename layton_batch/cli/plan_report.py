@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from layton_batch.cli.terminal import console, one_line
-from layton_batch.preview import PlannedJob, Preview
+from layton_batch.stages.preview import PlannedJob, Preview
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 from layton_batch.cli.terminal import console, one_line, say
 from layton_batch.clock import utc
 from layton_batch.records import Batch, Event
-from layton_batch.run import Run
-from layton_batch.status import Status
+from layton_batch.run.context import Run
+from layton_batch.run.status import Status
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from layton_batch.records import Batch
+from layton_batch.run.status import RunState, Status
 from layton_batch.states import OPEN, Lifecycle
-from layton_batch.status import RunState, Status
 
 
 def retried(count: int, status: Status, *, was_cancelled: bool) -> Iterator[str]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from layton_batch.run import Run
-    from layton_batch.status import Status
+    from layton_batch.run.context import Run
+    from layton_batch.run.status import Status
 
 ManifestPath = Annotated[Path, typer.Argument(help="The manifest, a TOML file.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its name, or its folder.")]
@@ -46,9 +46,9 @@ def plan(
     from layton_batch.cli.plan_report import plan_json, print_plan
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
-    from layton_batch.manifest_checks import load_manifest
-    from layton_batch.preview import preview
+    from layton_batch.manifest.checks import load_manifest
     from layton_batch.settings import Settings
+    from layton_batch.stages.preview import preview
 
     result = preview(load_manifest(manifest), Settings.from_process(), SystemClock(), write)
     if as_json:
@@ -74,12 +74,12 @@ def run(
     74 the disk or the state's database is in the way: mend that and call again.
     """
     from layton_batch.cli.loop import deadline, drive
-    from layton_batch.cli.namesakes import not_begun_elsewhere, remember, unfinished_namesakes
+    from layton_batch.cli.same_name_runs import not_begun_elsewhere, remember, unfinished_same_name_runs
     from layton_batch.cli.terminal import say
     from layton_batch.clock import SystemClock
-    from layton_batch.manifest_checks import load_manifest
-    from layton_batch.run_folder import RunFolder
-    from layton_batch.runs import open_run, with_budget
+    from layton_batch.files.run_folder import RunFolder
+    from layton_batch.manifest.checks import load_manifest
+    from layton_batch.run.open import open_run, with_budget
     from layton_batch.settings import Settings
 
     _in_bounds(poll_seconds)
@@ -91,7 +91,7 @@ def run(
     if source is not None and source.name == "DEFAULT":  # who names the place means it
         not_begun_elsewhere(asked, runs, settings)
     begins = not RunFolder(runs / asked.run_id()).manifest.exists()
-    beside = list(unfinished_namesakes(asked, runs, settings))
+    beside = list(unfinished_same_name_runs(asked, runs, settings))
     with open_run(asked, runs, settings, clock=clock, poll_seconds=poll_seconds) as opened:
         remember(opened.folder, settings)
         if begins and not as_json:
@@ -137,14 +137,14 @@ def score(run_name: RunName, runs: Runs = RUNS) -> None:
     """
     from layton_batch.cli.board_report import print_board
     from layton_batch.errors import StoreError
-    from layton_batch.runs import find_run, open_folder
+    from layton_batch.run.open import find_run, open_folder
     from layton_batch.settings import Settings
     from layton_batch.stages.publish import republish
     from layton_batch.stages.rank import write_board
     from layton_batch.stages.score import score_again
 
     folder = find_run(run_name, runs)
-    with open_folder(folder, Settings.from_process()) as opened, opened.desk() as ours:
+    with open_folder(folder, Settings.from_process()) as opened, opened.writer_lease() as ours:
         if not ours:
             raise StoreError(f"{folder.root.name}: another process is writing its tables; try again in a moment")
         score_again(opened)
@@ -169,9 +169,9 @@ def cancel(
     from layton_batch.cli.loop import drive
     from layton_batch.cli.status_report import print_status, status_json
     from layton_batch.cli.terminal import print_json
-    from layton_batch.runs import find_run, open_run, stored_manifest
+    from layton_batch.run.open import find_run, open_run, stored_manifest
+    from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
-    from layton_batch.status import read_status
 
     _in_bounds(poll_seconds)
     folder = find_run(run_name, runs)
@@ -190,9 +190,9 @@ def retry(run_name: RunName, runs: Runs = RUNS) -> None:
     """Give requests without an answer one more attempt."""
     from layton_batch.cli.retrying import retried
     from layton_batch.cli.terminal import say
-    from layton_batch.runs import find_run, open_folder
+    from layton_batch.run.open import find_run, open_folder
+    from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
-    from layton_batch.status import read_status
 
     with open_folder(find_run(run_name, runs), Settings.from_process()) as opened:
         was_cancelled = _is_cancelled(opened)
@@ -209,8 +209,8 @@ def _is_cancelled(opened: Run) -> bool:
 
 def _retry_when_free(opened: Run) -> int:
     """Between two ticks of a `run` at work on the same run; raises StoreError where there is no moment for it."""
+    from layton_batch.batches.retry import retry_run
     from layton_batch.errors import StaleStateError, StoreError
-    from layton_batch.stages.retry import retry_run
 
     last = opened.clock.now() + RETRY_PATIENCE
     while True:
@@ -233,12 +233,12 @@ def resolve(
 
     Either it is this one at the provider (--adopt ID), or it was never made (--resubmit).
     """
+    from layton_batch.batches.resolve import adopt_batch, send_again
     from layton_batch.cli.retrying import resolved
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError, ProviderError
-    from layton_batch.runs import find_run, open_folder
+    from layton_batch.run.open import find_run, open_folder
     from layton_batch.settings import Settings
-    from layton_batch.stages.resolve import adopt_batch, send_again
 
     if (adopt is None) == (not resubmit):
         raise ManifestError("resolve: say either --adopt ID or --resubmit")

@@ -12,7 +12,7 @@ from layton_batch.cli.run_commands import RUNS, Json, Runs
 
 if TYPE_CHECKING:
     from layton_batch.cli.board_sources import Sources
-    from layton_batch.label_plan import LabelAsk
+    from layton_batch.scoring.label_plan import LabelAsk
 
 Files = Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Runs, or files in layton-eval-ppi's form.")]
 Metric = Annotated[str | None, typer.Option("--metric", help="both_correct | answer_correct | justification_correct")]
@@ -48,7 +48,7 @@ def judges(
     """
     from layton_batch.cli.statistics_report import print_diagnosis
     from layton_batch.cli.terminal import print_json
-    from layton_batch.judge_diagnosis import diagnose
+    from layton_batch.scoring.judges import diagnose
 
     found = _jury_sources(sources, runs, metric, seed, level, None, verdicts=True)
     known = found.judge_makers | _pairs(makers or [])
@@ -82,8 +82,8 @@ def label_plan(
     """
     from layton_batch.cli.statistics_report import print_plan
     from layton_batch.cli.terminal import print_json, say
-    from layton_batch.comparison import find_entrant
-    from layton_batch.label_plan import Aim, plan_next
+    from layton_batch.scoring.compare import find_entrant
+    from layton_batch.scoring.label_plan import Aim, plan_next
 
     aim = Aim(None if half_width is None else half_width / 100, labels, design)
     aim.check()
@@ -116,8 +116,8 @@ def compare(
     """
     from layton_batch.cli.statistics_report import print_comparison
     from layton_batch.cli.terminal import print_json
-    from layton_batch.comparison import compare_marks, compare_votes
     from layton_batch.errors import ManifestError
+    from layton_batch.scoring.compare import compare_marks, compare_votes
 
     if len(names) < 3:
         raise ManifestError("compare: give a source and two models, such as `compare RUN gpt-5.1 claude-opus-4.5`")
@@ -184,6 +184,6 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
 def _write_asks(path: Path, rows: Sequence[LabelAsk]) -> None:
     import orjson
 
-    from layton_batch import atomic
+    from layton_batch.files import atomic
 
     atomic.write_bytes(path, b"".join(orjson.dumps(row) + b"\n" for row in rows))

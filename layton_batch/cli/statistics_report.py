@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from layton_batch.ballots import Entrant
 from layton_batch.cli.board_report import NONE
 from layton_batch.cli.narrow_table import folded
 from layton_batch.cli.terminal import console, one_line
-from layton_batch.comparison import Comparison, Standing
-from layton_batch.judge_diagnosis import Diagnosis, JudgeFinding, OwnFavour
-from layton_batch.label_plan import Plan
+from layton_batch.scoring.compare import Comparison, ProviderLoad
+from layton_batch.scoring.evidence import Entrant
+from layton_batch.scoring.judges import Diagnosis, JudgeFinding, OwnFavour
+from layton_batch.scoring.label_plan import Plan
 
 _SHOWN_ROWS = 10
 _GAP, _LEAST = 2, 16
@@ -151,7 +151,7 @@ def print_comparison(found: Comparison) -> None:
         _say(f"about {found.items:,} items of this kind ({found.n_items} now) should separate them on new ones")
 
 
-def _standing_line(one: Standing) -> list[str]:
+def _standing_line(one: ProviderLoad) -> list[str]:
     resolvable = NONE if one.resolvable is None else f"{one.resolvable:.1f}"
     interval = f"{one.lower:+.1f} to {one.upper:+.1f}"
     return [_TARGETS[one.target], f"{one.better:.3f}", f"{one.difference:+.1f}", interval, resolvable]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from layton_batch.cli.terminal import console, one_line, say
 from layton_batch.costs.cost_layout import money
 from layton_batch.records import Batch
+from layton_batch.run.status import JobStatus, RunState, Status
 from layton_batch.states import Lifecycle
-from layton_batch.status import JobStatus, RunState, Status
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from layton_batch.run import Run
+    from layton_batch.run.context import Run
 
 CODES = {RunState.RUNNING: 75, RunState.NEEDS_PERSON: 4, RunState.OVER_BUDGET: 3, RunState.CANCELLED: 0}
 UNANSWERED = 5

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from layton_batch.invisible import printable
-from layton_batch.processes import hear_interrupts
+from layton_batch.processes import enable_sigint
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -108,7 +108,7 @@ def terminating() -> Iterator[None]:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, stop)
-    hear_interrupts()
+    enable_sigint()
     try:
         yield
     finally:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from layton_batch.ballots import Entrant, MarkSheet
 from layton_batch.errors import DataError
 from layton_batch.grading.graded import Graded, check_once
-from layton_batch.leaderboard import Row, Rules, rank_marks
 from layton_batch.records import JsonValue
+from layton_batch.scoring.board import Row, Rules, rank_marks
+from layton_batch.scoring.evidence import Entrant, ItemScores
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,11 @@ def _is_scored(one: Graded, item: str) -> bool:
     return outcome is not None and outcome.mark is not None
 
 
-def _sheet(one: Graded, shared: Sequence[str]) -> MarkSheet:
+def _sheet(one: Graded, shared: Sequence[str]) -> ItemScores:
     outcomes = [one.outcomes[item] for item in shared]
     marks = [outcome.mark for outcome in outcomes if outcome.mark is not None]
     kinds, failures = [outcome.kind for outcome in outcomes], [outcome.failure for outcome in outcomes]
-    return MarkSheet(Entrant(one.name, one.provider, 0), shared, marks, kinds, failures)
+    return ItemScores(Entrant(one.name, one.provider, 0), shared, marks, kinds, failures)
 
 
 def _notes(models: Sequence[Graded], shared: int) -> list[str]:

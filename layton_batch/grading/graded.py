@@ -10,12 +10,12 @@ from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
 
 if TYPE_CHECKING:
-    from layton_batch.tasks.mcq_idk_rules.bring_your_own import GradeReport
     from layton_batch.tasks.mcq_idk_rules.metrics import Estimate
+    from layton_batch.tasks.mcq_idk_rules.offline import GradeReport
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class GradeConfig:
     """How predictions are graded. ``protocol``: None for a third party's task as it comes. ``samples``: how zeroeval
     makes one answer of several, None for its default.
 

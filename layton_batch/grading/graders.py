@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from layton_batch.errors import DataError
 from layton_batch.grading import third_party
-from layton_batch.grading.graded import Graded, Note, Outcome, Way
+from layton_batch.grading.graded import GradeConfig, Graded, Note, Outcome
 from layton_batch.grading.one_file import Row
 from layton_batch.grading.submissions import Submission
 from layton_batch.records import JsonValue
 from layton_batch.states import PredictionKind
 
 if TYPE_CHECKING:
-    from layton_batch.tasks.mcq_idk_rules.bring_your_own import GradedRow
+    from layton_batch.tasks.mcq_idk_rules.offline import GradedRow
 
 Sink = Callable[[Row], None]
 
@@ -31,7 +31,7 @@ _ASKED = ("prompt_sha1", "asked", "query", "question", "puzzle")
 _ANSWERED, _UNPARSED, _MISSING = map(str, (PredictionKind.ANSWERED, PredictionKind.UNPARSED, PredictionKind.MISSING))
 
 
-def grade(way: Way, one: Submission, items: Sequence[Row] | None, sink: Sink | None = None) -> Graded:
+def grade(config: GradeConfig, one: Submission, items: Sequence[Row] | None, sink: Sink | None = None) -> Graded:
     """Grade a submission by its own items, else by ``items``, else by the gold its rows carry. ``sink`` is rome's.
 
     Raises DataError naming the submission and the row that is wrong.
@@ -41,7 +41,7 @@ def grade(way: Way, one: Submission, items: Sequence[Row] | None, sink: Sink | N
         return _as_published(found, one)
     try:
         gold = one.items() if one.items is not None else items
-        _GRADERS.get(way.task, _third_party)(found, one, gold, way, sink)
+        _GRADERS.get(config.task, _third_party)(found, one, gold, config, sink)
     except DataError as error:
         told = str(error)
         raise DataError(told if one.where in told else f"{one.where}: {told}") from error
@@ -57,9 +57,9 @@ class _Watch:
     """Passes rows on, and has a note of the last one: rows are graded as they come, one at a time."""
 
     def __init__(
-        self, found: Graded, way: Way, rows: Iterable[Row], ids: Sequence[str], gold: Sequence[str] = ()
+        self, found: Graded, config: GradeConfig, rows: Iterable[Row], ids: Sequence[str], gold: Sequence[str] = ()
     ) -> None:
-        self._found, self._way, self._rows, self._ids, self._gold = found, way, rows, ids, gold
+        self._found, self._config, self._rows, self._ids, self._gold = found, config, rows, ids, gold
         self.note = Note("", None, None, False, None)
 
     def __iter__(self) -> Iterator[Row]:
@@ -70,7 +70,7 @@ class _Watch:
     def take(self, outcome: Outcome) -> None:
         """What became of the last row."""
         self._found.count(self.note)
-        if self._way.board:
+        if self._config.board:
             self._found.add(self.note, outcome)
 
     def _note(self, row: Row) -> Note:
@@ -79,7 +79,7 @@ class _Watch:
         ending = row.get("finish_reason")
         return Note(
             item_id=f"{of_set}:{item_id}" if isinstance(of_set, str) and of_set else item_id,
-            asked=self._asked(row) if self._way.board else None,
+            asked=self._asked(row) if self._config.board else None,
             ending=_ENDINGS.get(ending.strip().lower()) if isinstance(ending, str) else None,
             is_missing=row.get("is_missing") is True,
             tokens=_tokens(row),
@@ -117,18 +117,18 @@ def _as_published(found: Graded, one: Submission) -> Graded:
     return found
 
 
-def _mcq(found: Graded, one: Submission, items: Sequence[Row] | None, way: Way, sink: Sink | None) -> None:
-    from layton_batch.tasks.mcq_idk_rules.bring_your_own import grade_rows
+def _mcq(found: Graded, one: Submission, items: Sequence[Row] | None, config: GradeConfig, sink: Sink | None) -> None:
+    from layton_batch.tasks.mcq_idk_rules.offline import grade_rows
 
-    watch = _Watch(found, way, one.rows(), ("item_id", "id", "sample_id"), ("gold", "n_options"))
+    watch = _Watch(found, config, one.rows(), ("item_id", "id", "sample_id"), ("gold", "n_options"))
     rows: list[GradedRow] = []
 
     def take(row: GradedRow) -> None:
-        watch.take(_mcq_outcome(watch.note, row, way.metric))
-        if way.rows:
+        watch.take(_mcq_outcome(watch.note, row, config.metric))
+        if config.rows:
             rows.append(row)
 
-    report = replace(grade_rows(items, watch, way.protocol or "", sink=take), rows=tuple(rows))
+    report = replace(grade_rows(items, watch, config.protocol or "", sink=take), rows=tuple(rows))
     found.mcq = report
     found.document = {**report.to_json(), "abstention": report.abstention()}
 
@@ -143,20 +143,20 @@ def _mcq_outcome(note: Note, row: GradedRow, metric: str) -> Outcome:
     return Outcome(mark, kind, None if row.marks.trad_score else outcome)
 
 
-def _zebra(found: Graded, one: Submission, items: Sequence[Row] | None, way: Way, sink: Sink | None) -> None:
-    from layton_batch.tasks.zebralogic_rules.bring_your_own import grade_rows
+def _zebra(found: Graded, one: Submission, items: Sequence[Row] | None, config: GradeConfig, sink: Sink | None) -> None:
+    from layton_batch.tasks.zebralogic_rules.offline import grade_rows
     from layton_batch.tasks.zebralogic_rules.zeroeval_samples import BEST_OF_N
 
-    watch = _Watch(found, way, one.rows(), ("id",), ("solution",))
+    watch = _Watch(found, config, one.rows(), ("id",), ("solution",))
     rows: list[JsonValue] = []
 
     def take(row: Row) -> None:
-        watch.take(_zebra_outcome(row, way.metric))
-        if way.rows:
+        watch.take(_zebra_outcome(row, config.metric))
+        if config.rows:
             rows.append(row)
 
-    report = grade_rows(items, watch, way.protocol or "", samples=way.samples or BEST_OF_N, sink=take)
-    asked: dict[str, JsonValue] = {} if way.samples is None else {"samples": way.samples}
+    report = grade_rows(items, watch, config.protocol or "", samples=config.samples or BEST_OF_N, sink=take)
+    asked: dict[str, JsonValue] = {} if config.samples is None else {"samples": config.samples}
     found.document = {**report.to_json(), **asked, "rows": rows}
 
 
@@ -172,17 +172,17 @@ def _zebra_outcome(row: Row, metric: str) -> Outcome:
     return Outcome(mark, _ANSWERED if tag is Tag.WRONG_ANSWER else _UNPARSED, tag.value)
 
 
-def _rome(found: Graded, one: Submission, items: Sequence[Row] | None, way: Way, sink: Sink | None) -> None:
-    from layton_batch.tasks.rome_rules.bring_your_own import grade_rows
+def _rome(found: Graded, one: Submission, items: Sequence[Row] | None, config: GradeConfig, sink: Sink | None) -> None:
+    from layton_batch.tasks.rome_rules.offline import grade_rows
 
-    watch = _Watch(found, way, one.rows(), ("question_id",), ("evaluator_kwargs",))
+    watch = _Watch(found, config, one.rows(), ("question_id",), ("evaluator_kwargs",))
 
     def take(row: Row) -> None:
         watch.take(_rome_outcome(watch.note, row))
         if sink is not None:
             sink(row)
 
-    found.document = grade_rows(items, watch, way.protocol or "", sink=take)
+    found.document = grade_rows(items, watch, config.protocol or "", sink=take)
 
 
 def _rome_outcome(note: Note, row: Row) -> Outcome:
@@ -202,20 +202,22 @@ def _number(value: JsonValue) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _third_party(found: Graded, one: Submission, rows: Sequence[Row] | None, way: Way, sink: Sink | None) -> None:
+def _third_party(
+    found: Graded, one: Submission, rows: Sequence[Row] | None, config: GradeConfig, sink: Sink | None
+) -> None:
     """A task that an entry point adds, by its own words."""
-    task = third_party.load(way.task, way.protocol, one.split, one.settings)
+    task = third_party.load(config.task, config.protocol, one.split, one.settings)
     items = third_party.items_of(task, rows) if one.made is None else one.made()
-    watch = _Watch(found, way, one.rows(), ("item_id", "id"))
+    watch = _Watch(found, config, one.rows(), ("item_id", "id"))
     totals = third_party.Totals(task.metrics)
     kept: list[JsonValue] = []
     for prediction, graded in third_party.graded(task, items, watch, one.name):
-        watch.take(Outcome(float(graded.marks[way.metric]), str(prediction.kind), graded.tag))
+        watch.take(Outcome(float(graded.marks[config.metric]), str(prediction.kind), graded.tag))
         totals.add(graded.marks)
-        if way.rows:
+        if config.rows:
             kept.append(third_party.row_of(graded))
     found.document = {"metrics": totals.to_json(), "n": totals.n, "rows": kept}
 
 
-_Grader = Callable[[Graded, Submission, Sequence[Row] | None, Way, Sink | None], None]
+_Grader = Callable[[Graded, Submission, Sequence[Row] | None, GradeConfig, Sink | None], None]
 _GRADERS: Mapping[str, _Grader] = {"mcq_idk": _mcq, "zebralogic": _zebra, "rome": _rome}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import orjson
 
 from layton_batch.errors import DataError, ManifestError
+from layton_batch.files.sources import read_rows, stream_rows
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
-from layton_batch.sources import read_rows, stream_rows
 
 if TYPE_CHECKING:
     from layton_batch.tasks.protocol import Task

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, cast
 
-from layton_batch import item_table, tables
 from layton_batch.errors import DataError, ManifestError
+from layton_batch.files import item_table, tables
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.grading.one_file import Row
 from layton_batch.grading.submissions import Submission
 from layton_batch.records import Item, JsonValue
-from layton_batch.run_folder import RunFolder
-from layton_batch.runs import stored_manifest
+from layton_batch.run.open import stored_manifest
 from layton_batch.states import PredictionKind
 
 if TYPE_CHECKING:

@@ -127,7 +127,7 @@ def _matching(pattern: str, desk: Desk) -> list[Path]:
 def _of_run(name: str, desk: Desk) -> Iterator[Submission]:
     from layton_batch.errors import StoreError
     from layton_batch.grading.run_rows import run_submissions
-    from layton_batch.runs import find_run
+    from layton_batch.run.open import find_run
 
     try:
         folder = find_run(name, desk.runs)

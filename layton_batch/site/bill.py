@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 
 import polars as pl
 
-from layton_batch.site.shown import money, one_line
+from layton_batch.site.sanitize import money, one_line
 
 UNKNOWN = "unknown"
 COST_COLUMNS = (

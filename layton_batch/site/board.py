@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from layton_batch.leaderboard import FLAGS, RULE
+from layton_batch.scoring.board import FLAGS, RULE
 from layton_batch.site.reading import Asked
-from layton_batch.site.shown import one_line
+from layton_batch.site.sanitize import one_line
 
 NONE = "–"
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import orjson
 
-from layton_batch import atomic
 from layton_batch.errors import FileError
-from layton_batch.leaderboard import RULE
-from layton_batch.run_folder import RunFolder
+from layton_batch.files import atomic
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.tables import SCHEMAS
+from layton_batch.run.status import Status
+from layton_batch.scoring.board import RULE
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.board import show_board
-from layton_batch.site.course import show_course
 from layton_batch.site.explorer import STANDINGS, ItemPage, Tally, item_pages
 from layton_batch.site.pages import render
+from layton_batch.site.progress import show_progress
 from layton_batch.site.reading import asked, date_of_tables, failures, table
-from layton_batch.status import Status
-from layton_batch.tables import SCHEMAS
 
 MARKER = "site.json"
 """Tells a folder that this module wrote, and may write anew, from any other."""
@@ -78,7 +78,7 @@ def _write_pages(folder: RunFolder, status: Status, building: Path) -> int:
     rows = list(table(folder, "leaderboard", list(SCHEMAS["leaderboard"])).iter_rows(named=True))
     by_rule = bool(rows) and rows[0]["method"] == RULE
     board = show_board(rows, ask, failures(folder, str(rows[0]["metric"])) if by_rule else {})
-    course = show_course(status)
+    course = show_progress(status)
     about = {"run": course.run, "title": ask.name or course.run, "date": date_of_tables(folder), "ask": ask,
              "board": board, "course": course}  # fmt: skip
     listed = _write_items(folder, str(rows[0]["metric"]) if rows else ask.metric, [str(r["model"]) for r in rows],

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from layton_batch.run_folder import RunFolder
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.reading import table
-from layton_batch.site.shown import Passage, one_line, passage
+from layton_batch.site.sanitize import Passage, one_line, passage
 from layton_batch.states import PredictionKind
 
 ITEM_COLUMNS = ("item_id", "split", "category", "question", "images", "hints", "answer", "justification", "solution")
@@ -286,7 +286,7 @@ def _standing(yes: object, total: object, kind: str, scored: bool) -> str:
 
 
 def _by_rule(kind: str, mark: float, tag: str) -> tuple[str, str]:
-    """Standing and verdict of a rule's mark: the tag says how it failed, and there is none where it did not."""
+    """ProviderLoad and verdict of a rule's mark: the tag says how it failed, and there is none where it did not."""
     if kind != PredictionKind.ANSWERED:
         return "void", tag or one_line(kind)
     if not tag:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import orjson
 import polars as pl
 
-from layton_batch import tables
 from layton_batch.clock import utc
-from layton_batch.run_folder import RunFolder
-from layton_batch.site.shown import one_line
+from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.site.sanitize import one_line
 
 DEFAULT_LEVEL = 0.95
 

@@ -12,22 +12,22 @@ from functools import partial
 
 import polars as pl
 
-from layton_batch import atomic, tables
+from layton_batch.batches import raw_results
+from layton_batch.batches.attempts import next_attempts
+from layton_batch.batches.backoff import backoff
+from layton_batch.batches.batch_requests import batch_requests
+from layton_batch.batches.completeness import DOWNLOADS, Reading, counted, lack
+from layton_batch.batches.late import is_late
+from layton_batch.batches.outcomes import Tally, assign_outcomes, count_rows, summed
+from layton_batch.batches.replies import Replies, unpacked
+from layton_batch.batches.usage_rows import Bill, bounds
 from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError, ProviderReplyError, RequestRefusedError, StaleStateError
+from layton_batch.files import atomic, tables
 from layton_batch.providers.protocol import Provider
 from layton_batch.providers.wire_errors import clean
 from layton_batch.records import Batch, Job, Response, Snapshot
-from layton_batch.run import Run
-from layton_batch.stages import raw_results
-from layton_batch.stages.backoff import backoff
-from layton_batch.stages.completeness import DOWNLOADS, Reading, counted, lack
-from layton_batch.stages.late import is_late
-from layton_batch.stages.outcomes import Tally, count_rows, settle, summed
-from layton_batch.stages.replies import Replies, unpacked
-from layton_batch.stages.resubmit import next_attempts
-from layton_batch.stages.sent import sent
-from layton_batch.stages.usage_rows import Bill, bounds
+from layton_batch.run.context import Run
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store import Entry
 from layton_batch.store.standing import ACTUAL, RELEASED, UNTOLD
@@ -47,7 +47,7 @@ def collect(run: Run, provider: str) -> bool:
     ended = [batch for batch in its if is_due(batch.due_at, now) and batch.job_id not in run.trouble]
     jobs = {job.id: job for job in run.store.jobs()}
     moved = [
-        run.apart(batch.job_id, partial(_collect_one, run, jobs[batch.job_id], batch)) for batch in run.taken(ended)
+        run.apart(batch.job_id, partial(_collect_one, run, jobs[batch.job_id], batch)) for batch in run.claimed(ended)
     ]
     if any(moved):
         run.store.set_stopped(None, now)  # money was let go: the next tick sees what can be afforded now
@@ -75,7 +75,7 @@ def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
         download = _download(run, batch)
         if download is None:
             return False
-        asked, folder = sent(run, batch), run.folder.raw(batch.id)
+        asked, folder = batch_requests(run, batch), run.folder.raw(batch.id)
         with run.filing, unpacked(folder, decode, run.folder.root) as replies:
             reading = Reading(replies, frozenset(asked["custom_id"]))
             raw_results.prune(folder, reading.naming)
@@ -218,7 +218,7 @@ def _give_up(run: Run, batch: Batch, reason: str, *, billed: bool) -> _Fetched:
 
 
 def _file(run: Run, job: Job, batch: Batch, asked: pl.DataFrame, fetched: _Fetched, replies: Replies) -> None:
-    tally = settle(replies.entries, asked["custom_id"].to_list(), batch)
+    tally = assign_outcomes(replies.entries, asked["custom_id"].to_list(), batch)
     if fetched.lacking is not None:
         named = {one.custom_id for one in replies.entries if not isinstance(one, str)}
         _put_out_of_reach(tally, named, fetched.lacking)
@@ -235,7 +235,7 @@ def _file(run: Run, job: Job, batch: Batch, asked: pl.DataFrame, fetched: _Fetch
         now,
         event="collected",
         detail=", ".join(f"{row.count} {row.outcome}" for row in counts),
-        notes=(*summed(tally.oddities), *bill.oddities()),
+        notes=(*summed(tally.anomalies), *bill.anomalies()),
         counts=counts,
         children=children,
         money=_money(run, batch, bill),

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import polars as pl
 
-from layton_batch import tables
+from layton_batch.files import tables
 from layton_batch.records import Response
-from layton_batch.run import Run
+from layton_batch.run.context import Run
 from layton_batch.states import ErrorClass, FinishReason, Lifecycle, RequestOutcome
 
 _IN_BRIEF = ("custom_id", "batch_id", "attempt", "outcome", "error_class")

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from layton_batch import tables
 from layton_batch.errors import StaleStateError
+from layton_batch.files import tables
 from layton_batch.records import Grade, Item, Job, ModelSpec, Prediction, Verdict
-from layton_batch.run import Run
+from layton_batch.run.context import Run
 from layton_batch.stages.final_responses import final_responses, response_from
 from layton_batch.stages.reask import reask
 from layton_batch.states import OPEN, Role
@@ -44,7 +44,7 @@ def _grade_job(run: Run, job: Job, batches: Sequence[str]) -> bool:
         if reask(run, job):
             return True
     except StaleStateError:
-        return True  # whoever has the desk by now goes on
+        return True  # whoever has the writer lease by now goes on
     _write(run, job, batches)
     run.store.set_graded(job.id, run.clock.now(), len(batches))
     return True

@@ -15,21 +15,21 @@ from itertools import count
 
 import polars as pl
 
-from layton_batch import item_table, tables
+from layton_batch.batches.admission import custom_id_problem
+from layton_batch.batches.batch_file import Line, Packed, pack
+from layton_batch.batches.doubt import catch_up
+from layton_batch.batches.names import custom_id, mark_of, tag
 from layton_batch.costs.estimate import estimate_request
 from layton_batch.errors import DamagedTableError, ManifestError, StaleStateError
-from layton_batch.jury import seat_jury
+from layton_batch.files import item_table, tables
+from layton_batch.files.run_folder import slug
+from layton_batch.manifest.jury import seat_jury
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Job, Judge, ModelSpec, Prediction, Prompt, Request, RowCount, Shard
-from layton_batch.run import Run
-from layton_batch.run_folder import slug
-from layton_batch.stages.doubt import catch_up
-from layton_batch.stages.limits import custom_id_problem
-from layton_batch.stages.names import custom_id, mark_of, tag
+from layton_batch.run.context import Run
 from layton_batch.stages.predictions import stored_predictions
 from layton_batch.stages.reask import spec_of
 from layton_batch.stages.reprice import reprice
-from layton_batch.stages.sharding import Line, Packed, pack
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, PredictionKind, RequestOutcome, Role
 from layton_batch.tasks.protocol import Candidate
 
@@ -56,7 +56,7 @@ def plan(run: Run) -> bool:
     ready = [job for job in jobs if not job.planned and (job.depends_on is None or job.depends_on in graded)]
     specs = {job.id: job.spec for job in jobs}
     mark = _mark(run, jobs) if ready else run.mark
-    with suppress(StaleStateError):  # the desk was lost to another process, which plans
+    with suppress(StaleStateError):  # the writer lease was lost to another process, which plans
         for job in ready:
             judged = specs[job.depends_on] if job.depends_on else None
             moved |= run.apart(job.id, partial(_plan_job, run, job, judged, mark))

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
+from layton_batch.batches.admission import warn_of_retention
+from layton_batch.batches.backoff import NoAnswer, backoff
+from layton_batch.batches.cancel import FAILED
+from layton_batch.batches.late import is_late
 from layton_batch.clock import LONGEST_PAUSE, is_due
 from layton_batch.errors import NotFoundError, ProviderError, StaleStateError, UnknownStatusError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Snapshot
-from layton_batch.run import Run
-from layton_batch.stages.backoff import NoAnswer, backoff
-from layton_batch.stages.cancel import FAILED
-from layton_batch.stages.late import is_late
-from layton_batch.stages.limits import warn_of_retention
+from layton_batch.run.context import Run
 from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle
 
 _NO_ROOM = re.compile(r"\brate[ _-]?limit|\btoo many requests\b(?! (in|per|for) )", re.IGNORECASE)
@@ -42,8 +42,8 @@ def poll(run: Run, provider: str) -> bool:
 def _poll_group(run: Run, name: str, batches: Sequence[Batch]) -> bool:
     provider = run.providers.get(name)
     moved = False
-    with closing(run.taken(batches)) as taken:
-        for batch in taken:
+    with closing(run.claimed(batches)) as claimed:
+        for batch in claimed:
             try:
                 moved |= _poll_one(run, provider, batch)
             except StaleStateError:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from layton_batch import tables
+from layton_batch.files import tables
 from layton_batch.records import Prediction
-from layton_batch.run import Run
+from layton_batch.run.context import Run
 from layton_batch.states import PredictionKind
 
 _COLUMNS = ("item_id", "model", "kind", "answer", "justification")

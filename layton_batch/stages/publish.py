@@ -6,14 +6,14 @@ from functools import partial
 
 import polars as pl
 
-from layton_batch import tables
+from layton_batch.batches.usage_rows import untold_of, usage_rows
 from layton_batch.costs.cost_layout import line_json
 from layton_batch.costs.report import CostReport, build_report
-from layton_batch.run import Run
-from layton_batch.run_folder import RunFolder
+from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.run.context import Run
+from layton_batch.run.status import read_status
 from layton_batch.site.build import build_site, made_from
-from layton_batch.stages.usage_rows import untold_of, usage_rows
-from layton_batch.status import read_status
 
 
 def publish(run: Run) -> bool:

@@ -8,13 +8,13 @@ from hashlib import sha256
 
 import polars as pl
 
-from layton_batch import tables
-from layton_batch.ballots import Ballot, Entrant, Judged, Label, MarkSheet, content_key
-from layton_batch.gold_votes import judged_of, labels_of
-from layton_batch.jury import METRIC_FIELDS
-from layton_batch.leaderboard import Row, Rules, rank_board, rank_marks
+from layton_batch.files import tables
+from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job
-from layton_batch.run import Run
+from layton_batch.run.context import Run
+from layton_batch.scoring.board import Row, Rules, rank_board, rank_marks
+from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Judged, Label, content_key
+from layton_batch.scoring.gold_votes import judged_of, labels_of
 from layton_batch.stages.readiness import finished
 from layton_batch.states import PredictionKind
 
@@ -46,7 +46,7 @@ def _labels_digest(run: Run) -> str | None:
 def board(run: Run, rules: Rules) -> list[Row]:
     """The leaderboard of the models that are done, by these rules."""
     if not run.task.uses_jury:
-        return rank_marks(mark_sheets(run, rules.metric), rules)
+        return rank_marks(item_scores(run, rules.metric), rules)
     ballots, labels = evidence(run, rules.metric)
     return rank_board(ballots, labels, rules)
 
@@ -58,9 +58,9 @@ def evidence(run: Run, metric: str) -> tuple[list[Ballot], list[Label]]:
     return ballots, labels_of(gold, metric) if gold else []
 
 
-def mark_sheets(run: Run, metric: str) -> list[MarkSheet]:
+def item_scores(run: Run, metric: str) -> list[ItemScores]:
     """The rule's marks of the models that are done."""
-    return [_mark_sheet(run, job, metric) for job in _done(run)]
+    return [_item_scores(run, job, metric) for job in _done(run)]
 
 
 def judged(run: Run, metric: str) -> list[Judged]:
@@ -112,10 +112,10 @@ def _entrant(run: Run, job: Job) -> Entrant:
     return Entrant(job.spec.name, job.spec.provider, run.manifest.items.hints)
 
 
-def _mark_sheet(run: Run, job: Job, metric: str) -> MarkSheet:
+def _item_scores(run: Run, job: Job, metric: str) -> ItemScores:
     kinds = tables.read_part(run.folder.part("predictions", job.id), columns=["item_id", "kind"])
     rows = _scores(run, job, metric).join(kinds, on="item_id", how="left", maintain_order="left")
-    return MarkSheet(
+    return ItemScores(
         entrant=_entrant(run, job),
         item_ids=rows["item_id"].to_list(),
         marks=rows["vote"].fill_null(float("nan")).to_list(),

@@ -10,16 +10,16 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from layton_batch.batches.attempts import reask_of, write_lines
+from layton_batch.batches.batch_file import Line
+from layton_batch.batches.names import part_of
+from layton_batch.batches.usage_rows import PERHAPS_BILLED
 from layton_batch.costs.estimate import estimate_request, output_bound
-from layton_batch.jury import METRIC_FIELDS
+from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Batch, Item, Job, ModelSpec, Prompt, Request, Response
-from layton_batch.run import Run
+from layton_batch.run.context import Run
 from layton_batch.stages.final_responses import final_responses, last_responses, response_from
-from layton_batch.stages.names import part_of
 from layton_batch.stages.predictions import stored_predictions
-from layton_batch.stages.resubmit import reask_of, write_lines
-from layton_batch.stages.sharding import Line
-from layton_batch.stages.usage_rows import PERHAPS_BILLED
 from layton_batch.states import ErrorClass, FinishReason, PredictionKind, RequestOutcome, Role
 from layton_batch.store.reopening import RowKey, reopen
 from layton_batch.tasks import with_room
@@ -29,7 +29,7 @@ from layton_batch.tasks.protocol import Candidate
 def reask(run: Run, job: Job) -> bool:
     """Enter a batch per batch whose replies are to be asked for again; False where there is nothing to ask.
 
-    Raises StaleStateError where another process did, which can be only when the desk was lost to it.
+    Raises StaleStateError where another process did, which can be only when the writer lease was lost to it.
     """
     policy, row = run.manifest.policy, run.store.row()
     batches = {batch.id: batch for batch in run.store.batches() if batch.job_id == job.id}

@@ -11,13 +11,13 @@ from decimal import Decimal
 
 import polars as pl
 
-from layton_batch import tables
+from layton_batch.batches.attempts import exact, total
+from layton_batch.batches.batch_requests import batch_requests
 from layton_batch.costs.estimate import estimate_request
+from layton_batch.files import tables
 from layton_batch.records import Batch, Job, Request
-from layton_batch.run import Run
+from layton_batch.run.context import Run
 from layton_batch.stages.reask import prompts, spec_of
-from layton_batch.stages.resubmit import exact, total
-from layton_batch.stages.sent import sent
 from layton_batch.states import Lifecycle
 
 Bounds = Mapping[str, Sequence[Decimal | None]]
@@ -40,7 +40,7 @@ def reprice(run: Run) -> bool:
             _reprice_tables(run, job, [batch for batch in batches if batch.job_id == job.id and batch.path])
     else:  # what was in hand when that was done, and was not sent after all, still has its old bound
         planned = [batch for batch in planned if ever and batch.due_at > 0]
-    bounds = {batch.id: total(_amounts(sent(run, batch)["max_cost"])) for batch in planned}
+    bounds = {batch.id: total(_amounts(batch_requests(run, batch)["max_cost"])) for batch in planned}
     return (new or bool(planned)) and run.store.reprice(planned, bounds, run.clock.now(), new=new)
 
 

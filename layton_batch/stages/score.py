@@ -8,10 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
-from layton_batch import tables
-from layton_batch.jury import METRIC_FIELDS
+from layton_batch.files import tables
+from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job
-from layton_batch.run import Run
+from layton_batch.run.context import Run
 from layton_batch.stages.readiness import finished
 from layton_batch.states import PredictionKind
 

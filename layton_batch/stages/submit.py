@@ -14,6 +14,13 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from layton_batch.batches.admission import HELD, WAITS, gate, within_limits
+from layton_batch.batches.backoff import NoAnswer, backoff
+from layton_batch.batches.batch_requests import check_file
+from layton_batch.batches.cancel import is_cancelled, stop_rest
+from layton_batch.batches.doubt import RESUBMIT
+from layton_batch.batches.intent import back_to_planned, in_flight, submission
+from layton_batch.batches.reconcile import PAUSES, reconcile, sent_already, take_found
 from layton_batch.clock import is_due
 from layton_batch.errors import (
     AmbiguousCallError,
@@ -26,14 +33,7 @@ from layton_batch.errors import (
 )
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch
-from layton_batch.run import Run
-from layton_batch.stages.backoff import NoAnswer, backoff
-from layton_batch.stages.cancel import is_cancelled, stop_rest
-from layton_batch.stages.doubt import RESUBMIT
-from layton_batch.stages.intent import back_to_planned, in_flight, submission
-from layton_batch.stages.limits import HELD, WAITS, gate, within_limits
-from layton_batch.stages.sent import check_file
-from layton_batch.stages.settle import PAUSES, sent_already, settle, take_found
+from layton_batch.run.context import Run
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store import Entry
 from layton_batch.store.standing import HeldBack
@@ -118,9 +118,9 @@ def _submit_group(run: Run, name: str, batches: Sequence[Batch]) -> bool:
         return False
     provider = run.providers.get(name)
     moved = False
-    with closing(run.taken(batches, gate(run))) as taken:
-        for batch in taken:
-            step = settle if batch.state is Lifecycle.SUBMITTING else _send
+    with closing(run.claimed(batches, gate(run))) as claimed:
+        for batch in claimed:
+            step = reconcile if batch.state is Lifecycle.SUBMITTING else _send
             try:
                 moved |= step(run, provider, batch)
             except StaleStateError:

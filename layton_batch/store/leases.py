@@ -29,7 +29,7 @@ from layton_batch.store import schema
 from layton_batch.store.events import Events
 from layton_batch.store.owner import is_dead, new_owner, retire, shares_our_clock
 from layton_batch.store.rows import batch_from
-from layton_batch.store.standing import CLOCKS_APART, Gate, HeldBack, Standing, read_standing, still_held
+from layton_batch.store.standing import CLOCKS_APART, Gate, HeldBack, ProviderLoad, read_load, still_held
 from layton_batch.store.transactions import Writing
 
 LEASE_SECONDS = 120.0
@@ -41,7 +41,7 @@ SOON_SECONDS = 1.0
 HELD_SECONDS = 5.0
 """When to look again at what a limit holds back."""
 
-DESK = "desk"
+WRITER_LEASE = "writer"
 """The lease on planning and on writing tables: one process at a time."""
 
 
@@ -166,7 +166,7 @@ class Leases(Events):
         query = query.where(or_(table.c.state != str(Lifecycle.ENDED), table.c.job_id.not_in(list(uncollected))))
         with self.reading() as connection:
             moments = [self._moment(row, at) for row in connection.execute(query).mappings()]
-        if not moments and self.in_other_hands(DESK, at):
+        if not moments and self.in_other_hands(WRITER_LEASE, at):
             return at + SOON_SECONDS / 4
         return min(moments, default=None)
 
@@ -274,10 +274,10 @@ class Leases(Events):
 
     # ---- gates -------------------------------------------------------------------------------------------------
 
-    def standing(self, provider: str, at: float) -> Standing:
+    def load(self, provider: str, at: float) -> ProviderLoad:
         """What a batch of this provider would be weighed against now."""
         with self.reading() as connection:
-            return read_standing(connection, self.run_id, provider, at, None)
+            return read_load(connection, self.run_id, provider, at, None)
 
     def hold_back(self, batch: Batch, held: HeldBack) -> None:
         """Write down why a planned batch is not sent, unless somebody has it in hand."""
@@ -296,7 +296,7 @@ class Leases(Events):
     def _is_held_back(self, writing: Writing, batch: Batch, gate: Gate, at: float) -> bool:
         if batch.state is not Lifecycle.PLANNED:
             return False
-        standing = read_standing(writing.connection, self.run_id, batch.provider, at, batch.id)
+        standing = read_load(writing.connection, self.run_id, batch.provider, at, batch.id)
         held = gate(batch, standing)
         if held is not None and held.reason != batch.reason:
             self._note_held(writing, batch, held)

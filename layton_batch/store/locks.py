@@ -12,8 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from layton_batch import atomic
 from layton_batch.errors import StorageError, StoreError
+from layton_batch.files import atomic
 
 REFUSED = 9
 PATIENCE_SECONDS = 20.0

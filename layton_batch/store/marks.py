@@ -16,8 +16,8 @@ from pathlib import Path
 import orjson
 from sqlalchemy import select
 
-from layton_batch import atomic
 from layton_batch.errors import StoreError, file_error
+from layton_batch.files import atomic
 from layton_batch.records import Event
 from layton_batch.store import schema
 from layton_batch.store.transactions import Transactions

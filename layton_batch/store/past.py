@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from layton_batch.errors import StoreError
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.log import last_payment
-from layton_batch.run_folder import RunFolder
 from layton_batch.store.marks import Mark, read_marks, unknown_marks
 from layton_batch.store.run_store import RunStore
 

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, and_, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
-from layton_batch.manifest import frozen_prices
+from layton_batch.manifest.manifest import frozen_prices
 from layton_batch.records import Batch, Job, RowCount
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, is_legal
 from layton_batch.store import schema

@@ -22,7 +22,7 @@ RESERVED, RELEASED, ACTUAL, UNTOLD = "reserved", "released", "actual", "untold"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ProviderLoad:
     """One provider's load and one run's money. Batches that a holder has just claimed to send count as sent.
 
     Load is that of every run in the database, for a provider counts by account; money is the run's own.
@@ -35,7 +35,7 @@ class Standing:
     creates: int = 0
     oldest_create: float | None = None
 
-    def plus(self, batch: Batch, at: float) -> Standing:
+    def plus(self, batch: Batch, at: float) -> ProviderLoad:
         """The standing once this batch is sent too."""
         queued = {**self.queued_bytes, batch.model: self.queued_bytes.get(batch.model, 0) + batch.size_bytes}
         return replace(
@@ -58,7 +58,7 @@ class HeldBack:
     needs_person: bool = False
 
 
-Gate = Callable[[Batch, Standing], HeldBack | None]
+Gate = Callable[[Batch, ProviderLoad], HeldBack | None]
 """Says why a planned batch must be held back, or None."""
 
 
@@ -68,7 +68,7 @@ def still_held(at: float) -> ColumnElement[bool]:
     return and_(until > at, until <= at + LONGEST_PAUSE)
 
 
-def read_standing(connection: Connection, run_id: str, provider: str, at: float, batch_id: str | None) -> Standing:
+def read_load(connection: Connection, run_id: str, provider: str, at: float, batch_id: str | None) -> ProviderLoad:
     """The standing at this moment, without the batch of this id (of this run)."""
     table = schema.batches
     claimed = and_(table.c.state == str(Lifecycle.PLANNED), still_held(at - CLOCKS_APART))
@@ -83,7 +83,7 @@ def read_standing(connection: Connection, run_id: str, provider: str, at: float,
     creates, oldest = connection.execute(select(func.count(), func.min(table.c.submitting_at)).where(recent)).one()
     waiting = select(table.c.max_cost).where(table.c.run_id == run_id, claimed)
     money = read_money(connection, run_id)
-    return Standing(
+    return ProviderLoad(
         committed_usd=sum((cost or ZERO for (cost,) in connection.execute(waiting)), money.committed),
         running=sum(count for _, count, _ in load),
         queued_bytes={model: size for model, _, size in load},

@@ -12,19 +12,14 @@ import inspect
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from layton_batch.clock import Clock
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Item, JsonValue, ModelSpec
-from layton_batch.settings import Settings
 from layton_batch.tasks.protocol import Factory, Task, TaskOptions
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-    from layton_batch.manifest import Manifest
 
 GROUP = "layton_batch.tasks"
 """Entry points of this group add tasks; a name of the table below cannot be taken over."""
@@ -37,8 +32,6 @@ BUILT_IN: dict[str, str] = {
 }
 
 NO_SETTINGS: Mapping[str, JsonValue] = {}
-BUNDLED = "bundled"
-"""The source that means the original items shipped with the package."""
 
 
 def task_names() -> tuple[str, ...]:
@@ -62,29 +55,6 @@ def load_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue]
 def setting_names(name: str) -> list[str]:
     """What ``[task_options]`` may say for a task. Raises ManifestError for an unknown one."""
     return [parameter for parameter in inspect.signature(_factory(name)).parameters if parameter != "options"]
-
-
-def manifest_task(manifest: Manifest, prompts_folder: Path | None = None) -> Task:
-    """The task a manifest names. With a folder, the prompt texts the manifest carries are written there and used."""
-    prompts = manifest.prompt_paths(prompts_folder)
-    options = TaskOptions(manifest.items.split, manifest.items.hints, prompts or None, manifest.folder)
-    return load_task(manifest.task, options, cast("Mapping[str, JsonValue]", manifest.task_options))
-
-
-def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock | None = None) -> Sequence[Item]:
-    """The items a manifest asks about. Raises DataError: unreadable, empty, an id twice, a row that is no item."""
-    from layton_batch.download import shown
-    from layton_batch.sources import read_rows
-
-    asked = manifest.items
-    source = str(task.bundled(asked.split)) if asked.source == BUNDLED else asked.source
-    rows = read_rows(source, manifest.folder, settings, clock)
-    try:
-        items = task.items(rows)
-        validate_items(items)
-    except DataError as error:
-        raise DataError(f"{shown(source)}: {error}") from error
-    return items[: asked.limit]
 
 
 def with_room(task: Task, item: Item, spec: ModelSpec) -> ModelSpec:

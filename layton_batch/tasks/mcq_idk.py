@@ -15,11 +15,11 @@ from layton_batch.errors import DataError, LaytonBatchError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.fencing import without_surrogates
-from layton_batch.tasks.mcq_idk_rules.bring_your_own import check_protocol, item_key
 from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL, read_letters
 from layton_batch.tasks.mcq_idk_rules.item_rows import belongs, item_from
 from layton_batch.tasks.mcq_idk_rules.letters import MAX_OPTIONS, idk_letter, option_letters
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, Outcome, mark
+from layton_batch.tasks.mcq_idk_rules.offline import check_protocol, item_key
 from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, Reading
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.reply_json import failure

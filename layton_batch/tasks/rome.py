@@ -20,9 +20,9 @@ from layton_batch.tasks.fencing import block, fence, without_surrogates
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.reply_json import as_bool, failure, read_reply
 from layton_batch.tasks.rome_rules import original
-from layton_batch.tasks.rome_rules.bring_your_own import arguments_of, grader
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
 from layton_batch.tasks.rome_rules.mark import CORRECTED, ORIGINAL, Mark
+from layton_batch.tasks.rome_rules.offline import arguments_of, grader
 from layton_batch.tasks.rome_rules.pictures import folders_of, has_pictures, pictures_of
 from layton_batch.tasks.rome_rules.statement import Source, final_statement, without_thoughts
 from layton_batch.tasks.templates import Slots, Templates

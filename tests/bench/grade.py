@@ -103,9 +103,9 @@ def rome(rows: int) -> Iterator[Mapping[str, object]]:
 def measure(task: str, protocol: str, rows: int) -> tuple[float, float]:
     import resource
 
-    from layton_batch.tasks.mcq_idk_rules import bring_your_own as mcq_rules
-    from layton_batch.tasks.rome_rules import bring_your_own as rome_rules
-    from layton_batch.tasks.zebralogic_rules import bring_your_own as zebra_rules
+    from layton_batch.tasks.mcq_idk_rules import offline as mcq_rules
+    from layton_batch.tasks.rome_rules import offline as rome_rules
+    from layton_batch.tasks.zebralogic_rules import offline as zebra_rules
 
     def drop(row: object) -> None:
         """Rows are counted, not kept."""

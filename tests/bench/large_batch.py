@@ -13,16 +13,16 @@ from pathlib import Path
 
 import orjson
 
-from layton_batch.manifest_checks import load_manifest
+from layton_batch.batches.batch_requests import batch_requests
+from layton_batch.manifest.checks import load_manifest
 from layton_batch.providers.protocol import ResultPart
 from layton_batch.records import Batch, Snapshot
-from layton_batch.run import Run
-from layton_batch.runs import open_run
+from layton_batch.run.context import Run
+from layton_batch.run.open import open_run
 from layton_batch.settings import Settings
 from layton_batch.stages.collect import collect
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
-from layton_batch.stages.sent import sent
 from layton_batch.states import BatchOutcome, Lifecycle
 from tests.bench.measure import ROOT, told
 
@@ -119,7 +119,7 @@ def _answer(run: Run) -> None:
         return Snapshot(provider_id, "completed", Lifecycle.ENDED, BatchOutcome.COMPLETED, "file", succeeded=ROWS)
 
     def results(found: Snapshot) -> list[ResultPart]:
-        ids = sent(run, run.store.batch(found.provider_id))["custom_id"].to_list()
+        ids = batch_requests(run, run.store.batch(found.provider_id))["custom_id"].to_list()
         random.Random(0).shuffle(ids)
         return [ResultPart("output", (_line(number, custom_id) for number, custom_id in enumerate(ids)))]
 

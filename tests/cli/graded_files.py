@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.cli.desk import call
+from tests.cli.cli_harness import call
 
 Row = dict[str, object]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.desk import Desk, call, desk, write
+from tests.cli.cli_harness import Desk, call, desk, write
 from tests.pipeline.lab import manifest_text
 
 COMMANDS = (

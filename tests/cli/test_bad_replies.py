@@ -12,7 +12,7 @@ import pytest
 
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.sandbox import Fault
-from tests.cli.desk import Desk, Ending, call, desk
+from tests.cli.cli_harness import Desk, Ending, call, desk
 from tests.pipeline.lab import manifest_text
 
 Document = dict[str, object]

@@ -8,7 +8,7 @@ import pytest
 
 from layton_batch.clock import SystemClock
 from layton_batch.sandbox import Fault
-from tests.cli.desk import Desk, Ending, call, desk
+from tests.cli.cli_harness import Desk, Ending, call, desk
 from tests.pipeline.lab import manifest_text
 
 TWO = ("openai", "mistral")

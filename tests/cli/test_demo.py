@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.desk import call, write
+from tests.cli.cli_harness import call, write
 from tests.pipeline.lab import MODELS
 
 

@@ -11,9 +11,9 @@ from typing import cast
 
 import pytest
 
-from layton_batch import doctor
+from layton_batch.cli import doctor
 from layton_batch.sandbox import Sandbox
-from tests.cli.desk import call, write
+from tests.cli.cli_harness import call, write
 from tests.pipeline.lab import MODELS, manifest_text
 
 SECRET = "sk-very-secret"

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.cli.desk import Ending, call
+from tests.cli.cli_harness import Ending, call
 from tests.cli.graded_files import Row, board, lines, models, refused, replies
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.grading.graded import Graded, Way
+from layton_batch.grading.graded import GradeConfig, Graded
 from layton_batch.grading.graders import grade
 from layton_batch.grading.one_file import prediction_rows
 from layton_batch.grading.submissions import Submission
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
-from tests.cli.desk import call
+from tests.cli.cli_harness import call
 from tests.cli.graded_files import answers, lines, refused, replies
 
 Row = dict[str, JsonValue]
@@ -72,7 +72,7 @@ def test_a_file_is_graded_line_by_line_and_nothing_is_kept_that_nobody_asked_for
         one = Submission("m", str(path), lambda: prediction_rows(task, path, settings))
         metric = {"mcq_idk": "idk_score", "zebralogic": "puzzle_accuracy", "rome": "accuracy"}[task]
         tracemalloc.start()
-        found = grade(Way(task, "corrected", metric, rows=False, board=False), one, None)
+        found = grade(GradeConfig(task, "corrected", metric, rows=False, board=False), one, None)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found, peak

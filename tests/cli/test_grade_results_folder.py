@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.cli.desk import call
+from tests.cli.cli_harness import call
 from tests.cli.graded_files import Row, board, lines, models, refused, replies
 
 METRICS = ("trad_score", "idk_score", "idk_freq", "extract_fail")

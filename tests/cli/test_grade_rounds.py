@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.cli.desk import call
+from tests.cli.cli_harness import call
 from tests.cli.graded_files import answers, board, lines, models, refused
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"

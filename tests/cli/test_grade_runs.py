@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.desk import call
+from tests.cli.cli_harness import call
 from tests.cli.graded_files import board, lines, models, refused, replies
 
 TASKS = ("mcq_idk", "zebralogic", "rome")

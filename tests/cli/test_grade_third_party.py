@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import plug_in
-from tests.cli.desk import call
+from tests.cli.cli_harness import call
 from tests.cli.graded_files import Row, board, lines, models, refused
 from tests.pipeline.lab import lab, manifest_text
 

@@ -14,7 +14,7 @@ from typing import cast
 import pytest
 
 from layton_batch.cli import terminal
-from tests.cli.desk import call, desk
+from tests.cli.cli_harness import call, desk
 from tests.pipeline.lab import BUNDLED, MODELS, manifest_text
 
 Document = dict[str, object]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.desk import PROGRAM, ROOT, Ending, call, finish, start, write
+from tests.cli.cli_harness import PROGRAM, ROOT, Ending, call, finish, start, write
 from tests.pipeline.lab import BUNDLED, manifest_text
 
 HEAVY = ("polars", "numpy", "sqlalchemy", "alembic", "openai", "anthropic", "google.genai", "mistralai", "together",

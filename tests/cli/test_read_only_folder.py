@@ -14,7 +14,7 @@ import pytest
 from layton_batch.errors import StoreError
 from layton_batch.store import reading_copy
 from layton_batch.store.reading_copy import readable
-from tests.cli.desk import PROGRAM, ROOT, Ending, call, desk
+from tests.cli.cli_harness import PROGRAM, ROOT, Ending, call, desk
 from tests.pipeline.lab import MODELS, manifest_text
 
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1

@@ -13,8 +13,8 @@ from threading import Thread
 
 import pytest
 
-from layton_batch import doctor
-from tests.cli.desk import ROOT, call, desk, finish, start
+from layton_batch.cli import doctor
+from tests.cli.cli_harness import ROOT, call, desk, finish, start
 from tests.pipeline.lab import BUNDLED
 
 NOT_RUN = {

@@ -13,7 +13,7 @@ import pytest
 
 from layton_batch.providers.together import Together
 from layton_batch.sandbox import Fault
-from tests.cli.desk import Desk, Ending, call, desk, write
+from tests.cli.cli_harness import Desk, Ending, call, desk, write
 from tests.pipeline.lab import manifest_text
 
 STATUS_KEYS = {"run", "state", "spent_usd", "jobs", "batches"}

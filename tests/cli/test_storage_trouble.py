@@ -17,7 +17,7 @@ from layton_batch import errors
 from layton_batch.errors import FileError, StaleStateError, StorageError, file_error
 from layton_batch.stages import rank
 from layton_batch.store import engine
-from tests.cli.desk import Desk, call, desk
+from tests.cli.cli_harness import Desk, call, desk
 from tests.cli.test_read_only_folder import look
 from tests.pipeline.lab import manifest_text
 
@@ -114,7 +114,7 @@ def test_results_that_cannot_be_written_leave_the_run_where_it_was(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("layton_batch.stages.raw_results.zstandard.ZstdCompressor", full)
+        patch.setattr("layton_batch.batches.raw_results.zstandard.ZstdCompressor", full)
         end = call("run", "manifest.toml")
         assert end.code == 74
         assert "Traceback" not in end.err

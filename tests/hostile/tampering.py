@@ -14,7 +14,7 @@ from pathlib import Path
 from layton_batch.sandbox import Fault
 from layton_batch.settings import Settings
 from tests.pipeline.lab import Lab, lab
-from tests.processes.go_between import GoBetween
+from tests.processes.proxy import PhaseProxy
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -40,7 +40,7 @@ Tamper = Callable[[str, str, str, Answer], Answer]
 """Given provider, kind of call (upload, create, poll, results, list, cancel), path and the honest answer."""
 
 
-class Tampering(GoBetween):
+class Tampering(PhaseProxy):
     """Answers what ``tamper`` makes of the sandbox's answer; it may be set at any time, and may block."""
 
     def __init__(self, sandbox_url: str) -> None:

@@ -17,8 +17,8 @@ from layton_batch.providers import closing, connect
 from layton_batch.providers.patience import Patience
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.records import Snapshot, Submission
+from layton_batch.run.status import RunState
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.status import RunState
 from tests.hostile.raw_server import Play, raw_server
 from tests.hostile.tampering import Answer, hostile
 from tests.pipeline.lab import manifest_text

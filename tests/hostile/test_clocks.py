@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches.late import BELIEVED_SECONDS
 from layton_batch.pipeline import advance
 from layton_batch.records import Batch
-from layton_batch.run import Run
+from layton_batch.run.context import Run
+from layton_batch.run.status import RunState
 from layton_batch.sandbox import Fault
-from layton_batch.stages.late import BELIEVED_SECONDS
 from layton_batch.states import Lifecycle
-from layton_batch.status import RunState
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
 
 HOUR = 3600.0

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches.resolve import adopt_batch, send_again
 from layton_batch.errors import ManifestError
+from layton_batch.run.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report
-from layton_batch.stages.resolve import adopt_batch, send_again
 from layton_batch.states import Lifecycle
-from layton_batch.status import RunState, Status, read_status
 from tests.hostile.tampering import Answer, Tamper, hostile
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
 

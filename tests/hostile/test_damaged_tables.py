@@ -10,14 +10,15 @@ import polars as pl
 import pytest
 import typer
 
-from layton_batch import pipeline, tables
+from layton_batch import pipeline
 from layton_batch.cli import run_commands
 from layton_batch.cli.loop import drive
 from layton_batch.errors import DamagedTableError
+from layton_batch.files import tables
 from layton_batch.pipeline import advance, is_finished
-from layton_batch.run import Run
+from layton_batch.run.context import Run
+from layton_batch.run.status import RunState, Status
 from layton_batch.states import Lifecycle
-from layton_batch.status import RunState, Status
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
 
 TEXT = manifest_text(("openai", "anthropic"), limit=3)

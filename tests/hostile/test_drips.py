@@ -17,9 +17,9 @@ from layton_batch.providers import closing, connect
 from layton_batch.providers.patience import Patience
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.records import Submission
-from layton_batch.run import Run
+from layton_batch.run.context import Run
+from layton_batch.run.status import RunState
 from layton_batch.states import Lifecycle
-from layton_batch.status import RunState
 from tests.hostile.raw_server import DRIPS, raw_server
 from tests.hostile.tampering import Answer, hostile
 from tests.pipeline.lab import manifest_text

@@ -11,11 +11,11 @@ from typing import NoReturn
 import orjson
 import pytest
 
-from layton_batch import atomic
 from layton_batch.errors import StorageError, StoreError
+from layton_batch.files import atomic
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.pipeline import advance
-from layton_batch.run import Run
-from layton_batch.run_folder import RunFolder
+from layton_batch.run.context import Run
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from layton_batch.store.marks import Mark, read_marks

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.sandbox import Sandbox, SandboxConfig
-from tests.cli.desk import PROGRAM, ROOT, Desk, Ending, call, desk, finish, start, write
+from tests.cli.cli_harness import PROGRAM, ROOT, Desk, Ending, call, desk, finish, start, write
 from tests.pipeline.lab import BUNDLED, manifest_text
 from tests.pipeline.test_many_hands import creates
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches.resolve import send_again
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
 from layton_batch.providers import connect
 from layton_batch.records import Batch
-from layton_batch.run import Run
-from layton_batch.stages.resolve import send_again
+from layton_batch.run.context import Run
+from layton_batch.run.status import RunState
 from layton_batch.states import Lifecycle
-from layton_batch.status import RunState
 from tests.hostile.tampering import Answer, Tamper, hostile
 from tests.hostile.test_creates import made_at, rows_changed
 from tests.pipeline.lab import MODELS, Lab, manifest_text

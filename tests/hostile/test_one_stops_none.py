@@ -9,10 +9,10 @@ import pytest
 
 from layton_batch.cli.loop import drive
 from layton_batch.pipeline import advance, is_finished, next_due
-from layton_batch.run import Run
+from layton_batch.run.context import Run
+from layton_batch.run.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.status import RunState
 from tests.hostile.tampering import hostile
 from tests.hostile.test_creates import never_listed
 from tests.hostile.test_damaged_tables import HURT, TEXT, cut, go_on, until

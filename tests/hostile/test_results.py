@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from layton_batch.pipeline import advance
+from layton_batch.run.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
-from layton_batch.status import RunState
 from tests.hostile.tampering import Answer, Tamper, hostile
 from tests.pipeline.lab import MODELS, Lab, manifest_text
 from tests.pipeline.test_outages import first, ticks

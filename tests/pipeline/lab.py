@@ -9,17 +9,17 @@ from urllib.request import urlopen
 
 import polars as pl
 
-from layton_batch import tables
 from layton_batch.cli.loop import drive
-from layton_batch.manifest import Manifest
-from layton_batch.manifest_checks import load_manifest
-from layton_batch.run import Run
-from layton_batch.run_folder import RunFolder
-from layton_batch.runs import open_run
+from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.run.context import Run
+from layton_batch.run.open import open_run
+from layton_batch.run.status import Status
 from layton_batch.sandbox import Fault, Limits, Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers import answerer_from_files
 from layton_batch.settings import Settings
-from layton_batch.status import Status
 from tests.simulation.clock_moves import MovedClock
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches.cancel import FAILED, cancel_run
 from layton_batch.cli.loop import drive
 from layton_batch.pipeline import advance, is_finished
+from layton_batch.run.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
-from layton_batch.stages.cancel import FAILED, cancel_run
 from layton_batch.states import Lifecycle
-from layton_batch.status import RunState, Status, read_status
 from tests.pipeline.lab import START, Lab, lab, manifest_text
 
 TWO = ("openai", "mistral")

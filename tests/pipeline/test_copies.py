@@ -10,19 +10,19 @@ from typing import NoReturn
 
 import pytest
 
+from layton_batch.batches.cancel import cancel_run
+from layton_batch.batches.intent import submission
+from layton_batch.batches.reconcile import surely_ours
+from layton_batch.batches.resolve import adopt_batch, send_again
 from layton_batch.errors import ManifestError, ProviderError, TransientProviderError
 from layton_batch.pipeline import advance
 from layton_batch.providers import connect
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Batch, Submission
-from layton_batch.run import Run
+from layton_batch.run.context import Run
+from layton_batch.run.status import RunState
 from layton_batch.sandbox import Fault
-from layton_batch.stages.cancel import cancel_run
-from layton_batch.stages.intent import submission
-from layton_batch.stages.resolve import adopt_batch, send_again
-from layton_batch.stages.settle import surely_ours
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.status import RunState
 from layton_batch.store import Money
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from layton_batch.runs import find_run, open_folder
+from layton_batch.batches.retry import retry_run
+from layton_batch.run.open import find_run, open_folder
+from layton_batch.run.status import RunState
 from layton_batch.sandbox import Fault
-from layton_batch.stages.retry import retry_run
 from layton_batch.states import ErrorClass
-from layton_batch.status import RunState
 from tests.pipeline.lab import lab, manifest_text
 from tests.simulation.claims import broken_claims
 from tests.simulation.histories import play

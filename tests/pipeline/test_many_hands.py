@@ -14,22 +14,22 @@ from typing import Any
 
 import pytest
 
-from layton_batch import atomic
+from layton_batch.batches.cancel import cancel_run
+from layton_batch.batches.intent import back_to_planned
 from layton_batch.cli import loop
 from layton_batch.cli.loop import drive
 from layton_batch.errors import StoreError
+from layton_batch.files import atomic
 from layton_batch.pipeline import advance, is_finished
 from layton_batch.records import Batch, Submission
-from layton_batch.run import Run
-from layton_batch.runs import open_run
+from layton_batch.run.context import Run
+from layton_batch.run.open import open_run
+from layton_batch.run.status import RunState, Status, read_status
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.settings import Settings
 from layton_batch.stages import submit as submitting
-from layton_batch.stages.cancel import cancel_run
-from layton_batch.stages.intent import back_to_planned
 from layton_batch.stages.plan import plan
 from layton_batch.states import Lifecycle
-from layton_batch.status import RunState, Status, read_status
 from layton_batch.store import Entry, Holder, RunStore, sqlite_url
 from tests.pipeline.lab import MODELS, ROOT, Lab, lab, manifest_text
 
@@ -249,7 +249,7 @@ def test_what_a_killed_process_was_writing_is_swept_when_the_run_is_opened(tmp_p
         with bench.open(text) as run:
             advance(run)
             root = run.folder.root
-        child = "import sys, os\nfrom pathlib import Path\nfrom layton_batch import atomic\n"
+        child = "import sys, os\nfrom pathlib import Path\nfrom layton_batch.files import atomic\n"
         child += "with atomic.writing(Path(sys.argv[1])) as handle:\n    handle.write(b'half')\n    os._exit(9)\n"
         subprocess.run([sys.executable, "-c", child, str(root / "raw" / "x.zst")], cwd=ROOT, check=False)
         assert len(list(root.rglob(".*.tmp"))) == 1

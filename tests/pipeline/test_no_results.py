@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches.retry import retry_run
 from layton_batch.errors import NotFoundError, ProviderError, RequestRefusedError, TransientProviderError
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Response, Snapshot
-from layton_batch.runs import find_run, open_folder
+from layton_batch.run.open import find_run, open_folder
+from layton_batch.run.status import RunState, Status
 from layton_batch.sandbox import Fault
-from layton_batch.stages.retry import retry_run
 from layton_batch.states import ErrorClass, Lifecycle
-from layton_batch.status import RunState, Status
 from tests.pipeline.lab import START, Lab, lab, manifest_text
 from tests.pipeline.test_outages import HOUR, first, paid_once, ticks
 

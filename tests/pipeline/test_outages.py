@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches.resolve import adopt_batch, send_again
+from layton_batch.batches.retry import retry_run
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Batch
-from layton_batch.run import Run
-from layton_batch.runs import find_run, open_folder
+from layton_batch.run.context import Run
+from layton_batch.run.open import find_run, open_folder
+from layton_batch.run.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
-from layton_batch.stages.resolve import adopt_batch, send_again
-from layton_batch.stages.retry import retry_run
 from layton_batch.states import ErrorClass, Lifecycle
-from layton_batch.status import RunState, Status, read_status
 from tests.pipeline.lab import Lab, lab, manifest_text
 
 HOUR = 3600.0

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches.cancel import cancel_run
+from layton_batch.batches.retry import retry_run
 from layton_batch.pipeline import advance
-from layton_batch.runs import find_run, open_folder, read_run
+from layton_batch.run.open import find_run, open_folder, read_run
+from layton_batch.run.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.sandbox.configuration import Limits
-from layton_batch.stages.cancel import cancel_run
 from layton_batch.stages.rank import board
-from layton_batch.stages.retry import retry_run
-from layton_batch.status import RunState
 from tests.pipeline.lab import lab, manifest_text
 
 

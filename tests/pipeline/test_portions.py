@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layton_batch import tables
+from layton_batch.files import tables
+from layton_batch.run.status import RunState
 from layton_batch.sandbox import Fault
-from layton_batch.status import RunState
 from tests.pipeline.lab import lab, manifest_text
 
 FAULTS = (

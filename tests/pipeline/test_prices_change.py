@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches.attempts import total
+from layton_batch.batches.batch_requests import batch_requests
+from layton_batch.batches.resolve import send_again
+from layton_batch.batches.retry import retry_run
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
 from layton_batch.records import Batch
-from layton_batch.run import Run
-from layton_batch.runs import find_run, open_folder
+from layton_batch.run.context import Run
+from layton_batch.run.open import find_run, open_folder
+from layton_batch.run.status import RunState, read_status
 from layton_batch.sandbox import Fault
-from layton_batch.stages.resolve import send_again
-from layton_batch.stages.resubmit import total
-from layton_batch.stages.retry import retry_run
-from layton_batch.stages.sent import sent
 from layton_batch.states import Lifecycle
-from layton_batch.status import RunState, read_status
 from layton_batch.store import RunStore
 from tests.pipeline.lab import Lab, demo_prices, lab, manifest_text
 
@@ -51,7 +51,7 @@ def first(run: Run) -> Batch:
 
 def bounds(run: Run, batch: Batch) -> Sequence[Decimal | None]:
     """What the tables say that each request of a batch can cost."""
-    return [None if cost is None else Decimal(cost) for cost in sent(run, batch)["max_cost"]]
+    return [None if cost is None else Decimal(cost) for cost in batch_requests(run, batch)["max_cost"]]
 
 
 def held_back(bench: Lab, text: str) -> None:
@@ -122,7 +122,7 @@ def test_what_is_sent_has_an_upper_bound_for_good_though_its_price_is_removed(tm
             assert first(run).max_cost == total(old)
         bench.finish(asked(None))
         with bench.open(asked(None)) as run:
-            assert run.store.standing("openai", bench.clock.now()).committed_usd > (total(old) or 0)  # and the judge's
+            assert run.store.load("openai", bench.clock.now()).committed_usd > (total(old) or 0)  # and the judge's
 
 
 def test_a_retry_of_what_had_a_price_and_has_none_is_not_sent_under_a_budget(tmp_path: Path) -> None:

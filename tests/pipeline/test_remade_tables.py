@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch import tables
 from layton_batch.cli.board_sources import board_of
+from layton_batch.files import tables
+from layton_batch.run.status import RunState
 from layton_batch.stages.publish import republish
-from layton_batch.status import RunState
 from tests.pipeline.lab import Lab, lab, manifest_text
 
 GOLD = '[gold]\nsource = "bundled"\n'

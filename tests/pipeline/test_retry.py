@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches import retry as retrying
+from layton_batch.batches.names import SHARD_CHARS, part_of, tag
+from layton_batch.batches.retry import retry_run
 from layton_batch.cli.run_commands import RETRY_PATIENCE, _retry_when_free
 from layton_batch.errors import StaleStateError, StoreError
 from layton_batch.pipeline import advance, is_finished
-from layton_batch.run import Run
-from layton_batch.runs import find_run, open_folder, read_run
+from layton_batch.run.context import Run
+from layton_batch.run.open import find_run, open_folder, read_run
+from layton_batch.run.status import RunState, Status
 from layton_batch.sandbox import Fault
 from layton_batch.stages import grade as grading
-from layton_batch.stages import retry as retrying
-from layton_batch.stages.names import SHARD_CHARS, part_of, tag
-from layton_batch.stages.retry import retry_run
 from layton_batch.states import Lifecycle, Role
-from layton_batch.status import RunState, Status
-from tests.cli.desk import call, desk
+from tests.cli.cli_harness import call, desk
 from tests.pipeline.lab import Lab, lab, manifest_text
 
 FIRST, SECOND = r"-000001\b", r"-000002\b"

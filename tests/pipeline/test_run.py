@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches.cancel import cancel_run
 from layton_batch.cli.status_report import print_status
 from layton_batch.pipeline import advance
 from layton_batch.providers import BUILT_IN
-from layton_batch.runs import find_run, read_run
+from layton_batch.run.open import find_run, read_run
+from layton_batch.run.status import RunState, read_status
 from layton_batch.sandbox import Fault
-from layton_batch.stages.cancel import cancel_run
 from layton_batch.stages.plan import plan
 from layton_batch.stages.rank import board
 from layton_batch.states import Lifecycle
-from layton_batch.status import RunState, read_status
 from tests.pipeline.lab import JUDGES, MODELS, Lab, lab, manifest_text
 
 SEVEN = tuple(MODELS)

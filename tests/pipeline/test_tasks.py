@@ -14,21 +14,21 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layton_batch import tables
 from layton_batch.cli.demo import MANIFESTS, bundled_items, demo_manifest, run_demo
 from layton_batch.clock import ManualClock
 from layton_batch.errors import ManifestError
+from layton_batch.files import tables
+from layton_batch.manifest.asked import load_items as task_items
+from layton_batch.manifest.asked import manifest_task
 from layton_batch.pipeline import advance
-from layton_batch.preview import preview
 from layton_batch.records import Response
+from layton_batch.run.status import RunState
 from layton_batch.sandbox import Fault, Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers import answerer_from_files
 from layton_batch.sandbox.item_files import load_items
 from layton_batch.settings import Settings
+from layton_batch.stages.preview import preview
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
-from layton_batch.status import RunState
-from layton_batch.tasks import load_items as task_items
-from layton_batch.tasks import manifest_task
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.rome import RomeTask
 from layton_batch.tasks.zebralogic import ZebraLogicTask

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch import tables
+from layton_batch.batches.cancel import cancel_run
+from layton_batch.batches.resolve import send_again
+from layton_batch.batches.retry import retry_run
 from layton_batch.costs.cost_layout import report_json
+from layton_batch.files import tables
 from layton_batch.pipeline import advance
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Response, Usage
-from layton_batch.runs import find_run, open_folder
+from layton_batch.run.open import find_run, open_folder
+from layton_batch.run.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
-from layton_batch.stages.cancel import cancel_run
 from layton_batch.stages.publish import cost_report
-from layton_batch.stages.resolve import send_again
-from layton_batch.stages.retry import retry_run
 from layton_batch.states import Lifecycle
-from layton_batch.status import RunState, Status, read_status
 from tests.pipeline.lab import MODELS, Lab, demo_prices, lab, manifest_text
 from tests.pipeline.test_outages import HOUR, first, ticks
 

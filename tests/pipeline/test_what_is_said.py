@@ -9,7 +9,7 @@ import pytest
 from layton_batch.pipeline import advance
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
-from tests.cli.desk import Desk, call, desk
+from tests.cli.cli_harness import Desk, call, desk
 from tests.pipeline.lab import manifest_text
 
 LOST = "predict-larch-2-mini.s0001.a1"

@@ -22,8 +22,8 @@ from dotenv import dotenv_values
 
 from layton_batch.processes import started
 from tests.pipeline.lab import MODELS, demo_prices
-from tests.processes.go_between import GoBetween
-from tests.processes.nursery import ROOT, Child, Nursery
+from tests.processes.fork_server import ROOT, Child, Nursery
+from tests.processes.proxy import PhaseProxy
 
 ITEMS = 2
 MOST_LIVES = 60
@@ -117,7 +117,7 @@ class Sandbox:
             time.sleep(0.02)
         values = {key: str(value) for key, value in dotenv_values(ready).items()}
         self.url = "/".join(values["ANTHROPIC_BASE_URL"].split("/")[:3])
-        self.way = GoBetween(self.url)
+        self.way = PhaseProxy(self.url)
         self.environment = {key: value.replace(self.url, self.way.url) for key, value in values.items()}
 
     def __enter__(self) -> Sandbox:
@@ -153,7 +153,7 @@ class Bench:
         self._earlier = frozenset(batch["id"] for batch in self.batches())
 
     @property
-    def way(self) -> GoBetween:
+    def way(self) -> PhaseProxy:
         return self.sandbox.way
 
     def write(self, name: str, providers: Sequence[str]) -> Path:
@@ -180,7 +180,7 @@ class Bench:
         environment = {**self.sandbox.environment, "XDG_STATE_HOME": str(self.folder / "user"), **(more or {})}
         if self.sandbox.nursery is not None:
             return Command(self.sandbox.nursery.start(arguments, environment, *streams), *streams)
-        return self.fresh(["-m", "tests.processes.hasty", *arguments], environment, streams)
+        return self.fresh(["-m", "tests.processes.fast_cli", *arguments], environment, streams)
 
     def fresh(self, arguments: Sequence[str], environment: Mapping[str, str], streams: tuple[Path, Path]) -> Command:
         """``python ARGUMENTS``."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.processes.commands import ITEMS, Bench, Kills, broken_claims
-from tests.processes.go_between import LOST, PHASES
+from tests.processes.proxy import LOST, PHASES
 
 OPERATIONS = ("upload", "create", "poll", "results", "list", "list_files")
 FATES = (*PHASES, LOST)

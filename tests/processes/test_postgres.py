@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes.commands import Bench, Command, Kills, Sandbox, broken_claims
-from tests.processes.go_between import PHASES
+from tests.processes.proxy import PHASES
 from tests.store.postgres import new_database, required, server
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.processes.commands import PATIENCE_SECONDS, Bench, Command, Sandbox, broken_claims
-from tests.processes.go_between import HELD, PHASES
+from tests.processes.proxy import HELD, PHASES
 from tests.simulation.world import SEVEN
 
 THREE = ["openai", "openai", "openai"]

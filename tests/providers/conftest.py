@@ -13,7 +13,7 @@ from layton_batch.providers import closing, connect
 from layton_batch.providers.patience import Patience
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.records import Image, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Submission
-from layton_batch.testing import Answer, Loopback, Received
+from layton_batch.testing.providers import Answer, Loopback, Received
 
 KEY = "sk-a-secret-key"
 BASE_PATHS = {"openai": "/v1", "doubleword": "/v1"}

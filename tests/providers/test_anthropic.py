@@ -28,7 +28,7 @@ from layton_batch.records import (
     Submission,
 )
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.testing import Answer, Loopback, Received
+from layton_batch.testing.providers import Answer, Loopback, Received
 
 from .test_anthropic_forms import OFFLINE, request
 

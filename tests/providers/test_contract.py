@@ -12,7 +12,7 @@ from layton_batch.providers import provider_class
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.sandbox import Fault, Sandbox, SandboxConfig
 from layton_batch.states import BatchOutcome, RequestOutcome
-from layton_batch.testing import ProviderContract
+from layton_batch.testing.providers import ProviderContract
 
 NAMES = ("openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword")
 CUT = tuple(Fault(provider=name, on="results", action="cut", times=1) for name in NAMES)

@@ -12,7 +12,7 @@ from layton_batch.providers.doubleword import ADDRESS
 from layton_batch.providers.protocol import Access
 from layton_batch.records import Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.testing import Answer
+from layton_batch.testing.providers import Answer
 
 from .conftest import IMAGE, KEY, Serve, effort, make_request, reply, routes
 

@@ -11,7 +11,7 @@ from layton_batch.providers import connect, problems
 from layton_batch.providers.protocol import Access
 from layton_batch.records import Submission
 from layton_batch.states import ErrorClass, FinishReason
-from layton_batch.testing import Answer, Loopback
+from layton_batch.testing.providers import Answer, Loopback
 
 from .conftest import KEY, Serve, effort, make_request, reply, routes
 

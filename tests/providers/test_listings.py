@@ -8,7 +8,7 @@ import pytest
 
 from layton_batch.errors import ProviderReplyError
 from layton_batch.records import JsonValue, Submission
-from layton_batch.testing import Answer, Received
+from layton_batch.testing.providers import Answer, Received
 
 from .conftest import Serve, reply
 

@@ -30,7 +30,7 @@ from layton_batch.records import (
     Submission,
 )
 from layton_batch.states import ErrorClass, RequestOutcome
-from layton_batch.testing import Answer, Loopback, ProviderContract, Received
+from layton_batch.testing.providers import Answer, Loopback, ProviderContract, Received
 
 from .result_rows import almost, claim_decode_is_total
 

@@ -27,7 +27,7 @@ from layton_batch.records import (
     Submission,
 )
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
-from layton_batch.testing import Answer, Loopback, Received
+from layton_batch.testing.providers import Answer, Loopback, Received
 
 from .test_mistral_forms import OFFLINE, request
 

@@ -22,7 +22,7 @@ from layton_batch.providers.patience import Patience
 from layton_batch.providers.protocol import Access
 from layton_batch.records import Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
-from layton_batch.testing import Answer, Received
+from layton_batch.testing.providers import Answer, Received
 
 from .conftest import KEY, Serve, reply, routes
 

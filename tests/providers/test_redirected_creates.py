@@ -7,7 +7,7 @@ import pytest
 from layton_batch.errors import AmbiguousCallError
 from layton_batch.records import Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.testing import Answer, Loopback, Received
+from layton_batch.testing.providers import Answer, Loopback, Received
 from tests.providers.conftest import KEY, Serve, reply
 
 NAMES = ("openai", "groq", "doubleword", "together")

@@ -10,7 +10,7 @@ import pytest
 from layton_batch.errors import AmbiguousCallError
 from layton_batch.records import JsonValue, Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.testing import Answer, Loopback, Received
+from layton_batch.testing.providers import Answer, Loopback, Received
 
 from .conftest import KEY, Serve, reply
 from .test_anthropic import batch

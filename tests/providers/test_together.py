@@ -16,7 +16,7 @@ from layton_batch.providers.protocol import Access
 from layton_batch.providers.together import when
 from layton_batch.records import Submission, Usage
 from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, RequestOutcome
-from layton_batch.testing import Answer, Loopback, Received
+from layton_batch.testing.providers import Answer, Loopback, Received
 
 from .conftest import IMAGE, KEY, Serve, effort, make_request, reply, routes
 

@@ -23,7 +23,7 @@ from layton_batch.records import (
     Snapshot,
 )
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
-from layton_batch.testing import Loopback
+from layton_batch.testing.providers import Loopback
 
 from .test_longtail import submission, told
 

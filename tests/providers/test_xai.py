@@ -18,7 +18,7 @@ from layton_batch.records import (
     Usage,
 )
 from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, RequestOutcome
-from layton_batch.testing import Answer, Loopback
+from layton_batch.testing.providers import Answer, Loopback
 
 from .test_longtail import XaiServer, chat, made, submission, told, xai
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from layton_batch.batches.batch_requests import batch_requests
+from layton_batch.batches.cancel import cancel_run
+from layton_batch.batches.resolve import adopt_batch, send_again
+from layton_batch.batches.retry import retry_run
 from layton_batch.clock import Clock
 from layton_batch.errors import ManifestError, ProviderError, StaleStateError
-from layton_batch.manifest import Manifest
+from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Batch
-from layton_batch.run import Run
-from layton_batch.runs import open_run
-from layton_batch.stages.cancel import cancel_run
-from layton_batch.stages.resolve import adopt_batch, send_again
-from layton_batch.stages.retry import retry_run
-from layton_batch.stages.sent import sent
+from layton_batch.run.context import Run
+from layton_batch.run.open import open_run
 from layton_batch.states import Lifecycle
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _resolve(found: History, run: Run, batch_id: str, clock: Clock) -> None:
 def _seen_in_console(found: History, run: Run, batch: Batch) -> str | None:
     """The provider's batch of these requests that no batch of ours stands for."""
     ours = {other.provider_id for other in run.store.batches()}
-    first = str(sent(run, batch)["custom_id"][0]).encode()
+    first = str(batch_requests(run, batch)["custom_id"][0]).encode()
     for theirs in found.providers.batches(batch.provider):
         requests = found.providers.store.blob(batch.provider, theirs.input_id)
         if theirs.id not in ours and requests.is_file() and first in requests.read_bytes():

@@ -10,11 +10,11 @@ from decimal import Decimal
 
 import polars as pl
 
-from layton_batch import tables
-from layton_batch.runs import open_store
+from layton_batch.batches.doubt import IN_DOUBT
+from layton_batch.files import tables
+from layton_batch.run.open import open_store
+from layton_batch.run.status import RunState
 from layton_batch.sandbox import BilledRow, Fault
-from layton_batch.stages.doubt import IN_DOUBT
-from layton_batch.status import RunState
 from layton_batch.store import RunStore
 from tests.simulation.in_process import connected
 from tests.simulation.interruptions import is_temporary

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from layton_batch import tables
+from layton_batch.files import tables
 from layton_batch.providers import connect
-from layton_batch.runs import open_store
+from layton_batch.run.open import open_store
 from layton_batch.sandbox import Fault
 from tests.simulation.claims import broken_claims, reference
 from tests.simulation.outages import Outage

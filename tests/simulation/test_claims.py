@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from layton_batch.batches import intent
+from layton_batch.batches import reconcile as reconciling
 from layton_batch.records import Batch
-from layton_batch.run import Run
+from layton_batch.run.context import Run
 from layton_batch.sandbox import Fault, gateway
 from layton_batch.stages import collect as collecting
-from layton_batch.stages import intent
-from layton_batch.stages import settle as settling
 from layton_batch.stages import submit as submitting
 from layton_batch.states import Lifecycle
 from layton_batch.store.leases import Leases
@@ -50,7 +50,7 @@ def test_a_program_that_sends_again_without_looking_is_caught(monkeypatch: pytes
         intent.back_to_planned(run, batch, "sent again", 0.0)
         return True
 
-    monkeypatch.setattr(submitting, "settle", blindly)
+    monkeypatch.setattr(submitting, "reconcile", blindly)
     monkeypatch.setattr(submitting, "sent_already", lambda *_: [])
     broken = play(stop_after(0, "executed: openai create")).broken
     assert any("billed 2 times" in claim for claim in broken), broken
@@ -95,7 +95,7 @@ def test_a_program_that_forgets_what_it_spent_is_caught(monkeypatch: pytest.Monk
 
 
 def test_a_create_that_is_carried_out_after_the_run_has_ended_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settling, "PAUSES", (20.0, 20.0))
+    monkeypatch.setattr(reconciling, "PAUSES", (20.0, 20.0))
     broken = play(Plan(ALONE, late_create=4_000.0, batch_seconds=2.0)).broken
     assert any("billed 2 times" in claim for claim in broken), broken
     assert any("batches the run does not know" in claim for claim in broken), broken

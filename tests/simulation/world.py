@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 from layton_batch.cli import loop
 from layton_batch.clock import Clock
 from layton_batch.errors import LaytonBatchError, StoreError
-from layton_batch.manifest import Manifest
-from layton_batch.manifest_checks import load_manifest
-from layton_batch.run_folder import RunFolder
-from layton_batch.runs import open_run, with_budget
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.run.open import open_run, with_budget
+from layton_batch.run.status import RunState, Status
 from layton_batch.sandbox import Answerer, Fault, SandboxConfig
 from layton_batch.sandbox.answerers import answerer_from_files
 from layton_batch.settings import Settings
-from layton_batch.status import RunState, Status
 from tests.pipeline.lab import BUNDLED, MODELS, START, demo_prices
 from tests.simulation.by_hand import PATIENT_LOOKS, cancel, resolve, retry
 from tests.simulation.clock_moves import Move, MovedClock

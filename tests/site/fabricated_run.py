@@ -9,11 +9,11 @@ from pathlib import Path
 
 import orjson
 
-from layton_batch import tables
+from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
-from layton_batch.run_folder import RunFolder
+from layton_batch.run.status import JobStatus, RunState, Status
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.status import JobStatus, RunState, Status
 
 MODELS = ("alpha-9", "beta-10", "gamma-2")
 JUDGES = ("judge-a", "judge-b")

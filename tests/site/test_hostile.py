@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from layton_batch.run.status import RunState
 from layton_batch.site.build import build_site
 from layton_batch.site.pages import environment, policy
-from layton_batch.site.shown import LONGEST, one_line, passage, visible
-from layton_batch.status import RunState
+from layton_batch.site.sanitize import LONGEST, one_line, passage, visible
 from tests.site.fabricated_run import fabricated, hostile
 from tests.site.read_html import Page, pages
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch import tables
 from layton_batch.errors import DamagedTableError, FileError
-from layton_batch.run_folder import RunFolder
+from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.run.status import RunState
 from layton_batch.site import build
 from layton_batch.site.build import build_site
-from layton_batch.status import RunState
 from tests.site.fabricated_run import FabricatedRun, Row, Words, fabricated
 from tests.site.read_html import Page, pages, read_page
 

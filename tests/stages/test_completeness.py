@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches import raw_results
+from layton_batch.batches.completeness import DOWNLOADS, DOWNLOADS_UNCOUNTED, Lack, Reading, counted, lack
+from layton_batch.batches.replies import unpacked
 from layton_batch.providers.protocol import ResultPart
 from layton_batch.records import Batch, Snapshot
-from layton_batch.stages import raw_results
-from layton_batch.stages.completeness import DOWNLOADS, DOWNLOADS_UNCOUNTED, Lack, Reading, counted, lack
-from layton_batch.stages.replies import unpacked
 from layton_batch.states import BatchOutcome, Lifecycle
 from tests.stages.test_outcomes import batch
 from tests.stages.test_replies import decode, line

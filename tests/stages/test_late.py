@@ -7,9 +7,9 @@ from typing import cast
 
 import pytest
 
+from layton_batch.batches.late import BELIEVED_SECONDS, is_late
 from layton_batch.clock import ManualClock
-from layton_batch.run import Run
-from layton_batch.stages.late import BELIEVED_SECONDS, is_late
+from layton_batch.run.context import Run
 from layton_batch.states import Lifecycle
 from tests.store.rows import NOW, batch, opened
 

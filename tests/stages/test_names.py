@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from layton_batch.stages.limits import custom_id_problem
-from layton_batch.stages.names import custom_id, has_mark, mark_of
+from layton_batch.batches.admission import custom_id_problem
+from layton_batch.batches.names import custom_id, has_mark, mark_of
 
 
 def test_a_custom_id_carries_the_runs_mark_and_is_taken_everywhere() -> None:

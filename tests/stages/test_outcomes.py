@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from layton_batch.batches.attempts import may_go_again
+from layton_batch.batches.outcomes import Tally, assign_outcomes, count_rows, summed
 from layton_batch.providers.damaged_rows import unreadable
 from layton_batch.records import Batch, Response
-from layton_batch.stages.outcomes import Tally, count_rows, settle, summed
-from layton_batch.stages.resubmit import may_go_again
 from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 
 SENT = [f"c{n}" for n in range(5)]
@@ -44,7 +44,7 @@ def test_each_request_has_one_outcome_and_the_counts_add_up(
     decoded: list[Response | str], outcome: BatchOutcome
 ) -> None:
     one = batch(outcome)
-    tally = settle(decoded, SENT, one)
+    tally = assign_outcomes(decoded, SENT, one)
     assert list(tally.responses) == SENT
     counts = count_rows(one, tally, frozenset(SENT[:2]))
     assert sum(row.count for row in counts) == len(SENT)
@@ -52,7 +52,7 @@ def test_each_request_has_one_outcome_and_the_counts_add_up(
     answered = {entry.custom_id for entry in decoded if isinstance(entry, Response)
                 and entry.outcome is RequestOutcome.SUCCEEDED} & set(SENT)  # fmt: skip
     assert {name for name, got in tally.responses.items() if got.outcome is RequestOutcome.SUCCEEDED} == answered
-    kinds = Counter(kind for kind, _ in tally.oddities)
+    kinds = Counter(kind for kind, _ in tally.anomalies)
     nameless = sum(isinstance(entry, str) for entry in decoded)
     unread = sum(row.count for row in counts if row.error_class is ErrorClass.UNREADABLE)
     assert kinds["unreadable_line"] == nameless + unread
@@ -68,25 +68,25 @@ def test_each_request_has_one_outcome_and_the_counts_add_up(
     ],
 )
 def test_a_request_that_no_line_names_ends_as_its_batch_did(outcome: BatchOutcome, ends: RequestOutcome) -> None:
-    tally = settle([], SENT, batch(outcome))
+    tally = assign_outcomes([], SENT, batch(outcome))
     assert {response.outcome for response in tally.responses.values()} == {ends}
 
 
 def test_of_two_answers_the_first_counts_and_the_second_is_told() -> None:
     first = Response("c0", RequestOutcome.SUCCEEDED, "one")
-    tally = settle([first, Response("c0", RequestOutcome.SUCCEEDED, "two")], SENT, batch())
+    tally = assign_outcomes([first, Response("c0", RequestOutcome.SUCCEEDED, "two")], SENT, batch())
     assert tally.responses["c0"] is first
-    assert [kind for kind, _ in tally.oddities] == ["duplicate_result"]
+    assert [kind for kind, _ in tally.anomalies] == ["duplicate_result"]
 
 
 def test_an_answer_beats_an_error_whichever_comes_first() -> None:
     error, answer = Response("c0", RequestOutcome.ERRORED), Response("c0", RequestOutcome.SUCCEEDED, "x")
     for order in ([error, answer], [answer, error]):
-        assert settle(order, SENT, batch()).responses["c0"] is answer
+        assert assign_outcomes(order, SENT, batch()).responses["c0"] is answer
 
 
 def test_the_class_of_a_batch_that_failed_as_a_whole_is_its_rows_class() -> None:
-    tally = settle([], SENT, batch(BatchOutcome.FAILED, ErrorClass.INVALID_REQUEST))
+    tally = assign_outcomes([], SENT, batch(BatchOutcome.FAILED, ErrorClass.INVALID_REQUEST))
     assert {response.error_class for response in tally.responses.values()} == {ErrorClass.INVALID_REQUEST}
 
 
@@ -97,11 +97,11 @@ def unread(tally: Tally) -> set[str]:
 @pytest.mark.parametrize("outcome", BatchOutcome)
 def test_requests_that_damaged_lines_explain_are_unreadable_and_not_may_go_again(outcome: BatchOutcome) -> None:
     answers = [Response(name, RequestOutcome.SUCCEEDED, "x") for name in SENT[2:]]
-    tally = settle([*answers, "half a line", "another"], SENT, batch(outcome))
+    tally = assign_outcomes([*answers, "half a line", "another"], SENT, batch(outcome))
     assert unread(tally) == {"c0", "c1"}
     assert not any(may_go_again(response) for response in tally.responses.values())
     told = [
-        detail for kind, detail in tally.oddities if kind == "unreadable_line" and "not in this run's bill" in detail
+        detail for kind, detail in tally.anomalies if kind == "unreadable_line" and "not in this run's bill" in detail
     ]
     assert len(told) == 2
     assert all("retry" in detail for detail in told)
@@ -109,7 +109,7 @@ def test_requests_that_damaged_lines_explain_are_unreadable_and_not_may_go_again
 
 def test_more_missing_requests_than_damaged_lines_are_missing() -> None:
     answers = [Response(name, RequestOutcome.SUCCEEDED, "x") for name in SENT[2:]]
-    tally = settle([*answers, "half a line"], SENT, batch())
+    tally = assign_outcomes([*answers, "half a line"], SENT, batch())
     assert not unread(tally)
     assert {tally.responses[name].outcome for name in SENT[:2]} == {RequestOutcome.MISSING}
     assert all(may_go_again(tally.responses[name]) for name in SENT[:2])
@@ -117,7 +117,7 @@ def test_more_missing_requests_than_damaged_lines_are_missing() -> None:
 
 def test_a_damaged_line_under_an_id_nobody_sent_may_be_any_request() -> None:
     answers = [Response(name, RequestOutcome.SUCCEEDED, "x") for name in SENT[1:]]
-    tally = settle([*answers, unreadable("stranger", "half a line")], SENT, batch())
+    tally = assign_outcomes([*answers, unreadable("stranger", "half a line")], SENT, batch())
     assert unread(tally) == {"c0"}
 
 
@@ -126,9 +126,9 @@ def test_what_may_have_been_paid_for_beats_what_was_not_and_an_answer_beats_both
     failed = Response("c0", RequestOutcome.ERRORED, error_class=ErrorClass.PROVIDER_FAULT)
     damaged = unreadable("c0", "half a line")
     for order in itertools.permutations([failed, damaged, answer]):
-        assert settle(order, SENT, batch()).responses["c0"] is answer
+        assert assign_outcomes(order, SENT, batch()).responses["c0"] is answer
     for order in itertools.permutations([failed, damaged]):
-        assert settle(order, SENT, batch()).responses["c0"] is damaged
+        assert assign_outcomes(order, SENT, batch()).responses["c0"] is damaged
 
 
 @pytest.mark.parametrize("outcome", RequestOutcome)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from layton_batch.batches import raw_results
+from layton_batch.batches.backoff import LONGEST_SECONDS, backoff
 from layton_batch.errors import ProviderReplyError, TransientProviderError
 from layton_batch.providers.protocol import ResultPart
-from layton_batch.stages import raw_results
-from layton_batch.stages.backoff import LONGEST_SECONDS, backoff
 
 
 @given(content=st.binary(max_size=400), cut=st.integers(1, 50))

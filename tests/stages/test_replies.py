@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from layton_batch.batches import raw_results
+from layton_batch.batches.replies import Replies, ReplyIndex, unpacked
 from layton_batch.errors import FileError, ProviderReplyError
 from layton_batch.providers import connect
 from layton_batch.providers.protocol import ResultPart
 from layton_batch.records import Response
-from layton_batch.stages import raw_results
-from layton_batch.stages.replies import Brief, Replies, unpacked
 
 decode = connect("openai", None).decode
 
@@ -35,8 +35,8 @@ def kept(folder: Path, *lines: bytes, end: bytes = b"\n") -> Path:
     return folder / "raw"
 
 
-def briefs(replies: Replies) -> list[Brief]:
-    return [entry for entry in replies.entries if isinstance(entry, Brief)]
+def briefs(replies: Replies) -> list[ReplyIndex]:
+    return [entry for entry in replies.entries if isinstance(entry, ReplyIndex)]
 
 
 @given(texts=st.lists(st.text(max_size=30), max_size=12), asked=st.randoms())

@@ -8,12 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from layton_batch import tables
+from layton_batch.batches.attempts import next_attempts
+from layton_batch.batches.outcomes import Tally
+from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, Response
-from layton_batch.run import Run
-from layton_batch.run_folder import RunFolder
-from layton_batch.stages.outcomes import Tally
-from layton_batch.stages.resubmit import next_attempts
+from layton_batch.run.context import Run
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from tests.store.rows import JOB, NOW, batch
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from layton_batch.batches.batch_file import Line, Packed, pack
 from layton_batch.providers.protocol import Limits
-from layton_batch.stages.sharding import Line, Packed, pack
 
 
 def packed(sizes: list[int], limits: Limits, folder: Path, cost: Decimal | None = Decimal("0.5")) -> Packed:

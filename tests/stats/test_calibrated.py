@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from layton_batch.stats.calibrated import CalibratedScore, calibrated_scores, posterior
-from layton_batch.stats.printing import ceil_tenth, floor_tenth, round_tenth
+from layton_batch.stats.rounding import ceil_tenth, floor_tenth, round_tenth
 from layton_batch.stats.strata import Flag
 
 from .boards import FIELDS, Board, make_strata

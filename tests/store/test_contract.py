@@ -12,7 +12,7 @@ import pytest
 from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
 from layton_batch.records import RowCount
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
-from layton_batch.store import Entry, Money, RunStore, Standing
+from layton_batch.store import Entry, Money, ProviderLoad, RunStore
 from layton_batch.store.reopening import reopen
 from layton_batch.store.standing import HeldBack
 from tests.store.rows import JOB, NOW, RUN, batch, opened, store_on
@@ -148,7 +148,7 @@ def test_many_threads_of_many_holders_take_each_batch_once(url: str) -> None:
 
 
 def test_holders_that_claim_through_a_gate_never_break_it_together(url: str) -> None:
-    def at_most_three(_one: object, standing: Standing) -> HeldBack | None:
+    def at_most_three(_one: object, standing: ProviderLoad) -> HeldBack | None:
         return HeldBack("held back: three are enough") if standing.running >= 3 else None
 
     with opened(url, 12) as store:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches.admission import custom_id_problem, over_limit
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
 from layton_batch.providers.protocol import Limits
-from layton_batch.run import Run
-from layton_batch.stages.limits import custom_id_problem, over_limit
+from layton_batch.run.context import Run
 from layton_batch.states import Lifecycle
-from layton_batch.store import Entry, Standing
+from layton_batch.store import Entry, ProviderLoad
 from tests.pipeline.lab import Lab, lab, manifest_text
 from tests.store.rows import NOW, batch, opened
 
@@ -98,14 +98,14 @@ def test_wrong_limits_are_refused_by_name(tmp_path: Path, wrong: str, said: str)
 @pytest.mark.parametrize(
     ("standing", "limits", "said"),
     [
-        (Standing(), {}, None),
-        (Standing(running=2), {"max_concurrent_batches": 3}, None),
-        (Standing(running=3), {"max_concurrent_batches": 3}, "runs 3 batches at once"),
-        (Standing(creates=4, oldest_create=NOW), {"max_creates_per_hour": 5}, None),
-        (Standing(creates=5, oldest_create=NOW), {"max_creates_per_hour": 5}, "the next one from 09:00 UTC"),
+        (ProviderLoad(), {}, None),
+        (ProviderLoad(running=2), {"max_concurrent_batches": 3}, None),
+        (ProviderLoad(running=3), {"max_concurrent_batches": 3}, "runs 3 batches at once"),
+        (ProviderLoad(creates=4, oldest_create=NOW), {"max_creates_per_hour": 5}, None),
+        (ProviderLoad(creates=5, oldest_create=NOW), {"max_creates_per_hour": 5}, "the next one from 09:00 UTC"),
     ],
 )
-def test_each_limit_says_what_it_is(standing: Standing, limits: dict[str, int], said: str | None) -> None:
+def test_each_limit_says_what_it_is(standing: ProviderLoad, limits: dict[str, int], said: str | None) -> None:
     found = over_limit(batch(0), standing, Limits(10, 10, 10, **limits))  # type: ignore[arg-type]
     assert (found is None) == (said is None)
     assert said is None or said in str(found)
@@ -113,10 +113,11 @@ def test_each_limit_says_what_it_is(standing: Standing, limits: dict[str, int], 
 
 def test_the_queue_is_counted_by_model_and_never_blocks_a_batch_that_is_alone() -> None:
     limits = Limits(10, 10, 10, max_enqueued_tokens=150)
-    assert over_limit(batch(0, size_bytes=4000), Standing(), limits) is None
-    assert over_limit(batch(0), Standing(queued_bytes={"another": 4000}), limits) is None
-    assert over_limit(batch(0), Standing(queued_bytes={"m-1": 200}), limits) is None
-    assert "75 of 150 tokens" in str(over_limit(batch(0, size_bytes=500), Standing(queued_bytes={"m-1": 300}), limits))
+    assert over_limit(batch(0, size_bytes=4000), ProviderLoad(), limits) is None
+    assert over_limit(batch(0), ProviderLoad(queued_bytes={"another": 4000}), limits) is None
+    assert over_limit(batch(0), ProviderLoad(queued_bytes={"m-1": 200}), limits) is None
+    queued = ProviderLoad(queued_bytes={"m-1": 300})
+    assert "75 of 150 tokens" in str(over_limit(batch(0, size_bytes=500), queued, limits))
 
 
 def test_standing_counts_what_is_there_and_what_others_are_about_to_send(url: str) -> None:
@@ -127,12 +128,12 @@ def test_standing_counts_what_is_there_and_what_others_are_about_to_send(url: st
             money=[Entry(first.id, "reserved", Decimal("0.50"))],
         )  # fmt: skip
         store.claim(NOW, ids=[batch(1).id])
-        standing = store.standing("openai", NOW + 1)
-        assert standing == Standing(Decimal("1.00"), 2, {"m-1": 800}, 1, NOW)
-        assert store.standing("openai", NOW + 4000).creates == 0
-        assert store.standing("mistral", NOW + 1).running == 0
+        standing = store.load("openai", NOW + 1)
+        assert standing == ProviderLoad(Decimal("1.00"), 2, {"m-1": 800}, 1, NOW)
+        assert store.load("openai", NOW + 4000).creates == 0
+        assert store.load("mistral", NOW + 1).running == 0
         sent = standing.plus(batch(2), NOW + 1)
-        assert sent == Standing(Decimal("1.50"), 3, {"m-1": 1200}, 2, NOW)
+        assert sent == ProviderLoad(Decimal("1.50"), 3, {"m-1": 1200}, 2, NOW)
 
 
 def test_results_that_will_not_be_kept_much_longer_are_warned_of_once(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import NoReturn
 import pytest
 
 from layton_batch.errors import StoreError
-from layton_batch.runs import open_run
+from layton_batch.run.open import open_run
 from layton_batch.store import locks
 from tests.pipeline.lab import Lab, lab, manifest_text
 

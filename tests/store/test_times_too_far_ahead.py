@@ -49,5 +49,5 @@ def test_nothing_is_paid_for_under_a_lease_from_before_the_clock_was_put_back() 
 def test_creates_that_an_earlier_clock_dates_a_day_ahead_do_not_fill_this_hour() -> None:
     with opened("sqlite://", state=Lifecycle.IN_FLIGHT, submitting_at=NOW) as store:
         provider = batch(0).provider
-        assert store.standing(provider, NOW + 60.0).creates == 1
-        assert store.standing(provider, NOW - DAY).creates == 0
+        assert store.load(provider, NOW + 60.0).creates == 1
+        assert store.load(provider, NOW - DAY).creates == 0

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from layton_batch.errors import DataError, LaytonBatchError, ManifestError
+from layton_batch.files.sources import read_rows
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt
 from layton_batch.settings import Settings
-from layton_batch.sources import read_rows
 from layton_batch.states import PredictionKind
 from layton_batch.tasks import load_task, task_names, validate_items
 from layton_batch.tasks.layton import LaytonTask

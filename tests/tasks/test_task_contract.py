@@ -12,12 +12,12 @@ import pytest
 import layton_batch
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
-from layton_batch.runs import find_run, read_run
+from layton_batch.run.open import find_run, read_run
+from layton_batch.run.status import RunState
 from layton_batch.stages.rank import board
-from layton_batch.status import RunState
-from layton_batch.task_testing import TaskContract
 from layton_batch.tasks import BUILT_IN, load_task, task_names
 from layton_batch.tasks.protocol import Task, TaskOptions
+from layton_batch.testing.tasks import TaskContract
 from tests import plug_in
 from tests.pipeline.lab import lab, manifest_text
 
@@ -103,7 +103,7 @@ def test_the_plug_in_is_one_short_file() -> None:
 
 
 @pytest.mark.parametrize(
-    "place", ["stages", "store", "providers", "stats", "costs", "pipeline.py", "run.py", "jury.py"]
+    "place", ["stages", "batches", "store", "providers", "stats", "costs", "run", "pipeline.py", "manifest/jury.py"]
 )
 def test_nothing_on_the_way_of_the_data_knows_a_tasks_name(place: str) -> None:
     path = Path(layton_batch.__file__).parent / place

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from layton_batch import atomic
+from layton_batch.files import atomic
 from tools.layton_pictures import scenes_blocks, scenes_paths, scenes_shapes, scenes_signs, scenes_things
 from tools.layton_pictures.visual_riddle import VisualRiddle, read_texts, tell
 

@@ -14,8 +14,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from layton_batch import atomic
 from layton_batch.errors import DataError, LaytonBatchError
+from layton_batch.files import atomic
 from layton_batch.records import JsonValue
 from tools.logic_grids.generator import generate
 from tools.logic_grids.solver import solutions

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from layton_batch import atomic
+from layton_batch.files import atomic
 from layton_batch.records import JsonValue
 from tools.rome_pictures import scenes_figures, scenes_panels, scenes_places
 from tools.rome_pictures.visual_question import VisualQuestion

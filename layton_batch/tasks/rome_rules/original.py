@@ -1,4 +1,4 @@
-"""The five evaluators as published, oddities included, in linear time.
+"""The five evaluators as published, anomalies included, in linear time.
 
 An item on which the published code crashes gets 0 and an error that begins with the name of its exception.
 """

@@ -35,7 +35,7 @@ def pictures_of(row: Mapping[str, JsonValue], where: str, folder: Path | None) -
 
 def folders_of(rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Path | None]:
     """For every row the folder of the file it was read from; a single None where rows are not from files here."""
-    from layton_batch.sources import Rows  # whoever has such rows has paid for the import
+    from layton_batch.files.sources import Rows  # whoever has such rows has paid for the import
 
     files = [Path(place.file) for place in rows.places] if isinstance(rows, Rows) else []
     # What was fetched from elsewhere is called by its address, which is no path from the root.

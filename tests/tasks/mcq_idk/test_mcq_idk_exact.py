@@ -7,8 +7,8 @@ from math import comb
 import pytest
 
 from layton_batch.tasks.mcq_idk_rules.abstention import Selective
-from layton_batch.tasks.mcq_idk_rules.bring_your_own import grade_rows
 from layton_batch.tasks.mcq_idk_rules.exact import share_bounds
+from layton_batch.tasks.mcq_idk_rules.offline import grade_rows
 
 
 def at_least(count: int, n: int, share: float) -> float:

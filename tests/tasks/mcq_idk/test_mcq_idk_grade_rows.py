@@ -9,8 +9,8 @@ import pytest
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
 from layton_batch.tasks.mcq_idk import McqIdkTask
-from layton_batch.tasks.mcq_idk_rules.bring_your_own import grade_rows, graded
 from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL
+from layton_batch.tasks.mcq_idk_rules.offline import grade_rows, graded
 from layton_batch.tasks.protocol import TaskOptions
 
 Row = dict[str, JsonValue]

@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layton_batch.tasks.mcq_idk_rules.bring_your_own import GradeReport, grade_rows
 from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL, read_letters
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, mark
+from layton_batch.tasks.mcq_idk_rules.offline import GradeReport, grade_rows
 from layton_batch.tasks.mcq_idk_rules.table import cell
 from layton_batch.tasks.mcq_idk_rules.thoughts import without_thoughts
 

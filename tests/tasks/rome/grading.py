@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.rome_rules.bring_your_own import Row, grade_rows, grader
 from layton_batch.tasks.rome_rules.mark import CORRECTED, Mark
+from layton_batch.tasks.rome_rules.offline import Row, grade_rows, grader
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The published evaluators' oddities, one by one: whoever reproduces published figures gets them all."""
+"""The published evaluators' anomalies, one by one: whoever reproduces published figures gets them all."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from layton_batch.tasks.rome_rules import original
-from layton_batch.tasks.rome_rules.bring_your_own import grade_rows
 from layton_batch.tasks.rome_rules.files import RowsFile, json_text, read_annotations, read_predictions
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
+from layton_batch.tasks.rome_rules.offline import grade_rows
 from tests.tasks.rome.grading import grade_answer, graded
 
 REAL = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "rome"

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from layton_batch.errors import DataError, ManifestError
+from layton_batch.files.sources import Place, Rows, read_rows
 from layton_batch.records import Image, Item, Response
 from layton_batch.settings import Settings
-from layton_batch.sources import Place, Rows, read_rows
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.rome import RomeTask

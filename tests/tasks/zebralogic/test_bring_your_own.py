@@ -9,7 +9,7 @@ import pytest
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.bring_your_own import grade_rows
+from layton_batch.tasks.zebralogic_rules.offline import grade_rows
 from layton_batch.tasks.zebralogic_rules.protocols import PROTOCOLS
 
 from .grids import GRID, SOLUTION, WRONG, reply

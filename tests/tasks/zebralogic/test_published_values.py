@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.bring_your_own import GradeReport, grade_rows
+from layton_batch.tasks.zebralogic_rules.offline import GradeReport, grade_rows
 from tools.logic_grids.clues import Clue, Relation, Thing
 from tools.logic_grids.solver import solutions
 

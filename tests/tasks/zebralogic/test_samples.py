@@ -6,8 +6,8 @@ import pytest
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.bring_your_own import grade_rows
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade
+from layton_batch.tasks.zebralogic_rules.offline import grade_rows
 from layton_batch.tasks.zebralogic_rules.zeroeval import ZEROEVAL
 from layton_batch.tasks.zebralogic_rules.zeroeval_samples import MODES, RM_BON, grade_samples
 

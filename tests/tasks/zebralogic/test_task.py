@@ -15,9 +15,9 @@ import pytest
 
 from layton_batch.clock import ManualClock
 from layton_batch.errors import DataError, LaytonBatchError, ManifestError
+from layton_batch.files.sources import read_rows
 from layton_batch.records import Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
-from layton_batch.sources import read_rows
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks import validate_items
 from layton_batch.tasks.protocol import Candidate, TaskOptions

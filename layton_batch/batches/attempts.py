@@ -1,0 +1,191 @@
+"""Another attempt for the requests that got no answer: the same lines, in a batch of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from hashlib import sha256
+
+from layton_batch.batches.backoff import backoff
+from layton_batch.batches.batch_file import Line
+from layton_batch.batches.batch_requests import batch_requests, check_file
+from layton_batch.batches.names import part_of, tag
+from layton_batch.batches.outcomes import Tally
+from layton_batch.batches.replies import ReplyIndex
+from layton_batch.errors import StaleStateError
+from layton_batch.files import atomic, tables
+from layton_batch.records import Batch, Response
+from layton_batch.run.context import Run
+from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
+
+MOST_SPLITS = 7
+"""How often a batch is halved: into 128 parts at most."""
+MOST_WAITS = 100
+"""How often a batch comes back that the provider had no room for: for about a day, at the longest pauses."""
+NO_ROOM_SECONDS = 60.0
+"""The least wait before it does: other batches have to end first."""
+
+
+def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], frozenset[str]]:
+    """The batches that repeat what got no answer, and the custom_ids they repeat.
+
+    None where nothing may go again or no attempts are left. What a batch that was too large as a whole left unanswered
+    comes back as two halves; that costs no attempt. Files are on disk when this returns; doing it again gives the same
+    files.
+    """
+    row = run.store.row()
+    if row is not None and row.cancelled:
+        return [], frozenset()
+    is_split = _to_be_split(run, batch)
+    again = [custom_id for custom_id, response in tally.responses.items() if may_go_again(response, in_parts=is_split)]
+    if is_split:
+        middle = (len(again) + 1) // 2
+        halves = [
+            write_batch(run, batch, part, _half_of(batch, mark), batch.attempt, "half of a batch too large")
+            for mark, part in (("1", again[:middle]), ("2", again[middle:]))
+            if part
+        ]
+        return halves, frozenset(again)
+    had_room, had_none = _attempts(run, batch)
+    if not again or had_room >= run.manifest.policy.attempts or had_none >= MOST_WAITS:
+        return [], frozenset()
+    reason = f"{len(again)} of {batch.requests} requests of attempt {batch.attempt} got no answer"
+    child = write_next(run, batch, again, "n", reason)
+    return [replace(child, due_at=run.clock.now() + _pause(batch, had_none))], frozenset(again)
+
+
+def _attempts(run: Run, batch: Batch) -> tuple[int, int]:
+    """How many attempts it took so far: those that were made, and those that the provider turned away as a whole for
+    want of room (queued tokens, rate limits), which are no fault of the requests and cost them no attempt."""
+    by_id = {other.id: other for other in run.store.batches()}
+    turned_away, one = 0, by_id.get(batch.id)
+    while one is not None:
+        turned_away += _had_no_room(one)
+        one = by_id.get(one.parent_id or "")
+    return batch.attempt - turned_away, turned_away
+
+
+def _had_no_room(batch: Batch) -> bool:
+    return batch.outcome is BatchOutcome.FAILED and batch.error_class is ErrorClass.RATE_LIMITED
+
+
+def _pause(batch: Batch, turned_away: int) -> float:
+    """Seconds before what a batch leads to is sent: at once, but not where the whole batch had failed."""
+    if batch.outcome is not BatchOutcome.FAILED:
+        return 0.0
+    return max(backoff(turned_away or batch.attempt), NO_ROOM_SECONDS if turned_away else 0.0)
+
+
+def _to_be_split(run: Run, batch: Batch) -> bool:
+    """Whether a batch was refused for its size and halves of it may fit. A batch refused whole costs nothing, but a
+    provider that means something else must not be asked for ever."""
+    if batch.error_class is not ErrorClass.TOO_LARGE or batch.outcome is not BatchOutcome.FAILED or batch.requests < 2:
+        return False
+    by_id = {other.id: other for other in run.store.batches()}
+    depth, above = 0, by_id.get(batch.parent_id or "")
+    while above is not None and above.error_class is ErrorClass.TOO_LARGE:
+        depth, above = depth + 1, by_id.get(above.parent_id or "")
+    return depth < MOST_SPLITS
+
+
+def _half_of(batch: Batch, mark: str) -> str:
+    """Of a later attempt a name of its own: a half of the first may have come to the same attempt by itself."""
+    return part_of(batch.shard_id, mark if batch.attempt == 1 else f"{batch.attempt}h{mark}")
+
+
+def may_go_again(response: Response | ReplyIndex, *, in_parts: bool = False) -> bool:
+    """Whether a request may go into another batch by itself: it has no answer, and is known not to have been billed
+    for one. ``in_parts``: its batch was too large, and comes back in parts."""
+    classes = PASSING | {ErrorClass.TOO_LARGE} if in_parts else PASSING
+    return response.outcome is not RequestOutcome.SUCCEEDED and response.error_class in classes
+
+
+def write_next(run: Run, parent: Batch, again: Collection[str], mark: str, cause: str) -> Batch:
+    """The next attempt at some of a batch's requests, numbered one after their last.
+
+    It goes under the parent's shard where that number is free, else under a name made from the parent and ``mark``.
+    What a collected batch leads to by itself is entered with its collection, so whoever comes later sees that number
+    taken; and what is not collected leads nowhere else yet. So no two processes can mean one name by two things, which
+    they could if numbers were counted over all that is entered.
+    """
+    number, shard_id = parent.attempt + 1, parent.shard_id
+    entered = {(other.job_id, other.shard_id, other.attempt) for other in run.store.batches()}
+    if (parent.job_id, shard_id, number) in entered:
+        shard_id = part_of(shard_id, f"{parent.attempt}{mark}")
+    return write_batch(run, parent, again, shard_id, number, cause)
+
+
+def write_batch(run: Run, parent: Batch, again: Collection[str], shard_id: str, attempt: int, cause: str) -> Batch:
+    """A batch of some of its parent's requests, their lines byte for byte as they were."""
+    return write_lines(
+        run, parent, _lines_again(run, parent, frozenset(again)), shard_id, attempt, cause, reask_of(run, parent)
+    )
+
+
+def _lines_again(run: Run, parent: Batch, wanted: frozenset[str]) -> Iterator[Line]:
+    asked = batch_requests(run, parent)
+    check_file(run, parent)
+    with (run.folder.root / parent.path).open("rb") as lines:
+        for custom_id, cost, line in zip(asked["custom_id"], asked["max_cost"], lines, strict=True):
+            if custom_id in wanted:
+                yield Line(custom_id, line.rstrip(b"\n"), None if cost is None else Decimal(cost))
+
+
+def write_lines(
+    run: Run, parent: Batch, lines: Iterable[Line], shard_id: str, attempt: int, cause: str, reask: int
+) -> Batch:
+    """A batch of its own for these lines, as another attempt at some of its parent's requests.
+
+    The file is on disk when this returns; doing it again gives the same file. ``reask``: how many times the requests
+    were asked for again though they had been answered. Raises StaleStateError where it is entered already: its file may
+    have been sent.
+    """
+    path = run.folder.request_file(parent.job_id, shard_id if attempt == 1 else f"{shard_id}.a{attempt}")
+    batch_id, where = f"{parent.job_id}.{shard_id}.a{attempt}", path.relative_to(run.folder.root).as_posix()
+    if any(batch_id == other.id or where == other.path for other in run.store.batches()):
+        raise StaleStateError(f"batch {batch_id} is entered already, with its file: another process was first")
+    digest, size, rows = sha256(), 0, []
+    costs: list[Decimal | None] = []
+    with atomic.writing(path) as handle:
+        for line in lines:
+            handle.write(line.content + b"\n")
+            digest.update(line.content + b"\n")
+            size += len(line.content) + 1
+            costs.append(line.max_cost)
+            rows.append({"custom_id": line.custom_id, "max_cost": exact(line.max_cost), "reask": reask})
+    tables.write(run.folder.part("attempts", batch_id), tables.frame("attempts", rows))
+    return Batch(
+        id=batch_id,
+        job_id=parent.job_id,
+        shard_id=shard_id,
+        provider=parent.provider,
+        model=parent.model,
+        attempt=attempt,
+        state=Lifecycle.PLANNED,
+        tag=tag(run.tag_prefix, parent.job_id, shard_id, attempt),
+        requests=len(rows),
+        path=where,
+        sha256=digest.hexdigest(),
+        size_bytes=size,
+        max_cost=total(costs),
+        parent_id=parent.id,
+        cause=cause,
+    )
+
+
+def reask_of(run: Run, batch: Batch) -> int:
+    """How many times the requests of a batch were asked for again though they had been answered."""
+    path = run.folder.part("attempts", batch.id)
+    return int(tables.read_part(path, columns=["reask"])["reask"].max() or 0) if path.exists() else 0  # type: ignore[arg-type]
+
+
+def total(costs: Sequence[Decimal | None]) -> Decimal | None:
+    """The sum of the amounts; None if one is unknown."""
+    known = [cost for cost in costs if cost is not None]
+    return sum(known, Decimal(0)) if len(known) == len(costs) else None
+
+
+def exact(usd: Decimal | None) -> str | None:
+    """An amount as the tables hold it."""
+    return None if usd is None else format(usd, "f")

@@ -1,0 +1,94 @@
+"""Packing encoded lines into batch files that a provider will take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from layton_batch.files import atomic
+from layton_batch.providers.protocol import Limits
+from layton_batch.records import Shard
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One encoded request, and the most it can cost (None: no known price)."""
+
+    custom_id: str
+    content: bytes
+    max_cost: Decimal | None
+
+
+@dataclass(slots=True)
+class Packed:
+    """What came of packing: the files, which request lies in which, and those too large for this provider."""
+
+    shards: list[Shard] = field(default_factory=list)
+    shard_of: dict[str, str] = field(default_factory=dict)
+    max_cost: dict[str, Decimal | None] = field(default_factory=dict)
+    too_large: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Open:
+    handle: BinaryIO
+    digest: Any
+    requests: int = 0
+    size: int = 0
+    max_cost: Decimal | None = Decimal(0)
+
+    def add(self, line: Line) -> None:
+        content = line.content + b"\n"
+        self.handle.write(content)
+        self.digest.update(content)
+        self.requests += 1
+        self.size += len(content)
+        known = self.max_cost is not None and line.max_cost is not None
+        self.max_cost = self.max_cost + line.max_cost if known else None  # type: ignore[operator]
+
+
+def pack(lines: Iterable[Line], limits: Limits, root: Path, folder: Path, first: int = 1) -> Packed:
+    """Write ``lines``, in order, to as few files as the limits allow under ``folder``; memory is one line's.
+
+    The same lines always give the same files. ``root`` is what the shards' paths are relative to, ``first`` the number
+    of the first one.
+    """
+    packed = Packed()
+    pending = iter(lines)
+    line = _next_fitting(pending, limits, packed)
+    while line is not None:
+        name = f"s{first + len(packed.shards):04d}"
+        path = folder / f"{name}.jsonl"
+        with ExitStack() as stack:
+            shard = _Open(stack.enter_context(atomic.writing(path)), sha256())
+            line = _fill(shard, line, pending, limits, packed, name)
+        where = path.relative_to(root).as_posix()
+        packed.shards.append(Shard(name, where, shard.requests, shard.size, shard.digest.hexdigest(), shard.max_cost))
+    return packed
+
+
+def _fill(shard: _Open, first: Line, pending: Iterator[Line], limits: Limits, packed: Packed, name: str) -> Line | None:
+    """Fill one file; returns the first line that no longer fits, or None at the end."""
+    line: Line | None = first
+    while line is not None:
+        full = shard.requests >= limits.max_requests or shard.size + len(line.content) + 1 > limits.max_bytes
+        if full and shard.requests:
+            return line
+        shard.add(line)
+        packed.shard_of[line.custom_id] = name
+        packed.max_cost[line.custom_id] = line.max_cost
+        line = _next_fitting(pending, limits, packed)
+    return None
+
+
+def _next_fitting(pending: Iterator[Line], limits: Limits, packed: Packed) -> Line | None:
+    for line in pending:
+        if len(line.content) + 1 <= min(limits.max_line_bytes, limits.max_bytes):
+            return line
+        packed.too_large.append(line.custom_id)
+    return None

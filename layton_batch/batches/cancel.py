@@ -1,0 +1,121 @@
+"""Cancel: stop paying. Nothing more is sent; what providers have is asked to stop and still collected."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from layton_batch.clock import is_due
+from layton_batch.errors import ProviderError, StaleStateError
+from layton_batch.records import Batch
+from layton_batch.run.context import Run
+from layton_batch.run.status import RunState, read_status
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
+
+FAILED = "cancel_failed"
+"""Event: a provider was asked to stop a batch and did not say that it will."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotStopped:
+    """A batch whose provider could not be asked to stop it, or refused to, and why."""
+
+    batch: Batch
+    reason: str
+
+
+def cancel_run(run: Run) -> list[NotStopped]:
+    """Mark the run cancelled, withdraw what was not sent, and ask providers to stop the rest.
+
+    Returns what goes on all the same: it is asked again, each time it is looked at, by whoever drives the run. A run
+    that is done stays as it is (``is_done`` tells): there is nothing to cancel.
+    """
+    if is_done(run):
+        return []
+    run.store.set_cancelled(run.clock.now())
+    _withdraw_planned(run)
+    return _stop(run, run.store.batches({Lifecycle.IN_FLIGHT}))
+
+
+def is_done(run: Run) -> bool:
+    """Whether the run has ended by itself."""
+    return read_status(run.store).state is RunState.DONE
+
+
+def is_cancelled(run: Run) -> bool:
+    """Whether a person has cancelled the run."""
+    row = run.store.row()
+    return row is not None and row.cancelled
+
+
+def stop_rest(run: Run, provider: str) -> bool:
+    """The provider's batches that another process had in hand when the run was cancelled, that were just being sent, or
+    were not stopped yet.
+
+    A provider is asked again whenever the batch is due to be looked at, and the batch is looked at as well: it may have
+    ended, which is why a provider refuses to cancel it. Looking sets when it is due next, later each time that fails.
+    """
+    moved = _withdraw_planned(run, provider)
+    now = run.clock.now()
+    in_flight = run.store.batches({Lifecycle.IN_FLIGHT})
+    due = [batch for batch in in_flight if batch.provider == provider and is_due(batch.due_at, now)]
+    return None in [_ask_to_stop(run, batch) for batch in due] or moved
+
+
+def _withdraw_planned(run: Run, provider: str | None = None) -> bool:
+    withdrawn = 0
+    for batch in run.store.batches({Lifecycle.PLANNED}):
+        if provider not in (None, batch.provider):
+            continue
+        try:
+            _withdraw(run, batch)
+        except StaleStateError:
+            continue  # another process has it in hand: it drops what it had not sent
+        withdrawn += 1
+    return withdrawn > 0
+
+
+def _withdraw(run: Run, batch: Batch) -> None:
+    now = run.clock.now()
+    run.store.move(
+        batch,
+        Lifecycle.ENDED,
+        now,
+        event="withdrawn",
+        detail="never sent",
+        outcome=BatchOutcome.CANCELLED,
+        error_class=ErrorClass.NOT_EXECUTED,
+        ended_at=now,
+        due_at=now,
+        reason="the run was cancelled before this was sent",
+    )
+
+
+def _stop(run: Run, batches: Sequence[Batch]) -> list[NotStopped]:
+    """Ask for each batch's end, providers side by side; those of which that did not come through."""
+    groups: dict[str, list[Batch]] = defaultdict(list)
+    for batch in batches:
+        groups[batch.provider].append(batch)
+    found = run.executor.map(lambda name: [_ask_to_stop(run, batch) for batch in groups[name]], groups)
+    return [one for group in found for one in group if one is not None]
+
+
+def _ask_to_stop(run: Run, batch: Batch) -> NotStopped | None:
+    if run.stopping.is_set():
+        return NotStopped(batch, "not asked: this program was stopped")
+    try:
+        run.providers.get(batch.provider).cancel(str(batch.provider_id))
+        _asked(run, batch)
+    except ProviderError as error:
+        if not run.store.has_event(batch.id, FAILED):
+            run.store.add_event(run.clock.now(), batch.id, FAILED, f"{error}; asked again until it ends")
+        return NotStopped(batch, str(error))
+    except StaleStateError:
+        return NotStopped(batch, "another process has it in hand, and sees it end")
+    return None
+
+
+def _asked(run: Run, batch: Batch) -> None:
+    now = run.clock.now()
+    run.store.move(batch, Lifecycle.CANCELLING, now, event="cancelling", detail="asked for", due_at=now)

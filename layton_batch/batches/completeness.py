@@ -1,0 +1,141 @@
+"""Whether the results of an ended batch that are on disk can be all there is.
+
+They are believed at once only where they name every request. Else they are downloaded again, with growing pauses, as
+often as it may help: the first reading of a batch that has just ended may be of files that are still being written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from layton_batch.batches.raw_results import Stored, kind_of
+from layton_batch.batches.replies import Replies
+from layton_batch.records import Batch, Snapshot
+from layton_batch.states import BatchOutcome, RequestOutcome
+
+DOWNLOADS, DOWNLOADS_UNCOUNTED = 10, 7
+"""How often results are downloaded that come short of the provider's count, or only of our requests: those that bring
+nothing new, with pauses that add up to 36 and to 5 minutes."""
+BELIEVED_AFTER = 86_400.0
+"""Seconds after a batch's end for which results without a single request may still be on their way. Where the provider
+counts answers and names a file of them, they are there, and waited for like any download."""
+ANSWERS = "output"
+"""The kind of the result part that holds what was paid for; another may hold errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The replies on disk, of all downloads so far, beside the ids that were sent."""
+
+    replies: Replies
+    ids: frozenset[str]
+
+    @property
+    def ours(self) -> frozenset[str]:
+        """The requests of ours that lines which can be read name."""
+        return self.replies.named & self.ids
+
+    @property
+    def naming(self) -> frozenset[Path]:
+        """The parts that name any request of ours, also in a damaged line."""
+        return frozenset(path for path, named in self.replies.parts.items() if named & self.ids)
+
+    @property
+    def answers(self) -> int:
+        """How many requests have one."""
+        answered = (
+            one.custom_id
+            for one in self.replies.entries
+            if not isinstance(one, str) and one.outcome is RequestOutcome.SUCCEEDED
+        )
+        return len(self.ids.intersection(answered))
+
+    @property
+    def of_another(self) -> bool:
+        """Whether this is what became of another batch: its lines can be read, and name only what we did not send."""
+        return bool(self.replies.named) and not self.naming
+
+    def grew(self, parts: Sequence[Stored]) -> bool:
+        """Whether these parts of the last download name requests of ours that those before did not."""
+        new = {part.path for part in parts if part.is_new}
+        before = frozenset[str]().union(*(self.replies.parts[path] for path in self.naming - new))
+        return bool(before) and any(self.replies.parts.get(path, before) & self.ids - before for path in new)
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Why what is on disk may not be all there is.
+
+    ``downloads``: how many of them may bring nothing new before that is believed; None: what came is no results, and
+    no better than a download that failed, which is tried again for ``seconds`` after the batch's end (None: for as long
+    as results are kept). ``billed``: what no line names may have been answered and billed all the same.
+    """
+
+    reason: str
+    billed: bool
+    downloads: int | None = None
+    seconds: float | None = None
+
+
+def counted(batch: Batch, snapshot: Snapshot, reading: Reading) -> Snapshot:
+    """The provider's reading, without counts that cannot be of our requests: of another number of them (0 of a batch of
+    four), or of more than there are."""
+    rows = (snapshot.succeeded or 0) + (snapshot.failed or 0)
+    of_others = snapshot.total is not None and snapshot.total != batch.requests
+    if of_others or rows > batch.requests or reading.of_another:
+        return replace(snapshot, total=None, succeeded=None, failed=None)
+    return snapshot
+
+
+def lack(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: Reading) -> Lack | None:
+    """What may be missing, by counts that :func:`counted` believes; ``parts``: of the last download. None: every
+    request is named, and no answer is missing."""
+    if reading.of_another:
+        reason = f"the results of {batch.provider_id} are of other requests than ours: is it the right batch?"
+        return Lack(reason, billed=True, downloads=DOWNLOADS)
+    if len(reading.ours) == batch.requests and reading.answers >= (snapshot.succeeded or 0):
+        return None
+    return _nothing(batch, snapshot, parts, reading) or _shortage(batch, snapshot, parts, reading)
+
+
+def _nothing(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: Reading) -> Lack | None:
+    """Results that are not there yet, or a page of HTML in their place. None where what came may be what became of the
+    batch."""
+    succeeded, completed = snapshot.succeeded, batch.outcome is BatchOutcome.COMPLETED
+    is_there = bool(snapshot.results_ref or snapshot.errors_ref)
+    if succeeded is None:
+        may_lack = completed or is_there
+    else:
+        uncounted = batch.requests - succeeded - (snapshot.failed or 0)
+        may_lack = reading.answers < succeeded or (completed and uncounted > 0)
+    if not may_lack:
+        return None
+    billed = succeeded != 0
+    if any(kind_of(part.path) == ANSWERS and part.path in reading.replies.foreign for part in parts):
+        return Lack("what came in place of the answers is no results: not one line of it names a request", billed)
+    if reading.naming:
+        return None
+    reason = f"the batch is {batch.outcome}, and its results name none of its requests"
+    return Lack(reason, billed, seconds=None if succeeded and is_there else BELIEVED_AFTER)
+
+
+def _shortage(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: Reading) -> Lack:
+    """Results without some of the requests. What the provider counts as answered is there for certain, and so is the
+    rest of a damaged file; for what else is not named, its count or its silence is believed in the end."""
+    if snapshot.succeeded is not None and reading.answers < snapshot.succeeded:
+        return _certain(f"{reading.answers} answers came, the provider counts {snapshot.succeeded}")
+    for part in parts:
+        if part.path in reading.replies.cut:
+            return _certain(f"{part.path.name} ends in the middle of a line")
+        if part.is_short:
+            return _certain(f"{part.arrived} of the {part.size} bytes of {part.path.name} came")
+    reason = f"{len(reading.ours)} of {batch.requests} requests are named"
+    if snapshot.succeeded is None and reading.replies.damaged:
+        return _certain(reason)
+    return Lack(reason, billed=False, downloads=DOWNLOADS_UNCOUNTED)
+
+
+def _certain(reason: str) -> Lack:
+    return Lack(reason, billed=True, downloads=DOWNLOADS)

@@ -1,0 +1,70 @@
+"""Creates in doubt: what a create may have cost that nobody has an answer to, and that no list shows.
+
+It may have been carried out and billed all the same. So what was set aside for it goes on counting against the budget,
+as what cannot be told, in the ledger and in the table ``untold``.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import partial
+
+from layton_batch.batches.attempts import exact
+from layton_batch.batches.batch_requests import batch_requests
+from layton_batch.batches.usage_rows import bounds
+from layton_batch.files import tables
+from layton_batch.records import Batch
+from layton_batch.run.context import Run
+from layton_batch.store import Entry
+from layton_batch.store.standing import RELEASED, UNTOLD
+
+IN_DOUBT = "created without an answer"
+"""The word of the table ``untold`` for a request of such a create."""
+NOT_CREATED, RESUBMIT = "not_in_list", "resubmit"
+"""Events: a list that never had the batch; a person has it sent again. Each leaves one create in doubt."""
+
+
+def given_up(run: Run, batch: Batch) -> list[Entry]:
+    """The ledger's entries, for the move that gives this create up. Raises DamagedTableError where the batch's requests
+    cannot be read."""
+    known = [bound for bound in bounds(batch_requests(run, batch)).values() if bound is not None]
+    amounts = {RELEASED: run.store.held(batch.id), UNTOLD: sum(known, Decimal(0))}
+    return [Entry(batch.id, kind, usd) for kind, usd in amounts.items() if usd]
+
+
+def set_down(run: Run, batch: Batch, creates: int | None = None) -> bool:
+    """Have the table ``untold`` say what the ledger does of the batch's creates that were given up (``creates``: how
+    many), after the commit that gave one up, and again where a stop came between. True where a part was written."""
+    if creates is None:
+        creates = run.store.events_of((NOT_CREATED, RESUBMIT)).get(batch.id, 0)
+    parts = [run.folder.part("untold", f"{batch.id}.create{number}") for number in range(1, creates + 1)]
+    lacking = [part for part in parts if not part.exists()]
+    for part in lacking:
+        tables.write_rows(part, "untold", _rows(run, batch))
+    return bool(lacking)
+
+
+def catch_up(run: Run) -> bool:
+    """``set_down`` for every batch of the run, each its own job's trouble."""
+    found = run.store.events_of((NOT_CREATED, RESUBMIT))
+    batches = [run.store.batch(batch_id) for batch_id in found]
+    written = [run.apart(one.job_id, partial(set_down, run, one, found[one.id])) for one in batches]
+    return any(written)
+
+
+def _rows(run: Run, batch: Batch) -> list[tables.Row]:
+    job = next(job for job in run.store.jobs() if job.id == batch.job_id)
+    return [
+        {
+            "custom_id": custom_id,
+            "role": str(job.role),
+            "provider": batch.provider,
+            "model": job.spec.name,
+            "batch_id": batch.id,
+            "attempt": batch.attempt,
+            "why": IN_DOUBT,
+            "answered": False,
+            "bound_usd": exact(bound),
+        }
+        for custom_id, bound in bounds(batch_requests(run, batch)).items()
+    ]

@@ -1,0 +1,125 @@
+"""Row conservation: every request of a batch ends with exactly one outcome, whatever the provider sent back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from layton_batch.batches.replies import ReplyIndex
+from layton_batch.providers.damaged_rows import unreadable
+from layton_batch.providers.wire_errors import clean
+from layton_batch.records import Batch, Response, RowCount
+from layton_batch.states import BatchOutcome, ErrorClass, RequestOutcome
+
+EXAMPLES = 3
+"""How many of a batch's odd rows of one kind are told in words."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """One response per request, in the order they were sent, and what was odd about what came back.
+
+    Of a reply that has a text, ``responses`` may hold the short form.
+    """
+
+    responses: dict[str, Response | ReplyIndex] = field(default_factory=dict)
+    anomalies: list[tuple[str, str]] = field(default_factory=list)
+
+
+def assign_outcomes(decoded: Iterable[Response | ReplyIndex | str], sent: Sequence[str], batch: Batch) -> Tally:
+    """Give each sent custom_id one response.
+
+    An answer beats an error; of two answers the first counts and the second is noted. Lines naming unknown ids and
+    lines that cannot be read are noted (their raw bytes are kept). What no line names ends as the batch did, unless
+    the lines that name nobody are enough to be about all of it: then it may have been paid for, and is unreadable.
+    """
+    tally, known = Tally(), frozenset(sent)
+    seen: dict[str, Response | ReplyIndex] = {}
+    nameless = 0
+    for entry in decoded:
+        if isinstance(entry, str):
+            nameless += 1
+            tally.anomalies.append(("unreadable_line", entry))
+        elif entry.custom_id not in known:
+            nameless += entry.error_class is ErrorClass.UNREADABLE
+            said = f"a result names {entry.custom_id[:80]!r}, which was not sent"
+            tally.anomalies.append(("unknown_custom_id", said))
+        else:
+            _take(seen, entry, tally)
+    explained = len(known) - len(seen) <= nameless
+    for custom_id in sent:
+        response = seen.get(custom_id)
+        if response is None:
+            response = unreadable(custom_id, _NAMELESS) if explained else _silence(custom_id, batch)
+        tally.responses[custom_id] = response
+        if isinstance(response, Response) and response.error_class is ErrorClass.UNREADABLE:
+            tally.anomalies.append(("unreadable_line", f"{custom_id}: {response.error_message}. {_UNKNOWN_COST}"))
+    return tally
+
+
+def summed(anomalies: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """One anomaly of each kind: its number and its first examples. A provider may send any number of odd rows."""
+    by_kind: dict[str, list[str]] = {}
+    for kind, detail in anomalies:
+        by_kind.setdefault(kind, []).append(detail)
+    return [(kind, details[0] if len(details) == 1 else _together(details)) for kind, details in by_kind.items()]
+
+
+def _together(details: Sequence[str]) -> str:
+    left = len(details) - EXAMPLES
+    more = f"; and {left} more" if left > 0 else ""
+    return f"{len(details)} times: " + "; ".join(clean(one, 500) for one in details[:EXAMPLES]) + more
+
+
+_NAMELESS = "no line names it, and there are lines that cannot be read"
+_UNKNOWN_COST = (
+    "It may have been carried out and billed; what it cost is not in this run's bill. It is not sent again by itself: "
+    "`layton-batch retry` does that"
+)
+
+
+def _take(seen: dict[str, Response | ReplyIndex], entry: Response | ReplyIndex, tally: Tally) -> None:
+    earlier = seen.get(entry.custom_id)
+    if earlier is None:
+        seen[entry.custom_id] = entry
+        return
+    if earlier != entry:
+        tally.anomalies.append(("duplicate_result", f"{entry.custom_id} came more than once, with different content"))
+    if _weight(entry) > _weight(earlier):
+        seen[entry.custom_id] = entry
+
+
+def _weight(response: Response | ReplyIndex) -> int:
+    """Of two lines about one request the heavier one counts: what may have been paid for beats what was not."""
+    if response.outcome is RequestOutcome.SUCCEEDED:
+        return 2
+    return int(response.error_class is ErrorClass.UNREADABLE)
+
+
+def _silence(custom_id: str, batch: Batch) -> Response:
+    """The response of a request that no line names."""
+    outcome = _OF_BATCH[batch.outcome or BatchOutcome.COMPLETED]
+    error_class = ErrorClass.NOT_EXECUTED
+    if outcome is RequestOutcome.ERRORED and batch.error_class is not ErrorClass.NONE:
+        error_class = batch.error_class
+    return Response(custom_id, outcome, error_class=error_class, error_message=batch.reason)
+
+
+_OF_BATCH = {
+    BatchOutcome.COMPLETED: RequestOutcome.MISSING,
+    BatchOutcome.EXPIRED: RequestOutcome.EXPIRED,
+    BatchOutcome.CANCELLED: RequestOutcome.CANCELLED,
+    BatchOutcome.FAILED: RequestOutcome.ERRORED,
+}
+
+
+def count_rows(batch: Batch, tally: Tally, resubmitted: Collection[str]) -> list[RowCount]:
+    """How many requests ended each way, and how many of them go into another attempt."""
+    ends: Counter[tuple[RequestOutcome, ErrorClass]] = Counter()
+    again: Counter[tuple[RequestOutcome, ErrorClass]] = Counter()
+    for response in tally.responses.values():
+        key = (response.outcome, response.error_class)
+        ends[key] += 1
+        again[key] += response.custom_id in resubmitted
+    return [RowCount(batch.id, *key, count=count, resubmitted=again[key]) for key, count in ends.items()]

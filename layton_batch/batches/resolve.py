@@ -1,0 +1,116 @@
+"""Resolve: a person's word on a lost batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from layton_batch.batches.doubt import RESUBMIT, given_up, set_down
+from layton_batch.batches.intent import deadline_seconds
+from layton_batch.batches.reconcile import surely_ours
+from layton_batch.errors import ManifestError, ProviderError, UnknownStatusError
+from layton_batch.providers.protocol import Provider
+from layton_batch.records import Batch
+from layton_batch.run.context import Run
+from layton_batch.states import Lifecycle
+
+
+def adopt_batch(run: Run, batch_id: str, provider_id: str) -> None:
+    """The batch is this one at the provider. Raises ManifestError where ours is not lost, or that one cannot be it;
+    ProviderError where the provider does not know that id."""
+    batch = _lost(run, batch_id)
+    for other in run.store.batches():
+        if other.provider_id == provider_id and other.id != batch.id:
+            raise ManifestError(f"{provider_id} is batch {other.id} of this run: adopt another, or --resubmit")
+    provider = run.providers.get(batch.provider)
+    status, total = _reading(provider, provider_id)
+    if total not in (None, 0, batch.requests):
+        raise ManifestError(
+            f"{provider_id} holds {total} requests, batch {batch.id} {batch.requests}: it is another one"
+        )
+    try:
+        marked = _marked(run, batch)
+    except ProviderError:
+        marked = []  # the list cannot be read now: the person's word and the batch's own size have to do
+    if marked and provider_id not in marked and provider_id != batch.provider_id:
+        raise ManifestError(f"{_told(batch, marked)}, {provider_id} does not: adopt that one")
+    now = run.clock.now()
+    run.store.move(
+        batch,
+        Lifecycle.IN_FLIGHT,
+        now,
+        event="adopted",
+        detail=provider_id,
+        provider_id=provider_id,
+        provider_status=status,
+        submitted_at=batch.submitting_at or now,
+        due_at=now,
+        deadline_at=now + deadline_seconds(run, provider),
+        failures=0,
+        reason=None,
+    )
+
+
+def _reading(provider: Provider, provider_id: str) -> tuple[str, int | None]:
+    """The provider's word for the batch, known to us or not, and how many requests it holds."""
+    try:
+        snapshot = provider.snapshot(provider_id)
+    except UnknownStatusError as error:
+        return error.code or "unknown", None
+    return snapshot.provider_status, snapshot.total
+
+
+def send_again(run: Run, batch_id: str) -> None:
+    """The batch was never made, or is to be paid for once more: plan it again. What the earlier create may have cost
+    goes on counting against the budget.
+
+    Raises ManifestError where it is not lost, or its provider shows that it was made (no person need be asked then), or
+    its list cannot be read.
+    """
+    batch = _lost(run, batch_id)
+    try:
+        marked = _marked(run, batch)
+    except ProviderError as error:
+        raise ManifestError(
+            f"batch {batch.id} is not sent again: the list of {batch.provider}, which may show that it was made, could "
+            f"not be read ({error}); try again later, or `--adopt` it"
+        ) from error
+    if marked:
+        raise ManifestError(f"{_told(batch, marked)}: it was made, and would be paid twice. `--adopt {marked[0]}`")
+    said = f"it was {batch.provider_id}: a person has it paid for once more" if batch.provider_id else None
+    now = run.clock.now()
+    run.store.move(
+        batch,
+        Lifecycle.PLANNED,
+        now,
+        event=RESUBMIT,
+        detail=f"{said or 'a person said that it was never made'}; what it may have cost is kept from the budget",
+        money=given_up(run, batch),
+        due_at=now,
+        **_AS_NEW,
+    )
+    set_down(run, batch)
+
+
+def _marked(run: Run, batch: Batch) -> list[str]:
+    """Ids of the batches at the provider that are surely this one. Raises ProviderError where it does not list them."""
+    found = surely_ours(run, run.providers.get(batch.provider), batch)
+    return [one.provider_id or "one without an id" for one in found]
+
+
+_AS_NEW: Mapping[str, Any] = {
+    "failures": 0, "input_ref": None, "reason": None, "provider_id": None, "provider_status": None,
+    "submitting_at": None, "submitted_at": None, "ended_at": None, "deadline_at": None,
+}  # fmt: skip
+"""Nothing of what was known of the batch holds for the one that is made in its place."""
+
+
+def _told(batch: Batch, marked: Sequence[str]) -> str:
+    return f"{batch.provider} shows {', '.join(marked)} with the marks of batch {batch.id}"
+
+
+def _lost(run: Run, batch_id: str) -> Batch:
+    batch = run.store.batch(batch_id)
+    if batch.state is not Lifecycle.LOST:
+        raise ManifestError(f"batch {batch_id} of run {run.id} is {batch.state}, not lost: there is nothing to resolve")
+    return batch

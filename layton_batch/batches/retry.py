@@ -1,0 +1,75 @@
+"""Retry: one more attempt, on demand, for every request that ended without an answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import polars as pl
+
+from layton_batch.batches.attempts import write_next
+from layton_batch.errors import StaleStateError
+from layton_batch.files import tables
+from layton_batch.records import Batch
+from layton_batch.run.context import Run
+from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
+from layton_batch.store.reopening import RowKey, go_on, reopen
+
+
+def retry_run(run: Run) -> int:
+    """Plan another attempt for all requests without an answer, permanent errors included; returns how many there are.
+
+    A cancelled run goes on. Predictions that come in this way go before a jury like any other. Raises StaleStateError
+    where another process plans or writes tables just now: what it concludes from the answers so far must not stand.
+    """
+    with run.writer_lease() as ours:
+        if not ours:
+            raise StaleStateError(f"run {run.id}: another process is writing its tables; try again in a moment")
+        return _retry(run)
+
+
+def _retry(run: Run) -> int:
+    batches = run.store.batches()
+    again: list[Batch] = []
+    repeated: Counter[RowKey] = Counter()
+    for batch in batches:
+        wanted = _without_answer(run, batch, batches)
+        if not wanted.is_empty():
+            reason = f"{wanted.height} requests of {batch.id} without an answer; a person asked for another attempt"
+            ids = wanted["custom_id"].to_list()
+            again.append(write_next(run, batch, ids, "p", reason))
+            repeated.update(_keys(batch, wanted))
+    _reopen(run, again, repeated)
+    return sum(batch.requests for batch in again)
+
+
+def _without_answer(run: Run, batch: Batch, batches: list[Batch]) -> pl.DataFrame:
+    """``custom_id, outcome, error_class`` of a collected batch's requests that no later attempt has taken over."""
+    empty = pl.DataFrame(schema={"custom_id": pl.String, "outcome": pl.String, "error_class": pl.String})
+    parts = sorted((run.folder.tables / "responses" / batch.id).glob("*.parquet"))
+    if batch.state is not Lifecycle.COLLECTED or not batch.path or not parts:
+        return empty
+    rows = pl.concat([tables.read_part(part, columns=empty.columns) for part in parts])
+    taken = [run.folder.part("attempts", other.id) for other in batches if other.parent_id == batch.id]
+    repeated = pl.concat([tables.read_part(part, columns=["custom_id"]) for part in taken]) if taken else empty
+    open_rows = rows.filter(pl.col("outcome") != str(RequestOutcome.SUCCEEDED))
+    return open_rows.join(repeated.select("custom_id"), on="custom_id", how="anti", maintain_order="left")
+
+
+def _keys(batch: Batch, wanted: pl.DataFrame) -> Counter[RowKey]:
+    pairs = zip(wanted["outcome"], wanted["error_class"], strict=True)
+    return Counter((batch.id, RequestOutcome(outcome), ErrorClass(error_class)) for outcome, error_class in pairs)
+
+
+def _reopen(run: Run, again: list[Batch], repeated: Counter[RowKey]) -> None:
+    now = run.clock.now()
+    row = run.store.row()
+    if row is not None and row.cancelled:
+        go_on(run.store, now)
+    if not again:
+        return
+    reopened = {batch.job_id for batch in again}
+    jobs = run.store.jobs()
+    predicting = {job.id for job in jobs if job.id in reopened and job.role is Role.PREDICT}
+    judging = {job.id for job in jobs if job.depends_on in predicting}
+    detail = f"{sum(batch.requests for batch in again)} requests without an answer go again"
+    reopen(run.store, again, repeated, now, detail=detail, ungraded=reopened, unplanned=judging)

@@ -1,0 +1,155 @@
+"""The bill of one batch, row by row: the tokens of every answer at the price of its day."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+
+import polars as pl
+
+from layton_batch.costs.prices import PriceBook
+from layton_batch.costs.report import Untold, UsageRow, priced_row
+from layton_batch.files import tables
+from layton_batch.records import Batch, Job, Response, Usage
+from layton_batch.states import ErrorClass, Role
+
+PERHAPS_BILLED = frozenset({ErrorClass.UNREADABLE, ErrorClass.OUT_OF_REACH})
+"""Classes of requests that may have been answered and billed, though we have no answer."""
+COST_UNTOLD = "cost_untold"
+"""The event of a batch that cost something nobody can tell."""
+
+Bounds = Mapping[str, Decimal | None]
+"""What each request can cost at most, by custom_id; None: not known either."""
+
+
+def bounds(asked: pl.DataFrame) -> Bounds:
+    """Of a table with ``custom_id`` and ``max_cost``."""
+    return {name: _decimal(usd) for name, usd in asked.select("custom_id", "max_cost").iter_rows()}
+
+
+class Bill:
+    """What the answers of one batch cost, added up.
+
+    ``untold_rows``: a row of the table ``untold`` for each request of which nobody can tell what it cost. The most that
+    it can have cost is in no sum of ``spent``.
+    """
+
+    def __init__(self, prices: PriceBook, job: Job, batch: Batch, bounds: Bounds) -> None:
+        self.spent = Decimal(0)
+        self.untold_rows: list[tables.Row] = []
+        self._job, self._batch, self._bounds = job, batch, bounds
+        self._price = prices.price(job.spec.provider, job.spec.model)
+
+    def row(self, answer: Response) -> dict[str, object]:
+        """The answer's usage row, entered into the bill."""
+        spec = self._job.spec
+        charged = priced_row(spec.provider, spec.name, self._job.role, answer.usage, self._price)
+        self.spent += charged.cost_batched or Decimal(0)
+        if charged.cost_batched is None:
+            why = "answered without a price" if answer.usage.known else "answered without usage"
+            self._enter(answer.custom_id, why, answered=True)
+        return _row(charged, answer.custom_id, self._batch)
+
+    def note(self, failed: Response) -> None:
+        """Enter a request without an answer into the bill, where it may have been billed all the same."""
+        if failed.error_class in PERHAPS_BILLED:
+            self._enter(failed.custom_id, str(failed.error_class).replace("_", " "), answered=False)
+
+    def _enter(self, custom_id: str, why: str, *, answered: bool) -> None:
+        self.untold_rows.append(
+            {
+                "custom_id": custom_id,
+                "role": str(self._job.role),
+                "provider": self._job.spec.provider,
+                "model": self._job.spec.name,
+                "batch_id": self._batch.id,
+                "attempt": self._batch.attempt,
+                "why": why,
+                "answered": answered,
+                "bound_usd": _text(self._bounds.get(custom_id)),
+            }
+        )
+
+    @property
+    def untold(self) -> Decimal:
+        """The most that those requests can have cost, as far as a bound is known."""
+        return sum((_decimal(row["bound_usd"]) or Decimal(0) for row in self.untold_rows), Decimal(0))
+
+    def anomalies(self) -> Iterator[tuple[str, str]]:
+        """Kind and detail of the event that tells of what cannot be told."""
+        if not self.untold_rows:
+            return
+        why = Counter(str(row["why"]) for row in self.untold_rows)
+        found = ", ".join(f"{count} {reason}" for reason, count in sorted(why.items()))
+        most = f"at most ${self.untold:f}, which the budget counts" if self.untold else "no bound is known"
+        yield COST_UNTOLD, f"{found}: what they cost cannot be told and is not in this run's bill; {most}"
+
+
+def _row(charged: UsageRow, custom_id: str, batch: Batch) -> dict[str, object]:
+    usage = charged.usage
+    return {
+        "custom_id": custom_id,
+        "role": str(charged.role),
+        "provider": charged.provider,
+        "model": charged.model,
+        "batch_id": batch.id,
+        "attempt": batch.attempt,
+        "input_tokens": usage.input_tokens,
+        "cached_input_tokens": usage.cached_input_tokens,
+        "output_tokens": usage.output_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "cost_usd": _text(charged.cost_batched),
+        "unbatched_usd": _text(charged.cost_unbatched),
+        "price_source": charged.price_source,
+        "price_date": charged.price_date,
+    }
+
+
+def _text(usd: Decimal | None) -> str | None:
+    return None if usd is None else format(usd, "f")
+
+
+def usage_rows(table: Iterable[dict[str, object]]) -> list[UsageRow]:
+    """Rows of a usage table (``iter_rows(named=True)``) as the cost report takes them."""
+    return [
+        UsageRow(
+            provider=str(row["provider"]),
+            model=str(row["model"]),
+            role=Role(str(row["role"])),
+            requests=1,
+            usage=_usage(row),
+            cost_batched=_decimal(row["cost_usd"]),
+            cost_unbatched=_decimal(row["unbatched_usd"]),
+            price_source=None if row["price_source"] is None else str(row["price_source"]),
+            price_date=None if row["price_date"] is None else str(row["price_date"]),
+        )
+        for row in table
+    ]
+
+
+def _usage(row: Mapping[str, object]) -> Usage:
+    read, cached, made, thought, written = (int(str(row[name])) for name in _TOKENS)
+    return Usage(read, cached, made, thought, written)
+
+
+_TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens")
+
+
+def _decimal(value: object) -> Decimal | None:
+    return None if value is None else Decimal(str(value))
+
+
+def untold_of(table: Iterable[Mapping[str, object]]) -> list[Untold]:
+    """Rows of a table ``untold`` as the cost report takes them."""
+    return [
+        Untold(
+            provider=str(row["provider"]),
+            model=str(row["model"]),
+            role=Role(str(row["role"])),
+            bound=_decimal(row["bound_usd"]),
+            answered=bool(row["answered"]),
+        )
+        for row in table
+    ]

@@ -1,0 +1,173 @@
+"""Is this machine ready to run? Keys, endpoints, prices, disk, clock. No key is ever read out."""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from pathlib import Path
+
+from layton_batch.clock import SystemClock
+from layton_batch.errors import LaytonBatchError, MissingKeyError
+from layton_batch.files.download import shown
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.providers import BUILT_IN
+from layton_batch.records import ModelSpec
+from layton_batch.run.open import price_book
+from layton_batch.settings import Settings
+
+ENOUGH_BYTES = 1 << 30
+MOST_DRIFT = 60.0
+"""Seconds between a provider's clock and ours."""
+CALL_SECONDS, PATIENCE = 5.0, 8.0
+"""For a step of one call, and for all of them together."""
+DEFAULT_URLS = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+    "gemini": "https://generativelanguage.googleapis.com",
+    "mistral": "https://api.mistral.ai",
+    "together": "https://api.together.ai",
+    "groq": "https://api.groq.com",
+    "doubleword": "https://api.doubleword.ai/v1",
+    "xai": "https://api.x.ai/v1",
+    "sference": "https://api.sference.com/v1",
+}
+
+
+class State(StrEnum):
+    """How a check came out."""
+
+    OK = "ok"
+    NOTE = "note"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check."""
+
+    check: str
+    state: State
+    detail: str
+
+    @property
+    def is_bad(self) -> bool:
+        return self.state is State.BAD
+
+
+def examine(path: Path | None, settings: Settings, *, offline: bool = False) -> list[Finding]:
+    """All checks. Without a manifest a missing key is only noted; with one, what it needs must be there.
+
+    Raises ManifestError for a manifest that cannot be loaded.
+    """
+    manifest = load_manifest(path) if path else None
+    needed = _needed(manifest)
+    names = list(dict.fromkeys(spec.provider for spec in needed)) or list(BUILT_IN)
+    keys = {name: _key(name, settings, must=manifest is not None) for name in names}
+    findings = list(keys.values())
+    if not offline:
+        findings += _endpoints([name for name in names if keys[name].state is State.OK], settings)
+    if manifest is not None:
+        findings += _prices(manifest, needed)
+    findings.append(_disk(settings.cwd))
+    return findings
+
+
+def _needed(manifest: Manifest | None) -> Sequence[ModelSpec]:
+    if manifest is None:
+        return ()
+    return (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
+
+
+def _key(name: str, settings: Settings, *, must: bool) -> Finding:
+    try:
+        settings.access(name)
+    except MissingKeyError as error:
+        return Finding(f"key {name}", State.BAD if must else State.NOTE, str(error))
+    return Finding(f"key {name}", State.OK, "set")
+
+
+# ---- endpoints -----------------------------------------------------------------------------------------------------
+
+
+def _endpoints(names: Sequence[str], settings: Settings) -> list[Finding]:
+    """All of them at once, in daemon threads: a name server that does not answer cannot be given a time limit, and
+    must neither hold up the others nor keep the program from ending."""
+    import httpx
+
+    answers: dict[str, list[Finding]] = {}
+    trust = httpx.create_ssl_context()  # a third of a second each
+
+    def ask(name: str) -> None:
+        answers[name] = list(_endpoint(name, settings, trust))
+
+    threads = [threading.Thread(target=ask, args=(name,), daemon=True) for name in names]
+    for thread in threads:
+        thread.start()
+    give_up_at = SystemClock().now() + PATIENCE
+    for thread in threads:
+        thread.join(max(give_up_at - SystemClock().now(), 0.0))
+    silent = f"no answer within {PATIENCE:.0f} seconds"
+    return [found for name in names for found in answers.get(name, [Finding(f"endpoint {name}", State.BAD, silent)])]
+
+
+def _endpoint(name: str, settings: Settings, trust: ssl.SSLContext) -> Iterator[Finding]:
+    """Whether the address answers at all, and how far its clock is from ours; no key is sent."""
+    import httpx
+
+    url = settings.access(name).base_url or DEFAULT_URLS.get(name)
+    if url is None:
+        yield Finding(f"endpoint {name}", State.NOTE, "depends on the project and region; not asked")
+        return
+    try:
+        reply = httpx.get(url, timeout=CALL_SECONDS, verify=trust)
+    except httpx.TransportError as error:
+        reason = str(error) or type(error).__name__
+        yield Finding(f"endpoint {name}", State.BAD, f"{shown(url)} cannot be reached: {reason}")
+        return
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # its text may hold the whole address
+        yield Finding(f"endpoint {name}", State.BAD, f"{shown(url)} is not a usable address ({type(error).__name__})")
+        return
+    if reply.is_server_error:
+        yield Finding(f"endpoint {name}", State.BAD, f"{shown(url)} answers with HTTP {reply.status_code}")
+        return
+    yield Finding(f"endpoint {name}", State.OK, f"{shown(url)} answers")
+    if (drift := _drift(reply.headers.get("date"))) is not None and abs(drift) > MOST_DRIFT:
+        detail = f"this machine is {drift:+.0f} s from {name}; set its clock, prices and deadlines go by it"
+        yield Finding("clock", State.BAD, detail)
+
+
+def _drift(header: str | None) -> float | None:
+    try:
+        there = parsedate_to_datetime(header or "")
+    except ValueError:
+        return None
+    return (datetime.fromtimestamp(SystemClock().now(), tz=UTC) - there.astimezone(UTC)).total_seconds()
+
+
+def _prices(manifest: Manifest, needed: Sequence[ModelSpec]) -> Iterator[Finding]:
+    prices = price_book(manifest, SystemClock())
+    for provider, model in dict.fromkeys((spec.provider, spec.model) for spec in needed):
+        price = prices.price(provider, model)
+        if price is None:
+            state = State.BAD if manifest.budget.max_usd is not None else State.NOTE
+            yield Finding(f"price {model}", state, str(prices.why_unknown(provider, model)))
+        else:
+            batch = price.batch
+            detail = f"${batch.input} in, ${batch.output} out per M batched ({price.source}, {price.as_of})"
+            yield Finding(f"price {model}", State.OK, detail)
+
+
+def _disk(folder: Path) -> Finding:
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise LaytonBatchError(f"{folder}: cannot be examined ({error.strerror})") from error
+    state = State.OK if free >= ENOUGH_BYTES else State.BAD
+    return Finding("disk", state, f"{free / 1e9:.1f} GB free at {folder}")

@@ -1,0 +1,50 @@
+"""The run's items as Parquet: frozen when the run begins, so that a source that changes later changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+
+from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.records import Image, Item
+
+
+def write(folder: RunFolder, items: Sequence[Item]) -> None:
+    """Freeze the items."""
+    rows = [
+        {
+            "item_id": item.id,
+            "split": item.split,
+            "category": item.category,
+            "question": item.question,
+            "images": [{"media_type": image.media_type, "base64": image.base64} for image in item.images],
+            "hints": list(item.hints),
+            "answer": item.answer,
+            "justification": item.justification,
+            "solution": item.solution,
+            "payload": orjson.dumps(dict(item.payload)).decode(),
+        }
+        for item in items
+    ]
+    tables.write(folder.part("items", "items"), tables.frame("items", rows))
+
+
+def read(folder: RunFolder) -> list[Item]:
+    """The frozen items, in their order. Raises DamagedTableError where they are gone or cannot be read."""
+    return [
+        Item(
+            id=row["item_id"],
+            split=row["split"],
+            category=row["category"],
+            question=row["question"],
+            images=tuple(Image(image["media_type"], image["base64"]) for image in row["images"]),
+            hints=tuple(row["hints"]),
+            answer=row["answer"],
+            justification=row["justification"],
+            solution=row["solution"],
+            payload=orjson.loads(row["payload"]),
+        )
+        for row in tables.read_part(folder.part("items", "items")).iter_rows(named=True)
+    ]

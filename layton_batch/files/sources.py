@@ -1,0 +1,210 @@
+"""Rows from wherever a manifest says they are: the hub, the web, a file, a glob; JSONL or Parquet.
+
+Each line is decoded by itself, so that an error names its file and line. Nothing here trusts the file's content.
+"""
+
+from __future__ import annotations
+
+import base64
+import glob
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import orjson
+
+from layton_batch.clock import Clock, SystemClock
+from layton_batch.errors import DataError
+from layton_batch.files.download import fetch, shown
+from layton_batch.records import JsonValue
+from layton_batch.settings import Settings
+
+Row = Mapping[str, JsonValue]
+
+_HUB = "hf://"
+_WEB = ("http://", "https://")
+_PARQUET_MAGIC = b"PAR1"
+_BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+
+
+class Place(NamedTuple):
+    """Where a row came from; ``line`` counts from 1 (rows, for Parquet)."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Sequence[Row]):
+    """The rows of a source in order, and the place of each."""
+
+    rows: tuple[Row, ...]
+    places: tuple[Place, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]  # the overloads of Sequence, for no gain
+        return self.rows[index]
+
+
+def read_rows(source: str, base: Path, settings: Settings, clock: Clock | None = None) -> Rows:
+    """All rows of ``hf://datasets/<owner>/<name>/<path>``, a URL, or a path or glob (relative to ``base``, then to the
+    working folder).
+
+    Raises DataError with file, line and reason: not there, no access, not JSONL or Parquet, a line that is not an
+    object, no rows at all.
+    """
+    found: list[tuple[Place, Row]] = []
+    if source.startswith((_HUB, *_WEB)):
+        url, token = (_hub_url(source, settings), settings.hf_token) if source.startswith(_HUB) else (source, None)
+        with _downloaded(url, token, clock or SystemClock()) as path:
+            found.extend(_taken(path, shown(source)))
+    else:
+        for path in _local_files(source, base, settings.cwd):
+            found.extend(_taken(path, str(path)))
+    if not found:
+        raise DataError(f"{shown(source)}: the source is empty; there must be at least one row")
+    return Rows(tuple(row for _, row in found), tuple(place for place, _ in found))
+
+
+def stream_rows(path: Path) -> Iterator[Row]:
+    """The rows of one file as they are taken: memory does not grow with the lines of a JSONL file. Raises as
+    ``read_rows``, when the row is reached."""
+    row = None
+    for _, row in _taken(path, str(path)):
+        yield row
+    if row is None:
+        raise DataError(f"{path}: the source is empty; there must be at least one row")
+
+
+# ---- finding -------------------------------------------------------------------------------------------------------
+
+
+def _hub_url(source: str, settings: Settings) -> str:
+    parts = source.removeprefix(_HUB).split("/")
+    if len(parts) < 4 or parts[0] != "datasets" or not all(parts) or ".." in parts:
+        raise DataError(f"{source}: a hub source has the form hf://datasets/<owner>/<name>/<path of the file>")
+    owner, name, path = parts[1], parts[2], "/".join(parts[3:])
+    return f"{settings.hf_endpoint}/datasets/{owner}/{name}/resolve/main/{path}"
+
+
+@contextmanager
+def _downloaded(url: str, token: str | None, clock: Clock) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="layton-batch-") as folder:
+        # The suffix is kept: it says what the file is.
+        path = Path(folder) / f"source{Path(url.partition('?')[0]).suffix}"
+        fetch(url, path, token=token, clock=clock)
+        yield path
+
+
+def _local_files(source: str, base: Path, cwd: Path) -> list[Path]:
+    """The files a path or glob means. A path that exists is meant literally, whatever characters are in its name."""
+    wanted = Path(source).expanduser()
+    for folder in dict.fromkeys((base, cwd)):
+        path = folder / wanted
+        if path.is_file():
+            return [path]
+        matches = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))]
+        if files := [match for match in matches if match.is_file()]:
+            return files
+        if path.is_dir():
+            raise DataError(f"{path}: is a folder; name a file or a pattern such as {source}/*.jsonl")
+    looked = " or in ".join(str(folder) for folder in dict.fromkeys((base, cwd)))
+    raise DataError(f"{source}: no such file (looked in {looked})")
+
+
+# ---- reading -------------------------------------------------------------------------------------------------------
+
+
+def _taken(path: Path, name: str) -> Iterator[tuple[Place, Row]]:
+    try:
+        with path.open("rb") as handle:
+            is_parquet = handle.read(4) == _PARQUET_MAGIC or path.suffix == ".parquet"
+            handle.seek(0)
+            yield from _parquet(path, name) if is_parquet else _lines(handle, name)
+    except OSError as error:
+        raise DataError(f"{name}: cannot be read ({error.strerror or error})") from error
+
+
+def _lines(handle: BinaryIO, name: str) -> Iterator[tuple[Place, Row]]:
+    for number, line in enumerate(handle, 1):
+        if not line.strip():
+            continue
+        place = Place(name, number)
+        if number == 1:
+            _check_start(line, place)
+        yield place, _decode(line, place)
+
+
+def _check_start(line: bytes, place: Place) -> None:
+    if line.startswith(_BYTE_ORDER_MARKS):
+        raise DataError(f"{place}: the file starts with a byte-order mark; save it as UTF-8 without one")
+    if line.lstrip().startswith(b"["):
+        raise DataError(f"{place}: this file is a JSON array; one object a line is expected")
+
+
+def _decode(line: bytes, place: Place) -> Row:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise DataError(f"{place}: {_reason(line, error)}") from error
+    if not isinstance(row, dict):
+        raise DataError(f"{place}: one object a line is expected, not {_kind(row)}")
+    return row
+
+
+def _reason(line: bytes, error: orjson.JSONDecodeError) -> str:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as wrong:
+        return f"not UTF-8 (byte {wrong.start + 1} of the line is {line[wrong.start]:#04x})"
+    if not line.endswith(b"\n") and error.pos >= len(error.doc.rstrip()) - 1:
+        return "not JSON: the file ends in the middle of this line; it looks cut off"
+    return f"not JSON: {error.msg} at character {error.colno}"
+
+
+def _kind(value: object) -> str:
+    return {list: "an array", str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
+
+
+def _parquet(path: Path, name: str) -> Iterator[tuple[Place, Row]]:
+    import polars as pl
+
+    try:
+        frame = pl.read_parquet(path, glob=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        first = str(error).partition("\n")[0]
+        raise DataError(f"{name}: not a readable Parquet file ({first})") from error
+    for number, row in enumerate(frame.iter_rows(named=True), 1):
+        place = Place(name, number)
+        yield place, {column: _plain(value, column, place) for column, value in row.items()}
+
+
+def _plain(value: object, column: str, place: Place) -> JsonValue:
+    """A Parquet value as JSON knows it: bytes as base64 text, times and decimals as text."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case bytes():
+            return base64.b64encode(value).decode("ascii")
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Decimal() | timedelta():
+            return str(value)
+        case Mapping():
+            return {str(key): _plain(part, column, place) for key, part in value.items()}
+        case list() | tuple():
+            return [_plain(part, column, place) for part in value]
+    raise DataError(f"{place}: column {column!r} holds a {type(value).__name__}, which has no form in JSON")

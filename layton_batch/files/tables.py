@@ -1,0 +1,384 @@
+"""The Parquet tables of a run: their columns, and how they are written and read.
+
+Each stage writes one part file per job or batch under ``tables/<name>/``; readers take all parts together. A table
+nobody wrote yet reads as an empty frame with the right columns.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from layton_batch import __version__
+from layton_batch.errors import DamagedTableError, StorageError, file_error
+from layton_batch.files import atomic
+
+_IMAGE = pl.Struct({"media_type": pl.String, "base64": pl.String})
+
+SCHEMAS: Mapping[str, Mapping[str, pl.DataType | type[pl.DataType]]] = {
+    "items": {
+        "item_id": pl.String,
+        "split": pl.String,
+        "category": pl.String,
+        "question": pl.String,
+        "images": pl.List(_IMAGE),
+        "hints": pl.List(pl.String),
+        "answer": pl.String,
+        "justification": pl.String,
+        "solution": pl.String,
+        "payload": pl.String,
+    },
+    "requests": {
+        "custom_id": pl.String,
+        "job_id": pl.String,
+        "role": pl.String,
+        "item_id": pl.String,
+        "model": pl.String,
+        "judge": pl.String,
+        "shard_id": pl.String,
+        "max_cost": pl.String,
+    },
+    "attempts": {"custom_id": pl.String, "max_cost": pl.String, "reask": pl.Int64},
+    "responses": {
+        "custom_id": pl.String,
+        "job_id": pl.String,
+        "batch_id": pl.String,
+        "attempt": pl.Int64,
+        "outcome": pl.String,
+        "error_class": pl.String,
+        "error_code": pl.String,
+        "error_message": pl.String,
+        "text": pl.String,
+        "finish_reason": pl.String,
+        "raw_finish_reason": pl.String,
+        "refusal": pl.String,
+        "served_model": pl.String,
+    },
+    "usage": {
+        "custom_id": pl.String,
+        "role": pl.String,
+        "provider": pl.String,
+        "model": pl.String,
+        "batch_id": pl.String,
+        "attempt": pl.Int64,
+        "input_tokens": pl.Int64,
+        "cached_input_tokens": pl.Int64,
+        "output_tokens": pl.Int64,
+        "reasoning_tokens": pl.Int64,
+        "cache_write_tokens": pl.Int64,
+        "cost_usd": pl.String,
+        "unbatched_usd": pl.String,
+        "price_source": pl.String,
+        "price_date": pl.String,
+    },
+    "untold": {
+        "custom_id": pl.String,
+        "role": pl.String,
+        "provider": pl.String,
+        "model": pl.String,
+        "batch_id": pl.String,
+        "attempt": pl.Int64,
+        "why": pl.String,
+        "answered": pl.Boolean,
+        "bound_usd": pl.String,
+    },
+    "predictions": {
+        "item_id": pl.String,
+        "model": pl.String,
+        "provider": pl.String,
+        "family": pl.String,
+        "split": pl.String,
+        "n_hints": pl.Int64,
+        "kind": pl.String,
+        "answer": pl.String,
+        "justification": pl.String,
+        "raw_text": pl.String,
+        "note": pl.String,
+        "finish_reason": pl.String,
+        "custom_id": pl.String,
+        "batch_id": pl.String,
+        "attempt": pl.Int64,
+    },
+    "verdicts": {
+        "item_id": pl.String,
+        "model": pl.String,
+        "judge": pl.String,
+        "judge_provider": pl.String,
+        "is_answer_correct": pl.Boolean,
+        "is_justification_correct": pl.Boolean,
+        "both_correct": pl.Boolean,
+        "note": pl.String,
+        "raw_text": pl.String,
+        "custom_id": pl.String,
+        "batch_id": pl.String,
+        "attempt": pl.Int64,
+    },
+    "grades": {
+        "item_id": pl.String,
+        "model": pl.String,
+        "metric": pl.String,
+        "mark": pl.Float64,
+        "tag": pl.String,
+        "note": pl.String,
+    },
+    "scores": {
+        "item_id": pl.String,
+        "model": pl.String,
+        "metric": pl.String,
+        "yes": pl.Int64,
+        "total": pl.Int64,
+        "vote": pl.Float64,
+        "flag": pl.String,
+    },
+    "leaderboard": {
+        "rank": pl.Int64,
+        "rank_best": pl.Int64,
+        "rank_worst": pl.Int64,
+        "model": pl.String,
+        "provider": pl.String,
+        "n_hints": pl.Int64,
+        "score": pl.Float64,
+        "lower": pl.Float64,
+        "upper": pl.Float64,
+        "half_width": pl.Float64,
+        "method": pl.String,
+        "metric": pl.String,
+        "n_items": pl.Int64,
+        "n_unparsed": pl.Int64,
+        "n_missing": pl.Int64,
+        "n_unjudged": pl.Int64,
+        "flags": pl.String,
+        "level": pl.Float64,
+        "new_score": pl.Float64,
+        "new_lower": pl.Float64,
+        "new_upper": pl.Float64,
+        "new_rank_best": pl.Int64,
+        "new_rank_worst": pl.Int64,
+        "own_labels": pl.Int64,
+        "borrowed_labels": pl.Int64,
+        "smallest_gold_bin": pl.Int64,
+        "n_abstained": pl.Int64,
+    },
+    "cost": {
+        "provider": pl.String,
+        "model": pl.String,
+        "stage": pl.String,
+        "requests": pl.Int64,
+        "input_tokens": pl.Int64,
+        "cached_input_tokens": pl.Int64,
+        "output_tokens": pl.Int64,
+        "reasoning_tokens": pl.Int64,
+        "cost_usd": pl.String,
+        "unbatched_usd": pl.String,
+        "saved_usd": pl.String,
+        "price_source": pl.String,
+        "price_date": pl.String,
+    },
+}
+"""Column types by table. Money is exact decimal text; scores in ``leaderboard`` are percent, as printed."""
+
+
+DERIVED = frozenset({"predictions", "verdicts", "grades", "scores", "leaderboard", "cost"})
+"""Tables that are made again where they are gone."""
+Row = Mapping[str, object]
+PORTION_ROWS, PORTION_CHARACTERS = 1_000, 32_000_000
+"""How much of a long table is held in memory at a time."""
+_FORM: Mapping[str, Any] = {"compression": "zstd", "compression_level": 3}
+_MADE_FROM = "layton_batch.made_from"
+"""The key in a file's metadata of the digest of what the table was made from."""
+
+
+def digest(*sources: str | None) -> str:
+    """Of what a derived table is made from: the digests of its input tables, its rules, and this program's version."""
+    text = "\x1f".join(["" if source is None else source for source in (__version__, *sources)])
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def made_from(path: Path) -> str | None:
+    """The digest that a table was written with; None where there is no such table or none is recorded."""
+    try:
+        return pl.read_parquet_metadata(path).get(_MADE_FROM)
+    except (OSError, pl.exceptions.PolarsError):
+        return None
+
+
+def _metadata(origin: str | None) -> dict[str, str] | None:
+    return None if origin is None else {_MADE_FROM: origin}
+
+
+def frame(name: str, rows: Sequence[Row]) -> pl.DataFrame:
+    """Rows as a frame with exactly the table's columns, in order."""
+    schema = SCHEMAS[name]
+    columns = {column: [row.get(column) for row in rows] for column in schema}
+    return pl.DataFrame(columns, schema=dict(schema), strict=True)
+
+
+def write(path: Path, table: pl.DataFrame, origin: str | None = None) -> None:
+    """One part file, whole or not at all; ``origin``: the digest of what it is made from."""
+    with atomic.writing(path) as handle, _said(path):
+        table.write_parquet(handle, metadata=_metadata(origin), **_FORM)
+
+
+def write_rows(path: Path, name: str, rows: Iterable[Row], origin: str | None = None) -> None:
+    """One part file of any number of rows; a portion at a time is held in memory. ``origin`` as for ``write``."""
+    with writing(path, name, origin) as add:
+        for row in rows:
+            add(row)
+
+
+@contextmanager
+def writing(path: Path, name: str, origin: str | None = None) -> Iterator[Callable[[Row], None]]:
+    """What adds a row to the part file that ``path`` becomes when the block ends well; ``origin`` as for ``write``."""
+    with atomic.scratch(path) as folder:
+        spilt: list[Path] = []
+        portion = _Portion()
+
+        def add(row: Row) -> None:
+            if portion.add(row):
+                spilt.append(folder / f"{len(spilt):06d}.parquet")
+                _write_portion(spilt[-1], frame(name, portion.take()))
+
+        yield add
+        rest = frame(name, portion.take())
+        if not spilt:
+            write(path, rest, origin)
+        else:
+            _write_together(path, name, [pl.scan_parquet(spilt), rest.lazy()], origin)
+
+
+def portions(rows: Iterable[Row]) -> Iterator[Sequence[Row]]:
+    """The rows in portions of at most ``PORTION_ROWS`` rows and not much more than ``PORTION_CHARACTERS`` of text."""
+    portion = _Portion()
+    for row in rows:
+        if portion.add(row):
+            yield portion.take()
+    if portion.rows:
+        yield portion.take()
+
+
+def read_part(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """A part file. Raises DamagedTableError where it is gone or cannot be read."""
+    with _readable(path):
+        return pl.read_parquet(path, columns=list(columns) if columns else None, glob=False)
+
+
+def read_portions(path: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """A part file, ``PORTION_ROWS`` rows at a time. Raises DamagedTableError as :func:`read_part`."""
+    with _readable(path):
+        table = pl.scan_parquet(path, glob=False).select(columns)
+        rows = table.select(pl.len()).collect().item()
+    for start in range(0, rows, PORTION_ROWS):
+        with _readable(path):
+            portion = table.slice(start, PORTION_ROWS).collect()
+        yield portion
+
+
+def check_rows(folder: Path, parts: Sequence[Path], expected: int) -> None:
+    """Raises DamagedTableError where these parts of ``folder`` together have another number of rows."""
+    found = 0
+    for part in parts:
+        with _readable(part):
+            found += pl.scan_parquet(part, glob=False).select(pl.len()).collect().item()
+    if found != expected:
+        raise DamagedTableError(f"{folder} has {found} of {expected} rows: {_what_to_do(folder)}", folder)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Polars says in many ways that a file is no Parquet file, and panics over some."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        reason = "it is gone" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())[:200]
+        raise DamagedTableError(f"{path} cannot be read ({reason}): {_what_to_do(path)}", path) from error
+
+
+def _what_to_do(path: Path) -> str:
+    if is_derived(path):
+        return "move it away, and `layton-batch run MANIFEST` makes it again from the stored answers"
+    if {path.parent.name, path.parent.parent.name} & {"responses", "usage", "untold"}:
+        return "put it back from a copy of the run; what the provider answered is still in raw/"
+    return "put it back from a copy of the run; without it nobody knows what was asked"
+
+
+def is_derived(path: Path) -> bool:
+    """Whether a part file holds nothing but what is computed, for nothing, from other tables of the run."""
+    return path.parent.name in DERIVED
+
+
+def set_aside(path: Path) -> None:
+    """Put a part that cannot be read where no reader looks (``.NAME.damaged``), for a person to look at."""
+    try:
+        path.replace(path.with_name(f".{path.name}.damaged"))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise file_error(f"{path} cannot be read, and not be moved away: {error.strerror or error}", error) from error
+
+
+@dataclass(slots=True)
+class _Portion:
+    rows: list[Row] = field(default_factory=list)
+    characters: int = 0
+
+    def add(self, row: Row) -> bool:
+        """Whether it is full now."""
+        self.rows.append(row)
+        self.characters += sum(len(value) for value in row.values() if isinstance(value, str))
+        return len(self.rows) >= PORTION_ROWS or self.characters >= PORTION_CHARACTERS
+
+    def take(self) -> list[Row]:
+        rows, self.rows, self.characters = self.rows, [], 0
+        return rows
+
+
+def _write_portion(path: Path, table: pl.DataFrame) -> None:
+    """Beside the table that it becomes a part of: no reader sees it, and it need not outlive this process."""
+    atomic.make_folder(path.parent)
+    with _said(path):
+        table.write_parquet(path, **_FORM)
+
+
+def _write_together(path: Path, name: str, tables: Sequence[pl.LazyFrame], origin: str | None) -> None:
+    table = pl.concat(tables).select(list(SCHEMAS[name]))
+    with atomic.writing(path) as handle, _said(path):
+        table.sink_parquet(handle, row_group_size=PORTION_ROWS, metadata=_metadata(origin), **_FORM)
+
+
+@contextmanager
+def _said(path: Path) -> Iterator[None]:
+    """Polars has an error of its own for a full disk."""
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        raise StorageError(f"cannot write {path}: {error}; the last good version is kept") from error
+
+
+def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """All parts of a table together, in the order of their names. Raises DamagedTableError as :func:`read_part`."""
+    schema = SCHEMAS[name]
+    wanted = list(columns or schema)
+    parts = sorted(_finished(folder / name))
+    if not parts:
+        return pl.DataFrame(schema={column: schema[column] for column in wanted})
+    return pl.concat([read_part(part, wanted) for part in parts])
+
+
+def _finished(folder: Path) -> Iterator[Path]:
+    """The parts in a folder. Names with a dot in front are not finished, or were left by a process that was killed;
+    folders among them come and go while others write."""
+    for root, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(root, name) for name in files if name.endswith(".parquet") and not name.startswith("."))
+
+
+def storable(text: str | None) -> str | None:
+    """Text as Parquet can hold it: lone surrogates, which no UTF-8 has, become U+FFFD."""
+    return None if text is None else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

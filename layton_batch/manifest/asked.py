@@ -1,0 +1,41 @@
+"""The task and the items that a manifest asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from layton_batch.clock import Clock
+from layton_batch.errors import DataError
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.records import Item, JsonValue
+from layton_batch.settings import Settings
+from layton_batch.tasks import load_task, validate_items
+from layton_batch.tasks.protocol import Task, TaskOptions
+
+BUNDLED = "bundled"
+"""The source that means the original items shipped with the package."""
+
+
+def manifest_task(manifest: Manifest, prompts_folder: Path | None = None) -> Task:
+    """The task a manifest names. With a folder, the prompt texts the manifest carries are written there and used."""
+    prompts = manifest.prompt_paths(prompts_folder)
+    options = TaskOptions(manifest.items.split, manifest.items.hints, prompts or None, manifest.folder)
+    return load_task(manifest.task, options, cast("Mapping[str, JsonValue]", manifest.task_options))
+
+
+def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock | None = None) -> Sequence[Item]:
+    """The items a manifest asks about. Raises DataError: unreadable, empty, an id twice, a row that is no item."""
+    from layton_batch.files.download import shown
+    from layton_batch.files.sources import read_rows
+
+    asked = manifest.items
+    source = str(task.bundled(asked.split)) if asked.source == BUNDLED else asked.source
+    rows = read_rows(source, manifest.folder, settings, clock)
+    try:
+        items = task.items(rows)
+        validate_items(items)
+    except DataError as error:
+        raise DataError(f"{shown(source)}: {error}") from error
+    return items[: asked.limit]

@@ -1,0 +1,262 @@
+"""Reads a manifest and what it refers to, and finds everything that is wrong with it at once.
+
+The one place below the stages that asks the registries of providers and tasks what they know. Checks look at the raw
+tables beside the validated form, so that one mistake does not hide the others.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar, cast
+
+from pydantic import BaseModel, ValidationError
+
+from layton_batch.errors import LaytonBatchError
+from layton_batch.manifest.form import MOST_HINTS, Form, JudgeTable, PanelFile
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.manifest.problems import Key, Problem, complain, form_problems, nearest
+
+_PACKAGE = Path(__file__).parents[1]
+_SHIPPED = (_PACKAGE / "manifests", _PACKAGE.parent / "manifests")
+"""Where the manifests that come with the package are: in a wheel, in a checkout."""
+DEFAULT_PANEL = "panel.toml"
+"""The paper's panel, one of them."""
+
+Toml = Mapping[str, object]
+_Form = TypeVar("_Form", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A manifest without fault: its form, its panel (empty for rule-graded tasks), the texts of its prompt files."""
+
+    form: Form
+    panel: tuple[JudgeTable, ...]
+    prompt_texts: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _TaskFacts:
+    """What of a task a manifest is checked against."""
+
+    metrics: tuple[str, ...]
+    uses_jury: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _PanelSource:
+    """The judges' raw tables, and where they stand."""
+
+    file: str
+    key: Key
+    judges: object
+
+
+def shipped(name: str) -> Path:
+    """A manifest or panel file that comes with the package."""
+    folder = next((folder for folder in _SHIPPED if folder.is_dir()), _SHIPPED[0])
+    return folder / name
+
+
+def load_manifest(path: Path) -> Manifest:
+    """The manifest in a TOML file. Raises ManifestError with every problem found, one a line: file, key, reason."""
+    checked = check(path)
+    manifest = Manifest.model_validate(checked.form.model_dump(exclude_unset=True))
+    manifest.attach(path.resolve().parent, checked.panel, checked.prompt_texts)
+    return manifest
+
+
+def check(path: Path) -> Checked:
+    """The manifest, checked as a whole. Raises ManifestError with every problem on a line of its own."""
+    return _Check(path).result()
+
+
+class _Check:
+    def __init__(self, path: Path) -> None:
+        self.file = str(path)
+        self.folder = path.resolve().parent
+        self.problems: list[Problem] = []
+        self.raw: Toml = self._toml(path, self.file) or {}
+        complain(self.problems)
+
+    def result(self) -> Checked:
+        form = self._validated(Form, self.raw, self.file)
+        panel_source = self._panel_source()
+        self._check_models(self.raw.get("models"), self.file, ("models",))
+        self._check_models(panel_source.judges, panel_source.file, panel_source.key)
+        self._check_prices()
+        for name in limits if isinstance(limits := self.raw.get("limits"), Mapping) else ():
+            self._check_provider(name, self.file, ("limits", name))
+        texts = self._prompt_texts()
+        task = self._task_facts()
+        metric = self._metric(task)
+        panel = self._panel(panel_source)
+        complain(self.problems)
+        if form is None or task is None:  # each has left a problem, so this is never reached
+            raise AssertionError(self.file)
+        judges = panel if task.uses_jury else ()
+        self._check_jury(form, task, judges)
+        complain(self.problems)
+        scoring = form.scoring.model_copy(update={"metric": metric})
+        return Checked(form.model_copy(update={"scoring": scoring}), judges, texts)
+
+    # ---- reading ---------------------------------------------------------------------------------------------------
+
+    def _toml(self, path: Path, file: str) -> Toml | None:
+        try:
+            return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        except OSError as error:
+            self._add(file, (), f"cannot be read ({error.strerror or error})")
+        except UnicodeDecodeError as error:
+            self._add(file, (), f"not UTF-8 (byte {error.start + 1})")
+        except tomllib.TOMLDecodeError as error:
+            self._add(file, (), f"not TOML: {error}")
+        except RecursionError:
+            self._add(file, (), "not TOML that can be read: nested too deep")
+        return None
+
+    def _validated(self, form: type[_Form], tables: Toml, file: str, at: Key = ()) -> _Form | None:
+        try:
+            return form.model_validate(dict(tables))
+        except ValidationError as error:
+            self.problems.extend(form_problems(file, form, error, at))
+        return None
+
+    def _panel_source(self) -> _PanelSource:
+        jury = self.raw.get("jury")
+        table = jury if isinstance(jury, Mapping) else {}
+        if "judges" in table:
+            return _PanelSource(self.file, ("jury", "judges"), table["judges"])
+        named = table.get("panel")
+        if isinstance(named, str):
+            path = self.folder / named
+            if path.is_file():
+                return self._panel_file(path)
+            self._add(self.file, ("jury", "panel"), f"no panel file {path}")
+            return _PanelSource(self.file, (), None)
+        return self._panel_file(shipped(DEFAULT_PANEL))
+
+    def _panel_file(self, path: Path) -> _PanelSource:
+        file = str(path)
+        tables = self._toml(path, file)
+        if tables is None:
+            return _PanelSource(file, (), None)
+        self._validated(PanelFile, tables, file)
+        return _PanelSource(file, ("judges",), tables.get("judges"))
+
+    def _panel(self, source: _PanelSource) -> tuple[JudgeTable, ...]:
+        """The judges validated; their faults are reported where the file or form they stand in is."""
+        try:
+            return PanelFile.model_validate({"judges": source.judges}).judges
+        except ValidationError:
+            return ()
+
+    def _prompt_texts(self) -> dict[str, str]:
+        texts: dict[str, str] = {}
+        for name, path in _strings(self.raw.get("prompts")):
+            try:
+                texts[name] = (self.folder / path).read_bytes().decode("utf-8")
+            except OSError as error:
+                self._add(self.file, ("prompts", name), f"cannot read {path} ({error.strerror or error})")
+            except (UnicodeDecodeError, ValueError):
+                self._add(self.file, ("prompts", name), f"{path} is not UTF-8 text")
+        return texts
+
+    # ---- checking --------------------------------------------------------------------------------------------------
+
+    def _check_models(self, tables: object, file: str, at: Key) -> None:
+        entries = list(_tables(tables))
+        names = Counter(entry["name"] for _, entry in entries if isinstance(entry.get("name"), str))
+        for index, entry in entries:
+            name = entry.get("name")
+            if isinstance(name, str) and names[name] > 1:
+                self._add(file, (*at, index, "name"), f"{name!r} is used {names[name]} times; names must be unique")
+            self._check_provider(entry.get("provider"), file, (*at, index, "provider"))
+
+    def _check_prices(self) -> None:
+        seen: set[tuple[object, object]] = set()
+        for index, entry in _tables(self.raw.get("prices")):
+            self._check_provider(entry.get("provider"), self.file, ("prices", index, "provider"))
+            priced = (entry.get("provider"), entry.get("model"))
+            if all(isinstance(part, str) for part in priced) and priced in seen:
+                self._add(self.file, ("prices", index), f"a second price for {priced[0]} {priced[1]}")
+            seen.add(priced if all(isinstance(part, str) for part in priced) else (index, None))
+
+    def _check_provider(self, name: object, file: str, key: Key) -> None:
+        from layton_batch import providers
+
+        if not isinstance(name, str) or name in providers.BUILT_IN:
+            return
+        known = providers.provider_names()
+        if name not in known:
+            self._add(file, key, f"unknown provider {name!r}{nearest(name, known)} (known: {', '.join(known)})")
+
+    def _task_facts(self) -> _TaskFacts | None:
+        from layton_batch.tasks import load_task, task_names, unknown_task
+        from layton_batch.tasks.protocol import TaskOptions
+
+        name = self.raw.get("task")
+        if not isinstance(name, str):
+            return None
+        if name not in task_names():
+            self._add(self.file, ("task",), unknown_task(name))
+            return None
+        items = self.raw.get("items")
+        asked = items if isinstance(items, Mapping) else {}
+        split, hints = asked.get("split", "llm"), asked.get("hints", 0)
+        prompts = {key: self.folder / path for key, path in _strings(self.raw.get("prompts"))}
+        options = TaskOptions(
+            split if isinstance(split, str) else "llm",
+            hints if isinstance(hints, int) and 0 <= hints <= MOST_HINTS else 0,
+            {key: path for key, path in prompts.items() if path.is_file()},
+        )
+        try:
+            settings = self.raw.get("task_options")
+            task = load_task(name, options, settings if isinstance(settings, Mapping) else {})
+        except LaytonBatchError as error:
+            self._add(self.file, (), str(error))  # the message says which of the options it is about
+            return None
+        return _TaskFacts(tuple(task.metrics), task.uses_jury)
+
+    def _metric(self, task: _TaskFacts | None) -> str:
+        scoring = self.raw.get("scoring")
+        metric = scoring.get("metric") if isinstance(scoring, Mapping) else None
+        if task is None or not isinstance(metric, str):
+            return task.metrics[0] if task else ""
+        if metric not in task.metrics:
+            known = ", ".join(task.metrics)
+            key = ("scoring", "metric")
+            self._add(self.file, key, f"{metric!r} is not one of {known}{nearest(metric, task.metrics)}")
+        return metric
+
+    def _check_jury(self, form: Form, task: _TaskFacts, judges: tuple[JudgeTable, ...]) -> None:
+        from layton_batch.manifest.jury import seat_jury
+
+        if not task.uses_jury:
+            if form.jury is not None:
+                self._add(self.file, ("jury",), f"task {form.task!r} is graded by a rule, no jury sits")
+            return
+        panel = tuple(judge.judge() for judge in judges)
+        for index, model in enumerate(form.models):
+            spec = model.spec()
+            if not seat_jury(panel, spec, seats=1):
+                reason = f"no judge may sit for {spec.name!r}: all of the panel are of its family {spec.family!r}"
+                self._add(self.file, ("models", index), reason)
+
+    def _add(self, file: str, key: Key, reason: str) -> None:
+        self.problems.append(Problem(file, key, reason))
+
+
+def _tables(value: object) -> Iterator[tuple[int, Toml]]:
+    """The tables of an array of tables, with their places; anything else is left to the form."""
+    if isinstance(value, list):
+        yield from ((index, cast("Toml", entry)) for index, entry in enumerate(value) if isinstance(entry, Mapping))
+
+
+def _strings(value: object) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        yield from ((str(key), text) for key, text in value.items() if isinstance(text, str))

@@ -1,0 +1,137 @@
+"""A manifest: what one run asks of whom. Loaded from TOML, checked as a whole before anything is sent.
+
+A loaded manifest carries what it refers to (the panel's judges, the text of its prompt files), so that its identity
+covers them and a run can go on where those files are not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Self
+
+from pydantic import PrivateAttr
+
+from layton_batch.errors import ManifestError
+from layton_batch.files import atomic
+from layton_batch.manifest.form import DEFAULT_SEATS, FROZEN, Form, JudgeTable
+from layton_batch.records import JsonValue, Judge, ModelSpec
+
+_FROZEN_FORMAT = 1
+_IDENTITY_FIELDS = {"name", "task", "items", "models"}
+"""What determines the requests, beside jury and prompts. Budget, scoring, gold, policy and prices may change, and of
+the limits those that do not say how large a batch file is."""
+
+
+class Manifest(Form):
+    """A checked manifest. Attributes are the tables of the file; methods give what other modules work with."""
+
+    _folder: Path = PrivateAttr(default_factory=Path)
+    _panel: tuple[JudgeTable, ...] = PrivateAttr(default=())
+    _prompt_texts: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """Where the manifest's relative paths start."""
+        return self._folder
+
+    @property
+    def seats(self) -> int:
+        return self.jury.seats if self.jury else DEFAULT_SEATS
+
+    def model_specs(self) -> tuple[ModelSpec, ...]:
+        """The models to evaluate, in the file's order."""
+        return tuple(model.spec() for model in self.models)
+
+    def panel(self) -> tuple[Judge, ...]:
+        """The judges of the panel in order; empty for a task graded by rule."""
+        return tuple(judge.judge() for judge in self._panel)
+
+    def prompt_paths(self, folder: Path | None = None) -> Mapping[str, Path]:
+        """The prompt files by template name: the ones named, or, with a folder, the carried texts written there."""
+        if folder is None:
+            return {name: self._folder / path for name, path in self.prompts.items()}
+        paths = {name: folder / f"{name}.txt" for name in self.prompts}
+        for name, path in paths.items():
+            atomic.write_text(path, self._prompt_texts[name])
+        return paths
+
+    def identity(self) -> str:
+        """SHA-256, in hex, over what determines the requests."""
+        asked = self.model_dump(mode="json", include=_IDENTITY_FIELDS, exclude_none=True)
+        if self.task_options:
+            asked["task_options"] = self.task_options
+        if files := {name: packed for name, table in self.limits.items() if (packed := table.of_files())}:
+            asked["limits"] = files
+        asked["jury"] = {"seats": self.seats, "panel": _dumped(self._panel)} if self._panel else None
+        asked["prompts"] = self._prompt_texts
+        canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+    def run_id(self) -> str:
+        """``<name>-<first 8 digits of the identity>``."""
+        return f"{self.name}-{self.identity()[:8]}"
+
+    def frozen_json(self) -> str:
+        """Everything needed to go on with the run where the manifest's files are not, as JSON text. Holds no secret."""
+        frozen = {
+            "format": _FROZEN_FORMAT,
+            "identity": self.identity(),
+            "folder": str(self._folder),
+            "manifest": self.model_dump(mode="json", exclude_none=True),
+            "panel": _dumped(self._panel),
+            "prompts": self._prompt_texts,
+        }
+        return json.dumps(frozen, indent=2, ensure_ascii=False)
+
+    def place_of(self, secrets: Collection[str]) -> str | None:
+        """Where one of these values stands in the manifest, its panel or its prompts."""
+        frozen = json.loads(self.frozen_json())
+        parts = ((name, frozen[name]) for name in ("manifest", "panel", "prompts"))
+        return next((place for name, part in parts for place in _places(part, secrets, name)), None)
+
+    @classmethod
+    def from_frozen(cls, text: str | bytes, file: str = "run.json") -> Self:
+        """The manifest again. Raises ManifestError where the text is not what ``frozen_json`` gave."""
+        try:
+            frozen = json.loads(text)
+            if frozen["format"] != _FROZEN_FORMAT:
+                raise ManifestError(f"{file}: written by another version of layton-batch (format {frozen['format']})")
+            manifest = cls.model_validate(frozen["manifest"], context=FROZEN)
+            panel = tuple(JudgeTable.model_validate(judge, context=FROZEN) for judge in frozen["panel"])
+            manifest.attach(Path(frozen["folder"]), panel, dict(frozen["prompts"]))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise ManifestError(f"{file}: not a frozen manifest ({type(error).__name__}: {error})") from error
+        if manifest.identity() != frozen["identity"]:
+            raise ManifestError(f"{file}: was changed by hand; its identity no longer fits its content")
+        return manifest
+
+    def attach(self, folder: Path, panel: tuple[JudgeTable, ...], prompt_texts: dict[str, str]) -> None:
+        """Give the manifest what its file refers to; for those who load it, before anyone else has it."""
+        self._folder, self._panel, self._prompt_texts = folder, panel, prompt_texts
+
+
+def frozen_prices(text: str) -> object:
+    """The [[prices]] of a frozen manifest, to be compared with another's; None where the text is no such manifest."""
+    try:
+        return json.loads(text)["manifest"].get("prices") or []
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _places(value: object, secrets: Collection[str], at: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _places(key, secrets, f"a key in {at}")
+            yield from _places(part, secrets, f"{at}.{key}")
+    elif isinstance(value, list):
+        for number, part in enumerate(value):
+            yield from _places(part, secrets, f"{at}[{number}]")
+    elif isinstance(value, str) and any(secret in value for secret in secrets):
+        yield at
+
+
+def _dumped(judges: tuple[JudgeTable, ...]) -> list[dict[str, JsonValue]]:
+    return [judge.model_dump(mode="json", exclude_none=True) for judge in judges]

@@ -1,0 +1,131 @@
+"""What is wrong with a manifest, in the words of the person who wrote it: file, key, reason, nearest key."""
+
+from __future__ import annotations
+
+import difflib
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from layton_batch.errors import ManifestError
+from layton_batch.manifest.form import is_secret
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+Key = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in one place of one file."""
+
+    file: str
+    key: Key
+    reason: str
+
+    def __str__(self) -> str:
+        key = _key_text(self.key)
+        return f"{self.file}: {key}: {self.reason}" if key else f"{self.file}: {self.reason}"
+
+
+def complain(problems: Iterable[Problem]) -> None:
+    """Raises ManifestError with every problem on a line of its own; does nothing where there are none."""
+    lines = list(dict.fromkeys(str(problem) for problem in problems))
+    if lines:
+        raise ManifestError("\n".join(lines))
+
+
+def form_problems(file: str, form: type[BaseModel], error: ValidationError, at: Key = ()) -> list[Problem]:
+    """Pydantic's findings in our words; ``at`` is where in the file the form begins."""
+    # An array all of whose entries are faulty is reported as too short as well, which it is not.
+    details = [d for d in error.errors(include_url=False) if not (d["type"] == "too_short" and d["input"])]
+    return [Problem(file, (*at, *detail["loc"]), _reason(detail, form)) for detail in details]
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` or nothing."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.55)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _key_text(key: Key) -> str:
+    text = ""
+    for part in key:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _reason(detail: ErrorDetails, form: type[BaseModel]) -> str:
+    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind == "extra_forbidden":
+        return _unknown_key(str(detail["loc"][-1]), _known_keys(form, detail["loc"][:-1]))
+    if kind == "literal_error":
+        words = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
+        return f"{reprlib.repr(value)} is not one of {', '.join(words)}{nearest(str(value), words)}"
+    plain = _PLAIN.get(kind)
+    if plain is not None:
+        return plain(context, value)
+    if kind in _EXPECTED:
+        return f"must be {_EXPECTED[kind]}, not {_shown(value)}"
+    return f"{detail['msg'][:1].lower()}{detail['msg'][1:]}"
+
+
+_PLAIN: Mapping[str, Callable[[Mapping[str, object], object], str]] = {
+    "missing": lambda _, __: "is missing",
+    "manifest": lambda context, _: str(context["reason"]),
+    "too_short": lambda _, __: "must not be empty",
+    "finite_number": lambda _, value: f"must be a finite number, not {value}",
+    "greater_than_equal": lambda context, value: f"must be at least {context['ge']}, not {_shown(value)}",
+    "greater_than": lambda context, value: f"must be greater than {context['gt']}, not {_shown(value)}",
+    "less_than_equal": lambda context, value: f"must be at most {context['le']}, not {_shown(value)}",
+    "less_than": lambda context, value: f"must be less than {context['lt']}, not {_shown(value)}",
+}
+_EXPECTED: Mapping[str, str] = {
+    "string_type": "text in quotes",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "is_instance_of": "a number",
+    "decimal_type": "a number",
+    "bool_type": "true or false",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "dict_type": "a table",
+    "tuple_type": "an array",
+    "invalid-json-value": "something JSON can say",
+}
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "an array"
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else reprlib.repr(value)
+
+
+def _unknown_key(key: str, known: Sequence[str]) -> str:
+    if is_secret(key):
+        return "keys are read from the environment, never from a manifest"
+    return "unknown key" + (nearest(key, known) or f" (known: {', '.join(known)})")
+
+
+def _known_keys(form: type[BaseModel], key: Key) -> list[str]:
+    """The keys of the table at ``key``."""
+    for part in key:
+        if isinstance(part, str) and part in form.model_fields:
+            form = _table(form.model_fields[part].annotation) or form
+    return list(form.model_fields)
+
+
+def _table(annotation: object) -> type[BaseModel] | None:
+    """The table in an annotation: ``tuple[ModelTable, ...]``, ``dict[str, LimitsTable]``, ``JuryTable | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if get_origin(annotation) in {Union, UnionType, tuple, dict, Annotated}:
+        return next((table for part in get_args(annotation) if (table := _table(part))), None)
+    return None

@@ -1,0 +1,176 @@
+"""One execution of a manifest: everything a stage needs, handed in from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from threading import Event, Lock
+
+from layton_batch.clock import Clock
+from layton_batch.costs.prices import PriceBook
+from layton_batch.errors import DamagedTableError, StoppedError
+from layton_batch.files import item_table, tables
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.providers.protocol import Provider
+from layton_batch.records import Batch, Item
+from layton_batch.run.lanes import Lanes
+from layton_batch.scoring.board import Rules
+from layton_batch.scoring.gold import Gold
+from layton_batch.store import WRITER_LEASE, Gate, RunStore
+from layton_batch.tasks.protocol import Task
+
+
+@dataclass(slots=True)
+class Providers:
+    """The run's connections, one a provider, made when first needed and kept."""
+
+    connect: Callable[[str], Provider]
+    dialect: Callable[[str], Provider]  # limits, encode and decode only: needs no key
+    _open: dict[str, Provider] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def get(self, name: str) -> Provider:
+        """The connected provider. Raises MissingKeyError, ManifestError (unknown name)."""
+        with self._lock:
+            if name not in self._open:
+                self._open[name] = self.connect(name)
+            return self._open[name]
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        with self._lock:
+            for provider in self._open.values():
+                close = getattr(provider, "close", None)
+                if close is not None:
+                    close()
+            self._open.clear()
+
+
+@dataclass
+class Run:
+    """The handles of one run. ``load_items`` reads the manifest's source; it is asked once, when the run begins."""
+
+    id: str
+    manifest: Manifest
+    folder: RunFolder
+    store: RunStore
+    task: Task
+    clock: Clock
+    providers: Providers
+    executor: Executor
+    prices: PriceBook
+    load_items: Callable[[], Sequence[Item]]
+    load_gold: Callable[[], Gold | None]
+    poll_seconds: float | None = None
+    remaking: bool = False
+    """A table was put aside in this tick: the next one makes it again."""
+    _set_aside: set[Path] = field(default_factory=set)
+    stopping: Event = field(default_factory=Event)
+    trouble: dict[str, str] = field(default_factory=dict)
+    """By job, or by what is made of all of them: why this process leaves it as it is; a person has to see to it."""
+    overtaken: bool = False
+    """Another process wrote tables while this one thought it did: look at them once more before saying `done`."""
+    filing: Lock = field(default_factory=Lock)
+    """One batch's results are held in memory at a time, however many lanes there are."""
+    lanes: Lanes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lanes = Lanes(self.executor)
+
+    def apart(self, about: str, work: Callable[[], bool]) -> bool:
+        """What ``work`` on one job returns. A damaged table is that job's trouble: the rest of the run goes on.
+
+        One that is computed from others is put aside, and made again where its stage finds it gone; without another the
+        job is left as it is.
+        """
+        if about in self.trouble:
+            return False
+        try:
+            return work()
+        except DamagedTableError as error:
+            is_new = error.path not in self._set_aside
+            if tables.is_derived(error.path) and is_new:
+                tables.set_aside(error.path)
+                self._set_aside.add(error.path)
+                self.remaking = True
+                self.store.add_event(self.clock.now(), None, "table_set_aside", f"{about}: {error}")
+                return True
+            self.trouble[about] = str(error)
+            self.store.add_event(self.clock.now(), None, "table_damaged", f"{about}: {error}")
+            return False
+
+    def claimed(self, batches: Iterable[Batch], gate: Gate | None = None) -> Generator[Batch, None, None]:
+        """Each of ``batches`` that is still due, in its state and in nobody's hands: claimed before it is handed out,
+        fresh from the store, and let go when the next one is asked for.
+
+        So several processes on one run share its batches. ``gate`` weighs those about to be sent.
+        """
+        held: list[str] = []
+        try:
+            for batch in batches:
+                if self.stopping.is_set():
+                    return
+                now = self.clock.now()
+                claimed = self.store.claim(now, states=[batch.state], ids=[batch.id], gate=gate, release=held)
+                held = [one.id for one in claimed]
+                yield from claimed
+        finally:
+            self.store.release(held)
+
+    def heed_stop(self) -> None:
+        """To be called during long work. Raises StoppedError where the program was told to stop."""
+        if self.stopping.is_set():
+            raise StoppedError(f"run {self.id}: the program was told to stop")
+
+    @contextmanager
+    def writer_lease(self) -> Iterator[bool]:
+        """Whether this process may plan and write tables while the block lasts: one at a time does."""
+        ours = self.store.claim_named(WRITER_LEASE, self.clock.now())
+        try:
+            yield ours
+        finally:
+            if ours:
+                self.overtaken = not self.store.release_named(WRITER_LEASE)
+
+    @cached_property
+    def items(self) -> Sequence[Item]:
+        """The run's items as frozen at its beginning."""
+        return item_table.read(self.folder)
+
+    def item(self, item_id: str) -> Item:
+        """One of the run's items."""
+        return self._by_id[item_id]
+
+    @cached_property
+    def _by_id(self) -> dict[str, Item]:
+        return {item.id: item for item in self.items}
+
+    @property
+    def rules(self) -> Rules:
+        """How the manifest wants its board scored."""
+        scoring = self.manifest.scoring
+        metric = scoring.metric or self.task.metrics[0]
+        return Rules(method=scoring.method, metric=metric, level=scoring.level, seed=scoring.seed)
+
+    @property
+    def tag_prefix(self) -> str:
+        """Starts every tag of this run; the moment is in it, so that a second run of a manifest is told apart."""
+        return f"lb-{self.manifest.identity()[:8]}-{sha256(repr(self.born).encode()).hexdigest()[:8]}"
+
+    @cached_property
+    def mark(self) -> str:
+        """Eight characters in every custom_id of this run: of its manifest and its moment, so that no other run of the
+        manifest has them. A copy of the run has."""
+        return sha256(f"{self.manifest.identity()} {self.born!r}".encode()).hexdigest()[:8]
+
+    @cached_property
+    def born(self) -> float:
+        """When the run was entered into its store."""
+        row = self.store.row()
+        return row.created_at if row else 0.0

@@ -1,0 +1,355 @@
+"""Opening runs: from a manifest, or from the folder an earlier command left behind."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from threading import Event
+
+import orjson
+
+from layton_batch import __version__
+from layton_batch.clock import Clock, SystemClock, utc
+from layton_batch.costs.prices import Price, PriceBook, Rates, manifest_price
+from layton_batch.echoed_keys import is_telling
+from layton_batch.errors import ManifestError, StoreError, file_error
+from layton_batch.files import atomic
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.log import EventLog, Redactor
+from layton_batch.manifest.asked import load_items, manifest_task
+from layton_batch.manifest.form import BudgetTable, PriceTable
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.processes import enable_sigint
+from layton_batch.providers import connect, problems
+from layton_batch.providers.patience import Patience
+from layton_batch.providers.protocol import Access, Provider
+from layton_batch.providers.without_keys import without_keys
+from layton_batch.records import Item
+from layton_batch.run.context import Providers, Run
+from layton_batch.scoring.gold import BUNDLED, Gold, read_gold
+from layton_batch.scoring.gold_votes import gold_rows
+from layton_batch.settings import Settings
+from layton_batch.store import RunStore, open_engine, sqlite_url
+from layton_batch.store.locks import require_locks
+from layton_batch.store.past import read_past
+from layton_batch.store.reading_copy import readable
+from layton_batch.store.transactions import anywhere
+from layton_batch.tasks.protocol import Task
+
+THREADS = 64
+"""More than there are providers: each has a lane of its own."""
+
+
+@contextmanager
+def open_run(
+    manifest: Manifest,
+    runs: Path,
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    poll_seconds: float | None = None,
+    patience: Patience | None = None,
+) -> Iterator[Run]:
+    """Start or go on with the manifest's run under ``runs``. Other processes may be at it: they share its batches.
+
+    Items and gold set are read and checked before this returns. Raises StoreError where the run's state is elsewhere
+    or cannot be used, DataError and ManifestError for what is wrong with the inputs.
+    """
+    enable_sigint()
+    clock = clock or SystemClock()
+    folder = RunFolder(runs / manifest.run_id())
+    inputs = _Inputs(manifest, folder, settings, clock, patience or Patience())
+    inputs.check()
+    _make(folder.root)
+    with atomic.holding(folder.root) as held, _moved_first(held):
+        atomic.sweep(folder.root)
+        if not settings.state_url:
+            require_locks(folder.root)
+        past = read_past(folder)  # before the store is read: nothing beside it ever runs ahead of it
+        with (
+            _store(folder.database, settings, manifest.run_id(), held.check) as store,
+            _keeping(store, clock),
+            ThreadPoolExecutor(THREADS) as executor,
+        ):
+            past.check(store)
+            atomic.make_folder(folder.intents)
+            store.intents, store.listen = folder.intents, EventLog(folder.log, manifest.run_id())
+            store.create(manifest.identity(), manifest.frozen_json(), __version__, clock.now())
+            _same_folder(store, folder)
+            atomic.write_text(folder.manifest, manifest.frozen_json())
+            run = inputs.run(store, executor, poll_seconds)
+            try:
+                yield run
+            finally:
+                run.stopping.set()  # nothing new is begun, and calls in progress are cut short after a moment
+                executor.shutdown()
+                run.providers.close()
+
+
+@contextmanager
+def _moved_first(held: atomic.Held) -> Iterator[None]:
+    """Whatever went wrong: where the run's folder is no longer in its place, that is said, for it is why."""
+    try:
+        yield
+    except Exception:
+        held.check()
+        raise
+
+
+@contextmanager
+def open_folder(folder: RunFolder, settings: Settings, clock: Clock | None = None) -> Iterator[Run]:
+    """An existing run by its folder, to change; other processes may be working on it."""
+    manifest = stored_manifest(folder)
+    with open_run(manifest, folder.root.parent, settings, clock=clock) as run:
+        yield run
+
+
+@contextmanager
+def read_run(folder: RunFolder, settings: Settings) -> Iterator[Run]:
+    """An existing run by its folder, to read; other processes may be working on it."""
+    manifest = stored_manifest(folder)
+    with open_store(folder, settings) as store, ThreadPoolExecutor(1) as executor:
+        yield _Inputs(manifest, folder, settings, SystemClock()).run(store, executor, None)
+
+
+@contextmanager
+def open_store(folder: RunFolder, settings: Settings) -> Iterator[RunStore]:
+    """The store of an existing run, to look at; other processes may be working on it, and its folder may be one that
+    this process cannot write to."""
+    database = nullcontext(folder.database) if settings.state_url else readable(folder.database)
+    with database as path, _store(path, settings, folder.root.name) as store:
+        if store.row() is None:
+            raise StoreError(f"{folder.root} has no run in its state store: was it started with another database?")
+        yield store
+
+
+def stored_manifest(folder: RunFolder) -> Manifest:
+    """The manifest a run was started with. Raises ManifestError where the folder holds none."""
+    try:
+        text = folder.manifest.read_bytes()
+    except OSError as error:
+        raise ManifestError(f"{folder.manifest} cannot be read: {error.strerror}") from error
+    return Manifest.from_frozen(text, str(folder.manifest))
+
+
+def find_runs(runs: Path) -> list[RunFolder]:
+    """Every run under ``runs``, the one touched last at the end."""
+    found = [path.parent for path in runs.glob("*/run.json")] if runs.is_dir() else []
+    return [RunFolder(path) for path in sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))]
+
+
+def find_run(name: str, runs: Path) -> RunFolder:
+    """The run of this id, folder, or name without its hash. Raises StoreError naming what there is."""
+    for path in (Path(name), runs / name):
+        if (path / "run.json").exists():
+            return RunFolder(path)
+    known = find_runs(runs)
+    matching = [folder for folder in known if folder.root.name.rpartition("-")[0] == name]
+    if matching:
+        return matching[-1]
+    names = ", ".join(folder.root.name for folder in known) or "none"
+    raise StoreError(f"there is no run {name!r} under {runs} (there: {names}); --runs names another folder")
+
+
+def connect_within(manifest: Manifest, name: str, access: Access | None) -> Provider:
+    """The provider with the manifest's own ``[limits]``; the documents' sizes of a batch file are never exceeded."""
+    provider = connect(name, access)
+    if (own := manifest.limits.get(name)) is not None:
+        changed = own.model_dump(exclude_none=True)
+        smaller = {key: min(value, getattr(provider.limits, key)) for key, value in own.of_files().items()}
+        provider.limits = replace(provider.limits, **(changed | smaller))
+    return provider
+
+
+def providers_for(
+    manifest: Manifest, settings: Settings, patience: Patience | None = None, stopping: Event | None = None
+) -> Providers:
+    """Connections made with the environment's keys, of which nothing they say holds one; dialects without any.
+    ``stopping`` cuts their calls short."""
+    dialects: dict[str, Provider] = {}
+
+    def dialect(name: str) -> Provider:
+        if name not in dialects:
+            dialects[name] = connect_within(manifest, name, None)
+        return dialects[name]
+
+    def connected(name: str) -> Provider:
+        credentials = settings.access(name)
+        access = Access(credentials.api_key, credentials.base_url, patience or Patience(), stopping or Event())
+        return without_keys(connect_within(manifest, name, access), settings.secrets())
+
+    return Providers(connected, dialect)
+
+
+def refuse_keys(manifest: Manifest, settings: Settings) -> None:
+    """Raises ManifestError where the manifest holds the value of a key, under whatever name."""
+    place = manifest.place_of([secret for secret in settings.secrets() if is_telling(secret)])
+    if place is not None:
+        raise ManifestError(
+            f"{manifest.name}: {place} holds the value of a key that is set in the environment or in .env: it would be "
+            "written to the run's files and the batch files; take it out"
+        )
+
+
+def price_book(manifest: Manifest, clock: Clock) -> PriceBook:
+    """The prices of the moment, the manifest's own first."""
+    today = utc(clock.now()).date()
+    return PriceBook([_own_price(entry, today) for entry in manifest.prices], at=utc(clock.now()))
+
+
+def _own_price(entry: PriceTable, today: date) -> Price:
+    standard = Rates(entry.input, entry.output, entry.cached_input)
+    batch = Rates(
+        input=entry.input if entry.batch_input is None else entry.batch_input,
+        output=entry.output if entry.batch_output is None else entry.batch_output,
+        cached_input=entry.cached_input if entry.batch_cached_input is None else entry.batch_cached_input,
+    )
+    as_of = date.fromisoformat(entry.date) if entry.date else today
+    return manifest_price(entry.provider, entry.model, batch, as_of, standard, entry.source)
+
+
+def with_budget(manifest: Manifest, max_usd: str | None) -> Manifest:
+    """The manifest with another budget. Raises ManifestError for what is not an amount."""
+    if max_usd is None:
+        return manifest
+    try:
+        budget = BudgetTable(max_usd=max_usd)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise ManifestError(f"--max-usd {max_usd!r}: give an amount in US dollars, 0 or more") from error
+    return manifest.model_copy(update={"budget": budget})
+
+
+@dataclass(eq=False)
+class _Inputs:
+    """What a run is made of, read once each and only when needed."""
+
+    manifest: Manifest
+    folder: RunFolder
+    settings: Settings
+    clock: Clock
+    patience: Patience = field(default_factory=Patience)
+
+    def check(self) -> None:
+        """Everything that can be wrong before anything is sent: keys, settings, items, gold."""
+        for spec in (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel())):
+            self.settings.access(spec.provider)
+            self.settings.check_address(spec.provider)
+            if found := problems(connect(spec.provider, None), spec):
+                raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(found)}")
+        if not self.folder.manifest.exists():
+            refuse_keys(self.manifest, self.settings)
+        if not self.folder.part("items", "items").exists():
+            self.items()
+        self.gold()
+
+    @cached_property
+    def task(self) -> Task:
+        return manifest_task(self.manifest, self.folder.prompts if self.folder.root.exists() else None)
+
+    @functools.cache  # noqa: B019  lives as long as the run
+    def items(self) -> Sequence[Item]:
+        return load_items(self.manifest, self.task, self.settings, self.clock)
+
+    @functools.cache  # noqa: B019  lives as long as the run
+    def gold(self) -> Gold | None:
+        return _read_gold(self.manifest, self.task, self.folder, self.settings, self.clock)
+
+    def run(self, store: RunStore, executor: Executor, poll_seconds: float | None) -> Run:
+        _freeze_gold(self.manifest, self.folder, self.gold())
+        stopping = Event()
+        return Run(
+            id=self.manifest.run_id(),
+            manifest=self.manifest,
+            folder=self.folder,
+            store=store,
+            task=manifest_task(self.manifest, self.folder.prompts),
+            clock=self.clock,
+            providers=providers_for(self.manifest, self.settings, self.patience, stopping),
+            executor=executor,
+            prices=price_book(self.manifest, self.clock),
+            load_items=self.items,
+            load_gold=self.gold,
+            poll_seconds=poll_seconds,
+            stopping=stopping,
+        )
+
+
+def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Settings, clock: Clock) -> Gold | None:
+    """The gold set: the run folder's copy where there is one, so that it is fetched once and stays the same."""
+    if manifest.gold is None:
+        return None
+    source = manifest.gold.source
+    copy = folder.gold(source)
+    if copy.exists():
+        return read_gold(str(copy.resolve()), manifest.folder, settings, clock)
+    bundled = task.bundled(manifest.items.split) if source == BUNDLED else None
+    return read_gold(source, manifest.folder, settings, clock, bundled)
+
+
+def _freeze_gold(manifest: Manifest, folder: RunFolder, gold: Gold | None) -> None:
+    if manifest.gold is not None and gold is not None and not folder.gold(manifest.gold.source).exists():
+        lines = b"".join(orjson.dumps(row) + b"\n" for row in gold_rows(gold))
+        atomic.write_bytes(folder.gold(manifest.gold.source), lines)
+
+
+@contextmanager
+def _store(
+    database: Path, settings: Settings, run_id: str, in_place: Callable[[], None] = anywhere
+) -> Iterator[RunStore]:
+    engine = open_engine(settings.state_url or sqlite_url(database))
+    try:
+        yield RunStore(engine, run_id, clean=Redactor.of(settings.secrets()), in_place=in_place)
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _keeping(store: RunStore, clock: Clock) -> Iterator[None]:
+    """Renew this process's leases while the block lasts, also during a long upload or download; then let go of them.
+
+    The pause is real time, for it must pass while a thread waits in a call; what is written is the clock's.
+    """
+    over = threading.Event()
+
+    def keep() -> None:
+        while not over.wait(store.holder.seconds / 3):
+            try:
+                store.renew(clock.now())
+            except StoreError as error:
+                logging.getLogger(__name__).warning("leases could not be renewed: %s", error)
+
+    thread = threading.Thread(target=keep, name="layton-batch-leases", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        store.close()
+
+
+def _same_folder(store: RunStore, folder: RunFolder) -> None:
+    """Files of planned jobs must be here: a second host shares the run's folder, or has a copy of it."""
+    missing = [job.id for job in store.jobs() if job.planned and not folder.part("requests", job.id).exists()]
+    if missing:
+        raise StoreError(
+            f"run {store.run_id} is in the state store, but its files are not in {folder.root} (job {missing[0]}): "
+            "share the folder it was started in, or copy it here"
+        )
+
+
+def _make(root: Path) -> None:
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise file_error(
+            f"cannot make the run folder {root}: {error.strerror}; --runs names another place", error
+        ) from error

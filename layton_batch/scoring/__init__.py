@@ -1,0 +1,1 @@
+"""From votes and labels to boards, judges, comparisons and plans for labels."""

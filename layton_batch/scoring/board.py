@@ -1,0 +1,273 @@
+"""From votes and labels, or from marks, to a ranked board: one row an entrant, best first.
+
+Jury boards: ``rank_board``, by the calibrated method or exactly as the layton-eval paper does. Boards graded by rule:
+``rank_marks``. All give the same :class:`Row`, so that all leaderboards look alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from layton_batch.scoring.evidence import (
+    Ballot,
+    Counted,
+    Entrant,
+    ItemScores,
+    Label,
+    count_votes,
+    in_order,
+    mark_matrix,
+)
+from layton_batch.stats.calibrated import PROVIDER_SHIFT, CalibratedScore, calibrated_scores
+from layton_batch.stats.joint import DRAWS, JointDraws, joint_draws, joint_draws_new_items
+from layton_batch.stats.marks import mark_draws, mark_scores
+from layton_batch.stats.paper import PaperScore, paper_scores
+from layton_batch.stats.rank_sets import rank_box
+from layton_batch.stats.ranks import paper_ranks, score_ranks
+from layton_batch.stats.rounding import ceil_tenth, floor_tenth, round_tenth
+from layton_batch.stats.strata import Flag, IntArray
+
+METHODS = ("calibrated", "paper")
+RULE = "rule"
+_NEVER_JUDGED = ("abstained", "unparsed", "missing")
+_DRAWN_CELLS, _LEAST_DRAWS = 12_000_000, 400  # thousands of models: fewer draws, so that they stay within memory
+
+FLAGS = {
+    "empty_gold_bin": "For some number of yes votes no human label says what it means.",
+    "no_gold": "No human label stands behind this row: its interval says almost nothing.",
+    "unjudged": "Some answers have no readable verdict; nobody knows whether they are right.",
+    "known_zeros": "Abstained, unreadable and missing answers count as wrong.",
+    "monte_carlo": "The distribution was too large to enumerate and was drawn with the run's seed.",
+    "short_jury": "Some answers were judged by fewer judges than were to sit.",
+    "borrowed_only": "No label is this model's own: all were borrowed from other models.",
+}
+"""What a row's ``flags`` mean, by name, in a sentence each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a leaderboard. Scores are percent as printed; None where ``flags`` says why there is none.
+
+    ``score``, ``lower``..``upper``: these items; ``new_*``: new items of the same kind. ``rank_best``..``rank_worst``:
+    the rank box, which holds all entrants' ranks together at ``level`` (in the paper's method the spread of overlapping
+    intervals; graded by rule the box for new items). ``own_labels``, ``borrowed_labels``: human labels behind the row;
+    ``smallest_gold_bin``: fewest borrowed labels behind a vote that its items have. ``failures``: how often each kind
+    occurs, in the rule's words, or (with a jury) of what never came before it; not a column of the run's table.
+    """
+
+    rank: int | None
+    rank_best: int | None
+    rank_worst: int | None
+    model: str
+    provider: str
+    n_hints: int
+    score: float | None
+    lower: float | None
+    upper: float | None
+    half_width: float | None
+    method: str
+    metric: str
+    n_items: int
+    n_unparsed: int
+    n_missing: int
+    n_unjudged: int
+    flags: str
+    level: float
+    new_score: float | None
+    new_lower: float | None
+    new_upper: float | None
+    new_rank_best: int | None
+    new_rank_worst: int | None
+    own_labels: int
+    borrowed_labels: int
+    smallest_gold_bin: int | None
+    n_abstained: int
+    failures: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How a board is scored. ``level`` and ``provider_shift`` are ``calibrated``'s; the paper's level is 0.95."""
+
+    method: str = "calibrated"
+    metric: str = "both_correct"
+    level: float = 0.95
+    seed: int = 0
+    provider_shift: float = PROVIDER_SHIFT
+
+
+_Box = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """What a method found out about one entrant, in percent as printed; ``new``: score, lower, upper."""
+
+    score: float | None
+    lower: float | None
+    upper: float | None
+    half_width: float | None
+    new: tuple[float | None, float | None, float | None]
+    labels: tuple[int, int, int | None]
+    items: int
+    unjudged: int
+    flags: str
+
+
+def rank_board(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> list[Row]:
+    """Score every entrant and rank them, best first; entrants without a score come last, unranked.
+
+    What is drawn depends on ``rules.seed`` only, not on the order of the ballots. Raises DataError for predictions or
+    labels that contradict each other.
+    """
+    if not ballots:
+        return []
+    if rules.method == "paper":
+        return _paper_board(count_votes(ballots, labels), rules)
+    return _calibrated_board(count_votes(in_order(ballots), labels), rules)
+
+
+def _paper_board(counted: Counted, rules: Rules) -> list[Row]:
+    strata = counted.strata
+    behind = np.where(strata.n > 0, strata.pool_labels, 0).sum(axis=1).tolist()
+    unjudged = strata.unjudged.tolist()
+    scores = paper_scores(strata, seed=rules.seed)
+    scored = [_paper_print(one, behind[i], unjudged[i]) for i, one in enumerate(scores)]
+    ranks = paper_ranks([one.score for one in scored], [one.half_width for one in scored])
+    kinds = Counter((ballot.entrant, ballot.kind) for ballot in counted.ballots)
+    rows = []
+    for i in ranks.order.tolist():
+        rank, best, worst = ranks.of(i) or (None, None, None)
+        box = None if best is None or worst is None else (best, worst)
+        rows.append(_row(counted.entrants[i], scored[i], rank, (box, None), kinds, rules))
+    return rows
+
+
+def _paper_print(one: PaperScore, behind: int, unjudged: int) -> _Scored:
+    lower = None if one.lower is None else round_tenth(one.lower)
+    upper = None if one.upper is None else round_tenth(one.upper)
+    flags = _flags(one.flags, one.reason)
+    labels = (0, behind, one.smallest_gold_bin)  # the paper does not use a provider's own labels
+    return _Scored(one.score, lower, upper, one.half_width, (None, None, None), labels, one.items, unjudged, flags)
+
+
+def _calibrated_board(counted: Counted, rules: Rules) -> list[Row]:
+    strata = counted.strata
+    scores = calibrated_scores(strata, level=rules.level, provider_shift=rules.provider_shift)
+    unjudged = strata.unjudged.tolist()
+    scored = [_calibrated_print(one, unjudged[i]) for i, one in enumerate(scores)]
+    rank = score_ranks([one.score for one in scores])
+    draws = drawn(len(scores))
+    here = _boxes(joint_draws(strata, seed=rules.seed, draws=draws), rank, rules)
+    new = _boxes(joint_draws_new_items(strata, counted.target, seed=rules.seed, draws=draws), rank, rules)
+    kinds = Counter((ballot.entrant, ballot.kind) for ballot in counted.ballots)
+    return [
+        _row(counted.entrants[i], scored[i], int(rank[i]), (here[i], new[i]), kinds, rules)
+        for i in np.argsort(rank, kind="stable").tolist()
+    ]
+
+
+def drawn(models: int) -> int:
+    """How many joint draws a board of so many entrants gets."""
+    return min(DRAWS, max(_LEAST_DRAWS, _DRAWN_CELLS // max(models, 1)))
+
+
+def _boxes(draws: JointDraws, rank: IntArray, rules: Rules) -> list[_Box]:
+    """Every entrant of a board has a prediction, so each is in the draws."""
+    sets = rank_box(draws, level=rules.level, rank=rank)
+    return list(zip(sets.best.tolist(), sets.worst.tolist(), strict=True))
+
+
+def _calibrated_print(one: CalibratedScore, unjudged: int) -> _Scored:
+    behind = (one.own_labels, one.borrowed_labels, one.smallest_gold_bin)
+    flags = _flags(one.flags, one.reason)
+    if one.own_labels == 0 and one.borrowed_labels > 0:
+        flags = ", ".join(filter(None, (flags, "borrowed_only")))
+    if one.score is None or one.lower is None or one.upper is None or one.new_score is None:
+        return _Scored(None, None, None, None, (None, None, None), behind, one.items, unjudged, flags)
+    lower, upper = floor_tenth(one.lower), ceil_tenth(one.upper)
+    half = math.ceil((upper - lower) * 5 - 1e-9) / 10
+    new = (round_tenth(one.new_score), floor_tenth(one.new_lower or 0.0), ceil_tenth(one.new_upper or 0.0))
+    return _Scored(round_tenth(one.score), lower, upper, half, new, behind, one.items, unjudged, flags)
+
+
+def _flags(flags: Sequence[object], reason: str | None) -> str:
+    told = [str(flag) for flag in flags if flag is not Flag.KNOWN_ZEROS]  # their counts have columns of their own
+    return ", ".join(told + ([reason] if reason else []))
+
+
+def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[Row]:
+    """Rank entrants by their mean mark, in percent, best first: no jury, no labels.
+
+    On these items the score is exact, so its interval is itself; the interval and the rank box for new items come from
+    weights on the items that all entrants share (``stats.marks``). Raises DataError for marks that are no numbers.
+    """
+    if not sheets:
+        return []
+    sheets = sorted(sheets, key=lambda sheet: sheet.entrant)
+    marks = mark_matrix(sheets)
+    draws = mark_draws(marks, seed=rules.seed, draws=drawn(len(sheets)))
+    scores = mark_scores(marks, draws, level=rules.level)
+    rank = score_ranks(np.round(scores.mean, 12))  # sums of equal marks in another order are equal
+    boxes = _boxes(draws, rank, rules)
+    rows = []
+    for i in np.argsort(rank, kind="stable").tolist():
+        score = round_tenth(float(scores.mean[i]))
+        new = (score, floor_tenth(float(scores.new_lower[i])), ceil_tenth(float(scores.new_upper[i])))
+        scored = _Scored(score, score, score, 0.0, new, (0, 0, None), len(sheets[i].item_ids), 0, "")
+        entrant = sheets[i].entrant
+        kinds = Counter((entrant, kind) for kind in sheets[i].kinds)
+        row = _row(entrant, scored, int(rank[i]), (boxes[i], boxes[i]), kinds, rules, RULE)
+        failures = Counter(failure for failure in sheets[i].failures if failure is not None)
+        rows.append(replace(row, failures=dict(failures)) if sheets[i].failures else row)
+    return rows
+
+
+def _row(
+    entrant: Entrant,
+    scored: _Scored,
+    rank: int | None,
+    boxes: tuple[_Box | None, _Box | None],
+    kinds: Counter[tuple[Entrant, str]],
+    rules: Rules,
+    method: str | None = None,
+) -> Row:
+    (best, worst), (new_best, new_worst) = (box or (None, None) for box in boxes)
+    own, borrowed, least = scored.labels
+    new_score, new_lower, new_upper = scored.new
+    never = {name: count for name in _NEVER_JUDGED if (count := kinds[entrant, name])}
+    return Row(
+        rank=rank,
+        rank_best=best,
+        rank_worst=worst,
+        model=entrant.model,
+        provider=entrant.provider,
+        n_hints=entrant.n_hints,
+        score=scored.score,
+        lower=scored.lower,
+        upper=scored.upper,
+        half_width=scored.half_width,
+        method=method or rules.method,
+        metric=rules.metric,
+        n_items=scored.items,
+        n_unparsed=kinds[entrant, "unparsed"],
+        n_missing=kinds[entrant, "missing"],
+        n_unjudged=scored.unjudged,
+        flags=scored.flags,
+        level=0.95 if rules.method == "paper" and method is None else rules.level,
+        new_score=new_score,
+        new_lower=new_lower,
+        new_upper=new_upper,
+        new_rank_best=new_best,
+        new_rank_worst=new_worst,
+        own_labels=own,
+        borrowed_labels=borrowed,
+        smallest_gold_bin=least,
+        n_abstained=kinds[entrant, "abstained"],
+        failures=never | ({"unjudged": scored.unjudged} if scored.unjudged else {}),
+    )

@@ -1,0 +1,161 @@
+"""The gold set: predictions that people labelled, with the verdicts of every judge, in layton-eval-ppi's form.
+
+A row names ``riddle_id, provider, model, n_hints`` and holds, for every judge, ``is_answer_correct_<judge>`` and
+``is_justification_correct_<judge>`` (null: did not sit), and the same from a person as ``human_answer_correct`` and
+``human_justification_correct`` (null: not labelled). ``both_correct_<judge>`` and ``human_both_correct`` are taken
+where the file has them and derived where it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from layton_batch.clock import Clock
+from layton_batch.errors import DataError
+from layton_batch.files.sources import Place, Row, Rows, read_rows
+from layton_batch.records import JsonValue
+from layton_batch.settings import Settings
+
+BUNDLED = "bundled"
+_ANSWER, _JUSTIFICATION, _BOTH = "is_answer_correct_", "is_justification_correct_", "both_correct_"
+_HUMAN = ("human_answer_correct", "human_justification_correct", "human_both_correct")
+_TEXT_COLUMNS = ("riddle_id", "provider", "model")
+_NEEDED = (*_TEXT_COLUMNS, "n_hints", *_HUMAN[:2])
+
+
+class Marks(NamedTuple):
+    """One grader's decision on one prediction. A part is None where only that part is missing."""
+
+    answer: bool | None
+    justification: bool | None
+    both: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class GoldRow:
+    """One prediction; ``judges`` is in the order of :attr:`Gold.judges`, None for a judge that did not sit."""
+
+    item_id: str
+    provider: str
+    model: str
+    n_hints: int
+    answer: str | None
+    justification: str | None
+    judges: tuple[Marks | None, ...]
+    human: Marks | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """A gold set. ``judges`` are the names in the file's column names, in column order."""
+
+    judges: tuple[str, ...]
+    rows: tuple[GoldRow, ...]
+
+
+def read_gold(
+    source: str, base: Path, settings: Settings, clock: Clock | None = None, bundled_items: Path | None = None
+) -> Gold:
+    """The gold set of a source as ``sources.read_rows`` takes it; ``bundled`` is the one beside ``bundled_items``.
+
+    Raises DataError with file, line, column and reason.
+    """
+    if source == BUNDLED:
+        if bundled_items is None:
+            raise DataError("gold source 'bundled': this task has no bundled gold set")
+        source = str(bundled_gold(bundled_items))
+    return parse_gold(read_rows(source, base, settings, clock))
+
+
+def bundled_gold(bundled_items: Path) -> Path:
+    """Where the gold set of bundled items is: ``gold_<split>.jsonl`` beside ``riddles_<split>.jsonl``."""
+    return bundled_items.with_name("gold_" + bundled_items.name.partition("_")[2])
+
+
+def parse_gold(rows: Rows) -> Gold:
+    """Rows as a gold set. Raises DataError naming file, line and column."""
+    columns = _columns(rows)
+    judges = _judges(columns, rows.places[0].file)
+    parsed = tuple(_gold_row(row, place, judges) for row, place in zip(rows.rows, rows.places, strict=True))
+    _check_unique(parsed, rows.places)
+    return Gold(judges, parsed)
+
+
+def _columns(rows: Rows) -> Sequence[str]:
+    """Every column of any row, in order of first appearance: writers may leave out a null."""
+    found: dict[str, None] = {}
+    for shape in dict.fromkeys(tuple(row) for row in rows.rows):
+        found.update(dict.fromkeys(shape))
+    missing = [column for column in _NEEDED if column not in found]
+    if missing:
+        raise DataError(f"{rows.places[0].file}: not a gold set, it has no column {', '.join(missing)}")
+    return tuple(found)
+
+
+def _judges(columns: Sequence[str], file: str) -> tuple[str, ...]:
+    judges = tuple(column.removeprefix(_ANSWER) for column in columns if column.startswith(_ANSWER))
+    if not judges:
+        raise DataError(f"{file}: not a gold set, it has no column {_ANSWER}<judge>")
+    others = {column.removeprefix(_JUSTIFICATION) for column in columns if column.startswith(_JUSTIFICATION)}
+    if lone := sorted(set(judges) ^ others):
+        raise DataError(f"{file}: judge {lone[0]!r} has only one of the columns {_ANSWER}… and {_JUSTIFICATION}…")
+    return judges
+
+
+def _gold_row(row: Row, place: Place, judges: Sequence[str]) -> GoldRow:
+    item_id, provider, model = (_text(row, column, place) for column in _TEXT_COLUMNS)
+    n_hints = row.get("n_hints")
+    if isinstance(n_hints, bool) or not isinstance(n_hints, int) or n_hints < 0:
+        raise DataError(f"{place}: column 'n_hints' must be a whole number, not {n_hints!r}")
+    return GoldRow(
+        item_id=item_id,
+        provider=provider,
+        model=model,
+        n_hints=n_hints,
+        answer=_optional_text(row, "answer", place),
+        justification=_optional_text(row, "justification", place),
+        judges=tuple(_marks(row, (_ANSWER + j, _JUSTIFICATION + j, _BOTH + j), place) for j in judges),
+        human=_marks(row, _HUMAN, place),
+    )
+
+
+def _marks(row: Row, columns: tuple[str, str, str], place: Place) -> Marks | None:
+    answer, justification, both = (row.get(column) for column in columns)
+    for column, value in zip(columns, (answer, justification, both), strict=True):
+        if value is not None and not isinstance(value, bool):
+            raise DataError(f"{place}: column {column!r} must be true, false or null, not {value!r:.60}")
+    if answer is None and justification is None and both is None:
+        return None
+    if both is None and answer is not None and justification is not None:
+        both = bool(answer and justification)
+    return Marks(_bool(answer), _bool(justification), _bool(both))
+
+
+def _bool(value: JsonValue) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _text(row: Row, column: str, place: Place) -> str:
+    value = row.get(column)
+    if not isinstance(value, str) or not value:
+        raise DataError(f"{place}: column {column!r} must be text, not {value!r:.60}")
+    return value
+
+
+def _optional_text(row: Mapping[str, JsonValue], column: str, place: Place) -> str | None:
+    value = row.get(column)
+    if value is not None and not isinstance(value, str):
+        raise DataError(f"{place}: column {column!r} must be text or null, not {value!r:.60}")
+    return value
+
+
+def _check_unique(rows: Sequence[GoldRow], places: Sequence[Place]) -> None:
+    seen: dict[tuple[str, str, str, int], Place] = {}
+    for row, place in zip(rows, places, strict=True):
+        key = (row.item_id, row.provider, row.model, row.n_hints)
+        if key in seen:
+            raise DataError(f"{place}: item {row.item_id!r} of model {row.model!r} stands already in {seen[key]}")
+        seen[key] = place

@@ -1,0 +1,159 @@
+"""Which predictions people should label next, and how much shorter intervals are expected to be then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.scoring.board import Rules
+from layton_batch.scoring.evidence import Ballot, Counted, Entrant, Label, count_votes, in_order
+from layton_batch.stats.calibrated import posterior
+from layton_batch.stats.planning import (
+    LabelPlan,
+    balanced_rows,
+    expected_variance,
+    plan_budget,
+    plan_labels,
+    rows_to_label,
+)
+from layton_batch.stats.strata import FloatArray, IntArray
+
+DESIGNS = ("contested", "balanced")
+MAX_BALANCED = 20_000  # rows whose order is worked out one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What is wanted: a ``half_width`` (fraction) for every model, or the best use of so many ``labels``; not both.
+
+    ``design``: ``contested`` asks where the outcome is least certain; ``balanced`` spreads labels evenly over
+    providers, models and items, without regard to votes, as the layton-eval paper does.
+    """
+
+    half_width: float | None = None
+    labels: int | None = None
+    design: str = DESIGNS[0]
+
+    def check(self) -> None:
+        """Raises ManifestError for what cannot be aimed at."""
+        if (self.half_width is None) == (self.labels is None):
+            raise ManifestError("say what is wanted: either --half-width POINTS or --labels N")
+        if self.half_width is not None and not 0 <= self.half_width < 1:
+            raise ManifestError(f"--half-width {100 * self.half_width:g}: points from 0 to below 100, such as 1.0")
+        if self.labels is not None and self.labels < 0:
+            raise ManifestError(f"--labels {self.labels}: 0 or more")
+        if self.design not in DESIGNS:
+            raise ManifestError(f"--design {self.design!r}: one of {', '.join(DESIGNS)}")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlan:
+    """Labels to add to one model; half widths in points, by the normal approximation; ``unlabelled`` are left now."""
+
+    model: str
+    provider: str
+    n_hints: int
+    labels: int
+    unlabelled: int
+    half_width_now: float
+    half_width_then: float
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAsk:
+    """One prediction to be labelled. Votes are left out on purpose: a person should not know what the jury said."""
+
+    item_id: str
+    provider: str
+    model: str
+    n_hints: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan by model, the one in most need first, and the predictions to label, the most useful first."""
+
+    design: str
+    level: float
+    models: tuple[ModelPlan, ...]
+    rows: tuple[LabelAsk, ...]
+
+
+def plan_next(
+    ballots: Sequence[Ballot], labels: Sequence[Label], aim: Aim, rules: Rules, models: Sequence[Entrant] = ()
+) -> Plan:
+    """What to label next for ``aim``, for all entrants or only for ``models``.
+
+    Raises ManifestError for an aim that makes no sense, DataError for predictions that contradict each other.
+    """
+    aim.check()
+    # what is known of a model comes from its own votes and from labels: the others' votes can be left out
+    counted = count_votes(in_order([ballot for ballot in ballots if not models or ballot.entrant in models]), labels)
+    rows = (_balanced if aim.design == "balanced" else _contested)(counted, aim, rules)
+    return Plan(aim.design, rules.level, _model_plans(counted, rows, rules), _asks(counted, rows))
+
+
+def _contested(counted: Counted, aim: Aim, rules: Rules) -> IntArray:
+    """Rows of all models in turn, in the order of need, so that whoever stops early has helped each of them."""
+    how = {"level": rules.level, "provider_shift": rules.provider_shift}
+    models = range(len(counted.entrants))
+    if aim.labels is not None:
+        plans: Sequence[LabelPlan] = plan_budget(counted.strata, aim.labels, models, **how)
+    else:
+        plans = [plan_labels(counted.strata, model, aim.half_width or 0.0, **how) for model in models]
+    plans = sorted(plans, key=lambda plan: (-plan.count, plan.model))
+    queues = [rows_to_label(counted.strata, counted.target, plan, seed=rules.seed) for plan in plans]
+    turns = [(place / len(rows), at, int(row)) for at, rows in enumerate(queues) for place, row in enumerate(rows)]
+    return np.array([row for _, _, row in sorted(turns)], dtype=np.int64)
+
+
+def _balanced(counted: Counted, aim: Aim, rules: Rules) -> IntArray:
+    """The rows of the balanced order up to the number asked for, or to where every model is within the half width."""
+    strata = counted.strata
+    free = int(((strata.row_label < 0) & (strata.row_bin >= 0)).sum())
+    if aim.labels is None and free > MAX_BALANCED:
+        raise DataError(f"{free} predictions are unlabelled: with --design balanced say --labels N instead")
+    order = balanced_rows(strata, counted.target, free if aim.labels is None else aim.labels, seed=rules.seed)
+    if aim.half_width is None:
+        return order
+    low, high = 0, len(order)
+    while low < high:  # more labels never widen in expectation
+        middle = (low + high) // 2
+        enough = _half_widths(counted, order[:middle], rules).max(initial=0.0) <= aim.half_width + 1e-12
+        low, high = (low, middle) if enough else (middle + 1, high)
+    return order[:low]
+
+
+def _half_widths(counted: Counted, rows: IntArray, rules: Rules) -> FloatArray:
+    """[K] expected half widths (fractions) once ``rows`` are labelled."""
+    strata = counted.strata
+    extra = np.zeros_like(strata.n)
+    np.add.at(extra, (counted.target.model[rows], strata.row_bin[rows]), 1)
+    post = posterior(strata, provider_shift=rules.provider_shift)
+    z = NormalDist().inv_cdf((1 + rules.level) / 2)
+    return np.asarray(z * np.sqrt(np.maximum(expected_variance(strata, post, extra), 0.0)))
+
+
+def _model_plans(counted: Counted, rows: IntArray, rules: Rules) -> tuple[ModelPlan, ...]:
+    none = np.zeros(0, dtype=np.int64)
+    now, then = (_half_widths(counted, part, rules) for part in (none, rows))
+    count = np.bincount(counted.target.model[rows], minlength=len(counted.entrants))
+    left = counted.strata.n.sum(axis=1) - counted.strata.own_labels.sum(axis=1)
+    plans = []
+    for i in sorted(range(len(now)), key=lambda i: (-count[i], -now[i], i)):
+        one = counted.entrants[i]
+        widths = round(100 * float(now[i]), 2), round(100 * float(then[i]), 2)
+        plans.append(ModelPlan(one.model, one.provider, one.n_hints, int(count[i]), int(left[i]), *widths))
+    return tuple(plans)
+
+
+def _asks(counted: Counted, rows: IntArray) -> tuple[LabelAsk, ...]:
+    asks = []
+    for row in rows.tolist():
+        ballot = counted.ballots[row]
+        asks.append(LabelAsk(ballot.item_id, ballot.entrant.provider, ballot.entrant.model, ballot.entrant.n_hints))
+    return tuple(asks)

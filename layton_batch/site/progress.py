@@ -1,0 +1,95 @@
+"""How the run went: requests by outcome, batches by state, and what a person should know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from layton_batch.run.status import JobStatus, RunState, Status
+from layton_batch.site.sanitize import money, one_line
+from layton_batch.states import Lifecycle
+
+OUTCOMES = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
+_ROLES = {"predict": "answers", "judge": "verdicts"}
+_WORDS = {
+    RunState.RUNNING: "This run is not finished; its numbers will change.",
+    RunState.NEEDS_PERSON: "This run waits for a person: a batch is lost, or something keeps it from being sent.",
+    RunState.OVER_BUDGET: "This run stopped at its budget; its numbers are not final.",
+    RunState.CANCELLED: "This run was cancelled; its numbers rest on what came back before.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CourseLine:
+    """Requests of one job, or of all jobs of a role; ``ends`` stand under ``Course.outcomes``."""
+
+    role: str
+    provider: str
+    model: str
+    requests: int
+    ends: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """``notice`` is empty for a run that is done."""
+
+    run: str
+    notice: str
+    reason: str
+    outcomes: tuple[str, ...]
+    by_role: tuple[CourseLine, ...]
+    jobs: tuple[CourseLine, ...]
+    batches: tuple[str, ...]
+    lost: tuple[str, ...]
+    spent: str
+
+
+def show_progress(status: Status) -> Course:
+    """One reading of the run; outcomes that nothing had are left out."""
+    outcomes = tuple(name for name in OUTCOMES if name == "succeeded" or any(_ends(status.jobs, (name,))))
+    return Course(
+        run=one_line(status.run),
+        notice=_WORDS.get(status.state, ""),
+        reason=one_line(status.reason, 500),
+        outcomes=outcomes,
+        by_role=tuple(_role_line(role, status.jobs, outcomes) for role in dict.fromkeys(j.role for j in status.jobs)),
+        jobs=tuple(_job_line(job, outcomes) for job in status.jobs),
+        batches=_batch_words(status),
+        lost=tuple(_lost(status)),
+        spent=money(status.spent_usd),
+    )
+
+
+def _ends(jobs: Iterable[JobStatus], outcomes: Sequence[str]) -> tuple[int, ...]:
+    kept = list(jobs)
+    return tuple(sum(int(getattr(job, name)) for job in kept) for name in outcomes)
+
+
+def _role_line(role: str, jobs: Sequence[JobStatus], outcomes: Sequence[str]) -> CourseLine:
+    mine = [job for job in jobs if job.role == role]
+    return CourseLine(_role(role), "", "", sum(job.requests for job in mine), _ends(mine, outcomes))
+
+
+def _job_line(job: JobStatus, outcomes: Sequence[str]) -> CourseLine:
+    ends = _ends([job], outcomes)
+    return CourseLine(_role(job.role), one_line(job.provider), one_line(job.model), job.requests, ends)
+
+
+def _role(role: str) -> str:
+    return one_line(_ROLES.get(role, role))
+
+
+def _batch_words(status: Status) -> tuple[str, ...]:
+    """``34 collected, completed`` …, the most frequent first."""
+    counted = Counter(
+        (str(batch.state).replace("_", " "), str(batch.outcome) if batch.outcome else "") for batch in status.batches
+    )
+    return tuple(f"{count:,} {', '.join(filter(None, key))}" for key, count in counted.most_common())
+
+
+def _lost(status: Status) -> Iterable[str]:
+    for batch in status.batches:
+        if batch.state is Lifecycle.LOST:
+            yield one_line(f"{batch.id} ({batch.provider}): {batch.reason or 'no reason recorded'}", 500)
