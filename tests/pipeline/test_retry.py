@@ -141,7 +141,7 @@ def test_of_two_retries_at_once_one_opens_the_attempt(tmp_path: Path) -> None:
     with lab(tmp_path, refused()) as bench:
         bench.finish(text)
         with person(bench) as one, person(bench) as other:
-            with one.desk() as ours:
+            with one.writer_lease() as ours:
                 assert ours
                 with pytest.raises(StaleStateError, match="try again"):
                     retry_run(other)

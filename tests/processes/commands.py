@@ -22,7 +22,7 @@ from dotenv import dotenv_values
 
 from layton_batch.processes import started
 from tests.pipeline.lab import MODELS, demo_prices
-from tests.processes.fork_server import ROOT, Child, Nursery
+from tests.processes.fork_server import ROOT, Child, ForkServer
 from tests.processes.proxy import PhaseProxy
 
 ITEMS = 2
@@ -105,13 +105,13 @@ SANDBOX = ("-m", "layton_batch", "sandbox", "--port", "0", "--batch-seconds", "0
 
 
 class Sandbox:
-    """A sandbox process, the way to it, and with ``preload`` the nursery commands come from; a context manager."""
+    """A sandbox process, the way to it, and with ``preload`` the fork server that commands come from; a context manager."""
 
     def __init__(self, *, preload: bool = True, server: Sequence[str] = SANDBOX) -> None:
         self._scratch = tempfile.TemporaryDirectory(prefix="processes-")
         ready = Path(self._scratch.name) / "sandbox.env"
         self._server = subprocess.Popen([sys.executable, *server, str(ready)], cwd=ROOT, stderr=subprocess.DEVNULL)
-        self.nursery = Nursery() if preload else None  # loads meanwhile
+        self.fork_server = ForkServer() if preload else None  # loads meanwhile
         while not ready.exists():
             assert self._server.poll() is None, "the sandbox did not start"
             time.sleep(0.02)
@@ -127,8 +127,8 @@ class Sandbox:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.way.close()
-        if self.nursery is not None:
-            self.nursery.close()
+        if self.fork_server is not None:
+            self.fork_server.close()
         self._server.terminate()
         self._server.wait()
         self._scratch.cleanup()
@@ -138,7 +138,7 @@ class Sandbox:
 class Bench:
     """A folder for runs, and a sandbox of which it looks only at what came after it was made.
 
-    Commands come from the nursery; where there is none each is a fresh ``python``, which spends most of its life on
+    Commands come from the fork_server; where there is none each is a fresh ``python``, which spends most of its life on
     imports.
     """
 
@@ -178,8 +178,8 @@ class Bench:
         self._started += 1
         streams = self.folder / f"{self._started}.out", self.folder / f"{self._started}.err"
         environment = {**self.sandbox.environment, "XDG_STATE_HOME": str(self.folder / "user"), **(more or {})}
-        if self.sandbox.nursery is not None:
-            return Command(self.sandbox.nursery.start(arguments, environment, *streams), *streams)
+        if self.sandbox.fork_server is not None:
+            return Command(self.sandbox.fork_server.start(arguments, environment, *streams), *streams)
         return self.fresh(["-m", "tests.processes.fast_cli", *arguments], environment, streams)
 
     def fresh(self, arguments: Sequence[str], environment: Mapping[str, str], streams: tuple[Path, Path]) -> Command:

@@ -24,7 +24,7 @@ from typing import Any
 from layton_batch.cli import app
 from layton_batch.processes import started
 from layton_batch.providers import BUILT_IN, provider_class
-from tests.processes import hasty
+from tests.processes import fast_cli
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOK_SECONDS = 0.005
@@ -40,11 +40,11 @@ LAZY = (
 
 
 class Child:
-    """A process that a nursery started."""
+    """A process that a server started."""
 
-    def __init__(self, nursery: Nursery, pid: int) -> None:
+    def __init__(self, server: ForkServer, pid: int) -> None:
         self.pid = pid
-        self._nursery = nursery
+        self._server = server
         self._code: int | None = None
 
     def wait(self, seconds: float) -> int:
@@ -52,7 +52,7 @@ class Child:
         until = time.monotonic() + seconds
         while self._code is None:
             if started(self.pid) is None:
-                self._code = int(self._nursery.ask({"reap": self.pid}))
+                self._code = int(self._server.ask({"reap": self.pid}))
             elif time.monotonic() > until:
                 raise subprocess.TimeoutExpired(f"process {self.pid}", seconds)
             else:
@@ -60,7 +60,7 @@ class Child:
         return self._code
 
 
-class Nursery:
+class ForkServer:
     """The process that forks."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ def _child(asked: Mapping[str, Any]) -> int:
     sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode) for number, mode in enumerate(("r", "w", "w")))
     os.environ.update(asked["environment"])
     try:
-        hasty.command(asked["start"])
+        fast_cli.command(asked["start"])
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except BaseException:

@@ -115,9 +115,9 @@ def test_a_terminal_that_is_closed_costs_nothing(place: Bench) -> None:
 def endless(sandbox: Sandbox, tmp_path: Path) -> Iterator[Bench]:
     """A sandbox whose batches end only when they are cancelled."""
     with Sandbox(preload=False, server=("-c", ENDLESS)) as slow:
-        slow.nursery, own = sandbox.nursery, slow.nursery
+        slow.fork_server, own = sandbox.fork_server, slow.fork_server
         yield Bench(tmp_path, slow)
-        slow.nursery = own
+        slow.fork_server = own
 
 
 def test_cancel_killed_at_every_phase_at_every_provider_still_stops_all_and_pays_nothing(endless: Bench) -> None:
