@@ -147,7 +147,7 @@ def test_who_slept_between_its_intent_and_the_call_looks_instead_of_sending(
         advance(run)
         assert creates(bench) == 0
         assert [str(batch.reason) for batch in run.store.batches({Lifecycle.SUBMITTING})] == [
-            "this process was asleep before it could send: another may have sent it since"
+            "this process was asleep, or its clock was set, before it could send: another may have sent it since"
         ]
         assert drive(run, once=False, stop_at=None, quiet=True).state is RunState.DONE
         assert set(bench.billed().values()) == {1}
