@@ -223,6 +223,7 @@ def _file(run: Run, job: Job, batch: Batch, asked: pl.DataFrame, fetched: _Fetch
         named = {one.custom_id for one in replies.entries if not isinstance(one, str)}
         _put_out_of_reach(tally, named, fetched.lacking)
     bill = Bill(run.prices, job, batch, bounds(asked))
+    run.store.note(batch, run.clock.now())  # still ours: who took it over meanwhile may have collected more
     _write_tables(run, job, batch, map(replies.whole, tally.responses.values()), bill)
     children, resubmitted = next_attempts(run, batch, tally)
     counts = count_rows(batch, tally, resubmitted)

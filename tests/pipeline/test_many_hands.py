@@ -12,9 +12,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from layton_batch.batches.cancel import cancel_run
+from layton_batch.batches.completeness import Reading
 from layton_batch.batches.intent import back_to_planned
 from layton_batch.cli import loop
 from layton_batch.cli.loop import drive
@@ -25,8 +27,9 @@ from layton_batch.records import Batch, Submission
 from layton_batch.run.context import Run
 from layton_batch.run.open import open_run
 from layton_batch.run.status import RunState, Status, read_status
-from layton_batch.sandbox import Sandbox, SandboxConfig
+from layton_batch.sandbox import Fault, Sandbox, SandboxConfig
 from layton_batch.settings import Settings
+from layton_batch.stages import collect
 from layton_batch.stages import submit as submitting
 from layton_batch.stages.plan import plan
 from layton_batch.states import Lifecycle
@@ -376,3 +379,25 @@ def test_money_that_another_process_lets_go_meanwhile_stops_no_run(
             monkeypatch.setattr(loop, "read_status", read)
             status = drive(ours, once=once, stop_at=bench.clock.now() + 1.0, quiet=True)
             assert status.state is RunState.RUNNING
+
+
+def test_who_was_frozen_while_another_collected_more_writes_no_older_table_over_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = manifest_text(("openai",), limit=3)
+    checked = collect._checked
+    with lab(tmp_path, Fault(on="results", action="short", provider="openai", times=1)) as bench:
+
+        def frozen(run: Run, batch: Batch, download: collect._Download, reading: Reading) -> collect._Fetched | None:
+            monkeypatch.setattr(collect, "_checked", checked)
+            assert len(reading.ours) < 3
+            bench.clock.sleep(400.0)  # its lease runs out
+            bench.finish(text)
+            return collect._Fetched("given up, from what it saw before")
+
+        monkeypatch.setattr(collect, "_checked", frozen)
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        answers = bench.table(text, "responses").filter(pl.col("job_id") == f"predict-{MODELS['openai']}")
+        assert answers["outcome"].to_list() == ["succeeded"] * 3
+        assert bench.table(text, "untold").is_empty()
