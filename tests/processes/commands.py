@@ -105,7 +105,7 @@ SANDBOX = ("-m", "layton_batch", "sandbox", "--port", "0", "--batch-seconds", "0
 
 
 class Sandbox:
-    """A sandbox process, the way to it, and with ``preload`` the fork server that commands come from; a context manager."""
+    """A sandbox process, the way to it, and with ``preload`` the fork server of commands; a context manager."""
 
     def __init__(self, *, preload: bool = True, server: Sequence[str] = SANDBOX) -> None:
         self._scratch = tempfile.TemporaryDirectory(prefix="processes-")
