@@ -10,7 +10,10 @@ for some seconds; nobody waits for a lock, or for a server that vanished itself,
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
+from threading import Event
+from time import monotonic
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
@@ -150,10 +153,26 @@ def _sqlite_pragmas(connection: Any, _record: object) -> None:
     # pysqlite would begin transactions late and commit them early by itself; `_sqlite_begin` does it instead
     connection.isolation_level = None
     cursor = connection.cursor()
-    waiting = f"busy_timeout={WAIT_SECONDS * 1000:.0f}"
-    for pragma in (waiting, "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    cursor.execute(f"PRAGMA busy_timeout={WAIT_SECONDS * 1000:.0f}")
+    _journal_ahead(cursor)
+    for pragma in ("synchronous=FULL", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _journal_ahead(cursor: Any) -> None:
+    """Two processes that set the journal mode of a new file at once: SQLite waits for neither, and tells one of them
+    at once that the database is locked."""
+    until = monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or monotonic() >= until:
+                raise
+            Event().wait(0.02)
+        else:
+            return
 
 
 def _sqlite_begin(connection: Connection) -> None:

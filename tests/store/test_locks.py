@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import NoReturn
 
 import pytest
+from sqlalchemy import create_engine, event
 
 from layton_batch.errors import StoreError
 from layton_batch.run.open import open_run
-from layton_batch.store import locks
+from layton_batch.store import locks, sqlite_url
+from layton_batch.store.engine import _sqlite_pragmas
 from tests.pipeline.lab import Lab, lab, manifest_text
 
 
@@ -71,3 +75,20 @@ def test_a_run_with_its_state_in_sqlite_is_not_begun_there(tmp_path: Path, monke
                 begun(bench)
             assert not bench.run_folder(manifest_text()).database.exists()
         assert begun(bench)
+
+
+def test_programs_that_make_one_store_at_the_same_moment_wait_for_each_other(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(60):
+            url = sqlite_url(tmp_path / f"{number}.sqlite3")
+            together = Barrier(4)
+
+            def connect(url: str = url, together: Barrier = together) -> None:
+                engine = create_engine(url)
+                event.listen(engine, "connect", _sqlite_pragmas)
+                together.wait()
+                with engine.connect():
+                    engine.dispose()
+
+            for done in [pool.submit(connect) for _ in range(4)]:
+                done.result()
