@@ -7,6 +7,7 @@ an answer go into another attempt while there is one; all of it lands in one tra
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -46,9 +47,8 @@ def collect(run: Run, provider: str) -> bool:
     its = [batch for batch in run.store.batches({Lifecycle.ENDED}) if batch.provider == provider]
     ended = [batch for batch in its if is_due(batch.due_at, now) and batch.job_id not in run.trouble]
     jobs = {job.id: job for job in run.store.jobs()}
-    moved = [
-        run.apart(batch.job_id, partial(_collect_one, run, jobs[batch.job_id], batch)) for batch in run.claimed(ended)
-    ]
+    with closing(run.claimed(ended)) as claimed:  # let go at once, also where one of them ends the run
+        moved = [run.apart(one.job_id, partial(_collect_one, run, jobs[one.job_id], one)) for one in claimed]
     if any(moved):
         run.store.set_stopped(None, now)  # money was let go: the next tick sees what can be afforded now
     return any(moved)
