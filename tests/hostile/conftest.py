@@ -1,4 +1,4 @@
-"""Which hostile cases every change plays: of each claim every seventh, another one for each claim; the rest nightly."""
+"""What hostile cases share. Every change plays one case in seven of each claim, in turns; the rest is nightly."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+
+from layton_batch.records import Submission
 
 STRIDE = 7
 _HERE = Path(__file__).parent
@@ -21,3 +23,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for number, case in enumerate(cases):
             if len(cases) > 1 and number % STRIDE != turn % min(STRIDE, len(cases)):
                 case.add_marker(pytest.mark.nightly)
+
+
+@pytest.fixture
+def submission(tmp_path: Path) -> Submission:
+    path = tmp_path / "b1.jsonl"
+    path.write_bytes(b'{"custom_id": "a", "body": {}}\n')
+    return Submission("b1", "tag-b1", path, path.name, "0" * 64, 1, "the-model", "files/in", 1_795_000_000.0)

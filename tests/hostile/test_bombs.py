@@ -49,13 +49,6 @@ def _sending(body: bytes, encoding: str) -> Play:
     return play
 
 
-@pytest.fixture
-def submission(tmp_path: Path) -> Submission:
-    path = tmp_path / "b1.jsonl"
-    path.write_bytes(b'{"custom_id": "a", "body": {}}\n')
-    return Submission("b1", "tag-b1", path, path.name, "0" * 64, 1, "the-model", "files/in", 1_795_000_000.0)
-
-
 def calls(provider: Provider, submission: Submission) -> Iterator[tuple[Callable[[], object], type[ProviderError]]]:
     yield lambda: provider.snapshot("batches/b"), ProviderReplyError
     yield lambda: provider.find(submission), ProviderReplyError

@@ -30,13 +30,6 @@ LATEST = 5.0
 """Seconds; much more than these calls need, and far less than they took with timeouts of single reads: for ever."""
 
 
-@pytest.fixture
-def submission(tmp_path: Path) -> Submission:
-    path = tmp_path / "b1.jsonl"
-    path.write_bytes(b'{"custom_id": "a", "body": {}}\n')
-    return Submission("b1", "tag-b1", path, path.name, "0" * 64, 1, "the-model", "files/in", 1_795_000_000.0)
-
-
 def calls(provider: Provider, submission: Submission) -> Iterator[tuple[Callable[[], object], type[ProviderError]]]:
     yield lambda: provider.snapshot("batches/b"), TransientProviderError
     yield lambda: provider.find(submission), TransientProviderError

@@ -10,27 +10,22 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
-import polars as pl
 import pytest
 
 from layton_batch.batches.cancel import cancel_run
-from layton_batch.batches.completeness import Reading
 from layton_batch.batches.intent import back_to_planned
 from layton_batch.cli import loop
 from layton_batch.cli.loop import drive
 from layton_batch.errors import StoreError
 from layton_batch.files import atomic
 from layton_batch.pipeline import advance, is_finished
-from layton_batch.records import Batch, Submission
+from layton_batch.records import Submission
 from layton_batch.run.context import Run
 from layton_batch.run.open import open_run
 from layton_batch.run.status import RunState, Status, read_status
-from layton_batch.sandbox import Fault, Sandbox, SandboxConfig
+from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.settings import Settings
-from layton_batch.stages import collect
-from layton_batch.stages import submit as submitting
 from layton_batch.stages.plan import plan
 from layton_batch.states import Lifecycle
 from layton_batch.store import Entry, Holder, RunStore, sqlite_url
@@ -128,28 +123,6 @@ def test_who_was_away_longer_than_its_lease_drops_its_work_unpaid(tmp_path: Path
         assert (len(mine), len(theirs)) == (0, 1)
         assert creates(bench) == 1
         drive_together(bench, one, other)
-        assert set(bench.billed().values()) == {1}
-
-
-def test_who_slept_between_its_intent_and_the_call_looks_instead_of_sending(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = manifest_text()
-    with lab(tmp_path) as bench, bench.open(text) as run:
-        create = submitting._create
-
-        def drowsy(run: Run, provider: Any, batch: Batch) -> bool:
-            monkeypatch.undo()
-            bench.clock.sleep(700.0)
-            return create(run, provider, batch)
-
-        monkeypatch.setattr(submitting, "_create", drowsy)
-        advance(run)
-        assert creates(bench) == 0
-        assert [str(batch.reason) for batch in run.store.batches({Lifecycle.SUBMITTING})] == [
-            "this process was asleep, or its clock was set, before it could send: another may have sent it since"
-        ]
-        assert drive(run, once=False, stop_at=None, quiet=True).state is RunState.DONE
         assert set(bench.billed().values()) == {1}
 
 
@@ -379,25 +352,3 @@ def test_money_that_another_process_lets_go_meanwhile_stops_no_run(
             monkeypatch.setattr(loop, "read_status", read)
             status = drive(ours, once=once, stop_at=bench.clock.now() + 1.0, quiet=True)
             assert status.state is RunState.RUNNING
-
-
-def test_who_was_frozen_while_another_collected_more_writes_no_older_table_over_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = manifest_text(("openai",), limit=3)
-    checked = collect._checked
-    with lab(tmp_path, Fault(on="results", action="short", provider="openai", times=1)) as bench:
-
-        def frozen(run: Run, batch: Batch, download: collect._Download, reading: Reading) -> collect._Fetched | None:
-            monkeypatch.setattr(collect, "_checked", checked)
-            assert len(reading.ours) < 3
-            bench.clock.sleep(400.0)  # its lease runs out
-            bench.finish(text)
-            return collect._Fetched("given up, from what it saw before")
-
-        monkeypatch.setattr(collect, "_checked", frozen)
-        status = bench.finish(text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        answers = bench.table(text, "responses").filter(pl.col("job_id") == f"predict-{MODELS['openai']}")
-        assert answers["outcome"].to_list() == ["succeeded"] * 3
-        assert bench.table(text, "untold").is_empty()
