@@ -92,6 +92,7 @@ def open_run(
                 run.stopping.set()  # nothing new is begun, and calls in progress are cut short after a moment
                 executor.shutdown()
                 run.providers.close()
+            atomic.sweep(folder.root)  # what another process was writing when it was killed beside this one
 
 
 @contextmanager

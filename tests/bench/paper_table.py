@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.bench.measure import DATA, best, told
+from layton_batch.scoring.gold import read_gold
+from layton_batch.settings import Settings
+from tests.bench.measure import DATA, ROOT, best, told
+from tests.bench.stats import best as quickest
 
 
 def main() -> None:
@@ -13,3 +16,4 @@ def main() -> None:
     measured = best(["leaderboard", str(source), "--method", "paper"])
     told("paper table from ppi file, CPU", measured.cpu, "s", 1.5)
     told("paper table from ppi file, peak memory", measured.peak_mib, "MiB", 300)
+    told("published gold set read, CPU", quickest(lambda: read_gold(str(source), ROOT, Settings(ROOT)), 3), "s", 0.2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -201,7 +200,7 @@ def test_a_file_that_came_whole_is_not_fetched_again_because_another_one_broke_o
 
 
 @pytest.mark.parametrize("provider", ["openai", "gemini"])
-def test_five_thousand_odd_rows_are_a_few_events_and_take_no_time(tmp_path: Path, provider: str) -> None:
+def test_five_thousand_odd_rows_are_a_few_events(tmp_path: Path, provider: str) -> None:
     text = manifest_text((provider,))
     name = "key" if provider == "gemini" else "custom_id"
     odd = b"".join(
@@ -213,10 +212,8 @@ def test_five_thousand_odd_rows_are_a_few_events_and_take_no_time(tmp_path: Path
         with bench.open(text) as run:
             advance(run)
             bench.clock.sleep(70.0)
-            begun = time.process_time()
             for _ in range(3):
                 advance(run)
-            assert time.process_time() - begun < 2.0
             assert first(run).state is Lifecycle.COLLECTED
             told = [event for event in run.store.events() if event.batch_id == first(run).id]
         kinds = Counter(event.kind for event in told)
