@@ -17,7 +17,7 @@ from layton_batch.errors import StoreError
 from layton_batch.states import Lifecycle
 from layton_batch.store import RunStore, open_engine, schema
 from layton_batch.store.engine import HEAD
-from tests.store.rows import NOW, RUN
+from tests.store.rows import NOW, RUN, moved
 
 MIGRATIONS = Path(package.__file__).parent / "migrations"
 
@@ -75,7 +75,7 @@ def test_an_older_schema_is_brought_up_with_its_rows_in_nobodys_hands(url: str) 
     ]
     claimed = store.claim(NOW, states=[Lifecycle.PLANNED, Lifecycle.SUBMITTING, Lifecycle.IN_FLIGHT])
     assert len(claimed) == 3
-    store.move(claimed[2], Lifecycle.ENDED, NOW, event="ended")
+    store.apply(claimed[2], moved(claimed[2], Lifecycle.ENDED, "ended"), NOW)
     engine.dispose()
 
 
