@@ -83,7 +83,6 @@ def open_run(
             ThreadPoolExecutor(THREADS) as executor,
         ):
             past.check(store)
-            atomic.make_folder(folder.intents)
             store.intents, store.listen = folder.intents, EventLog(folder.log, manifest.run_id())
             store.create(manifest.identity(), manifest.frozen_json(), __version__, clock.now())
             _same_folder(store, folder)

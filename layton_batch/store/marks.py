@@ -71,10 +71,22 @@ def _read(path: Path) -> Mark:
         ) from error
 
 
+def mark_known(store: Transactions, folder: Path) -> None:
+    """Mark every intent that the store knows of: an earlier version of the program kept no marks."""
+    newest = {mark.batch_id: mark for mark in sorted(_known(store))}
+    for batch_id, mark in newest.items():
+        with marking(folder, batch_id) as note:
+            note(Event(mark.seq, 0.0, batch_id, INTENT, ""))
+
+
 def unknown_marks(store: Transactions, marks: list[Mark]) -> list[Mark]:
     """Those of intents that the store knows nothing of. They must have been read before the store is."""
+    known = _known(store)
+    return [mark for mark in marks if mark not in known]
+
+
+def _known(store: Transactions) -> set[Mark]:
     events = schema.events
     mine = select(events.c.seq, events.c.batch_id).where(events.c.run_id == store.run_id, events.c.kind == INTENT)
     with store.reading() as connection:
-        known = {Mark(int(seq), batch_id) for seq, batch_id in connection.execute(mine)}
-    return [mark for mark in marks if mark not in known]
+        return {Mark(int(seq), batch_id) for seq, batch_id in connection.execute(mine)}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from layton_batch.errors import StoreError
+from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.log import last_payment
-from layton_batch.store.marks import Mark, read_marks, unknown_marks
+from layton_batch.store.marks import Mark, mark_known, read_marks, unknown_marks
 from layton_batch.store.run_store import RunStore
 
 
@@ -17,7 +18,7 @@ class Past:
     ``traces``: files that only a run that is in a store can have written."""
 
     folder: RunFolder
-    marks: list[Mark]
+    marks: list[Mark] | None
     logged: tuple[int, str]
     traces: tuple[str, ...]
 
@@ -30,10 +31,13 @@ class Past:
                 "If so, put the store back (state.sqlite3 with its -wal file, or that database), or move the folder "
                 "away to pay for everything again"
             )
-        if unknown := unknown_marks(store, self.marks):
+        if unknown := unknown_marks(store, self.marks or []):
             self._refuse(store, f"{self.folder.intents} tells of the payment for {unknown[-1].batch_id}")
         if self.logged[0] > store.last_event():
             self._refuse(store, f"{self.folder.log} ends with event {self.logged[0]} ({self.logged[1]})")
+        if self.marks is None:
+            atomic.make_folder(self.folder.intents)
+            mark_known(store, self.folder.intents)
 
     def _refuse(self, store: RunStore, shown: str) -> None:
         raise StoreError(
@@ -49,4 +53,4 @@ def read_past(folder: RunFolder) -> Past:
     marks = read_marks(folder.intents)
     logged = last_payment(folder.log, folder.root.name) if marks is None else (0, "")
     written = (folder.manifest, folder.root / "requests", folder.root / "raw", folder.tables)
-    return Past(folder, marks or [], logged, tuple(path.name for path in written if path.exists()))
+    return Past(folder, marks, logged, tuple(path.name for path in written if path.exists()))

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from layton_batch.errors import StorageError
+from layton_batch.errors import StorageError, StoreError
 
 TRIES = 20
 """How often a copy is begun while somebody writes to the original."""
@@ -20,8 +20,13 @@ TRIES = 20
 
 @contextmanager
 def readable(database: Path) -> Iterator[Path]:
-    """The database itself, or a copy that lasts as long as the block. Raises StorageError where none can be made."""
-    if not database.exists() or (os.access(database.parent, os.W_OK) and os.access(database, os.W_OK)):
+    """The database itself, or a copy that lasts as long as the block. Raises StoreError where there is no database,
+    StorageError where no copy can be made."""
+    if not database.exists():
+        raise StoreError(
+            f"{database} is not there: put it back with its -wal file, or the whole folder"
+        )
+    if os.access(database.parent, os.W_OK) and os.access(database, os.W_OK):
         yield database
         return
     try:

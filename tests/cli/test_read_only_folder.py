@@ -79,8 +79,9 @@ def test_its_pages_can_be_written_elsewhere_and_where_they_cannot_that_is_said(l
 
 def test_a_store_that_can_be_written_is_not_copied(tmp_path: Path) -> None:
     database = tmp_path / "state.sqlite3"
-    with readable(database) as found:
-        assert found == database
+    with pytest.raises(StoreError, match="is not there"), readable(database):
+        pass
+    assert not database.exists()
     database.write_bytes(b"")
     with readable(database) as found:
         assert found == database

@@ -16,6 +16,7 @@ from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.pipeline import advance
 from layton_batch.run.context import Run
+from layton_batch.run.open import open_store
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from layton_batch.store.marks import Mark, read_marks
@@ -105,7 +106,20 @@ def test_a_run_of_a_version_without_marks_goes_on_with_them(tmp_path: Path) -> N
         assert set(bench.billed().values()) == {1}
         marks = read_marks(folder.intents)
         assert marks is not None
-        assert [mark.batch_id.startswith("judge") for mark in marks] == [True]
+        assert [mark.batch_id.startswith("judge") for mark in marks] == [False, True]  # also what was paid for before
+
+
+def test_a_reading_command_makes_no_store_where_there_is_none(tmp_path: Path) -> None:
+    text = manifest_text(limit=2)
+    with lab(tmp_path) as bench:
+        with bench.open(text) as run:
+            advance(run)
+        folder = bench.run_folder(text)
+        for path in folder.root.glob("state.sqlite3*"):
+            path.unlink()
+        with pytest.raises(StoreError, match="is not there: put it back"), open_store(folder, bench.settings):
+            pass
+        assert not folder.database.exists()
 
 
 def test_every_intent_of_every_process_has_its_mark(tmp_path: Path) -> None:
