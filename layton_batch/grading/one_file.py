@@ -15,7 +15,7 @@ from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 
 if TYPE_CHECKING:
-    from layton_batch.tasks.protocol import Task
+    from layton_batch.tasks.protocol import RuleTask
 
 Row = Mapping[str, JsonValue]
 
@@ -105,7 +105,7 @@ def _is_list(path: Path) -> bool:
         raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
-def third_party(task: str, protocol: str | None) -> Task:
+def third_party(task: str, protocol: str | None) -> RuleTask:
     """A task that an entry point adds. Raises ManifestError for none that is graded by rule, and for its protocol."""
     from layton_batch.grading.third_party import load
 

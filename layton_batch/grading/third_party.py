@@ -16,7 +16,7 @@ from layton_batch.grading.submissions import DEFAULT_SPLIT
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.states import FinishReason, RequestOutcome
 from layton_batch.tasks import BUILT_IN, NO_SETTINGS, load_task, setting_names, task_names, validate_items
-from layton_batch.tasks.protocol import Task, TaskOptions
+from layton_batch.tasks.protocol import RuleTask, TaskOptions
 
 _ENDINGS = {
     **dict.fromkeys(("stop", "end_turn", "stop_sequence", "eos"), FinishReason.STOP),
@@ -27,7 +27,7 @@ _ENDINGS = {
 
 def load(
     name: str, protocol: str | None, split: str = DEFAULT_SPLIT, settings: Mapping[str, JsonValue] = NO_SETTINGS
-) -> Task:
+) -> RuleTask:
     """The task under a protocol, if it has any. Raises ManifestError: not graded by rule, or without protocols."""
     if name in BUILT_IN or name not in task_names():
         raise ManifestError(_unknown(name))
@@ -79,7 +79,7 @@ class Totals:
         return sqrt(self._squares[name] / (self.n - 1) / self.n) if self.n > 1 else None
 
 
-def items_of(task: Task, rows: Sequence[Row] | None) -> Sequence[Item]:
+def items_of(task: RuleTask, rows: Sequence[Row] | None) -> Sequence[Item]:
     """The file of items as the task's items. Raises ManifestError without one, DataError for what are no items."""
     if rows is None:
         raise ManifestError(f"grade: --items is needed: predictions of {task.name} do not carry their items")
@@ -91,7 +91,9 @@ def items_of(task: Task, rows: Sequence[Row] | None) -> Sequence[Item]:
     return items
 
 
-def graded(task: Task, items: Sequence[Item], rows: Iterable[Row], model: str) -> Iterator[tuple[Prediction, Grade]]:
+def graded(
+    task: RuleTask, items: Sequence[Item], rows: Iterable[Row], model: str
+) -> Iterator[tuple[Prediction, Grade]]:
     """Each prediction as the task reads and marks it, one at a time. Raises DataError naming the row that is wrong."""
     by_id = {item.id: item for item in items}
     for number, row in enumerate(rows, 1):

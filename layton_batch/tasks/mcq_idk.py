@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal
 
-from layton_batch.errors import DataError, LaytonBatchError, ManifestError
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.fencing import without_surrogates
@@ -21,14 +21,14 @@ from layton_batch.tasks.mcq_idk_rules.letters import MAX_OPTIONS, idk_letter, op
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, Outcome, mark
 from layton_batch.tasks.mcq_idk_rules.offline import check_protocol, item_key
 from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, Reading
-from layton_batch.tasks.protocol import Candidate, TaskOptions
-from layton_batch.tasks.reply_json import failure
+from layton_batch.tasks.protocol import TaskOptions
+from layton_batch.tasks.reply_json import ending, failure
 from layton_batch.tasks.templates import Slots, Templates
 
 HERE = Path(__file__).parent
 BUNDLED_SPLIT = "demo"
-TRUNCATED, REFUSED = "truncated", "refused"
-"""Notes of a prediction, and tags of a grade, beside the outcomes and ``missing``."""
+_ENDINGS: Mapping[FinishReason | None, str] = {FinishReason.LENGTH: "truncated", FinishReason.REFUSAL: "refused"}
+"""In notes of a prediction, and tags of a grade beside the outcomes and ``missing``."""
 
 _QUESTION = Slots(frozenset({"instruction", "question", "options", "idk_letter"}), frozenset({"question", "options"}))
 _SLOTS: Mapping[str, Slots] = {
@@ -43,7 +43,7 @@ class McqIdkTask:
 
     name: str = "mcq_idk"
     metrics: Sequence[str] = METRICS
-    uses_jury: bool = False
+    uses_jury: Literal[False] = False
 
     def __init__(self, options: TaskOptions, protocol: str = CORRECTED, seed: int = 0) -> None:
         if options.hints:
@@ -92,45 +92,33 @@ class McqIdkTask:
             key = item_key(item, self._protocol)
         except DataError as error:
             return Grade(item.id, prediction.model, dict.fromkeys(METRICS, 0.0), "ungradable", str(error))
-        reading = self._reading(prediction.raw_text, prediction.note, key.n_options)
+        reading = self._reading(prediction.raw_text, prediction.ending, key.n_options)
         if prediction.kind is PredictionKind.MISSING:
             reading = NOTHING
         marks = mark(reading.letters, key.gold, key.n_options) if reading.letters else UNREAD
         values = {name: float(value) for name, value in marks.as_dict().items()}
         return Grade(item.id, prediction.model, values, _tag(marks.outcome, prediction), reading.note)
 
-    def judge_prompt(self, candidate: Candidate) -> NoReturn:
-        raise LaytonBatchError(f"item {candidate.item.id}: mcq_idk is graded by rule; no judge is asked")
-
-    def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> NoReturn:
-        raise LaytonBatchError(f"item {item_id}: mcq_idk is graded by rule; no judge is asked")
-
     def _parse(self, item_id: str, model: str, response: Response, n_options: int | None) -> Prediction:
         raw = without_surrogates(response.text) if response.text is not None else None
         note = failure(response)
         if note is not None:
             return Prediction(item_id, model, PredictionKind.MISSING, raw_text=raw, note=note)
-        note = _ending(response)
-        reading = self._reading(raw, note, MAX_OPTIONS if n_options is None else n_options)
+        ended = ending(response)
+        note = _ENDINGS.get(ended)
+        reading = self._reading(raw, ended, MAX_OPTIONS if n_options is None else n_options)
         if reading.letter is None:
-            return Prediction(item_id, model, PredictionKind.UNPARSED, raw_text=raw, note=_joined(note, reading.note))
+            told = _joined(note, reading.note)
+            return Prediction(item_id, model, PredictionKind.UNPARSED, raw_text=raw, note=told, ending=ended)
         abstained = n_options is not None and reading.letter == idk_letter(n_options)
         kind = PredictionKind.ABSTAINED if abstained else PredictionKind.ANSWERED
-        return Prediction(item_id, model, kind, answer=reading.letter, raw_text=raw, note=note)
+        return Prediction(item_id, model, kind, answer=reading.letter, raw_text=raw, note=note, ending=ended)
 
-    def _reading(self, raw: str | None, note: str | None, n_options: int) -> Reading:
+    def _reading(self, raw: str | None, ended: FinishReason | None, n_options: int) -> Reading:
         """The original scores whatever text there is; corrected, a refusal answers nothing."""
-        ending = (note or "").partition(":")[0]
-        if self._protocol == CORRECTED and ending == REFUSED:
+        if self._protocol == CORRECTED and ended is FinishReason.REFUSAL:
             return NOTHING
-        return read_letters(raw or "", self._protocol, n_options, cut=ending == TRUNCATED)
-
-
-def _ending(response: Response) -> str | None:
-    """What was wrong with how the reply ended: part of the prediction's note, so that a grade can see it."""
-    if response.refusal or response.finish_reason is FinishReason.REFUSAL:
-        return REFUSED
-    return TRUNCATED if response.finish_reason is FinishReason.LENGTH else None
+        return read_letters(raw or "", self._protocol, n_options, cut=ended is FinishReason.LENGTH)
 
 
 def _joined(note: str | None, more: str | None) -> str | None:
@@ -144,5 +132,4 @@ def _tag(outcome: Outcome, prediction: Prediction) -> str | None:
         return str(outcome)
     if prediction.kind is PredictionKind.MISSING:
         return str(PredictionKind.MISSING)
-    ending = (prediction.note or "").partition(":")[0]
-    return ending if ending in {TRUNCATED, REFUSED} else str(outcome)
+    return _ENDINGS.get(prediction.ending, str(outcome))

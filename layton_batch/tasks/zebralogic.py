@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal
 
-from layton_batch.errors import DataError, LaytonBatchError, ManifestError
-from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response, Verdict
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.fencing import block, without_surrogates
-from layton_batch.tasks.protocol import Candidate, TaskOptions
-from layton_batch.tasks.reply_json import failure
+from layton_batch.tasks.protocol import TaskOptions
+from layton_batch.tasks.reply_json import ending, failure
 from layton_batch.tasks.templates import Slots, Templates
 from layton_batch.tasks.zebralogic_rules.gold import Gold, gold_from
 from layton_batch.tasks.zebralogic_rules.grading import TRUNCATED, GridGrade, Reading, was_cut
@@ -43,7 +43,7 @@ class ZebraLogicTask:
 
     name: str = "zebralogic"
     metrics: Sequence[str] = ("puzzle_accuracy", "cell_accuracy")
-    uses_jury: bool = False
+    uses_jury: Literal[False] = False
 
     def __init__(self, options: TaskOptions, protocol: str = "corrected") -> None:
         if options.split not in SPLITS:
@@ -102,11 +102,12 @@ class ZebraLogicTask:
         if missing is not None:
             return Prediction(item.id, model, PredictionKind.MISSING, raw_text=raw, note=missing)
         reading = self.rules.read(raw or "")
-        note = _joined(_ending(response), reading.note)
+        ended = ending(response)
+        note = _joined(_told(ended, response.refusal), reading.note)
         if reading.tag is not Tag.NONE:
-            return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=raw, note=note)
+            return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=raw, note=note, ending=ended)
         reasoning = without_surrogates(reading.reasoning) if isinstance(reading.reasoning, str) else ""
-        return Prediction(item.id, model, PredictionKind.ANSWERED, _shown(reading), reasoning or None, raw, note)
+        return Prediction(item.id, model, PredictionKind.ANSWERED, _shown(reading), reasoning or None, raw, note, ended)
 
     def grade(self, item: Item, prediction: Prediction) -> Grade:
         """The marks are the share of solved puzzles and of right cells; the tag is one of ``Tag`` but "none"."""
@@ -117,18 +118,12 @@ class ZebraLogicTask:
         if prediction.kind is PredictionKind.MISSING:
             return self._grade(prediction, GridGrade(Tag.ADAPTER_ERROR, note=prediction.note))
         grade = self.rules.grade(prediction.raw_text or "", gold)
-        ending, is_ours = prediction.note or "", self.rules.name == "corrected"
-        if ending.startswith(TRUNCATED):
+        is_ours = self.rules.name == "corrected"
+        if prediction.ending is FinishReason.LENGTH:
             grade = was_cut(grade, retag=is_ours)
-        elif ending.startswith(REFUSED) and grade.tag is Tag.NO_ANSWER:
-            grade = replace(grade, tag=Tag.REFUSED if is_ours else grade.tag, note=ending)
+        elif prediction.ending is FinishReason.REFUSAL and grade.tag is Tag.NO_ANSWER:
+            grade = replace(grade, tag=Tag.REFUSED if is_ours else grade.tag, note=prediction.note)
         return self._grade(prediction, grade)
-
-    def judge_prompt(self, candidate: Candidate) -> NoReturn:
-        raise LaytonBatchError(f"item {candidate.item.id}: the zebralogic task grades by rule and asks no judge")
-
-    def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
-        raise LaytonBatchError(f"item {item_id}: the zebralogic task grades by rule and reads no verdicts")
 
     def _grade(self, prediction: Prediction, grade: GridGrade) -> Grade:
         marks = dict(zip(self.metrics, (grade.score, grade.cell_accuracy or 0.0), strict=True))
@@ -193,13 +188,11 @@ def _pretty(value: Mapping[str, object]) -> str:
     return json.dumps(value, indent=4, ensure_ascii=False)
 
 
-def _ending(response: Response) -> str | None:
-    """How a reply ended, if not well."""
-    if response.finish_reason is FinishReason.LENGTH:
-        return TRUNCATED
-    if response.refusal or response.finish_reason is FinishReason.REFUSAL:
-        return f"{REFUSED}: {without_surrogates(response.refusal)[:200]}" if response.refusal else REFUSED
-    return None
+def _told(ended: FinishReason | None, refusal: str | None) -> str | None:
+    """How a reply ended, if not well, in words."""
+    if ended is FinishReason.REFUSAL:
+        return f"{REFUSED}: {without_surrogates(refusal)[:200]}" if refusal else REFUSED
+    return TRUNCATED if ended is FinishReason.LENGTH else None
 
 
 def _joined(*notes: str | None) -> str | None:
