@@ -31,6 +31,9 @@ BUILT_IN: dict[str, str] = {
     "rome": "layton_batch.tasks.rome:rome_task",
 }
 
+FIRST = next(iter(BUILT_IN))
+"""The one that is shown where none is asked for."""
+
 NO_SETTINGS: Mapping[str, JsonValue] = {}
 
 

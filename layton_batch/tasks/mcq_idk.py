@@ -9,21 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.fencing import without_surrogates
-from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL, read_letters
+from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL, PROTOCOLS, read_letters
 from layton_batch.tasks.mcq_idk_rules.item_rows import belongs, item_from
-from layton_batch.tasks.mcq_idk_rules.letters import MAX_OPTIONS, idk_letter, option_letters
+from layton_batch.tasks.mcq_idk_rules.letters import (
+    MAX_OPTIONS,
+    NOTHING,
+    Key,
+    Reading,
+    idk_letter,
+    item_key,
+    option_letters,
+)
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, Outcome, mark
-from layton_batch.tasks.mcq_idk_rules.offline import check_protocol, item_key
-from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, Reading
+from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.reply_json import ending, failure
 from layton_batch.tasks.templates import Slots, Templates
+
+if TYPE_CHECKING:
+    from layton_batch.tasks.mcq_idk_rules.offline import McqForm
 
 HERE = Path(__file__).parent
 BUNDLED_SPLIT = "demo"
@@ -44,12 +54,15 @@ class McqIdkTask:
     name: str = "mcq_idk"
     metrics: Sequence[str] = METRICS
     uses_jury: Literal[False] = False
+    protocols: Sequence[str] = PROTOCOLS
 
     def __init__(self, options: TaskOptions, protocol: str = CORRECTED, seed: int = 0) -> None:
         if options.hints:
             raise ManifestError(f"hints {options.hints}: the mcq_idk task has none")
-        check_protocol(protocol)
-        self._split, self._protocol, self._seed = options.split, protocol, seed
+        if protocol not in PROTOCOLS:
+            raise ManifestError(f"protocol {protocol!r}: mcq_idk has {' and '.join(PROTOCOLS)}")
+        self.protocol = protocol
+        self._split, self._seed = options.split, seed
         self._templates = Templates(HERE / "prompts" / "mcq_idk", _SLOTS, options.prompts)
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
@@ -70,13 +83,13 @@ class McqIdkTask:
         idk = idk_letter(len(shown))
         lines = zip(option_letters(len(shown)) + idk, [*shown, "I don't know"], strict=True)
         text = self._templates.render(
-            self._protocol,
+            self.protocol,
             instruction=self._templates.render("instruction", idk_letter=idk),
             question=item.question,
             options="\n".join(f"{letter}) {option}" for letter, option in lines),
             idk_letter=idk,
         )
-        return Prompt(system="", parts=(f"{text}\n\n" if self._protocol == ORIGINAL else text,))
+        return Prompt(system="", parts=(f"{text}\n\n" if self.protocol == ORIGINAL else text,))
 
     def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """``answered`` with one of the item's letters, ``abstained`` with the last one, or ``unparsed``."""
@@ -89,7 +102,7 @@ class McqIdkTask:
         The tag is ``wrong``, ``abstained``, ``no_letter``, ``truncated``, ``refused`` or ``missing``; None if right.
         """
         try:
-            key = item_key(item, self._protocol)
+            key = self.key(item)
         except DataError as error:
             return Grade(item.id, prediction.model, dict.fromkeys(METRICS, 0.0), "ungradable", str(error))
         reading = self._reading(prediction.raw_text, prediction.ending, key.n_options)
@@ -97,7 +110,17 @@ class McqIdkTask:
             reading = NOTHING
         marks = mark(reading.letters, key.gold, key.n_options) if reading.letters else UNREAD
         values = {name: float(value) for name, value in marks.as_dict().items()}
-        return Grade(item.id, prediction.model, values, _tag(marks.outcome, prediction), reading.note)
+        return Grade(item.id, prediction.model, values, tag_of(marks.outcome, prediction), reading.note)
+
+    def key(self, item: Item) -> Key:
+        """What replies to an item are held against. Raises DataError where its payload is not what the task made it."""
+        return item_key(item, first_alone=self.protocol == ORIGINAL)
+
+    def offline(self, options: GradingOptions) -> McqForm:
+        """How predictions made elsewhere are read and reported on."""
+        from layton_batch.tasks.mcq_idk_rules.offline import McqForm
+
+        return McqForm(self, options)
 
     def _parse(self, item_id: str, model: str, response: Response, n_options: int | None) -> Prediction:
         raw = without_surrogates(response.text) if response.text is not None else None
@@ -116,16 +139,17 @@ class McqIdkTask:
 
     def _reading(self, raw: str | None, ended: FinishReason | None, n_options: int) -> Reading:
         """The original scores whatever text there is; corrected, a refusal answers nothing."""
-        if self._protocol == CORRECTED and ended is FinishReason.REFUSAL:
+        if self.protocol == CORRECTED and ended is FinishReason.REFUSAL:
             return NOTHING
-        return read_letters(raw or "", self._protocol, n_options, cut=ended is FinishReason.LENGTH)
+        return read_letters(raw or "", self.protocol, n_options, cut=ended is FinishReason.LENGTH)
 
 
 def _joined(note: str | None, more: str | None) -> str | None:
     return f"{note}: {more}" if note and more else note or more or "no letter"
 
 
-def _tag(outcome: Outcome, prediction: Prediction) -> str | None:
+def tag_of(outcome: Outcome, prediction: Prediction) -> str | None:
+    """The kind of failure; None where nothing failed."""
     if outcome is Outcome.CORRECT:
         return None
     if outcome is not Outcome.NO_LETTER:

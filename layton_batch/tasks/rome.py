@@ -8,32 +8,35 @@ file, or below the one that the setting ``pictures`` names.
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.contradictions import contradiction
 from layton_batch.tasks.fencing import block, fence, without_surrogates
+from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import Candidate, Task, TaskOptions
 from layton_batch.tasks.reply_json import as_bool, ending, failure, read_reply
-from layton_batch.tasks.rome_rules import original
+from layton_batch.tasks.rome_rules import corrected, original
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
-from layton_batch.tasks.rome_rules.mark import CORRECTED, ORIGINAL, Mark
-from layton_batch.tasks.rome_rules.offline import arguments_of, grader
+from layton_batch.tasks.rome_rules.mark import CORRECTED, ORIGINAL, PROTOCOLS, Mark
 from layton_batch.tasks.rome_rules.pictures import folders_of, has_pictures, pictures_of
 from layton_batch.tasks.rome_rules.statement import Source, final_statement, without_thoughts
 from layton_batch.tasks.templates import Slots, Templates
 
+if TYPE_CHECKING:
+    from layton_batch.tasks.rome_rules.offline import RomeForm
+
 HERE = Path(__file__).parent
 SPLITS = ("llm", "vlm")
 TRUNCATED, REFUSED = "truncated", "refused"
-_ENDINGS: Mapping[FinishReason | None, str] = {FinishReason.LENGTH: TRUNCATED, FinishReason.REFUSAL: REFUSED}
-NO_EVALUATOR = "KeyError: the annotation must include 'evaluator' and 'evaluator_kwargs'"
+ENDINGS: Mapping[FinishReason | None, str] = {FinishReason.LENGTH: TRUNCATED, FinishReason.REFUSAL: REFUSED}
 
 _SHOWN = frozenset({"has_image", "images"})
 _SLOTS: Mapping[str, Slots] = {
@@ -56,6 +59,8 @@ VERDICT_SCHEMA = ResponseSchema(
     },
 )
 _VERDICT_NAMES = ("is_answer_correct", "judgement")
+Rule = tuple[str, Mapping[str, JsonValue]]
+"""An evaluator's name and its arguments."""
 _MARKER = re.compile(r"<image (\d{1,2})>")
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 _CHINESE_SHARE = 0.2
@@ -63,9 +68,12 @@ _CHINESE_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class MarkedGrade(Grade):
-    """A grade with what the evaluator said: ``mark`` is what the published files have of it."""
+    """A grade with what the evaluator said, which the published files have too."""
 
     mark: Mark = field(kw_only=True)
+
+
+_RULES = {ORIGINAL: original.grade, CORRECTED: corrected.grade}
 
 
 class _Rome:
@@ -81,8 +89,10 @@ class _Rome:
             raise ManifestError(f"hints {options.hints}: the rome task has no hints")
         if pictures is not None and not isinstance(pictures, str):  # a manifest may say anything
             raise ManifestError(f"pictures must be the path of a folder, not {pictures!r}")
-        self._rules = grader(protocol)
-        self._options, self._protocol = options, protocol
+        if protocol not in PROTOCOLS:
+            raise ManifestError(f"protocol {protocol!r}: the rome task has {' and '.join(PROTOCOLS)}")
+        self._rules = _RULES[protocol]
+        self._options, self.protocol = options, protocol
         self._pictures = (options.folder or Path()) / pictures if pictures else None
         self._templates = Templates(HERE / "prompts" / "rome" / protocol, _SLOTS, options.prompts)
 
@@ -106,9 +116,9 @@ class _Rome:
             "participant_form", evaluator=item.payload["evaluator"], chinese=is_chinese, **shown
         )
         text = self._templates.render(
-            "participant_question", question=question if self._protocol == ORIGINAL else block(question), **shown
+            "participant_question", question=question if self.protocol == ORIGINAL else block(question), **shown
         )
-        parts = _at_markers(text, item.images) if self._protocol == ORIGINAL else _numbered(text, item.images)
+        parts = _at_markers(text, item.images) if self.protocol == ORIGINAL else _numbered(text, item.images)
         return Prompt(self._templates.render("participant_system", **shown), _joined(*parts, form))
 
     def parse(self, item: Item, model: str, response: Response) -> Prediction:
@@ -147,7 +157,7 @@ class _Rome:
     def _answer(self, response: Response, text: str) -> tuple[str | None, str | None]:
         """The stated answer, or None and why there is none. The published code takes every reply for an answer."""
         is_cut = response.finish_reason is FinishReason.LENGTH
-        if self._protocol == ORIGINAL and text:
+        if self.protocol == ORIGINAL and text:
             return original.prepare(text), TRUNCATED if is_cut else None
         if response.refusal or response.finish_reason is FinishReason.REFUSAL:
             return None, REFUSED
@@ -163,27 +173,34 @@ class RomeTask(_Rome):
 
     uses_jury: Literal[False] = False
     metrics: Sequence[str] = ("accuracy",)
+    protocols: Sequence[str] = PROTOCOLS
 
     def grade(self, item: Item, prediction: Prediction) -> MarkedGrade:
         """``accuracy``: the rule's score, 0 where there is nothing to grade. The tag is the kind of failure."""
-        arguments = arguments_of(item.payload.get("evaluator_kwargs"))
-        mark = self._mark(item.payload.get("evaluator"), arguments, prediction)
+        rule = rule_of(item)
+        mark = self._mark(rule, prediction)
         if prediction.kind is PredictionKind.ANSWERED:
-            score, tag, note = float(mark.score), _tag(mark, arguments), mark.error
-            if tag == "wrong_answer" and prediction.ending is FinishReason.LENGTH and self._protocol == CORRECTED:
+            score, tag, note = float(mark.score), _tag(mark, rule), mark.error
+            if tag == "wrong_answer" and prediction.ending is FinishReason.LENGTH and self.protocol == CORRECTED:
                 tag = TRUNCATED  # the cut may have gone through the answer itself
         else:
             none = "no_answer" if prediction.kind is PredictionKind.UNPARSED else str(prediction.kind)
-            score, tag, note = 0.0, _ENDINGS.get(prediction.ending, none), prediction.note
+            score, tag, note = 0.0, ENDINGS.get(prediction.ending, none), prediction.note
         return MarkedGrade(item.id, prediction.model, {"accuracy": score}, tag, note, mark=mark)
 
-    def _mark(self, evaluator: JsonValue, arguments: Mapping[str, JsonValue] | None, prediction: Prediction) -> Mark:
-        if not isinstance(evaluator, str) or arguments is None:
-            return Mark(0, "", NO_EVALUATOR)
+    def offline(self, options: GradingOptions) -> RomeForm:
+        """How predictions made elsewhere are read and reported on."""
+        from layton_batch.tasks.rome_rules.offline import RomeForm
+
+        return RomeForm(self, options)
+
+    def _mark(self, rule: Rule | None, prediction: Prediction) -> Mark:
+        if rule is None:
+            return Mark(0, "", "KeyError: the annotation must include 'evaluator' and 'evaluator_kwargs'")
         reply = _said(prediction)
-        if self._protocol == CORRECTED and _gave_no_answer(prediction.ending, reply):
+        if self.protocol == CORRECTED and _gave_no_answer(prediction.ending, reply):
             return Mark(0, "")
-        return self._rules(evaluator, arguments, reply)
+        return self._rules(*rule, reply)
 
 
 class JudgedRomeTask(_Rome):
@@ -196,7 +213,7 @@ class JudgedRomeTask(_Rome):
         item, reply = candidate.item, _said(candidate.prediction)
         shown = {"has_image": bool(item.images), "images": len(item.images)}
         reference = without_surrogates(item.answer or "")
-        is_original = self._protocol == ORIGINAL
+        is_original = self.protocol == ORIGINAL
         question = self._templates.render(
             "judge_question",
             question=without_surrogates(item.question) if is_original else block(item.question),
@@ -212,7 +229,7 @@ class JudgedRomeTask(_Rome):
         note = failure(response)
         if note is not None:
             return Verdict(item_id, model, judge, None, None, note)
-        if self._protocol == ORIGINAL:
+        if self.protocol == ORIGINAL:
             return Verdict(item_id, model, judge, bool(published_judgement(response.text or "")), None)
         value, note = _verdict(response)
         return Verdict(item_id, model, judge, value, None, note)
@@ -258,8 +275,26 @@ def _id(row: Mapping[str, JsonValue], where: str) -> str:
     return value
 
 
+def rule_of(item: Item) -> Rule | None:
+    """By what the item is graded; None where it does not say."""
+    evaluator, arguments = item.payload.get("evaluator"), _arguments(item.payload.get("evaluator_kwargs"))
+    return (evaluator, arguments) if isinstance(evaluator, str) and arguments is not None else None
+
+
+def _arguments(value: JsonValue) -> Mapping[str, JsonValue] | None:
+    """``evaluator_kwargs`` as an object. Tables keep it as JSON text, or with a null for every name of other rows."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(value, Mapping):
+        return None
+    return {name: argument for name, argument in value.items() if argument is not None}
+
+
 def _payload(row: Mapping[str, JsonValue], where: str) -> Mapping[str, JsonValue]:
-    arguments = arguments_of(row.get("evaluator_kwargs"))
+    arguments = _arguments(row.get("evaluator_kwargs"))
     if arguments is None:
         raise DataError(f"{where}: column 'evaluator_kwargs' must be an object, or the JSON text of one")
     return {"evaluator": _needed(row, "evaluator", where), "evaluator_kwargs": arguments}
@@ -318,12 +353,12 @@ def _gave_no_answer(ended: FinishReason | None, reply: str) -> bool:
     return ended is FinishReason.REFUSAL or (is_cut and final_statement(reply).source is Source.WHOLE)
 
 
-def _tag(mark: Mark, arguments: JsonValue) -> str | None:
+def _tag(mark: Mark, rule: Rule | None) -> str | None:
     if mark.error is not None:
         return "ungradable"
     if not mark.score:
         return "wrong_answer" if mark.read.strip() else "no_answer"
-    fine = arguments.get("fine_grained_score", 1.0) if isinstance(arguments, Mapping) else 1.0
+    fine = rule[1].get("fine_grained_score", 1.0) if rule else 1.0
     return "coarse_location" if isinstance(fine, int | float) and mark.score < min(1.0, fine) else None
 
 
