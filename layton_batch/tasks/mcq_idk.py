@@ -93,8 +93,20 @@ class McqIdkTask:
 
     def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """``answered`` with one of the item's letters, ``abstained`` with the last one, or ``unparsed``."""
-        options = item.payload.get("options")
-        return self._parse(item.id, model, response, len(options) if isinstance(options, list) else None)
+        raw = without_surrogates(response.text) if response.text is not None else None
+        note = failure(response)
+        if note is not None:
+            return Prediction(item.id, model, PredictionKind.MISSING, raw_text=raw, note=note)
+        options, ended = item.payload.get("options"), ending(response)
+        n_options = len(options) if isinstance(options, list) else None
+        note = _ENDINGS.get(ended)
+        reading = self._reading(raw, ended, MAX_OPTIONS if n_options is None else n_options)
+        if reading.letter is None:
+            told = _joined(note, reading.note)
+            return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=raw, note=told, ending=ended)
+        abstained = n_options is not None and reading.letter == idk_letter(n_options)
+        kind = PredictionKind.ABSTAINED if abstained else PredictionKind.ANSWERED
+        return Prediction(item.id, model, kind, answer=reading.letter, raw_text=raw, note=note, ending=ended)
 
     def grade(self, item: Item, prediction: Prediction) -> Grade:
         """Marks of the reply, read again among the item's own letters. No readable letter costs a point, as published.
@@ -121,21 +133,6 @@ class McqIdkTask:
         from layton_batch.tasks.mcq_idk_rules.offline import McqForm
 
         return McqForm(self, options)
-
-    def _parse(self, item_id: str, model: str, response: Response, n_options: int | None) -> Prediction:
-        raw = without_surrogates(response.text) if response.text is not None else None
-        note = failure(response)
-        if note is not None:
-            return Prediction(item_id, model, PredictionKind.MISSING, raw_text=raw, note=note)
-        ended = ending(response)
-        note = _ENDINGS.get(ended)
-        reading = self._reading(raw, ended, MAX_OPTIONS if n_options is None else n_options)
-        if reading.letter is None:
-            told = _joined(note, reading.note)
-            return Prediction(item_id, model, PredictionKind.UNPARSED, raw_text=raw, note=told, ending=ended)
-        abstained = n_options is not None and reading.letter == idk_letter(n_options)
-        kind = PredictionKind.ABSTAINED if abstained else PredictionKind.ANSWERED
-        return Prediction(item_id, model, kind, answer=reading.letter, raw_text=raw, note=note, ending=ended)
 
     def _reading(self, raw: str | None, ended: FinishReason | None, n_options: int) -> Reading:
         """The original scores whatever text there is; corrected, a refusal answers nothing."""

@@ -60,9 +60,7 @@ def results_in(folder: Path, benchmark: str | None) -> tuple[dict[str, Path], di
     """
     details = [path for path in sorted(folder.rglob(DETAILS)) if path.is_file()]
     replies = [(*detail_of(path.absolute()), path) for path in details]
-    totals = [
-        (name, result) for path in sorted(folder.rglob(TOTALS)) for name, result in (totals_in(path) or {}).items()
-    ]
+    totals = [(name, result) for path in sorted(folder.rglob(TOTALS)) for name, result in totals_in(path).items()]
     wanted = chosen({name for _, name, _ in replies} | {name for name, _ in totals}, str(folder), benchmark)
     graded = {model: path for model, name, path in replies if name == wanted}
     published = latest(result for name, result in totals if name == wanted)
@@ -79,31 +77,18 @@ def chosen(names: set[str], where: str, benchmark: str | None) -> str:
     raise ManifestError(f"{where}: holds no results of --benchmark {benchmark!r}, but of {listed}")
 
 
-def totals_in(path: Path) -> dict[str, RunResult] | None:
-    """A file of totals; None for any other."""
+def totals_in(path: Path) -> dict[str, RunResult]:
+    """A run's published totals by benchmark; empty for a file of another kind."""
     if path.suffix != ".json":
-        return None
+        return {}
     try:
         with path.open("rb") as handle:
             if not handle.read(64).lstrip().startswith(b"{"):
-                return None
-        return read_totals(path)
-    except (OSError, DataError):
-        return None
-
-
-def read_totals(path: Path) -> dict[str, RunResult]:
-    """A run's published totals by benchmark. Raises DataError for what is no results file."""
-    try:
+                return {}
         value = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON ({error})") from error
-    found = totals_of(value, str(path), path.parent.name)
-    if not found:
-        raise DataError(f"{path}: no results with {METRICS[0]} and the like; is this a results file of evaluate-idk?")
-    return found
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return totals_of(value, str(path), path.parent.name)
 
 
 def totals_of(value: JsonValue, path: str, folder: str) -> dict[str, RunResult]:
