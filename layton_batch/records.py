@@ -295,7 +295,8 @@ class Prediction:
     answer: str | None = None
     justification: str | None = None
     raw_text: str | None = None
-    note: str | None = None  # why it is not `answered`, or how it was mended
+    note: str | None = None  # for people: why it is not `answered`, or how it was mended
+    ending: FinishReason | None = None  # LENGTH or REFUSAL, where the reply did not come to its own end
 
 
 @dataclass(frozen=True, slots=True)

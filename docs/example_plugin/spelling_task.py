@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal
 
-from layton_batch.errors import DataError, LaytonBatchError
+from layton_batch.errors import DataError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import PredictionKind, RequestOutcome
-from layton_batch.tasks.protocol import Candidate, TaskOptions
+from layton_batch.tasks.protocol import TaskOptions
 
 
 class SpellingTask:
@@ -17,7 +17,7 @@ class SpellingTask:
 
     name: str = "spelling"
     metrics: Sequence[str] = ("exact",)
-    uses_jury: bool = False
+    uses_jury: Literal[False] = False
 
     def __init__(self, options: TaskOptions, case_matters: bool = False) -> None:
         self._case_matters = case_matters
@@ -44,12 +44,6 @@ class SpellingTask:
         same = said == wanted if self._case_matters else said.casefold() == wanted.casefold()
         failure = "wrong" if prediction.kind is PredictionKind.ANSWERED else str(prediction.kind)
         return Grade(item.id, prediction.model, {"exact": float(same)}, None if same else failure)
-
-    def judge_prompt(self, candidate: Candidate) -> NoReturn:
-        raise LaytonBatchError("spelling is graded by rule")
-
-    def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> NoReturn:
-        raise LaytonBatchError("spelling is graded by rule")
 
     def _item(self, row: Mapping[str, JsonValue], number: int) -> Item:
         word = row.get("word")

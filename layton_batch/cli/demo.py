@@ -14,32 +14,30 @@ from layton_batch.run.open import open_run
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers import answerer_from_files
 from layton_batch.settings import Settings
+from layton_batch.tasks import BUILT_IN, FIRST
 
 HERE = Path(__file__).resolve().parent.parent
 BUNDLED = HERE / "tasks" / "data"
-ITEM_FILES = ("layton/riddles_*.jsonl", "mcq_idk/demo.jsonl", "zebralogic/puzzles.jsonl", "rome/questions_*.jsonl")
-MANIFESTS = {
-    "layton": "demo.toml",
-    "mcq_idk": "demo-mcq_idk.toml",
-    "zebralogic": "demo-zebralogic.toml",
-    "rome": "demo-rome.toml",
-}
+GOLD_FILES = "gold_*"
+"""Labels, which stand beside the items."""
+MANIFESTS = {name: "demo.toml" if name == FIRST else f"demo-{name}.toml" for name in BUILT_IN}
 """The demonstration's manifest for each task that has bundled items."""
 
 
 def bundled_items() -> list[Path]:
     """The items shipped with the package, of every task."""
-    return [path for pattern in ITEM_FILES for path in sorted(BUNDLED.glob(pattern))]
+    files = (path for name in BUILT_IN for path in sorted((BUNDLED / name).glob("*.jsonl")))
+    return [path for path in files if not path.match(GOLD_FILES)]
 
 
-def demo_manifest(task: str = "layton") -> Manifest:
+def demo_manifest(task: str = FIRST) -> Manifest:
     """The manifest shipped with the package. Raises ManifestError for a task without a demonstration."""
     if task not in MANIFESTS:
         raise ManifestError(f"demo: no task {task!r} to show; there are {', '.join(MANIFESTS)}")
     return load_manifest(shipped(MANIFESTS[task]))
 
 
-def run_demo(out: Path, batch_seconds: float, task: str = "layton") -> int:
+def run_demo(out: Path, batch_seconds: float, task: str = FIRST) -> int:
     """Run it to the end, print what came out, and return the exit code.
 
     The sandbox keeps its side below ``out/sandbox``, so that a demonstration that was stopped goes on where it was.

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from layton_batch.cli.terminal import one_line
 from layton_batch.errors import ManifestError
+from layton_batch.tasks.offline import GradingOptions, OfflineForm, RowsFile
 
 if TYPE_CHECKING:
     import altair as alt
-
-    from layton_batch.grading import Row
 
 PICTURES = (".svg", ".png")
 
@@ -42,47 +42,38 @@ class Asked:
     as_json: bool
 
 
-def check(asked: Asked) -> None:
-    """Raises ManifestError for what does not go together, before anything is read or written."""
-    from layton_batch.grading.one_file import chosen_metric, chosen_protocol
+def form_for(asked: Asked) -> OfflineForm:
+    """The benchmark's form. Raises ManifestError for what does not go together, before anything is read or written."""
+    from layton_batch.grading.forms import check_option, chosen_metric, form_of
 
-    chosen_protocol(asked.task, asked.protocol)
-    chosen_metric(asked.task, asked.metric)
-    for option, given, tasks in (
-        ("--samples", asked.samples, ("zebralogic",)),
-        ("--updated", asked.updated, ("rome",)),
-        ("--rounds", asked.rounds, ("rome",)),
-        ("--chart", asked.chart, ("mcq_idk", "rome")),
-        ("--table", asked.table, ("mcq_idk",)),
-        ("--risk-chart", asked.risk_chart, ("mcq_idk",)),
-        ("--ensembles", asked.ensembles, ("mcq_idk",)),
-        ("--benchmark", asked.benchmark, ("mcq_idk",)),
+    options = GradingOptions(
+        samples=asked.samples,
+        ensembles=asked.ensembles,
+        benchmark=asked.benchmark,
+        keep_rows=asked.as_json or asked.output is not None or asked.ensembles,
+        title=one_line(asked.benchmark or ""),
+    )
+    form = form_of(asked.task, asked.protocol, options)
+    chosen_metric(asked.task, form, asked.metric)
+    for option, given in (
+        ("--samples", asked.samples),
+        ("--updated", asked.updated),
+        ("--rounds", asked.rounds),
+        ("--chart", asked.chart),
+        ("--table", asked.table),
+        ("--risk-chart", asked.risk_chart),
+        ("--ensembles", asked.ensembles),
+        ("--benchmark", asked.benchmark),
     ):
-        if given and asked.task not in tasks:
-            more = _modes() if option == "--samples" else ""
-            raise ManifestError(f"grade: {option} is for {' and '.join(tasks)}{more}")
-    if asked.samples is not None:
-        _check_samples(asked.samples, asked.protocol)
+        if given:
+            check_option(form, option)
     for option, path in (("--chart", asked.chart), ("--risk-chart", asked.risk_chart)):
         _check_picture(option, path)
     if asked.table == "-" and asked.as_json:
         raise ManifestError("grade: --table - and --json both write on stdout; give --table a file")
     for written in _written(asked):
         _check_writable(written)
-
-
-def _check_samples(samples: str, protocol: str | None) -> None:
-    from layton_batch.tasks.zebralogic_rules.zeroeval_samples import check_mode
-
-    if protocol != "zeroeval":
-        raise ManifestError(f"grade: --samples is for --protocol zeroeval{_modes()}")
-    check_mode(samples)
-
-
-def _modes() -> str:
-    from layton_batch.tasks.zebralogic_rules.zeroeval_samples import MODES
-
-    return f"; its modes are {', '.join(MODES)}"
+    return form
 
 
 def _check_writable(path: Path) -> None:
@@ -123,19 +114,18 @@ def picture(path: Path, chart: alt.LayerChart) -> bytes:
 
 
 @contextmanager
-def updating(path: Path | None) -> Iterator[Callable[[Row], None] | None]:
-    """A place for rome's graded rows: the published list, written row by row. It is there when the block ends well."""
+def updating(path: Path | None) -> Iterator[RowsFile | None]:
+    """A place for graded rows, written row by row. The file is there when the block ends well."""
     if path is None:
         yield None
         return
     from layton_batch.files import atomic
-    from layton_batch.tasks.rome_rules.files import RowsFile
 
     with atomic.writing(path) as handle:
         text = io.TextIOWrapper(handle, encoding="utf-8", errors="replace", newline="\n")
         rows = RowsFile(text)
         try:
-            yield rows.add
+            yield rows
             rows.close()
         finally:
             text.detach()  # flushes; the file itself is closed by who opened it

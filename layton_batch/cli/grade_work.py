@@ -3,39 +3,36 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from layton_batch.cli.grade_files import Asked, picture, updating
-from layton_batch.cli.grade_report import print_board_of, print_one, print_rounds, report_text
-from layton_batch.cli.terminal import print_json
-from layton_batch.errors import DataError, ManifestError
+import orjson
+
+from layton_batch.cli.board_report import print_board
+from layton_batch.cli.grade_files import Asked, form_for, picture, updating
+from layton_batch.cli.narrow_table import print_table
+from layton_batch.cli.terminal import console, one_line, print_json
+from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
-from layton_batch.grading import board as boards
-from layton_batch.grading.graded import GradeConfig, Graded, averaged, by_model
-from layton_batch.grading.graders import grade
-from layton_batch.grading.one_file import Row, chosen_metric, chosen_protocol, item_rows
-from layton_batch.grading.submissions import Desk, Submission, submissions
+from layton_batch.grading.board import Board, ranked, to_json
+from layton_batch.grading.forms import chosen_metric
+from layton_batch.grading.graded import averaged, by_model, grade, items_of
+from layton_batch.grading.submissions import Desk, submissions
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
-from layton_batch.tasks.mcq_idk_rules.table import BoardRow
-from layton_batch.tasks.rome_rules.rounds import Rounds
-
-if TYPE_CHECKING:
-    import altair as alt
+from layton_batch.tasks.offline import GradedModel, GradedSet, OfflineForm, ReportTable, RowsFile
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Everything that was graded. ``rounds``: by model, every file of it; ``models``: one each."""
+    """Everything that was graded. ``board``: None for one file."""
 
     asked: Asked
-    config: GradeConfig
-    rounds: Mapping[str, Sequence[Graded]]
-    models: Sequence[Graded]
-    ensembles: Sequence[BoardRow] = field(default=())
+    form: OfflineForm
+    metric: str
+    graded: GradedSet
+    board: Board | None
 
 
 def run_grade(asked: Asked) -> None:
@@ -43,121 +40,59 @@ def run_grade(asked: Asked) -> None:
 
     All files are made before the first is written: what cannot be drawn leaves nothing behind.
     """
-    with updating(asked.updated) as add:
-        result = _graded(asked, add)
-        board = boards.ranked(result.models, result.config.metric) if result.config.board else None
-        document = _document(result, board)
-        table = _table(result)
+    form = form_for(asked)
+    with updating(asked.updated) as rows:
+        result = _graded(asked, form, rows)
+        document = _document(result)
+        table = "" if asked.table is None else form.text_file("--table", result.graded)
         files = list(_files(result, document, table))
     for path, content in files:
         atomic.write_bytes(path, content)
-    _print(result, board, document, table)
+    _print(result, document, table)
 
 
-def _print(result: Result, board: boards.Board | None, document: Mapping[str, JsonValue], table: str) -> None:
-    asked = result.asked
-    if asked.as_json:
-        print_json(_printable(document))
-    elif asked.table == "-":
-        sys.stdout.write(table)
-    elif asked.output is not None and asked.updated is not None:
-        return
-    elif board is None:
-        print_one(asked.task, result.models[0], document, result.ensembles)
-    else:
-        print_board_of(asked.task, result.config.protocol, board, result.models, result.ensembles)
-        if asked.rounds:
-            print_rounds(_over_rounds(result))
-
-
-def _graded(asked: Asked, add: Callable[[Row], None] | None) -> Result:
+def _graded(asked: Asked, form: OfflineForm, rows: RowsFile | None) -> Result:
     settings = Settings.from_process()
-    desk = Desk(asked.task, asked.runs, settings, asked.benchmark, asked.rounds)
-    found = submissions(asked.predictions, desk)
+    found = submissions(asked.predictions, Desk(asked.task, form, asked.runs, settings, asked.rounds))
     if asked.updated is not None and len(found) != 1:
         raise ManifestError(f"grade: --updated is for the predictions of one model; here are {len(found)}")
-    gold = None if asked.items is None else item_rows(asked.task, asked.items, settings)
-    config = GradeConfig(
-        asked.task,
-        chosen_protocol(asked.task, asked.protocol),
-        chosen_metric(asked.task, asked.metric),
-        asked.samples,
-        rows=asked.as_json or asked.output is not None or asked.ensembles,
-        board=not _is_one_file(found) or asked.rounds,
-    )
-    graded = [grade(config, one, gold, add) for one in found]
+    items = None if asked.items is None else items_of(form, form.item_rows(asked.items, settings))
+    metric, is_one = chosen_metric(asked.task, form, asked.metric), len(found) == 1 and found[0].is_file
+    has_board = not is_one or asked.rounds
+    graded = [grade(one, items, metric if has_board else None, rows) for one in found]
     rounds = by_model(graded)
     models = [averaged(mine) for mine in rounds.values()] if asked.rounds else graded
-    return Result(asked, config, rounds, models, _ensembles(asked, models, config.protocol))
-
-
-def _is_one_file(found: Sequence[Submission]) -> bool:
-    return len(found) == 1 and found[0].is_file
-
-
-def _ensembles(asked: Asked, models: Sequence[Graded], protocol: str | None) -> Sequence[BoardRow]:
-    if not asked.ensembles:
-        return ()
-    from layton_batch.grading.mcq_views import ensembles
-
-    return ensembles(models, protocol or "")
+    board = ranked(models, metric) if has_board else None
+    names = [row.model for row in board.rows] if board else []
+    return Result(asked, form, metric, GradedSet(models, rounds, names), board)
 
 
 # ---- documents -----------------------------------------------------------------------------------------------------
 
 
-def _document(result: Result, board: boards.Board | None) -> Mapping[str, JsonValue]:
+def _document(result: Result) -> Mapping[str, JsonValue]:
     """One file: its report as it always was. Several: the models in the order given, and what the board says."""
+    form, graded, board = result.form, result.graded, result.board
     if board is None:
-        only = result.models[0].document or {}
-        return only if not result.ensembles else {**only, "ensembles": _ensemble_rows(result)}
-    over = _over_rounds(result) if result.asked.rounds else {}
+        return {**(graded.models[0].document or {}), **form.extras(graded)}
+    samples = form.asked.samples
     return {
         "task": result.asked.task,
-        "protocol": result.config.protocol,
-        "metric": result.config.metric,
-        **({} if result.config.samples is None else {"samples": result.config.samples}),
+        "protocol": form.protocol,
+        "metric": result.metric,
+        **({} if samples is None else {"samples": samples}),
         "n_items": board.n_items,
         "notes": list(board.notes),
         "models": [
-            {
-                "name": one.name,
-                "source": one.where,
-                **boards.to_json(board, one),
-                **_rounds_json(result, one, over.get(one.name)),
-            }
-            for one in result.models
+            {"name": one.name, "source": one.where, **to_json(board, one), **_reports(result, one)}
+            for one in graded.models
         ],
-        **({"ensembles": _ensemble_rows(result)} if result.ensembles else {}),
+        **form.extras(graded),
     }
 
 
-def _rounds_json(result: Result, one: Graded, over: Mapping[str, Rounds] | None) -> dict[str, JsonValue]:
-    if over is None:
-        return {"report": one.document}
-    fields: dict[str, JsonValue] = {
-        name: {"mean": found.mean, "std": found.std, "values": list(found.values)} for name, found in over.items()
-    }
-    return {"reports": [round_.document for round_ in result.rounds[one.name]], "rounds": fields}
-
-
-def _ensemble_rows(result: Result) -> JsonValue:
-    return [
-        {
-            "name": row.name,
-            "metrics": {name: {"mean": value.mean, "se": value.se} for name, value in row.estimates.items()},
-        }
-        for row in result.ensembles
-    ]
-
-
-def _over_rounds(result: Result) -> dict[str, dict[str, Rounds]]:
-    from layton_batch.tasks.rome_rules.rounds import over_rounds
-
-    return {
-        name: over_rounds([round_.document for round_ in mine if round_.document is not None])
-        for name, mine in result.rounds.items()
-    }
+def _reports(result: Result, one: GradedModel) -> Mapping[str, JsonValue]:
+    return result.form.rounds(result.graded.rounds[one.name]) if result.asked.rounds else {"report": one.document}
 
 
 def _printable(value: JsonValue) -> JsonValue:
@@ -176,61 +111,52 @@ def _printable(value: JsonValue) -> JsonValue:
 
 def _files(result: Result, document: Mapping[str, JsonValue], table: str) -> Iterator[tuple[Path, bytes]]:
     """What is to be written where. Raises DataError for a picture there is nothing to draw in."""
-    asked = result.asked
+    asked, form = result.asked, result.form
     if asked.output is not None:
-        text = report_text("board" if result.config.board else asked.task, _printable(document))
+        shown = _printable(document)
+        text = form.report_text(shown) if result.board is None else _indented(shown)
         yield asked.output, text.encode("utf-8", "replace")
     if asked.table not in (None, "-"):
         yield Path(asked.table or ""), table.encode("utf-8", "replace")
-    if asked.chart is not None:
-        yield asked.chart, picture(asked.chart, _bars(result) if asked.task == "mcq_idk" else _scatter(result))
-    if asked.risk_chart is not None:
-        yield asked.risk_chart, picture(asked.risk_chart, _risks(result))
+    for option, path in (("--chart", asked.chart), ("--risk-chart", asked.risk_chart)):
+        if path is not None:
+            yield path, picture(path, form.picture(option, result.graded))
 
 
-def _table(result: Result) -> str:
-    from layton_batch.grading.mcq_views import table_rows
-    from layton_batch.tasks.mcq_idk_rules.table import markdown
-
-    return "" if result.asked.table is None else markdown(table_rows(result.models, result.ensembles)) + "\n"
+def _indented(document: JsonValue) -> str:
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
 
 
-def _bars(result: Result) -> alt.LayerChart:
-    from layton_batch.grading.mcq_views import table_rows
-    from layton_batch.tasks.mcq_idk_rules.chart import bar_chart
-
-    rows = table_rows(result.models, result.ensembles)
-    return bar_chart(rows, _benchmark(result), clip_negative=result.config.protocol == "original")
+# ---- for people ----------------------------------------------------------------------------------------------------
 
 
-def _risks(result: Result) -> alt.LayerChart:
-    from layton_batch.grading.mcq_views import views
-    from layton_batch.tasks.mcq_idk_rules.risk_chart import risk_chart
-
-    seen = views(result.models)
-    if not any(view.answered for view in seen.values()):
-        raise DataError("grade: --risk-chart: there is no reply that answers anything, so there is no risk to draw")
-    return risk_chart(list(seen.items()), _benchmark(result))
-
-
-def _scatter(result: Result) -> alt.LayerChart:
-    from layton_batch.tasks.rome_rules.rounds import over_rounds
-    from layton_batch.tasks.rome_rules.scatter import Round, points, scatter_chart
-
-    found = []
-    for one in (round_ for mine in result.rounds.values() for round_ in mine):
-        silent = one.n_rows - len(one.tokens)
-        if silent or not one.tokens:
-            raise DataError(
-                f"{one.where}: --chart needs the tokens of every answer, and {silent} of {one.n_rows} predictions say "
-                "none; give them a column output_tokens (or usage with it)"
-            )
-        accuracy = over_rounds([one.document or {}])["accuracy"].mean
-        found.append(Round(one.name, accuracy, sum(one.tokens) / len(one.tokens)))
-    return scatter_chart(points(found), "Accuracy against tokens used")
+def _print(result: Result, document: Mapping[str, JsonValue], table: str) -> None:
+    asked = result.asked
+    if asked.as_json:
+        print_json(_printable(document))
+    elif asked.table == "-":
+        sys.stdout.write(table)
+    elif asked.output is not None and asked.updated is not None:
+        return
+    elif result.board is None:
+        lines = list(result.form.lines(document))
+        print_table(asked.task, ["metric", "value"], lines, first=True)
+        _print_tables(result.form.tables_of_one(result.graded.models[0]))
+    else:
+        _print_board(result, result.board)
 
 
-def _benchmark(result: Result) -> str:
-    from layton_batch.cli.terminal import one_line
+def _print_board(result: Result, board: Board) -> None:
+    """The board as runs have it, with the kinds of failure, then what only this benchmark has."""
+    if board.rows:
+        print_board(board.rows)
+    _print_tables(result.form.tables(result.graded))
+    for note in board.notes:
+        console().print(one_line(note), style="yellow", markup=False)
+    if result.asked.rounds:
+        _print_tables(result.form.rounds_tables(result.graded))
 
-    return one_line(result.asked.benchmark or "")
+
+def _print_tables(tables: Iterable[ReportTable]) -> None:
+    for table in tables:
+        print_table(table.title, table.header, table.lines, left=table.left)

@@ -7,9 +7,13 @@ from typing import Annotated
 
 import typer
 
+from layton_batch.tasks import BUILT_IN, FIRST
+
 Files = Annotated[
     list[Path] | None, typer.Option("--replay", help="Recorded predictions and their riddles, to answer from.")
 ]
+
+_NAMES = (", ".join(tuple(BUILT_IN)[:-1]), tuple(BUILT_IN)[-1])
 
 
 def register(app: typer.Typer) -> None:
@@ -63,9 +67,7 @@ def sandbox(
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Where the run, its tables and pages go.")] = Path("demo"),
     batch_seconds: Annotated[float, typer.Option("--batch-seconds", min=0.0, help="How long a batch takes.")] = 1.0,
-    task: Annotated[
-        str, typer.Option("--task", help="Which benchmark: layton, mcq_idk, zebralogic or rome.")
-    ] = "layton",
+    task: Annotated[str, typer.Option("--task", help=f"Which benchmark: {_NAMES[0]} or {_NAMES[1]}.")] = FIRST,
 ) -> None:
     """See it all work: bundled items, made-up models, no key.
 

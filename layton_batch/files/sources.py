@@ -89,6 +89,34 @@ def stream_rows(path: Path) -> Iterator[Row]:
         raise DataError(f"{path}: the source is empty; there must be at least one row")
 
 
+def json_list(path: Path) -> Sequence[Row] | None:
+    """The rows of a file that is one JSON list of objects, as evaluators leave their results; None for any other file.
+
+    Raises DataError for one that cannot be read, is empty, or has something else in it.
+    """
+    if path.suffix != ".json":
+        return None
+    try:
+        with path.open("rb") as handle:
+            start = handle.read(64)
+            content = start + handle.read() if start.lstrip().startswith(b"[") else None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+    if content is None:
+        return None
+    try:
+        rows: list[object] = orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise DataError(f"{path}: not JSON: {error}") from error
+    found = [row for row in rows if isinstance(row, dict)]
+    if len(found) < len(rows):
+        wrong = next(number for number, row in enumerate(rows, 1) if not isinstance(row, dict))
+        raise DataError(f"{path}: element {wrong} of the list is not an object")
+    if not found:
+        raise DataError(f"{path}: the list is empty; there must be at least one row")
+    return found
+
+
 # ---- finding -------------------------------------------------------------------------------------------------------
 
 

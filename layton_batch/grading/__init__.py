@@ -1,9 +1,5 @@
 """Bring your own predictions: graded by a benchmark's rules, without providers, batches or network.
 
-``one_file`` grades a file in the published form. ``submissions`` says what else predictions may be (several files, a
-folder, a run), ``graded`` grades each, ``board`` ranks them, ``extras`` has what single benchmarks have besides.
+``forms`` says which benchmarks are graded by rule and how each reads files, ``submissions`` what predictions may be (a
+file, several, a folder, a run), ``graded`` grades each by the task itself, ``board`` ranks them.
 """
-
-from layton_batch.grading.one_file import METRICS, PROTOCOLS, RULE_GRADED, Row
-
-__all__ = ["METRICS", "PROTOCOLS", "RULE_GRADED", "Row"]

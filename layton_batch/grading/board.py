@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from layton_batch.errors import DataError
-from layton_batch.grading.graded import Graded, check_once
+from layton_batch.grading.graded import check_once
 from layton_batch.records import JsonValue
 from layton_batch.scoring.board import Row, Rules, rank_marks
 from layton_batch.scoring.evidence import Entrant, ItemScores
+from layton_batch.tasks.offline import GradedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,15 @@ class Board:
         return next((row for row in self.rows if row.model == name), None)
 
 
-def ranked(models: Sequence[Graded], metric: str) -> Board:
+def ranked(models: Sequence[GradedModel], metric: str) -> Board:
     """The board of the models that have replies. Raises DataError where they have no item in common, and where items
     of one id are not the same question."""
-    entered = [one for one in models if one.totals is None]
-    totals = [one.name for one in models if one.totals is not None]
-    left_out = [f"{name}: as published; without replies it has no interval and no rank" for name in totals]
+    entered = [one for one in models if not one.is_published]
+    left_out = [
+        f"{one.name}: as published; without replies it has no interval and no rank"
+        for one in models
+        if one.is_published
+    ]
     if not entered:
         return Board((), left_out, 0)
     for one in entered:
@@ -45,7 +49,7 @@ def ranked(models: Sequence[Graded], metric: str) -> Board:
     return Board(rows, [*_notes(entered, len(shared)), *left_out], len(shared))
 
 
-def to_json(board: Board, model: Graded) -> dict[str, JsonValue]:
+def to_json(board: Board, model: GradedModel) -> dict[str, JsonValue]:
     """A model's place: score and interval in percent, as leaderboards have them; null for one that is not ranked."""
     row = board.of(model.name)
     if row is None:
@@ -60,19 +64,19 @@ def to_json(board: Board, model: Graded) -> dict[str, JsonValue]:
     }
 
 
-def _is_scored(one: Graded, item: str) -> bool:
+def _is_scored(one: GradedModel, item: str) -> bool:
     outcome = one.outcomes.get(item)
     return outcome is not None and outcome.mark is not None
 
 
-def _sheet(one: Graded, shared: Sequence[str]) -> ItemScores:
+def _sheet(one: GradedModel, shared: Sequence[str]) -> ItemScores:
     outcomes = [one.outcomes[item] for item in shared]
     marks = [outcome.mark for outcome in outcomes if outcome.mark is not None]
     kinds, failures = [outcome.kind for outcome in outcomes], [outcome.failure for outcome in outcomes]
     return ItemScores(Entrant(one.name, one.provider, 0), shared, marks, kinds, failures)
 
 
-def _notes(models: Sequence[Graded], shared: int) -> list[str]:
+def _notes(models: Sequence[GradedModel], shared: int) -> list[str]:
     notes = []
     for one in models:
         scored = sum(outcome.mark is not None for outcome in one.outcomes.values())
@@ -83,9 +87,9 @@ def _notes(models: Sequence[Graded], shared: int) -> list[str]:
     return notes
 
 
-def _check_same(models: Sequence[Graded]) -> None:
+def _check_same(models: Sequence[GradedModel]) -> None:
     """Ids are not enough: data sets of several versions number different questions alike."""
-    first: dict[str, tuple[Graded, object]] = {}
+    first: dict[str, tuple[GradedModel, object]] = {}
     for one in models:
         for item, asked in one.asked.items():
             known, other = first.setdefault(item, (one, asked))

@@ -1,105 +1,102 @@
-"""What comes of grading one submission: its document as ``grade`` publishes it, and what became of every item."""
+"""Grading one submission through its benchmark's form, row by row; and the mean of several rounds of one model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from layton_batch.errors import DataError
-from layton_batch.records import JsonValue
+from layton_batch.grading.submissions import Submission
+from layton_batch.records import Item
+from layton_batch.tasks.offline import FileRow, GradedModel, GradedReply, OfflineForm, Outcome, RowsFile
 
-if TYPE_CHECKING:
-    from layton_batch.tasks.mcq_idk_rules.metrics import Estimate
-    from layton_batch.tasks.mcq_idk_rules.offline import GradeReport
+_TOKENS = ("output_tokens", "completion_tokens", "tokens_used", "total_tokens", "tokens")
+"""Columns of a prediction, or of its ``usage``, that say what it took; the first that is there counts."""
+_ASKED = ("prompt_sha1", "asked", "query", "question", "puzzle")
+"""Columns that say what was asked: items of one id that differ in them are not the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class GradeConfig:
-    """How predictions are graded. ``protocol``: None for a third party's task as it comes. ``samples``: how zeroeval
-    makes one answer of several, None for its default.
+def grade(
+    one: Submission, items: Sequence[Item] | None, metric: str | None = None, updated: RowsFile | None = None
+) -> GradedModel:
+    """Grade a submission by its own items, else by ``items``, else by the gold its rows carry.
 
-    ``rows``: every graded row is wanted. ``board``: models will be ranked item by item. Without either, memory does not
-    grow with the predictions.
+    ``metric``: by which a board will rank, item by item; without one, memory does not grow with the predictions. Raises
+    DataError naming the submission and the row that is wrong.
     """
-
-    task: str
-    protocol: str | None
-    metric: str
-    samples: str | None = None
-    rows: bool = True
-    board: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of an item: its mark (None: outside the score), a kind of ``PredictionKind``, and for what is not
-    right the failure."""
-
-    mark: float | None
-    kind: str
-    failure: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """What a board needs of a prediction beside its grade. ``ending``: truncated or refused."""
-
-    item_id: str
-    asked: object
-    ending: str | None
-    is_missing: bool
-    tokens: float | None
+    found = GradedModel(one.name, one.where, one.provider, is_published=one.published is not None)
+    report = found.report = one.published
+    try:
+        if report is None:
+            own = one.items() if one.items is not None else items
+            report = found.report = one.form.report(own, updated)
+            for reply in one.form.graded(own, one.rows(), one.name):
+                report.add(reply)
+                _note(found, one.form, reply, metric)
+        found.document = report.document()
+    except DataError as error:
+        told = str(error)
+        raise DataError(told if one.where in told else f"{one.where}: {told}") from error
+    if items is not None and one.items is None:
+        found.asked = {}
+    return found
 
 
-@dataclass(slots=True)
-class Graded:
-    """A model's predictions, graded. ``document``: in the published form, None for the mean of several rounds.
+def items_of(form: OfflineForm, rows: Sequence[FileRow]) -> Sequence[Item]:
+    """A file of items. Raises DataError for what are no items."""
+    try:
+        return form.items(rows)
+    except DataError as error:
+        raise DataError(f"--items: {error}") from error
 
-    ``outcomes``, by item: only where there will be a board. ``asked``: by item, something that differs where the
-    questions do; empty where all models are graded by one file. ``tokens``: of the predictions that say what they took.
-    ``mcq``: what its tables and charts are made of.
-    """
 
-    name: str
-    where: str
-    provider: str
-    document: Mapping[str, JsonValue] | None
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
-    asked: dict[str, object] = field(default_factory=dict)
-    twice: str | None = None
-    tokens: list[float] = field(default_factory=list)
-    n_rows: int = 0
-    mcq: GradeReport | None = None
-    totals: Mapping[str, Estimate] | None = None
+def _note(found: GradedModel, form: OfflineForm, reply: GradedReply, metric: str | None) -> None:
+    """What a board and a chart need of a prediction beside its grade."""
+    found.n_rows += 1
+    tokens = _tokens(reply.row)
+    if tokens is not None:
+        found.tokens.append(tokens)
+    if metric is None:
+        return
+    of_set = reply.row.get("set")
+    name = f"{of_set}:{reply.item.id}" if isinstance(of_set, str) and of_set else reply.item.id
+    if name in found.outcomes:
+        found.twice = found.twice or name
+    found.outcomes[name] = form.outcome(reply, metric)
+    asked = _asked(reply.row, form.gold_columns)
+    if asked is not None:
+        found.asked[name] = asked
 
-    def count(self, note: Note) -> None:
-        """One prediction more."""
-        self.n_rows += 1
-        if note.tokens is not None:
-            self.tokens.append(note.tokens)
 
-    def add(self, note: Note, outcome: Outcome) -> None:
-        """What became of it; an item that was there before is remembered as such."""
-        if note.item_id in self.outcomes:
-            self.twice = self.twice or note.item_id
-        self.outcomes[note.item_id] = outcome
-        if note.asked is not None:
-            self.asked[note.item_id] = note.asked
+def _asked(row: FileRow, gold_columns: Iterable[str]) -> object:
+    name = next((name for name in _ASKED if isinstance(row.get(name), str)), None)
+    if name is not None:
+        return name, hash(row[name])
+    gold = [repr(row[name]) for name in gold_columns if row.get(name) is not None]
+    return ("gold", hash(tuple(gold))) if gold else None
+
+
+def _tokens(row: FileRow) -> float | None:
+    usage = row.get("usage")
+    for place in (row, usage if isinstance(usage, Mapping) else {}):
+        for name in _TOKENS:
+            value = place.get(name)
+            if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e12:
+                return float(value)
+    return None
 
 
 # ---- rounds --------------------------------------------------------------------------------------------------------
 
 
-def by_model(found: Sequence[Graded]) -> dict[str, list[Graded]]:
+def by_model(found: Sequence[GradedModel]) -> dict[str, list[GradedModel]]:
     """The rounds of each model, in the order of their first."""
-    models: dict[str, list[Graded]] = {}
+    models: dict[str, list[GradedModel]] = {}
     for one in found:
         models.setdefault(one.name, []).append(one)
     return models
 
 
-def averaged(rounds: Sequence[Graded]) -> Graded:
+def averaged(rounds: Sequence[GradedModel]) -> GradedModel:
     """A model over its rounds: the mean mark of every item that all of them have; it failed as in the first round that
     it did not get right. Raises DataError for rounds without a common item, and for an item twice in one of them."""
     if len(rounds) == 1:
@@ -107,14 +104,16 @@ def averaged(rounds: Sequence[Graded]) -> Graded:
     for one in rounds:
         check_once(one)
     first = rounds[0]
-    shared = [item for item in first.outcomes if all(item in one.outcomes for one in rounds[1:])]
+    shared = list(_shared(rounds))
     if not shared:
         raise DataError(f"model {first.name!r}: its rounds have no item in common")
-    merged = Graded(first.name, ", ".join(one.where for one in rounds), first.provider, None, asked=first.asked)
-    for item in shared:
-        merged.outcomes[item] = _mean([one.outcomes[item] for one in rounds])
-    merged.n_rows = sum(one.n_rows for one in rounds)
-    return merged
+    outcomes = {item: _mean([one.outcomes[item] for one in rounds]) for item in shared}
+    where, n_rows = ", ".join(one.where for one in rounds), sum(one.n_rows for one in rounds)
+    return GradedModel(first.name, where, first.provider, outcomes=outcomes, asked=first.asked, n_rows=n_rows)
+
+
+def _shared(rounds: Sequence[GradedModel]) -> Iterator[str]:
+    return (item for item in rounds[0].outcomes if all(item in one.outcomes for one in rounds[1:]))
 
 
 def _mean(outcomes: Sequence[Outcome]) -> Outcome:
@@ -123,7 +122,7 @@ def _mean(outcomes: Sequence[Outcome]) -> Outcome:
     return Outcome(sum(marks) / len(marks) if marks else None, worst.kind, worst.failure)
 
 
-def check_once(one: Graded) -> None:
+def check_once(one: GradedModel) -> None:
     """Raises DataError for a model with several predictions of one item: which of them to rank by?"""
     if one.twice is not None:
         raise DataError(f"{one.where}: item {one.twice!r} is there twice; a board needs one prediction an item")

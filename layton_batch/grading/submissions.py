@@ -1,56 +1,58 @@
-"""What ``--predictions`` may name: a file, ``NAME=FILE``, a folder of files, evaluate-idk's results, or a run."""
+"""What ``--predictions`` may name: a file, ``NAME=FILE``, a folder of files, a benchmark's own folder, or a run."""
 
 from __future__ import annotations
 
 import glob
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 
-from layton_batch.errors import DataError, ManifestError
-from layton_batch.grading.one_file import Row, first_of, prediction_rows
+from layton_batch.errors import DataError, ManifestError, StoreError
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.grading.forms import form_of
 from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
-from layton_batch.tasks.mcq_idk_rules import result_files
-from layton_batch.tasks.mcq_idk_rules.table import RunResult, latest
+from layton_batch.states import PredictionKind
+from layton_batch.tasks.offline import FileRow, ModelFile, OfflineForm, Report
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SUFFIXES = (".json", ".jsonl", ".parquet")
 """The files of a folder that are taken for predictions."""
-DEFAULT_SPLIT = "llm"  # what a manifest says that says nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
     """One model's predictions (or one round of them), read when they are graded.
 
-    ``items``: its own, where it brings them (a run does); ``made``: the same as the task made them, with the run's
-    ``split`` and ``settings`` of the task. ``totals``: published ones of a file without replies. ``is_file``: given as
-    one file. ``is_named``: the name was asked for.
+    ``items``: its own, where it brings them (a run does). ``published``: the totals of a file without replies.
+    ``is_file``: given as one file. ``is_named``: the name was asked for.
     """
 
     name: str
     where: str
-    rows: Callable[[], Iterable[Row]]
-    items: Callable[[], Sequence[Row]] | None = None
-    totals: RunResult | None = None
+    form: OfflineForm
+    rows: Callable[[], Iterable[FileRow]]
+    items: Callable[[], Sequence[Item]] | None = None
+    published: Report | None = None
     provider: str = ""
     is_file: bool = False
     is_named: bool = False
-    made: Callable[[], Sequence[Item]] | None = None
-    split: str = DEFAULT_SPLIT
-    settings: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Where predictions are looked for, and which benchmark's of several that a folder of results holds."""
+    """Where predictions are looked for, and in which form. ``rounds``: files without a name are of one model."""
 
     task: str
+    form: OfflineForm
     runs: Path
     settings: Settings
-    benchmark: str | None = None
     rounds: bool = False
 
 
@@ -65,7 +67,7 @@ def submissions(asked: Sequence[str], desk: Desk) -> list[Submission]:
     named = Counter(one.name for one in found if one.is_named)
     twice = next((name for name, count in named.items() if count > 1), None)
     if twice is not None:
-        several = "; several rounds of one model: --rounds" if desk.task == "rome" else ""
+        several = "; several rounds of one model: --rounds" if "--rounds" in desk.form.options else ""
         raise ManifestError(f"grade: two of --predictions are called {twice!r}; give each a name of its own{several}")
     return _apart(found)
 
@@ -109,11 +111,11 @@ def _kind(text: str, desk: Desk) -> Literal["file", "folder", "run", "nothing"]:
 def _of_source(source: str, desk: Desk) -> Iterator[Submission]:
     kind = _kind(source, desk)
     if kind == "file":
-        yield replace(_of_file(Path(source).expanduser(), desk), is_file=True)
+        yield replace(_of_file(desk.form.model_file(Path(source).expanduser()), desk), is_file=True)
     elif kind == "folder":
         yield from _of_folder(_path(source, desk), desk)
     elif kind == "nothing" and any(sign in source for sign in "*?[") and (found := _matching(source, desk)):
-        yield from (replace(_of_file(path, desk), is_file=True) for path in found)
+        yield from (replace(_of_file(desk.form.model_file(path), desk), is_file=True) for path in found)
     else:
         yield from _of_run(str(_path(source, desk)) if kind == "run" else source, desk)
 
@@ -125,26 +127,70 @@ def _matching(pattern: str, desk: Desk) -> list[Path]:
 
 
 def _of_run(name: str, desk: Desk) -> Iterator[Submission]:
-    from layton_batch.errors import StoreError
-    from layton_batch.grading.run_rows import run_submissions
-    from layton_batch.run.open import find_run
+    from layton_batch.files import item_table  # loads polars, which the rows of a JSONL file do not need
+    from layton_batch.run.open import find_run, stored_manifest
 
     try:
         folder = find_run(name, desk.runs)
     except (StoreError, OSError, ValueError) as error:
         told = error.strerror if isinstance(error, OSError) else error
         raise DataError(f"{name[:200]}: no such file or folder, and {told}") from error
-    yield from run_submissions(folder, desk.task)
+    manifest, run_name = stored_manifest(folder), folder.root.name
+    if manifest.task != desk.task:
+        raise ManifestError(f"run {run_name} is one of {manifest.task}, not of {desk.task}")
+    settings = cast("Mapping[str, JsonValue]", manifest.task_options)
+    form = form_of(desk.task, desk.form.protocol, desk.form.asked, manifest.items.split, settings)
+    said, items = _said(folder), cache(partial(item_table.read, folder))
+    if said.is_empty():
+        raise DataError(f"run {run_name} has no predictions yet: `layton-batch run` goes on with it")
+    for (model, provider), part in said.group_by(["model", "provider"], maintain_order=True):
+        rows = partial(_run_rows, part, items, form)
+        yield Submission(str(model), run_name, form, rows, items, provider=str(provider))
 
 
-def _of_file(path: Path, desk: Desk) -> Submission:
-    where = str(path)
-    if desk.task == "mcq_idk" and (totals := _totals(path)):
-        one = _of_benchmark(totals, where, desk)
-        return Submission(one.model.rpartition("/")[2], where, tuple, totals=one)
-    is_detail = desk.task == "mcq_idk" and path.match(result_files.DETAILS)
-    name = result_files.detail_of(path.absolute())[0] if is_detail else path.stem
-    return Submission(_clean(name), where, lambda: first_of(prediction_rows(desk.task, path, desk.settings), where))
+def _said(folder: RunFolder) -> pl.DataFrame:
+    """The predictions of every model, with the tokens each took where they are known."""
+    from layton_batch.files import tables
+
+    said = tables.read(folder.tables, "predictions")
+    usage = tables.read(folder.tables, "usage")
+    tokens = usage.select("custom_id", "batch_id", "attempt", usage_tokens="output_tokens").unique(
+        ["custom_id", "batch_id", "attempt"], keep="last"
+    )
+    return said.join(tokens, on=["custom_id", "batch_id", "attempt"], how="left", maintain_order="left")
+
+
+def _run_rows(said: pl.DataFrame, items: Callable[[], Sequence[Item]], form: OfflineForm) -> list[FileRow]:
+    asked = {item.id: item.question for item in items()}
+    rows: list[FileRow] = []
+    for row in said.iter_rows(named=True):
+        is_missing = row["kind"] == PredictionKind.MISSING
+        rows.append(
+            {
+                form.id_columns[0]: row["item_id"],
+                form.text_column: form.no_reply if is_missing else row["raw_text"] or "",
+                "finish_reason": row["finish_reason"],
+                "output_tokens": row["usage_tokens"],
+                "is_missing": is_missing,
+                "asked": asked.get(row["item_id"]),
+            }
+        )
+    return rows
+
+
+def _of_file(found: ModelFile, desk: Desk) -> Submission:
+    where, form = str(found.path), desk.form
+    rows = partial(_predictions, found.path, desk)
+    return Submission(_clean(found.name), where, form, rows, published=found.published)
+
+
+def _predictions(path: Path, desk: Desk) -> Iterable[FileRow]:
+    """The rows of a file, once there is one. Raises DataError where there is none."""
+    found = iter(desk.form.predictions(path, desk.settings))
+    first = next(found, None)
+    if first is None:
+        raise DataError(f"{path}: there are no predictions in it")
+    return chain([first], found)
 
 
 def _clean(name: str) -> str:
@@ -156,8 +202,8 @@ def _clean(name: str) -> str:
 
 
 def _of_folder(folder: Path, desk: Desk) -> Iterator[Submission]:
-    if desk.task == "mcq_idk" and (found := _results_tree(folder, desk)):
-        yield from found
+    if found := desk.form.model_files(folder):
+        yield from (_of_file(one, desk) for one in found)
         return
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
@@ -165,56 +211,7 @@ def _of_folder(folder: Path, desk: Desk) -> Iterator[Submission]:
         raise DataError(f"{folder}: cannot be read ({error.strerror or error})") from error
     if not files:
         raise DataError(f"{folder}: is a folder without predictions (*{', *'.join(SUFFIXES)}), and not a run's")
-    yield from (_of_file(path, desk) for path in files)
-
-
-def _results_tree(folder: Path, desk: Desk) -> list[Submission]:
-    """evaluate-idk's results: of several runs of a model the one with the largest path counts.
-
-    Replies are graded; of a model that only has totals, these stand as they were published.
-    """
-    details = [path for path in sorted(folder.rglob(result_files.DETAILS)) if path.is_file()]
-    replies = [(*result_files.detail_of(path.absolute()), path) for path in details]
-    totals = [
-        (benchmark, result)
-        for path in sorted(folder.rglob(result_files.TOTALS))
-        for benchmark, result in (_totals(path) or {}).items()
-    ]
-    benchmark = _benchmark({name for _, name, _ in replies} | {name for name, _ in totals}, str(folder), desk)
-    graded = {_clean(model): path for model, name, path in replies if name == benchmark}
-    published = latest(result for name, result in totals if name == benchmark)
-    alone = {name: result for name, result in published.items() if name not in graded}
-    return [
-        *(replace(_of_file(path, desk), name=model) for model, path in graded.items()),
-        *(Submission(name, result.path, tuple, totals=result) for name, result in alone.items()),
-    ]
-
-
-def _totals(path: Path) -> dict[str, RunResult] | None:
-    """A file of totals; None for any other."""
-    if path.suffix != ".json":
-        return None
-    try:
-        with path.open("rb") as handle:
-            if not handle.read(64).lstrip().startswith(b"{"):
-                return None
-        return result_files.read_totals(path)
-    except (OSError, DataError):
-        return None
-
-
-def _of_benchmark(totals: dict[str, RunResult], where: str, desk: Desk) -> RunResult:
-    return totals[_benchmark(set(totals), where, desk)]
-
-
-def _benchmark(names: set[str], where: str, desk: Desk) -> str:
-    """The one that is there, or asked for. Raises ManifestError where there are several to choose from."""
-    if desk.benchmark in names or len(names) <= 1:
-        return desk.benchmark if desk.benchmark in names else next(iter(names), "")
-    listed = ", ".join(sorted(names))
-    if desk.benchmark is None:
-        raise ManifestError(f"{where}: holds results of {listed}; --benchmark says which")
-    raise ManifestError(f"{where}: holds no results of --benchmark {desk.benchmark!r}, but of {listed}")
+    yield from (_of_file(desk.form.model_file(path), desk) for path in files)
 
 
 # ---- names ---------------------------------------------------------------------------------------------------------

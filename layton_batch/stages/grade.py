@@ -15,6 +15,7 @@ from layton_batch.run.context import Run
 from layton_batch.stages.final_responses import final_responses, response_from
 from layton_batch.stages.reask import reask
 from layton_batch.states import OPEN, Role
+from layton_batch.tasks.protocol import juried
 
 
 def grade(run: Run) -> bool:
@@ -61,17 +62,18 @@ def _write(run: Run, job: Job, batches: Sequence[str]) -> bool:
 
 
 def _grade_predictions(run: Run, job: Job, origin: str) -> None:
+    task = run.task
     with ExitStack() as files:
         mark = None
-        if not run.task.uses_jury:
+        if not task.uses_jury:
             mark = files.enter_context(tables.writing(run.folder.part("grades", job.id), "grades", origin))
         predict = files.enter_context(tables.writing(run.folder.part("predictions", job.id), "predictions", origin))
         for row in final_responses(run, job.id):
             item = run.item(str(row["item_id"]))
-            prediction = run.task.parse(item, job.spec.name, response_from(row))
+            prediction = task.parse(item, job.spec.name, response_from(row))
             predict(_prediction_row(run, job.spec, item, prediction, row))
-            if mark is not None:
-                for one in _mark_rows(run.task.grade(item, prediction)):
+            if mark is not None and not task.uses_jury:
+                for one in _mark_rows(task.grade(item, prediction)):
                     mark(one)
 
 
@@ -101,9 +103,10 @@ def _prediction_row(
 
 
 def _grade_verdicts(run: Run, job: Job, origin: str) -> None:
+    task = juried(run.task)
     rows = (
         _verdict_row(
-            run.task.parse_verdict(str(row["item_id"]), str(row["model"]), job.spec.name, response_from(row)),
+            task.parse_verdict(str(row["item_id"]), str(row["model"]), job.spec.name, response_from(row)),
             job.spec.provider,
             row,
         )

@@ -31,7 +31,7 @@ from layton_batch.stages.predictions import stored_predictions
 from layton_batch.stages.reask import spec_of
 from layton_batch.stages.reprice import reprice
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, PredictionKind, RequestOutcome, Role
-from layton_batch.tasks.protocol import Candidate
+from layton_batch.tasks.protocol import Candidate, juried
 
 TOO_LARGE = "too-large"
 """Begins the shard of requests that no file of their provider can hold: a number follows, one more each time that a
@@ -139,8 +139,9 @@ def _known_requests(run: Run, job: Job, entered: Collection[str]) -> pl.DataFram
 def _prompts(run: Run, job: Job, judged: ModelSpec | None) -> Iterator[tuple[str, Prompt]]:
     if judged is None:
         return ((item.id, run.task.prompt(item)) for item in run.items)
+    task = juried(run.task)
     candidates = judge_candidates(run, stored_predictions(run, str(job.depends_on)))
-    return ((candidate.item.id, run.task.judge_prompt(candidate)) for candidate in candidates)
+    return ((candidate.item.id, task.judge_prompt(candidate)) for candidate in candidates)
 
 
 def _lines(

@@ -24,7 +24,7 @@ from layton_batch.settings import Settings
 from layton_batch.stages.plan import plan_jobs
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks import with_room
-from layton_batch.tasks.protocol import Candidate, Task
+from layton_batch.tasks.protocol import Candidate, Task, juried
 
 BYTES_PER_TOKEN = 4
 """Of what a participant may write, when bounding what its judges will have to read."""
@@ -147,7 +147,7 @@ def _prompts(task: Task, items: Iterable[Item], judged: ModelSpec | None) -> Ite
         else:
             longest = "x" * min(output_bound(judged) * BYTES_PER_TOKEN, 200_000)
             submission = Prediction(item.id, judged.name, PredictionKind.ANSWERED, "x", longest)
-            yield item.id, task.judge_prompt(Candidate(item, submission))
+            yield item.id, juried(task).judge_prompt(Candidate(item, submission))
 
 
 def _lines(

@@ -23,7 +23,7 @@ from layton_batch.stages.predictions import stored_predictions
 from layton_batch.states import ErrorClass, FinishReason, PredictionKind, RequestOutcome, Role
 from layton_batch.store.reopening import RowKey, reopen
 from layton_batch.tasks import with_room
-from layton_batch.tasks.protocol import Candidate
+from layton_batch.tasks.protocol import Candidate, juried
 
 
 def reask(run: Run, job: Job) -> bool:
@@ -88,7 +88,7 @@ def _key(row: Mapping[str, str]) -> RowKey:
 def _usable(run: Run, job: Job, items: Mapping[str, Item], item_id: str, model: str, response: Response) -> bool:
     if job.role is Role.PREDICT:
         return run.task.parse(items[item_id], model, response).kind is not PredictionKind.UNPARSED
-    verdict = run.task.parse_verdict(item_id, model, job.spec.name, response)
+    verdict = juried(run.task).parse_verdict(item_id, model, job.spec.name, response)
     return all(getattr(verdict, METRIC_FIELDS[metric]) is not None for metric in run.task.metrics)
 
 
@@ -97,9 +97,10 @@ def prompts(run: Run, job: Job, wanted: Collection[str]) -> Iterator[tuple[str, 
     if job.role is Role.PREDICT:
         yield from ((item.id, run.task.prompt(item)) for item in run.items if item.id in wanted)
         return
+    task = juried(run.task)
     for prediction in stored_predictions(run, str(job.depends_on)):
         if prediction.item_id in wanted:
-            yield prediction.item_id, run.task.judge_prompt(Candidate(run.item(prediction.item_id), prediction))
+            yield prediction.item_id, task.judge_prompt(Candidate(run.item(prediction.item_id), prediction))
 
 
 def _batch(

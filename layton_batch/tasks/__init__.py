@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Item, JsonValue, ModelSpec
-from layton_batch.tasks.protocol import Factory, Task, TaskOptions
+from layton_batch.tasks.protocol import AdvisesLimits, Factory, Task, TaskOptions
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -28,8 +28,11 @@ BUILT_IN: dict[str, str] = {
     "layton": "layton_batch.tasks.layton:LaytonTask",
     "mcq_idk": "layton_batch.tasks.mcq_idk:McqIdkTask",
     "zebralogic": "layton_batch.tasks.zebralogic:ZebraLogicTask",
-    "rome": "layton_batch.tasks.rome:RomeTask",
+    "rome": "layton_batch.tasks.rome:rome_task",
 }
+
+FIRST = next(iter(BUILT_IN))
+"""The one that is shown where none is asked for."""
 
 NO_SETTINGS: Mapping[str, JsonValue] = {}
 
@@ -62,10 +65,9 @@ def with_room(task: Task, item: Item, spec: ModelSpec) -> ModelSpec:
 
     The advice is about what is written out. A budget for reasoning comes on top: limits count its tokens too.
     """
-    advise = getattr(task, "output_tokens", None)
-    if advise is None or spec.max_output_tokens is not None:
+    if not isinstance(task, AdvisesLimits) or spec.max_output_tokens is not None:
         return spec
-    return replace(spec, max_output_tokens=advise(item) + max(0, spec.reasoning.budget_tokens or 0))
+    return replace(spec, max_output_tokens=task.output_tokens(item) + max(0, spec.reasoning.budget_tokens or 0))
 
 
 def validate_items(items: Sequence[Item]) -> None:

@@ -10,9 +10,9 @@ import base64
 import binascii
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal
 
-from layton_batch.errors import DataError, LaytonBatchError, ManifestError
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.contradictions import contradiction
@@ -64,7 +64,7 @@ class LaytonTask:
 
     name: str = "layton"
     metrics: Sequence[str] = ("both_correct", "answer_correct", "justification_correct")
-    uses_jury: bool = True
+    uses_jury: Literal[True] = True
 
     def __init__(self, options: TaskOptions) -> None:
         if options.split not in SPLITS:
@@ -141,9 +141,6 @@ class LaytonTask:
         unread = [name for name, mark in zip(_VERDICT_FIELDS, (answer, justification), strict=True) if mark is None]
         note = _joined(reply.note, *(f"{name} is not true or false" for name in unread))
         return Verdict(item_id, model, judge, answer, justification, note)
-
-    def grade(self, item: Item, prediction: Prediction) -> NoReturn:
-        raise LaytonBatchError(f"item {item.id}: the layton task has no rule to grade by; a jury grades it")
 
 
 # ---- rows to items -------------------------------------------------------------------------------------------------

@@ -9,26 +9,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, Literal
 
-from layton_batch.errors import DataError, LaytonBatchError, ManifestError
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.fencing import without_surrogates
-from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL, read_letters
+from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL, PROTOCOLS, read_letters
 from layton_batch.tasks.mcq_idk_rules.item_rows import belongs, item_from
-from layton_batch.tasks.mcq_idk_rules.letters import MAX_OPTIONS, idk_letter, option_letters
+from layton_batch.tasks.mcq_idk_rules.letters import (
+    MAX_OPTIONS,
+    NOTHING,
+    Key,
+    Reading,
+    idk_letter,
+    item_key,
+    option_letters,
+)
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, Outcome, mark
-from layton_batch.tasks.mcq_idk_rules.offline import check_protocol, item_key
-from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, Reading
-from layton_batch.tasks.protocol import Candidate, TaskOptions
-from layton_batch.tasks.reply_json import failure
+from layton_batch.tasks.offline import GradingOptions
+from layton_batch.tasks.protocol import TaskOptions
+from layton_batch.tasks.reply_json import ending, failure
 from layton_batch.tasks.templates import Slots, Templates
+
+if TYPE_CHECKING:
+    from layton_batch.tasks.mcq_idk_rules.offline import McqForm
 
 HERE = Path(__file__).parent
 BUNDLED_SPLIT = "demo"
-TRUNCATED, REFUSED = "truncated", "refused"
-"""Notes of a prediction, and tags of a grade, beside the outcomes and ``missing``."""
+_ENDINGS: Mapping[FinishReason | None, str] = {FinishReason.LENGTH: "truncated", FinishReason.REFUSAL: "refused"}
+"""In notes of a prediction, and tags of a grade beside the outcomes and ``missing``."""
 
 _QUESTION = Slots(frozenset({"instruction", "question", "options", "idk_letter"}), frozenset({"question", "options"}))
 _SLOTS: Mapping[str, Slots] = {
@@ -43,13 +53,16 @@ class McqIdkTask:
 
     name: str = "mcq_idk"
     metrics: Sequence[str] = METRICS
-    uses_jury: bool = False
+    uses_jury: Literal[False] = False
+    protocols: Sequence[str] = PROTOCOLS
 
     def __init__(self, options: TaskOptions, protocol: str = CORRECTED, seed: int = 0) -> None:
         if options.hints:
             raise ManifestError(f"hints {options.hints}: the mcq_idk task has none")
-        check_protocol(protocol)
-        self._split, self._protocol, self._seed = options.split, protocol, seed
+        if protocol not in PROTOCOLS:
+            raise ManifestError(f"protocol {protocol!r}: mcq_idk has {' and '.join(PROTOCOLS)}")
+        self.protocol = protocol
+        self._split, self._seed = options.split, seed
         self._templates = Templates(HERE / "prompts" / "mcq_idk", _SLOTS, options.prompts)
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
@@ -70,18 +83,30 @@ class McqIdkTask:
         idk = idk_letter(len(shown))
         lines = zip(option_letters(len(shown)) + idk, [*shown, "I don't know"], strict=True)
         text = self._templates.render(
-            self._protocol,
+            self.protocol,
             instruction=self._templates.render("instruction", idk_letter=idk),
             question=item.question,
             options="\n".join(f"{letter}) {option}" for letter, option in lines),
             idk_letter=idk,
         )
-        return Prompt(system="", parts=(f"{text}\n\n" if self._protocol == ORIGINAL else text,))
+        return Prompt(system="", parts=(f"{text}\n\n" if self.protocol == ORIGINAL else text,))
 
     def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """``answered`` with one of the item's letters, ``abstained`` with the last one, or ``unparsed``."""
-        options = item.payload.get("options")
-        return self._parse(item.id, model, response, len(options) if isinstance(options, list) else None)
+        raw = without_surrogates(response.text) if response.text is not None else None
+        note = failure(response)
+        if note is not None:
+            return Prediction(item.id, model, PredictionKind.MISSING, raw_text=raw, note=note)
+        options, ended = item.payload.get("options"), ending(response)
+        n_options = len(options) if isinstance(options, list) else None
+        note = _ENDINGS.get(ended)
+        reading = self._reading(raw, ended, MAX_OPTIONS if n_options is None else n_options)
+        if reading.letter is None:
+            told = _joined(note, reading.note)
+            return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=raw, note=told, ending=ended)
+        abstained = n_options is not None and reading.letter == idk_letter(n_options)
+        kind = PredictionKind.ABSTAINED if abstained else PredictionKind.ANSWERED
+        return Prediction(item.id, model, kind, answer=reading.letter, raw_text=raw, note=note, ending=ended)
 
     def grade(self, item: Item, prediction: Prediction) -> Grade:
         """Marks of the reply, read again among the item's own letters. No readable letter costs a point, as published.
@@ -89,60 +114,43 @@ class McqIdkTask:
         The tag is ``wrong``, ``abstained``, ``no_letter``, ``truncated``, ``refused`` or ``missing``; None if right.
         """
         try:
-            key = item_key(item, self._protocol)
+            key = self.key(item)
         except DataError as error:
             return Grade(item.id, prediction.model, dict.fromkeys(METRICS, 0.0), "ungradable", str(error))
-        reading = self._reading(prediction.raw_text, prediction.note, key.n_options)
+        reading = self._reading(prediction.raw_text, prediction.ending, key.n_options)
         if prediction.kind is PredictionKind.MISSING:
             reading = NOTHING
         marks = mark(reading.letters, key.gold, key.n_options) if reading.letters else UNREAD
         values = {name: float(value) for name, value in marks.as_dict().items()}
-        return Grade(item.id, prediction.model, values, _tag(marks.outcome, prediction), reading.note)
+        return Grade(item.id, prediction.model, values, tag_of(marks.outcome, prediction), reading.note)
 
-    def judge_prompt(self, candidate: Candidate) -> NoReturn:
-        raise LaytonBatchError(f"item {candidate.item.id}: mcq_idk is graded by rule; no judge is asked")
+    def key(self, item: Item) -> Key:
+        """What replies to an item are held against. Raises DataError where its payload is not what the task made it."""
+        return item_key(item, first_alone=self.protocol == ORIGINAL)
 
-    def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> NoReturn:
-        raise LaytonBatchError(f"item {item_id}: mcq_idk is graded by rule; no judge is asked")
+    def offline(self, options: GradingOptions) -> McqForm:
+        """How predictions made elsewhere are read and reported on."""
+        from layton_batch.tasks.mcq_idk_rules.offline import McqForm
 
-    def _parse(self, item_id: str, model: str, response: Response, n_options: int | None) -> Prediction:
-        raw = without_surrogates(response.text) if response.text is not None else None
-        note = failure(response)
-        if note is not None:
-            return Prediction(item_id, model, PredictionKind.MISSING, raw_text=raw, note=note)
-        note = _ending(response)
-        reading = self._reading(raw, note, MAX_OPTIONS if n_options is None else n_options)
-        if reading.letter is None:
-            return Prediction(item_id, model, PredictionKind.UNPARSED, raw_text=raw, note=_joined(note, reading.note))
-        abstained = n_options is not None and reading.letter == idk_letter(n_options)
-        kind = PredictionKind.ABSTAINED if abstained else PredictionKind.ANSWERED
-        return Prediction(item_id, model, kind, answer=reading.letter, raw_text=raw, note=note)
+        return McqForm(self, options)
 
-    def _reading(self, raw: str | None, note: str | None, n_options: int) -> Reading:
+    def _reading(self, raw: str | None, ended: FinishReason | None, n_options: int) -> Reading:
         """The original scores whatever text there is; corrected, a refusal answers nothing."""
-        ending = (note or "").partition(":")[0]
-        if self._protocol == CORRECTED and ending == REFUSED:
+        if self.protocol == CORRECTED and ended is FinishReason.REFUSAL:
             return NOTHING
-        return read_letters(raw or "", self._protocol, n_options, cut=ending == TRUNCATED)
-
-
-def _ending(response: Response) -> str | None:
-    """What was wrong with how the reply ended: part of the prediction's note, so that a grade can see it."""
-    if response.refusal or response.finish_reason is FinishReason.REFUSAL:
-        return REFUSED
-    return TRUNCATED if response.finish_reason is FinishReason.LENGTH else None
+        return read_letters(raw or "", self.protocol, n_options, cut=ended is FinishReason.LENGTH)
 
 
 def _joined(note: str | None, more: str | None) -> str | None:
     return f"{note}: {more}" if note and more else note or more or "no letter"
 
 
-def _tag(outcome: Outcome, prediction: Prediction) -> str | None:
+def tag_of(outcome: Outcome, prediction: Prediction) -> str | None:
+    """The kind of failure; None where nothing failed."""
     if outcome is Outcome.CORRECT:
         return None
     if outcome is not Outcome.NO_LETTER:
         return str(outcome)
     if prediction.kind is PredictionKind.MISSING:
         return str(PredictionKind.MISSING)
-    ending = (prediction.note or "").partition(":")[0]
-    return ending if ending in {TRUNCATED, REFUSED} else str(outcome)
+    return _ENDINGS.get(prediction.ending, str(outcome))

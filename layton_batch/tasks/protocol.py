@@ -1,7 +1,8 @@
 """The task seam: what a benchmark must be able to say. One file a benchmark.
 
-A task turns rows into items, items into prompts and replies into predictions. Then it either grades by rule
-(``grade``) or says how a jury is asked and understood (``judge_prompt``, ``parse_verdict``).
+A task turns rows into items, items into prompts and replies into predictions. Then it is one of two kinds, and
+``uses_jury`` says which, also to a type checker: a ``RuleTask`` grades by rule (``grade``), a ``JuryTask`` says how a
+jury is asked and understood (``judge_prompt``, ``parse_verdict``).
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
+from layton_batch.errors import LaytonBatchError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response, Verdict
+
+if TYPE_CHECKING:
+    from layton_batch.tasks.offline import GradingOptions, OfflineForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +44,11 @@ class Candidate:
     prediction: Prediction
 
 
-class Task(Protocol):
-    """A benchmark. Implementations hold only what ``TaskOptions`` gave them and their templates.
-
-    A task may also have ``output_tokens(item) -> int``: the output limit it advises where the manifest sets none.
-    """
+class _Benchmark(Protocol):
+    """What both kinds have. Implementations hold only what ``TaskOptions`` gave them and their templates."""
 
     name: str
     metrics: Sequence[str]
-    uses_jury: bool
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of a source as items. Raises DataError naming the row and column that is wrong.
@@ -68,6 +69,23 @@ class Task(Protocol):
         """A participant's reply as a prediction; never raises on model text."""
         ...
 
+
+class RuleTask(_Benchmark, Protocol):
+    """A benchmark that a rule grades."""
+
+    uses_jury: Literal[False]
+
+    def grade(self, item: Item, prediction: Prediction) -> Grade:
+        """The rule's marks, one for every one of ``metrics``. Never raises on model text; an item the rule cannot grade
+        gets zeros and a note."""
+        ...
+
+
+class JuryTask(_Benchmark, Protocol):
+    """A benchmark that a jury of models grades."""
+
+    uses_jury: Literal[True]
+
     def judge_prompt(self, candidate: Candidate) -> Prompt:
         """What a judge is shown. The participant's words are fenced as data."""
         ...
@@ -76,7 +94,29 @@ class Task(Protocol):
         """A judge's reply as a verdict; fields are None where it cannot be read. Never raises on model text."""
         ...
 
-    def grade(self, item: Item, prediction: Prediction) -> Grade:
-        """The rule's marks, one for every one of ``metrics``. Only for tasks with ``uses_jury`` False. Never raises on
-        model text; an item the rule cannot grade gets zeros and a note."""
-        ...
+
+Task = RuleTask | JuryTask
+
+
+@runtime_checkable
+class AdvisesLimits(Protocol):
+    """A task that advises an output limit, where the manifest sets none."""
+
+    def output_tokens(self, item: Item) -> int: ...
+
+
+@runtime_checkable
+class GradesFiles(Protocol):
+    """A rule task with protocols, and with files and reports of its own for predictions made elsewhere: ``protocols``
+    are what its setting ``protocol`` may say, the default first."""
+
+    protocols: Sequence[str]
+
+    def offline(self, options: GradingOptions) -> OfflineForm: ...
+
+
+def juried(task: Task) -> JuryTask:
+    """The task, where a jury grades it. Raises LaytonBatchError where a rule does: nobody may be asked then."""
+    if not task.uses_jury:
+        raise LaytonBatchError(f"{task.name} is graded by rule; no judge is asked")
+    return task

@@ -42,6 +42,13 @@ def failure(response: Response) -> str | None:
     return f"{response.outcome.value}: {_excerpt(reason)}" if reason else response.outcome.value
 
 
+def ending(response: Response) -> FinishReason | None:
+    """REFUSAL or LENGTH for a reply that was refused or cut off; None for one that came to its own end."""
+    if response.refusal or response.finish_reason is FinishReason.REFUSAL:
+        return FinishReason.REFUSAL
+    return FinishReason.LENGTH if response.finish_reason is FinishReason.LENGTH else None
+
+
 def read_reply(response: Response) -> ReplyObject:
     """The object in a reply that was paid for."""
     if response.refusal or response.finish_reason is FinishReason.REFUSAL:

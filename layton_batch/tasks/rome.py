@@ -8,28 +8,35 @@ file, or below the one that the setting ``pictures`` names.
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.contradictions import contradiction
 from layton_batch.tasks.fencing import block, fence, without_surrogates
-from layton_batch.tasks.protocol import Candidate, TaskOptions
-from layton_batch.tasks.reply_json import as_bool, failure, read_reply
-from layton_batch.tasks.rome_rules import original
+from layton_batch.tasks.offline import GradingOptions
+from layton_batch.tasks.protocol import Candidate, Task, TaskOptions
+from layton_batch.tasks.reply_json import as_bool, ending, failure, read_reply
+from layton_batch.tasks.rome_rules import corrected, original
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
-from layton_batch.tasks.rome_rules.mark import CORRECTED, ORIGINAL, Mark
-from layton_batch.tasks.rome_rules.offline import arguments_of, grader
+from layton_batch.tasks.rome_rules.mark import CORRECTED, ORIGINAL, PROTOCOLS, Mark
 from layton_batch.tasks.rome_rules.pictures import folders_of, has_pictures, pictures_of
 from layton_batch.tasks.rome_rules.statement import Source, final_statement, without_thoughts
 from layton_batch.tasks.templates import Slots, Templates
 
+if TYPE_CHECKING:
+    from layton_batch.tasks.rome_rules.offline import RomeForm
+
 HERE = Path(__file__).parent
 SPLITS = ("llm", "vlm")
 TRUNCATED, REFUSED = "truncated", "refused"
+ENDINGS: Mapping[FinishReason | None, str] = {FinishReason.LENGTH: TRUNCATED, FinishReason.REFUSAL: REFUSED}
 
 _SHOWN = frozenset({"has_image", "images"})
 _SLOTS: Mapping[str, Slots] = {
@@ -52,32 +59,40 @@ VERDICT_SCHEMA = ResponseSchema(
     },
 )
 _VERDICT_NAMES = ("is_answer_correct", "judgement")
+Rule = tuple[str, Mapping[str, JsonValue]]
+"""An evaluator's name and its arguments."""
 _MARKER = re.compile(r"<image (\d{1,2})>")
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 _CHINESE_SHARE = 0.2
 
 
-class RomeTask:
-    """The task under one protocol. ``judge``: a jury grades, no rule. ``pictures``: the folder that ``img_path`` starts
-    in, from the manifest's; by default the folder of the file the row is in.
+@dataclass(frozen=True, slots=True)
+class MarkedGrade(Grade):
+    """A grade with what the evaluator said, which the published files have too."""
 
-    Template names: see ``prompts/rome/``.
-    """
+    mark: Mark = field(kw_only=True)
+
+
+_RULES = {ORIGINAL: original.grade, CORRECTED: corrected.grade}
+
+
+class _Rome:
+    """What the task is under one protocol, whoever grades. Template names: see ``prompts/rome/``."""
 
     name: str = "rome"
+    uses_jury: bool
 
-    def __init__(
-        self, options: TaskOptions, protocol: str = CORRECTED, judge: bool = False, pictures: str | None = None
-    ) -> None:
+    def __init__(self, options: TaskOptions, protocol: str = CORRECTED, pictures: str | None = None) -> None:
         if options.split not in SPLITS:
             raise ManifestError(f"split {options.split!r}: the rome task has {' and '.join(SPLITS)}")
         if options.hints:
             raise ManifestError(f"hints {options.hints}: the rome task has no hints")
-        _check_settings(judge, pictures)
-        self._rules = grader(protocol)
-        self.uses_jury: bool = judge
-        self.metrics: Sequence[str] = ("answer_correct",) if judge else ("accuracy",)
-        self._options, self._protocol = options, protocol
+        if pictures is not None and not isinstance(pictures, str):  # a manifest may say anything
+            raise ManifestError(f"pictures must be the path of a folder, not {pictures!r}")
+        if protocol not in PROTOCOLS:
+            raise ManifestError(f"protocol {protocol!r}: the rome task has {' and '.join(PROTOCOLS)}")
+        self._rules = _RULES[protocol]
+        self._options, self.protocol = options, protocol
         self._pictures = (options.folder or Path()) / pictures if pictures else None
         self._templates = Templates(HERE / "prompts" / "rome" / protocol, _SLOTS, options.prompts)
 
@@ -101,9 +116,9 @@ class RomeTask:
             "participant_form", evaluator=item.payload["evaluator"], chinese=is_chinese, **shown
         )
         text = self._templates.render(
-            "participant_question", question=question if self._protocol == ORIGINAL else block(question), **shown
+            "participant_question", question=question if self.protocol == ORIGINAL else block(question), **shown
         )
-        parts = _at_markers(text, item.images) if self._protocol == ORIGINAL else _numbered(text, item.images)
+        parts = _at_markers(text, item.images) if self.protocol == ORIGINAL else _numbered(text, item.images)
         return Prompt(self._templates.render("participant_system", **shown), _joined(*parts, form))
 
     def parse(self, item: Item, model: str, response: Response) -> Prediction:
@@ -114,51 +129,7 @@ class RomeTask:
             return Prediction(item.id, model, PredictionKind.MISSING, raw_text=raw, note=note)
         answer, note = self._answer(response, raw or "")
         kind = PredictionKind.UNPARSED if answer is None else PredictionKind.ANSWERED
-        return Prediction(item.id, model, kind, answer, raw_text=raw, note=note)
-
-    def grade(self, item: Item, prediction: Prediction) -> Grade:
-        """``accuracy``: the rule's score, 0 where there is nothing to grade. The tag is the kind of failure."""
-        if prediction.kind is not PredictionKind.ANSWERED:
-            none = "no_answer" if prediction.kind is PredictionKind.UNPARSED else str(prediction.kind)
-            tag = prediction.note if prediction.note in {TRUNCATED, REFUSED} else none
-            return self._grade(item, prediction, 0.0, tag, prediction.note)
-        reply = prediction.raw_text if prediction.raw_text is not None else prediction.answer or ""
-        evaluator, arguments = item.payload.get("evaluator"), item.payload.get("evaluator_kwargs")
-        mark = (
-            self._rules(evaluator, arguments, reply)
-            if isinstance(evaluator, str) and isinstance(arguments, Mapping)
-            else Mark(0, "", "the item names no evaluator")
-        )
-        failure = _tag(mark, arguments)
-        if failure == "wrong_answer" and prediction.note == TRUNCATED and self._protocol == CORRECTED:
-            failure = TRUNCATED  # the cut may have gone through the answer itself
-        return self._grade(item, prediction, float(mark.score), failure, mark.error)
-
-    def judge_prompt(self, candidate: Candidate) -> Prompt:
-        item, prediction = candidate.item, candidate.prediction
-        shown = {"has_image": bool(item.images), "images": len(item.images)}
-        reply = prediction.raw_text if prediction.raw_text is not None else prediction.answer or ""
-        reference = without_surrogates(item.answer or "")
-        is_original = self._protocol == ORIGINAL
-        question = self._templates.render(
-            "judge_question",
-            question=without_surrogates(item.question) if is_original else block(item.question),
-            reference=reference if is_original else block(reference),
-            response=fence(reply if is_original else without_thoughts(reply)),
-            **shown,
-        )
-        schema = None if is_original else VERDICT_SCHEMA
-        return Prompt(self._templates.render("judge_system", **shown), (question,), schema)
-
-    def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
-        """The answer's part of a verdict; there is no justification to judge."""
-        note = failure(response)
-        if note is not None:
-            return Verdict(item_id, model, judge, None, None, note)
-        if self._protocol == ORIGINAL:
-            return Verdict(item_id, model, judge, bool(published_judgement(response.text or "")), None)
-        value, note = _verdict(response)
-        return Verdict(item_id, model, judge, value, None, note)
+        return Prediction(item.id, model, kind, answer, raw_text=raw, note=note, ending=ending(response))
 
     def _item(self, row: Mapping[str, JsonValue], number: int, folder: Path | None) -> Item | None:
         name = row.get("question_id")
@@ -186,7 +157,7 @@ class RomeTask:
     def _answer(self, response: Response, text: str) -> tuple[str | None, str | None]:
         """The stated answer, or None and why there is none. The published code takes every reply for an answer."""
         is_cut = response.finish_reason is FinishReason.LENGTH
-        if self._protocol == ORIGINAL and text:
+        if self.protocol == ORIGINAL and text:
             return original.prepare(text), TRUNCATED if is_cut else None
         if response.refusal or response.finish_reason is FinishReason.REFUSAL:
             return None, REFUSED
@@ -196,19 +167,85 @@ class RomeTask:
         answer = statement.text.strip()
         return (answer, TRUNCATED if is_cut else None) if answer else (None, "empty reply")
 
-    def _grade(self, item: Item, prediction: Prediction, mark: float, tag: str | None, note: str | None) -> Grade:
-        return Grade(item.id, prediction.model, dict.fromkeys(self.metrics, mark), tag, note)
+
+class RomeTask(_Rome):
+    """Graded by the evaluator that each item names."""
+
+    uses_jury: Literal[False] = False
+    metrics: Sequence[str] = ("accuracy",)
+    protocols: Sequence[str] = PROTOCOLS
+
+    def grade(self, item: Item, prediction: Prediction) -> MarkedGrade:
+        """``accuracy``: the rule's score, 0 where there is nothing to grade. The tag is the kind of failure."""
+        rule = rule_of(item)
+        mark = self._mark(rule, prediction)
+        if prediction.kind is PredictionKind.ANSWERED:
+            score, tag, note = float(mark.score), _tag(mark, rule), mark.error
+            if tag == "wrong_answer" and prediction.ending is FinishReason.LENGTH and self.protocol == CORRECTED:
+                tag = TRUNCATED  # the cut may have gone through the answer itself
+        else:
+            none = "no_answer" if prediction.kind is PredictionKind.UNPARSED else str(prediction.kind)
+            score, tag, note = 0.0, ENDINGS.get(prediction.ending, none), prediction.note
+        return MarkedGrade(item.id, prediction.model, {"accuracy": score}, tag, note, mark=mark)
+
+    def offline(self, options: GradingOptions) -> RomeForm:
+        """How predictions made elsewhere are read and reported on."""
+        from layton_batch.tasks.rome_rules.offline import RomeForm
+
+        return RomeForm(self, options)
+
+    def _mark(self, rule: Rule | None, prediction: Prediction) -> Mark:
+        if rule is None:
+            return Mark(0, "", "KeyError: the annotation must include 'evaluator' and 'evaluator_kwargs'")
+        reply = _said(prediction)
+        if self.protocol == CORRECTED and _gave_no_answer(prediction.ending, reply):
+            return Mark(0, "")
+        return self._rules(*rule, reply)
 
 
-# ---- settings, and rows to items -----------------------------------------------------------------------------------
+class JudgedRomeTask(_Rome):
+    """Graded by a jury, which is shown each item's reference."""
+
+    uses_jury: Literal[True] = True
+    metrics: Sequence[str] = ("answer_correct",)
+
+    def judge_prompt(self, candidate: Candidate) -> Prompt:
+        item, reply = candidate.item, _said(candidate.prediction)
+        shown = {"has_image": bool(item.images), "images": len(item.images)}
+        reference = without_surrogates(item.answer or "")
+        is_original = self.protocol == ORIGINAL
+        question = self._templates.render(
+            "judge_question",
+            question=without_surrogates(item.question) if is_original else block(item.question),
+            reference=reference if is_original else block(reference),
+            response=fence(reply if is_original else without_thoughts(reply)),
+            **shown,
+        )
+        schema = None if is_original else VERDICT_SCHEMA
+        return Prompt(self._templates.render("judge_system", **shown), (question,), schema)
+
+    def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
+        """The answer's part of a verdict; there is no justification to judge."""
+        note = failure(response)
+        if note is not None:
+            return Verdict(item_id, model, judge, None, None, note)
+        if self.protocol == ORIGINAL:
+            return Verdict(item_id, model, judge, bool(published_judgement(response.text or "")), None)
+        value, note = _verdict(response)
+        return Verdict(item_id, model, judge, value, None, note)
 
 
-def _check_settings(judge: object, pictures: object) -> None:
-    """They come from a manifest, whatever the signature says."""
-    if not isinstance(judge, bool):
+def rome_task(
+    options: TaskOptions, protocol: str = CORRECTED, judge: bool = False, pictures: str | None = None
+) -> Task:
+    """The task under one protocol. ``judge``: a jury grades, no rule. ``pictures``: the folder that ``img_path`` starts
+    in, from the manifest's; by default the folder of the file the row is in."""
+    if not isinstance(judge, bool):  # a manifest may say anything
         raise ManifestError(f"judge must be true or false, not {judge!r}")
-    if pictures is not None and not isinstance(pictures, str):
-        raise ManifestError(f"pictures must be the path of a folder, not {pictures!r}")
+    return JudgedRomeTask(options, protocol, pictures) if judge else RomeTask(options, protocol, pictures)
+
+
+# ---- rows to items -------------------------------------------------------------------------------------------------
 
 
 def _split(row: Mapping[str, JsonValue]) -> JsonValue:
@@ -238,8 +275,26 @@ def _id(row: Mapping[str, JsonValue], where: str) -> str:
     return value
 
 
+def rule_of(item: Item) -> Rule | None:
+    """By what the item is graded; None where it does not say."""
+    evaluator, arguments = item.payload.get("evaluator"), _arguments(item.payload.get("evaluator_kwargs"))
+    return (evaluator, arguments) if isinstance(evaluator, str) and arguments is not None else None
+
+
+def _arguments(value: JsonValue) -> Mapping[str, JsonValue] | None:
+    """``evaluator_kwargs`` as an object. Tables keep it as JSON text, or with a null for every name of other rows."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    if not isinstance(value, Mapping):
+        return None
+    return {name: argument for name, argument in value.items() if argument is not None}
+
+
 def _payload(row: Mapping[str, JsonValue], where: str) -> Mapping[str, JsonValue]:
-    arguments = arguments_of(row.get("evaluator_kwargs"))
+    arguments = _arguments(row.get("evaluator_kwargs"))
     if arguments is None:
         raise DataError(f"{where}: column 'evaluator_kwargs' must be an object, or the JSON text of one")
     return {"evaluator": _needed(row, "evaluator", where), "evaluator_kwargs": arguments}
@@ -288,12 +343,22 @@ def _joined(*parts: str | Image) -> tuple[str | Image, ...]:
 # ---- replies to marks and verdicts ---------------------------------------------------------------------------------
 
 
-def _tag(mark: Mark, arguments: JsonValue) -> str | None:
+def _said(prediction: Prediction) -> str:
+    return prediction.raw_text if prediction.raw_text is not None else prediction.answer or ""
+
+
+def _gave_no_answer(ended: FinishReason | None, reply: str) -> bool:
+    """Whether a reply was refused, or cut off before it stated anything: then no rule shall find an answer in it."""
+    is_cut = ended is FinishReason.LENGTH
+    return ended is FinishReason.REFUSAL or (is_cut and final_statement(reply).source is Source.WHOLE)
+
+
+def _tag(mark: Mark, rule: Rule | None) -> str | None:
     if mark.error is not None:
         return "ungradable"
     if not mark.score:
         return "wrong_answer" if mark.read.strip() else "no_answer"
-    fine = arguments.get("fine_grained_score", 1.0) if isinstance(arguments, Mapping) else 1.0
+    fine = rule[1].get("fine_grained_score", 1.0) if rule else 1.0
     return "coarse_location" if isinstance(fine, int | float) and mark.score < min(1.0, fine) else None
 
 

@@ -9,28 +9,31 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, Literal
 
-from layton_batch.errors import DataError, LaytonBatchError, ManifestError
-from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response, Verdict
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.fencing import block, without_surrogates
-from layton_batch.tasks.protocol import Candidate, TaskOptions
-from layton_batch.tasks.reply_json import failure
+from layton_batch.tasks.offline import GradingOptions
+from layton_batch.tasks.protocol import TaskOptions
+from layton_batch.tasks.reply_json import ending, failure
 from layton_batch.tasks.templates import Slots, Templates
 from layton_batch.tasks.zebralogic_rules.gold import Gold, gold_from
-from layton_batch.tasks.zebralogic_rules.grading import TRUNCATED, GridGrade, Reading, was_cut
-from layton_batch.tasks.zebralogic_rules.protocols import rules_of
+from layton_batch.tasks.zebralogic_rules.grading import REFUSED, TRUNCATED, GridGrade, Reading, ended
+from layton_batch.tasks.zebralogic_rules.protocols import PROTOCOLS, rules_of
 from layton_batch.tasks.zebralogic_rules.sizes import GROUPS
 from layton_batch.tasks.zebralogic_rules.tags import Tag
+
+if TYPE_CHECKING:
+    from layton_batch.tasks.zebralogic_rules.offline import ZebraForm
 
 HERE = Path(__file__).parent
 ALL = ("llm", "all")
 """Splits that mean every row; the first is what a manifest without a split says."""
 SPLITS = (*ALL, *(name.lower() for name in GROUPS))
-REFUSED = "refused"
 
 _SLOTS = {"question": Slots(frozenset({"puzzle", "houses", "grid", "reasoned_grid"}), must=frozenset({"puzzle"}))}
 _BLANK = "___"
@@ -38,12 +41,28 @@ _ORIGINAL_TOKENS = 4096
 _BASE_TOKENS, _TOKENS_A_CELL, _TOKEN_STEP = 4096, 768, 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Puzzle(Item):
+    """An item whose right grid is read already."""
+
+    gold: Gold = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CellGrade(Grade):
+    """A grade with the comparison cell by cell, and the right grid where the item has one."""
+
+    grid: GridGrade = field(kw_only=True)
+    gold: Gold | None = field(default=None, kw_only=True)
+
+
 class ZebraLogicTask:
     """The task under one protocol. Splits: ``llm`` or ``all``, or a group of sizes (``easy`` … ``xl``)."""
 
     name: str = "zebralogic"
     metrics: Sequence[str] = ("puzzle_accuracy", "cell_accuracy")
-    uses_jury: bool = False
+    uses_jury: Literal[False] = False
+    protocols: Sequence[str] = tuple(PROTOCOLS)
 
     def __init__(self, options: TaskOptions, protocol: str = "corrected") -> None:
         if options.split not in SPLITS:
@@ -102,43 +121,42 @@ class ZebraLogicTask:
         if missing is not None:
             return Prediction(item.id, model, PredictionKind.MISSING, raw_text=raw, note=missing)
         reading = self.rules.read(raw or "")
-        note = _joined(_ending(response), reading.note)
+        ended = ending(response)
+        note = _joined(_told(ended, response.refusal), reading.note)
         if reading.tag is not Tag.NONE:
-            return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=raw, note=note)
+            return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=raw, note=note, ending=ended)
         reasoning = without_surrogates(reading.reasoning) if isinstance(reading.reasoning, str) else ""
-        return Prediction(item.id, model, PredictionKind.ANSWERED, _shown(reading), reasoning or None, raw, note)
+        return Prediction(item.id, model, PredictionKind.ANSWERED, _shown(reading), reasoning or None, raw, note, ended)
 
-    def grade(self, item: Item, prediction: Prediction) -> Grade:
+    def grade(self, item: Item, prediction: Prediction) -> CellGrade:
         """The marks are the share of solved puzzles and of right cells; the tag is one of ``Tag`` but "none"."""
         try:
             gold = gold_of(item)
         except DataError as error:
-            return self._grade(prediction, GridGrade(Tag.HARNESS_ERROR, note=str(error)))
+            return self.cell_grade(prediction, GridGrade(Tag.HARNESS_ERROR, note=str(error)))
         if prediction.kind is PredictionKind.MISSING:
-            return self._grade(prediction, GridGrade(Tag.ADAPTER_ERROR, note=prediction.note))
-        grade = self.rules.grade(prediction.raw_text or "", gold)
-        ending, is_ours = prediction.note or "", self.rules.name == "corrected"
-        if ending.startswith(TRUNCATED):
-            grade = was_cut(grade, retag=is_ours)
-        elif ending.startswith(REFUSED) and grade.tag is Tag.NO_ANSWER:
-            grade = replace(grade, tag=Tag.REFUSED if is_ours else grade.tag, note=ending)
-        return self._grade(prediction, grade)
+            return self.cell_grade(prediction, GridGrade(Tag.ADAPTER_ERROR, note=prediction.note), gold)
+        return self.cell_grade(prediction, self.rules.grade(prediction.raw_text or "", gold), gold)
 
-    def judge_prompt(self, candidate: Candidate) -> NoReturn:
-        raise LaytonBatchError(f"item {candidate.item.id}: the zebralogic task grades by rule and asks no judge")
+    def cell_grade(self, prediction: Prediction, found: GridGrade, gold: Gold | None = None) -> CellGrade:
+        """The grade of a prediction of which this was found; how its reply ended counts too."""
+        grid = ended(found, prediction.ending, retag=self.rules.name == "corrected")
+        marks = dict(zip(self.metrics, (grid.score, grid.cell_accuracy or 0.0), strict=True))
+        tag = None if grid.tag is Tag.NONE else grid.tag.value
+        refused = prediction.ending is FinishReason.REFUSAL and found.tag is Tag.NO_ANSWER
+        note = prediction.note if refused else grid.note or _named(grid.wrong_cells)
+        return CellGrade(prediction.item_id, prediction.model, marks, tag, note, grid=grid, gold=gold)
 
-    def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
-        raise LaytonBatchError(f"item {item_id}: the zebralogic task grades by rule and reads no verdicts")
+    def offline(self, options: GradingOptions) -> ZebraForm:
+        """How predictions made elsewhere are read and reported on."""
+        from layton_batch.tasks.zebralogic_rules.offline import ZebraForm
 
-    def _grade(self, prediction: Prediction, grade: GridGrade) -> Grade:
-        marks = dict(zip(self.metrics, (grade.score, grade.cell_accuracy or 0.0), strict=True))
-        tag = None if grade.tag is Tag.NONE else grade.tag.value
-        return Grade(prediction.item_id, prediction.model, marks, tag, grade.note or _named(grade.wrong_cells))
+        return ZebraForm(self, options)
 
 
 def gold_of(item: Item) -> Gold:
     """The right grid of an item. Raises DataError where its payload has none."""
-    return gold_from(item.payload.get("solution"), f"item {item.id!r}")
+    return item.gold if isinstance(item, Puzzle) else gold_from(item.payload.get("solution"), f"item {item.id!r}")
 
 
 # ---- rows to items -------------------------------------------------------------------------------------------------
@@ -193,13 +211,11 @@ def _pretty(value: Mapping[str, object]) -> str:
     return json.dumps(value, indent=4, ensure_ascii=False)
 
 
-def _ending(response: Response) -> str | None:
-    """How a reply ended, if not well."""
-    if response.finish_reason is FinishReason.LENGTH:
-        return TRUNCATED
-    if response.refusal or response.finish_reason is FinishReason.REFUSAL:
-        return f"{REFUSED}: {without_surrogates(response.refusal)[:200]}" if response.refusal else REFUSED
-    return None
+def _told(ended: FinishReason | None, refusal: str | None) -> str | None:
+    """How a reply ended, if not well, in words."""
+    if ended is FinishReason.REFUSAL:
+        return f"{REFUSED}: {without_surrogates(refusal)[:200]}" if refusal else REFUSED
+    return TRUNCATED if ended is FinishReason.LENGTH else None
 
 
 def _joined(*notes: str | None) -> str | None:

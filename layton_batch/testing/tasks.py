@@ -13,6 +13,7 @@ import orjson
 from layton_batch.errors import DataError
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
+from layton_batch.tasks.offline import GradingOptions, offline_form
 from layton_batch.tasks.protocol import Candidate, Task
 
 HOSTILE = (
@@ -122,6 +123,18 @@ class TaskContract:
         for text in HOSTILE:
             verdict = task.parse_verdict(item.id, "m", "j", Response("c", RequestOutcome.SUCCEEDED, text))
             assert (verdict.item_id, verdict.model, verdict.judge) == (item.id, "m", "j")
+
+    def test_a_reply_made_elsewhere_is_parsed_and_graded_like_any_other(self) -> None:
+        task = self.make()
+        if task.uses_jury:
+            return
+        items = task.items(self.rows())
+        form = offline_form(task, GradingOptions())
+        for text in ("", "an answer", HOSTILE[4]):
+            row = {form.id_columns[0]: items[0].id, form.text_column: text}
+            (found,) = form.graded(items, [row], "m")
+            prediction = task.parse(items[0], "m", Response("", RequestOutcome.SUCCEEDED, text))
+            assert (found.prediction, found.grade) == (prediction, task.grade(items[0], prediction))
 
     def _mark(self, task: Task, item: Item, prediction: Prediction) -> None:
         if not task.uses_jury:

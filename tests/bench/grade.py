@@ -103,21 +103,15 @@ def rome(rows: int) -> Iterator[Mapping[str, object]]:
 def measure(task: str, protocol: str, rows: int) -> tuple[float, float]:
     import resource
 
-    from layton_batch.tasks.mcq_idk_rules import offline as mcq_rules
-    from layton_batch.tasks.rome_rules import offline as rome_rules
-    from layton_batch.tasks.zebralogic_rules import offline as zebra_rules
+    from layton_batch.grading.forms import form_of
+    from layton_batch.tasks.offline import GradingOptions
 
-    def drop(row: object) -> None:
-        """Rows are counted, not kept."""
-
+    form = form_of(task, protocol, GradingOptions(keep_rows=False))
+    made = {"mcq_idk": mcq, "zebralogic": zebra, "rome": rome}[task]
     begun = resource.getrusage(resource.RUSAGE_SELF)
-    if task == "mcq_idk":
-        for _ in mcq_rules.graded(None, mcq(rows), protocol):
-            pass
-    elif task == "zebralogic":
-        zebra_rules.grade_rows(None, zebra(rows), protocol, sink=drop)
-    else:
-        rome_rules.grade_rows(None, rome(rows), protocol, sink=drop)
+    report = form.report(None)
+    for reply in form.graded(None, made(rows), "m"):
+        report.add(reply)
     ended = resource.getrusage(resource.RUSAGE_SELF)
     return ended.ru_utime - begun.ru_utime, ended.ru_maxrss / 1024
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.grading.graded import GradeConfig, Graded
-from layton_batch.grading.graders import grade
-from layton_batch.grading.one_file import prediction_rows
+from layton_batch.grading.forms import form_of
+from layton_batch.grading.graded import grade
 from layton_batch.grading.submissions import Submission
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
+from layton_batch.tasks.offline import GradedModel, GradingOptions
 from tests.cli.cli_harness import call
 from tests.cli.graded_files import answers, lines, refused, replies
 
@@ -67,12 +67,12 @@ def rows_of(task: str, count: int) -> Iterator[Row]:
 def test_a_file_is_graded_line_by_line_and_nothing_is_kept_that_nobody_asked_for(task: str) -> None:
     settings = Settings.from_process()
 
-    def graded(count: int) -> tuple[Graded, int]:
+    def graded(count: int) -> tuple[GradedModel, int]:
         path = Path(lines(f"{task}{count}.jsonl", list(rows_of(task, count))))
-        one = Submission("m", str(path), lambda: prediction_rows(task, path, settings))
-        metric = {"mcq_idk": "idk_score", "zebralogic": "puzzle_accuracy", "rome": "accuracy"}[task]
+        form = form_of(task, "corrected", GradingOptions(keep_rows=False))
+        one = Submission("m", str(path), form, lambda: form.predictions(path, settings))
         tracemalloc.start()
-        found = grade(GradeConfig(task, "corrected", metric, rows=False, board=False), one, None)
+        found = grade(one, None)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found, peak

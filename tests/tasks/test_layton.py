@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.errors import DataError, LaytonBatchError, ManifestError
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.sources import read_rows
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt
 from layton_batch.settings import Settings
@@ -302,5 +302,5 @@ def test_bundled_items_are_named_by_split() -> None:
 
 
 def test_no_rule_grades_a_riddle() -> None:
-    with pytest.raises(LaytonBatchError, match="a jury grades it"):
-        task().grade(item(), Prediction("001", "m", PredictionKind.ANSWERED))
+    assert task().uses_jury
+    assert not hasattr(task(), "grade")

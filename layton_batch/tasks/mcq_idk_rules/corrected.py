@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from layton_batch.tasks.mcq_idk_rules.letters import idk_letter, option_letters
-from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, Reading
+from layton_batch.tasks.mcq_idk_rules.letters import NOTHING, Reading, idk_letter, option_letters
 from layton_batch.tasks.mcq_idk_rules.thoughts import OPEN
 
 SEVERAL = Reading(note="names several letters")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from string import ascii_uppercase
 
 from layton_batch.errors import DataError
 from layton_batch.records import Item, JsonValue
 from layton_batch.tasks.fencing import without_surrogates
 from layton_batch.tasks.mcq_idk_rules.letters import MAX_OPTIONS, MIN_OPTIONS, idk_letter, shuffled_order
+from layton_batch.tasks.offline import FileRow
 
 _ID = ("id", "item_id", "record id", "record_id")
 _OPTIONS = ("options", "choices")
@@ -23,10 +24,8 @@ _RIGHT = ("answer", "gold", "answer_index", "label")
 _CATEGORY = ("category", "subject", "course", "subdomain", "high-level domain")
 _MAX_LIST_CHARS = 200_000
 
-Row = Mapping[str, JsonValue]
 
-
-def belongs(row: Row, split: str) -> bool:
+def belongs(row: FileRow, split: str) -> bool:
     """Whether the row is of the split: one that names another is not, and a two-letter split may be a language. "llm",
     which is what a manifest says that says nothing, takes every row."""
     columns = _lower(row)
@@ -36,7 +35,7 @@ def belongs(row: Row, split: str) -> bool:
     return split == "llm" or named is None or named == split
 
 
-def item_from(row: Row, number: int, split: str, seed: int) -> Item:
+def item_from(row: FileRow, number: int, split: str, seed: int) -> Item:
     """The item, its real options in shuffled order. Raises DataError naming the row and what is wrong with it."""
     columns = _lower(row)
     item_id = _id(columns, number)
@@ -60,11 +59,11 @@ def item_from(row: Row, number: int, split: str, seed: int) -> Item:
     )
 
 
-def _lower(row: Row) -> dict[str, JsonValue]:
+def _lower(row: FileRow) -> dict[str, JsonValue]:
     return {name.strip().lower(): value for name, value in row.items()}
 
 
-def _id(columns: Row, number: int) -> str:
+def _id(columns: FileRow, number: int) -> str:
     for name in _ID:
         value = columns.get(name)
         if isinstance(value, str) and value.strip():
@@ -74,7 +73,7 @@ def _id(columns: Row, number: int) -> str:
     return str(number - 1)
 
 
-def _text(columns: Row, names: Sequence[str], where: str) -> str | None:
+def _text(columns: FileRow, names: Sequence[str], where: str) -> str | None:
     for name in names:
         value = columns.get(name)
         if value is not None and not isinstance(value, str):
@@ -84,7 +83,7 @@ def _text(columns: Row, names: Sequence[str], where: str) -> str | None:
     return None
 
 
-def _needed(columns: Row, where: str) -> str:
+def _needed(columns: FileRow, where: str) -> str:
     question = _text(columns, ("question",), where)
     if question is None:
         raise DataError(f"{where}: column 'question' is missing or blank")
@@ -94,7 +93,7 @@ def _needed(columns: Row, where: str) -> str:
 # ---- options -------------------------------------------------------------------------------------------------------
 
 
-def _options(columns: Row, where: str) -> tuple[list[str], int]:
+def _options(columns: FileRow, where: str) -> tuple[list[str], int]:
     """The real options in the row's order, and the index of the right one."""
     if (correct := _text(columns, ("correct answer",), where)) is not None:
         names = sorted((name for name in columns if name.startswith("incorrect answer")), key=_ordinal)
@@ -143,7 +142,7 @@ def _checked(options: list[str], where: str) -> list[str]:
     return options
 
 
-def _right(columns: Row, options: Sequence[str], where: str) -> int:
+def _right(columns: FileRow, options: Sequence[str], where: str) -> int:
     name = next((name for name in _RIGHT if columns.get(name) is not None), None)
     if name is None:
         raise DataError(f"{where}: which option is right? No column {', '.join(map(repr, _RIGHT))}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, Reading
+from layton_batch.tasks.mcq_idk_rules.letters import NOTHING, Reading
 
 _LETTER = r"(?P<letter>[A-E]|\([A-E]\))"
 _MARKED = rf"(?:\*\*)?{_LETTER}(?:\*\*)?(?:\.|,|\s?:| |$)"

@@ -13,24 +13,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from string import ascii_uppercase
 
-from layton_batch.errors import DataError
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, Estimate
-from layton_batch.tasks.mcq_idk_rules.table import RunResult
+from layton_batch.tasks.mcq_idk_rules.table import RunResult, latest
+from layton_batch.tasks.offline import FileRow
 
 TOTALS, DETAILS = "results_*.json", "details_*.parquet"
 """The names of the two kinds of file."""
 
 _TIME = re.compile(r"_\d{4}-\d\d-\d\dT[\d.:-]+$")
-Row = Mapping[str, JsonValue]
 
 
-def is_detail(row: Row) -> bool:
+def is_detail(row: FileRow) -> bool:
     """Whether a row is one of a details file."""
     return isinstance(row.get("doc"), Mapping) and isinstance(row.get("model_response"), Mapping)
 
 
-def detail_rows(rows: Iterable[Row], where: str) -> Iterator[Row]:
+def detail_rows(rows: Iterable[FileRow], where: str) -> Iterator[FileRow]:
     """Details as predictions that carry their gold. Raises DataError naming the row that is in another form."""
     for number, row in enumerate(rows, 1):
         doc, reply = row.get("doc"), row.get("model_response")
@@ -52,18 +52,43 @@ def detail_rows(rows: Iterable[Row], where: str) -> Iterator[Row]:
         }
 
 
-def read_totals(path: Path) -> dict[str, RunResult]:
-    """A run's published totals by benchmark. Raises DataError for what is no results file."""
+def results_in(folder: Path, benchmark: str | None) -> tuple[dict[str, Path], dict[str, RunResult]]:
+    """The replies of a folder by model, and the totals of the models without replies.
+
+    Of several runs of a model the one with the largest path counts. Raises ManifestError where there are several
+    benchmarks to choose from.
+    """
+    details = [path for path in sorted(folder.rglob(DETAILS)) if path.is_file()]
+    replies = [(*detail_of(path.absolute()), path) for path in details]
+    totals = [(name, result) for path in sorted(folder.rglob(TOTALS)) for name, result in totals_in(path).items()]
+    wanted = chosen({name for _, name, _ in replies} | {name for name, _ in totals}, str(folder), benchmark)
+    graded = {model: path for model, name, path in replies if name == wanted}
+    published = latest(result for name, result in totals if name == wanted)
+    return graded, {name: result for name, result in published.items() if name not in graded}
+
+
+def chosen(names: set[str], where: str, benchmark: str | None) -> str:
+    """The one that is there, or asked for. Raises ManifestError where there are several to choose from."""
+    if benchmark in names or len(names) <= 1:
+        return benchmark if benchmark in names else next(iter(names), "")
+    listed = ", ".join(sorted(names))
+    if benchmark is None:
+        raise ManifestError(f"{where}: holds results of {listed}; --benchmark says which")
+    raise ManifestError(f"{where}: holds no results of --benchmark {benchmark!r}, but of {listed}")
+
+
+def totals_in(path: Path) -> dict[str, RunResult]:
+    """A run's published totals by benchmark; empty for a file of another kind."""
+    if path.suffix != ".json":
+        return {}
     try:
+        with path.open("rb") as handle:
+            if not handle.read(64).lstrip().startswith(b"{"):
+                return {}
         value = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON ({error})") from error
-    found = totals_of(value, str(path), path.parent.name)
-    if not found:
-        raise DataError(f"{path}: no results with {METRICS[0]} and the like; is this a results file of evaluate-idk?")
-    return found
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return totals_of(value, str(path), path.parent.name)
 
 
 def totals_of(value: JsonValue, path: str, folder: str) -> dict[str, RunResult]:
@@ -94,7 +119,7 @@ def detail_of(path: Path) -> tuple[str, str]:
     return path.parent.parent.name or path.stem, benchmark_of(task)
 
 
-def _estimates(row: Row) -> dict[str, Estimate]:
+def _estimates(row: FileRow) -> dict[str, Estimate]:
     found = {}
     for name in METRICS:
         mean, error = row.get(name), row.get(f"{name}_stderr")

@@ -1,12 +1,8 @@
-"""ROME's own files: annotations and predictions in, ``scores.json`` and ``updated_predictions.json`` out.
-
-In: a JSON list, a JSON object by question id, one prediction as an object, JSONL, or Parquet. Out: the published form,
-byte for byte: an indent of 2, letters of every script as they are, no line end after the last bracket.
-"""
+"""ROME's own files of annotations and predictions: a JSON list, a JSON object by question id, one prediction as an
+object, JSONL, or Parquet."""
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,51 +10,24 @@ from typing import IO, cast
 
 from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
+from layton_batch.tasks.offline import FileRow
 
-Row = Mapping[str, JsonValue]
 _PARQUET = b"PAR1"
 _ROWS_AT_ONCE = 2_000
 
 
-def read_annotations(path: Path) -> Iterator[Row]:
+def read_annotations(path: Path) -> Iterator[FileRow]:
     """The questions. Raises DataError with file and reason: not there, not UTF-8, not JSON, not in one of the forms."""
     for number, row in enumerate(_rows(path), 1):
         yield _with_text(row, "question_id", f"{path}, annotation {number}")
 
 
-def read_predictions(path: Path) -> Iterator[Row]:
+def read_predictions(path: Path) -> Iterator[FileRow]:
     """The predictions, in order; a JSONL file is read line by line. Raises DataError as for annotations."""
     yield from _rows(path)
 
 
-def json_text(value: JsonValue) -> str:
-    """The published form of a file."""
-    return json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
-
-
-def _plain(value: object) -> str:
-    """What tables hold and JSON does not: bytes as base64, times and the like as they are printed."""
-    return base64.b64encode(value).decode("ascii") if isinstance(value, bytes) else str(value)
-
-
-class RowsFile:
-    """A JSON list in the published form, written a row at a time to a text handle."""
-
-    def __init__(self, handle: IO[str]) -> None:
-        self._handle = handle
-        self._is_empty = True
-
-    def add(self, row: Row) -> None:
-        text = json_text([dict(row)])
-        self._handle.write(("[" if self._is_empty else ",") + text[1:-2])
-        self._is_empty = False
-
-    def close(self) -> None:
-        """Write the end of the list; the handle stays open."""
-        self._handle.write("[]" if self._is_empty else "\n]")
-
-
-def _rows(path: Path) -> Iterator[Row]:
+def _rows(path: Path) -> Iterator[FileRow]:
     try:
         if _is_parquet(path):
             yield from _table(path)
@@ -84,7 +53,7 @@ def _is_parquet(path: Path) -> bool:
         return handle.read(len(_PARQUET)) == _PARQUET
 
 
-def _table(path: Path) -> Iterator[Row]:
+def _table(path: Path) -> Iterator[FileRow]:
     import polars as pl
 
     try:
@@ -109,14 +78,14 @@ def _is_mapping(value: Mapping[str, JsonValue]) -> bool:
     return bool(value) and all(isinstance(row, dict) for row in value.values())
 
 
-def _lines(path: Path, handle: IO[str]) -> Iterator[Row]:
+def _lines(path: Path, handle: IO[str]) -> Iterator[FileRow]:
     for number, line in enumerate(handle, 1):
         if line.strip():
             where = f"{path}, line {number}"
             yield _object(_loads(line, where), where)
 
 
-def _shaped(value: JsonValue, path: Path) -> Iterator[Row]:
+def _shaped(value: JsonValue, path: Path) -> Iterator[FileRow]:
     if isinstance(value, list):
         for number, row in enumerate(value, 1):
             yield _object(row, f"{path}, row {number}")
@@ -129,13 +98,13 @@ def _shaped(value: JsonValue, path: Path) -> Iterator[Row]:
         raise DataError(f"{path}: neither a list of rows nor an object of rows by question id")
 
 
-def _object(value: JsonValue, where: str) -> Row:
+def _object(value: JsonValue, where: str) -> FileRow:
     if not isinstance(value, dict):
         raise DataError(f"{where}: not an object")
     return value
 
 
-def _with_text(row: Row, column: str, where: str) -> Row:
+def _with_text(row: FileRow, column: str, where: str) -> FileRow:
     value = row.get(column)
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
         raise DataError(f"{where}: {column} must be a text or a whole number")

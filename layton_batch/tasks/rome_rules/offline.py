@@ -1,131 +1,223 @@
-"""Predictions made elsewhere, graded: ROME's rows in, its ``scores.json`` form out. No row is kept in memory."""
+"""Predictions made elsewhere: ROME's files in, ``scores.json`` and ``updated_predictions.json`` out, rounds and tokens.
+
+Predictions have ``question_id`` and ``answer``, annotations ``question_id``, ``evaluator`` and ``evaluator_kwargs``;
+without annotations the predictions carry their fields. A prediction may have ``finish_reason``, which the corrected
+protocol minds: no answer is found in a refusal, nor in a reply cut off before its answer.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
-from layton_batch.errors import DataError, ManifestError
-from layton_batch.records import JsonValue
-from layton_batch.tasks.rome_rules import corrected, original
-from layton_batch.tasks.rome_rules.mark import CORRECTED, ORIGINAL, PROTOCOLS, Mark
-from layton_batch.tasks.rome_rules.statement import Source, final_statement
+from layton_batch.errors import DataError
+from layton_batch.records import Grade, Item, JsonValue, Prediction
+from layton_batch.settings import Settings
+from layton_batch.states import PredictionKind
+from layton_batch.tasks.offline import (
+    FileRow,
+    GradedModel,
+    GradedReply,
+    GradedSet,
+    GradingOptions,
+    OfflineForm,
+    Outcome,
+    ReportTable,
+    RowsFile,
+    json_text,
+    no_response,
+    response,
+)
+from layton_batch.tasks.rome import ENDINGS, MarkedGrade, RomeTask, rule_of
+from layton_batch.tasks.rome_rules.files import read_annotations, read_predictions
+from layton_batch.tasks.rome_rules.mark import ORIGINAL, Mark
+from layton_batch.tasks.rome_rules.rounds import Rounds, over_rounds
 from layton_batch.tasks.rome_rules.tally import Tally
 
-Row = Mapping[str, JsonValue]
-Sink = Callable[[Row], None]
-
-CUT = frozenset({"length", "max_tokens", "max_output_tokens", "truncated"})
-REFUSED = frozenset({"refusal", "content_filter", "safety"})
-"""What the providers say of a reply that reached the output limit, and of one that was refused."""
-
-_GRADERS: Mapping[str, Callable[[str, Row, str], Mark]] = {ORIGINAL: original.grade, CORRECTED: corrected.grade}
+if TYPE_CHECKING:
+    import altair as alt
 
 
-def grade_rows(
-    items: Iterable[Row] | None,
-    predictions: Iterable[Row],
-    protocol: str = CORRECTED,
-    *,
-    sink: Sink,
-) -> dict[str, JsonValue]:
-    """Grade predictions ``question_id, answer`` by annotations ``question_id, evaluator, evaluator_kwargs``.
+@dataclass(slots=True)
+class ScoresReport:
+    """The totals of one model. ``updated`` takes every graded row in the published form."""
 
-    Without items the predictions carry the annotations' fields. One may have ``finish_reason``, which the corrected
-    protocol minds: no answer is found in a refusal, nor in a reply cut off before its answer. Returns the published
-    ``scores.json``; ``sink`` gets every graded row in order, as the published ``updated_predictions.json`` has it.
-    Raises DataError naming the row (an unknown question, no rows), ManifestError for an unknown protocol.
-    """
-    questions = None if items is None else _questions(items, protocol)
-    tally = Tally()
-    for mark, row in graded(questions, predictions, protocol):
-        tally.add(row, mark.score)
-        sink(row)
-    if not tally.count:
-        raise DataError("there are no predictions to grade")
-    return tally.to_json(protocol)
+    protocol: str
+    updated: RowsFile | None = None
+    tally: Tally = field(default_factory=Tally)
+
+    def add(self, reply: GradedReply) -> None:
+        mark, row = mark_of(reply), updated_row(reply, self.protocol)
+        self.tally.add(row, mark.score)
+        if self.updated is not None:
+            self.updated.add(row)
+
+    def document(self) -> dict[str, JsonValue]:
+        """The published ``scores.json``. Raises DataError where nothing was graded."""
+        if not self.tally.count:
+            raise DataError("there are no predictions to grade")
+        return self.tally.to_json(self.protocol)
 
 
-def grader(protocol: str) -> Callable[[str, Row, str], Mark]:
-    """The rules of a protocol. Raises ManifestError for one there is none of."""
-    if protocol not in PROTOCOLS:
-        raise ManifestError(f"protocol {protocol!r}: the rome task has {' and '.join(PROTOCOLS)}")
-    return _GRADERS[protocol]
+class RomeForm(OfflineForm):
+    """ROME's form."""
+
+    options: ClassVar[Mapping[str, str]] = dict.fromkeys(("--chart", "--updated", "--rounds"), "")
+    id_columns = ("question_id",)
+    text_column = "answer"
+    gold_columns = ("evaluator_kwargs",)
+    no_reply = ""
+
+    def __init__(self, task: RomeTask, options: GradingOptions) -> None:
+        super().__init__(task, options)
+        self.protocol: str = task.protocol
+
+    # ---- rows ------------------------------------------------------------------------------------------------------
+
+    def predictions(self, path: Path, settings: Settings) -> Iterable[FileRow]:
+        return read_predictions(path)
+
+    def item_rows(self, path: Path, settings: Settings) -> Sequence[FileRow]:
+        return list(read_annotations(path))
+
+    def items(self, rows: Sequence[FileRow]) -> Sequence[Item]:
+        found: dict[str, Item] = {}
+        for number, row in enumerate(rows, 1):
+            item = _item(row, f"annotation {number}")
+            if item.id in found and self.protocol != ORIGINAL:  # as published, the last one counts
+                raise DataError(f"annotation {number}: question_id {item.id!r} is there already")
+            found[item.id] = item
+        return list(found.values())
+
+    def item(self, row: FileRow, where: str) -> Item:
+        return _item(row, where)
+
+    def named(self, row: FileRow, number: int) -> tuple[str, str]:
+        return _id(row, f"prediction {number}"), f"prediction {number}"
+
+    def found(self, items: Sequence[Item], row: FileRow, where: str) -> Item:
+        if not items:
+            raise DataError(f"{where}: question_id {_id(row, where)!r} is not among the annotations")
+        return items[-1]
+
+    def grade(self, item: Item, row: FileRow, where: str, model: str) -> tuple[Prediction, Grade]:
+        answer = row.get("answer")
+        if isinstance(answer, str):
+            gone = row.get("is_missing") is True and not answer
+            return self.judged(item, no_response("no reply") if gone else response(answer, row), model)
+        prediction = Prediction(item.id, model, PredictionKind.UNPARSED, note="no answer")
+        grade = self._task.grade(item, prediction)
+        if rule_of(item) is not None:
+            marks, mark = grade.marks, Mark(0, "", "KeyError: the prediction must include 'answer', a text")
+            grade = MarkedGrade(item.id, model, marks, grade.tag, grade.note, mark=mark)
+        return prediction, grade
+
+    # ---- reports ---------------------------------------------------------------------------------------------------
+
+    def report(self, items: Sequence[Item] | None, updated: RowsFile | None = None) -> ScoresReport:
+        return ScoresReport(self.protocol, updated)
+
+    def report_text(self, document: JsonValue) -> str:
+        return json_text(document)
+
+    def outcome(self, reply: GradedReply, metric: str) -> Outcome:
+        """As the published files count: what a location is worth as it is, and errors apart from answers."""
+        mark = mark_of(reply)
+        kind, failure = PredictionKind.ANSWERED, "wrong_answer"
+        if mark.score > 0:
+            return Outcome(float(mark.score), str(kind), "coarse_location" if mark.score < 1 else None)
+        if reply.prediction.kind is PredictionKind.MISSING:
+            kind, failure = PredictionKind.MISSING, str(PredictionKind.MISSING)
+        elif mark.error is not None:
+            kind, failure = PredictionKind.UNPARSED, "ungradable"
+        elif not mark.read.strip():
+            kind, failure = PredictionKind.UNPARSED, ENDINGS.get(reply.prediction.ending, "no_answer")
+        return Outcome(float(mark.score), str(kind), failure)
+
+    def lines(self, document: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
+        for name, value in document.items():
+            yield name, f"{value[0]} of {value[1]}" if isinstance(value, list) else f"{value} %"
+
+    def rounds(self, rounds: Sequence[GradedModel]) -> Mapping[str, JsonValue]:
+        fields: dict[str, JsonValue] = {
+            name: {"mean": found.mean, "std": found.std, "values": list(found.values)}
+            for name, found in _over(rounds).items()
+        }
+        return {"reports": [one.document for one in rounds], "rounds": fields}
+
+    def rounds_tables(self, graded: GradedSet) -> Iterator[ReportTable]:
+        """By field of the questions: mean and sample standard deviation over the rounds, in percent."""
+        lines = [
+            (name if place == 0 else "", field, found.shown(), str(len(found.values)))
+            for name, rounds in graded.rounds.items()
+            for place, (field, found) in enumerate(_over(rounds).items())
+        ]
+        title = "rounds: mean ± sample standard deviation, %"
+        yield ReportTable(title, ["model", "field", "accuracy", "rounds"], lines, left=2)
+
+    def picture(self, option: str, graded: GradedSet) -> alt.LayerChart:
+        """Accuracy against tokens used."""
+        from layton_batch.tasks.rome_rules.scatter import Round, points, scatter_chart
+
+        found = []
+        for one in (round_ for rounds in graded.rounds.values() for round_ in rounds):
+            silent = one.n_rows - len(one.tokens)
+            if silent or not one.tokens:
+                raise DataError(
+                    f"{one.where}: --chart needs the tokens of every answer, and {silent} of {one.n_rows} predictions "
+                    "say none; give them a column output_tokens (or usage with it)"
+                )
+            found.append(Round(one.name, _over([one])["accuracy"].mean, sum(one.tokens) / len(one.tokens)))
+        return scatter_chart(points(found), "Accuracy against tokens used")
 
 
-def arguments_of(value: JsonValue) -> Row | None:
-    """``evaluator_kwargs`` as an object. Tables keep it as JSON text, or with a null for every name of other rows."""
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return None
-    if not isinstance(value, Mapping):
-        return None
-    return {name: argument for name, argument in value.items() if argument is not None}
+def _over(rounds: Sequence[GradedModel]) -> dict[str, Rounds]:
+    return over_rounds([one.document for one in rounds if one.document is not None])
 
 
-def graded(
-    questions: Mapping[str, Row] | None, predictions: Iterable[Row], protocol: str
-) -> Iterator[tuple[Mark, Row]]:
-    """Each prediction's mark, and the row as the published file has it."""
-    rules = grader(protocol)
-    for number, prediction in enumerate(predictions, 1):
-        question_id = _text_id(prediction.get("question_id"), f"prediction {number}")
-        question = prediction if questions is None else questions.get(question_id)
-        if question is None:
-            raise DataError(f"prediction {number}: question_id {question_id!r} is not among the annotations")
-        mark = _mark(question, prediction, rules)
-        yield mark, _updated(prediction, question, mark, protocol)
+# ---- rows ----------------------------------------------------------------------------------------------------------
 
 
-def _questions(items: Iterable[Row], protocol: str) -> dict[str, Row]:
-    questions: dict[str, Row] = {}
-    for number, row in enumerate(items, 1):
-        question_id = _text_id(row.get("question_id"), f"annotation {number}")
-        if question_id in questions and protocol != ORIGINAL:  # as published, the last one counts
-            raise DataError(f"annotation {number}: question_id {question_id!r} is there already")
-        questions[question_id] = row
-    return questions
+def mark_of(reply: GradedReply) -> Mark:
+    """What the evaluator said."""
+    if not isinstance(reply.grade, MarkedGrade):
+        raise TypeError(f"item {reply.item.id!r}: not a grade of this benchmark")
+    return reply.grade.mark
 
 
-def _text_id(value: JsonValue, where: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
-        raise DataError(f"{where}: question_id must be a text or a number")
-    return str(value)
-
-
-def _mark(question: Row, prediction: Row, rules: Callable[[str, Row, str], Mark]) -> Mark:
-    """As published: what the annotation must have, then what the prediction must have."""
-    evaluator, arguments = question.get("evaluator"), arguments_of(question.get("evaluator_kwargs"))
-    answer = prediction.get("answer")
-    if not isinstance(evaluator, str) or arguments is None:
-        return Mark(0, "", "KeyError: the annotation must include 'evaluator' and 'evaluator_kwargs'")
-    if not isinstance(answer, str):
-        return Mark(0, "", "KeyError: the prediction must include 'answer', a text")
-    if rules is corrected.grade and _gave_no_answer(prediction.get("finish_reason"), answer):
-        return Mark(0, "")
-    return rules(evaluator, arguments, answer)
-
-
-def _gave_no_answer(ending: JsonValue, answer: str) -> bool:
-    """Whether a reply was refused, or cut off before it stated anything: then no rule shall find an answer in it."""
-    said = ending.strip().lower() if isinstance(ending, str) else ""
-    return said in REFUSED or (said in CUT and final_statement(answer).source is Source.WHOLE)
-
-
-def _updated(prediction: Row, question: Row, mark: Mark, protocol: str) -> dict[str, JsonValue]:
+def updated_row(reply: GradedReply, protocol: str) -> dict[str, JsonValue]:
     """The prediction with ``raw_answer``, ``answer`` as read, the question's fields (which win) and ``correct``."""
-    row = dict(prediction)
-    if "answer" in prediction:
-        row["raw_answer"] = prediction["answer"]
+    row, mark, question = dict(reply.row), mark_of(reply), _question(reply.item)
+    if "answer" in reply.row:
+        row["raw_answer"] = reply.row["answer"]
         row["answer"] = mark.read
-    if question is not prediction:
+    if question is not reply.row:
         row |= question
-    if "answer" in prediction and protocol != ORIGINAL:
+    if "answer" in reply.row and protocol != ORIGINAL:
         row["answer"] = mark.read
     row["correct"] = mark.score
     row["judgement_response"] = None
     if mark.error is not None:
         row["error"] = mark.error
     return row
+
+
+def _question(item: Item) -> FileRow:
+    """An item as a row of annotations."""
+    if "question_id" in item.payload:
+        return item.payload
+    return {"question_id": item.id, "question": item.question, "task": item.category, **item.payload}
+
+
+def _item(row: FileRow, where: str) -> Item:
+    """An item of which no more is known than its row; what it lacks costs a prediction its mark."""
+    return Item(_id(row, where), "", "", "", payload=row)
+
+
+def _id(row: FileRow, where: str) -> str:
+    value = row.get("question_id")
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
+        raise DataError(f"{where}: question_id must be a text or a number")
+    return str(value)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from itertools import islice
 
 from layton_batch.tasks.rome_rules.characters import lowered, spelled
@@ -62,6 +63,7 @@ class Statement:
         return first_paragraph(self.text)
 
 
+@lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
 def final_statement(reply: str) -> Statement:
     """The reply's answer, thoughts left out. The last label with something after it wins, then the last box."""
     text = spelled(without_thoughts(reply))

@@ -8,6 +8,7 @@ repaired: a grid that was not written out is not one.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from layton_batch.records import JsonValue
 from layton_batch.tasks.zebralogic_rules.gold import Gold, house_number, tolerant_house_key
@@ -16,6 +17,7 @@ from layton_batch.tasks.zebralogic_rules.json_objects import objects, outermost
 from layton_batch.tasks.zebralogic_rules.tags import Tag
 
 
+@lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
 def read(text: str) -> Reading:
     """The last object, in whatever it stands, with a key such as "House 1"; its own ``solution`` goes before it."""
     found: Reading | None = None

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from layton_batch.records import JsonValue
+from layton_batch.states import FinishReason
 from layton_batch.tasks.zebralogic_rules.gold import Cell, Gold
 from layton_batch.tasks.zebralogic_rules.tags import Tag
 
-TRUNCATED = "truncated at the output limit"
+TRUNCATED, REFUSED = "truncated at the output limit", "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +81,14 @@ def normal_grid(
     }
 
 
-def was_cut(grade: GridGrade, *, retag: bool) -> GridGrade:
-    """The grade of a reply that the output limit cut off; a pass stays one, its grid came before the cut."""
-    if grade.tag is Tag.NONE:
-        return grade
-    note = f"{TRUNCATED}: {grade.note}" if grade.note else TRUNCATED
-    return replace(grade, tag=Tag.TRUNCATED if retag else grade.tag, note=note)
+def ended(grade: GridGrade, ending: FinishReason | None, *, retag: bool) -> GridGrade:
+    """The grade of a reply that may have been cut off or refused; ``retag``: the protocol has tags for these.
+
+    A pass stays one, its grid came before the cut.
+    """
+    if ending is FinishReason.LENGTH and grade.tag is not Tag.NONE:
+        note = f"{TRUNCATED}: {grade.note}" if grade.note else TRUNCATED
+        return replace(grade, tag=Tag.TRUNCATED if retag else grade.tag, note=note)
+    if ending is FinishReason.REFUSAL and grade.tag is Tag.NO_ANSWER:
+        return replace(grade, tag=Tag.REFUSED if retag else grade.tag, note=REFUSED)
+    return grade

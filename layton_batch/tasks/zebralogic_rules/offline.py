@@ -1,44 +1,69 @@
-"""Predictions made elsewhere, graded: rows in, a report out. Texts are not kept."""
+"""Predictions made elsewhere: agi-evals' run report, and ZeroEval's columns and ways with several outputs.
+
+Predictions have ``id`` and ``output`` (text, a list of texts, or null). Without items they carry the gold: ``solution``
+and, if they like, ``size``. Where ids repeat, ``set`` on both sides tells them apart. Optional columns:
+``finish_reason`` ("length": the output limit cut it off) and, where there is no output, ``error`` (the name of an
+exception).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
-from layton_batch.errors import DataError
-from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.gold import Gold, gold_from
-from layton_batch.tasks.zebralogic_rules.grading import GridGrade, Rules, was_cut
-from layton_batch.tasks.zebralogic_rules.protocols import rules_of
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.records import Grade, Item, JsonValue, Prediction
+from layton_batch.states import PredictionKind
+from layton_batch.tasks.offline import (
+    NONE,
+    FileRow,
+    GradedModel,
+    GradedReply,
+    GradedSet,
+    GradingOptions,
+    OfflineForm,
+    Outcome,
+    ReportTable,
+    RowsFile,
+    percent,
+    response,
+)
+from layton_batch.tasks.zebralogic import CellGrade, Puzzle, ZebraLogicTask, gold_of
+from layton_batch.tasks.zebralogic_rules.gold import gold_from
+from layton_batch.tasks.zebralogic_rules.grading import GridGrade
 from layton_batch.tasks.zebralogic_rules.report import Tally
-from layton_batch.tasks.zebralogic_rules.tags import Tag, infrastructure_tag
-from layton_batch.tasks.zebralogic_rules.zeroeval_samples import BEST_OF_N, RM_BON, check_mode, grade_samples
+from layton_batch.tasks.zebralogic_rules.tags import INFRASTRUCTURE, Tag, infrastructure_tag
+from layton_batch.tasks.zebralogic_rules.zeroeval_samples import BEST_OF_N, MODES, RM_BON, check_mode, grade_samples
 
-Row = Mapping[str, JsonValue]
-Sink = Callable[[Row], None]
-_CUT = frozenset({"length", "max_tokens", "max_output_tokens", "truncated"})
-_REFUSED = frozenset({"refusal", "content_filter", "safety"})
-"""What the providers say of a reply that reached the output limit, and of one that was refused."""
-
-
-@dataclass(frozen=True, slots=True)
-class Puzzle:
-    """What grading needs of an item. ``size`` is the one the row states, else the grid's own."""
-
-    gold: Gold
-    size: str
+_MODES = f"; its modes are {', '.join(MODES)}"
+_PAPER = ("Puzzle Acc", "Cell Acc", "No answer", "Easy", "Hard", "Small", "Medium", "Large", "XL", "Reason Lens")
+"""The columns of ZebraLogic's tables; ``Total`` stands above them."""
 
 
 @dataclass(slots=True)
-class GradeReport:
-    """The outcome of ``grade_rows``."""
+class GridReport:
+    """The totals of one model. ``rows``: ids and grades in the predictions' order, where they are kept. ``n_items``:
+    how many items there are, where predictions do not carry their own."""
 
     protocol: str
+    samples: str | None = None
+    n_items: int | None = None
+    keep_rows: bool = True
     tally: Tally = field(default_factory=Tally)
-    rows: list[tuple[str, GridGrade]] = field(default_factory=list)  # in order; empty where a sink took them
-    items_without_prediction: int = 0
+    rows: list[tuple[str, GridGrade]] = field(default_factory=list)
+    _seen: set[int] = field(default_factory=set)
 
-    def to_json(self) -> dict[str, JsonValue]:
+    def add(self, reply: GradedReply) -> None:
+        if not isinstance(reply.grade, CellGrade) or reply.grade.gold is None:
+            raise TypeError(f"item {reply.item.id!r}: not a grade of this benchmark")
+        self.tally.add(reply.grade.gold, reply.item.category, reply.grade.grid)
+        if self.keep_rows:
+            self.rows.append((reply.item.id, reply.grade.grid))
+        if self.n_items is not None:
+            self._seen.add(id(reply.item))
+
+    def document(self) -> dict[str, JsonValue]:
         """``score`` and accuracies as fractions; ``score`` leaves out infrastructure errors, ``summary`` does not."""
         return {
             "protocol": self.protocol,
@@ -46,79 +71,141 @@ class GradeReport:
             "n_cases": self.tally.cases,
             "n_scored": self.tally.scored,
             "n_errored": self.tally.cases - self.tally.scored,
-            "items_without_prediction": self.items_without_prediction,
+            "items_without_prediction": (self.n_items or 0) - len(self._seen),
             "failure_counts": dict(self.tally.failure_counts()),
             "summary": self.tally.summary(),
             "rows": [_row(item_id, grade) for item_id, grade in self.rows],
+            **({} if self.samples is None else {"samples": self.samples}),
         }
 
 
-def grade_rows(
-    items: Iterable[Row] | None,
-    predictions: Iterable[Row],
-    protocol: str,
-    *,
-    samples: str = BEST_OF_N,
-    sink: Sink | None = None,
-) -> GradeReport:
-    """Grade predictions ``id, output``. Without items they carry the gold: ``solution`` and, if they like, ``size``.
+class ZebraForm(OfflineForm):
+    """The form of ZebraLogic's outputs. Column ``rm_scores`` has the rewards that samples mode ``rm_bon`` reads."""
 
-    Where ids repeat, ``set`` on both sides tells them apart. Optional columns of a prediction: ``finish_reason``
-    ("length": the output limit cut it off) and, where there is no output, ``error`` (the name of an exception).
-    ``samples``: how protocol zeroeval makes one answer of several outputs; ``rm_bon`` reads column ``rm_scores``.
-    ``sink`` gets every graded row in order, and then none is kept. Raises DataError naming the row, ManifestError for
-    an unknown protocol or mode.
-    """
-    check_mode(samples)
-    report = GradeReport(protocol)
-    seen: set[int] = set()
-    puzzles = None if items is None else _puzzles(items)
-    for item_id, puzzle, grade in graded(puzzles, predictions, rules_of(protocol), samples):
-        report.tally.add(puzzle.gold, puzzle.size, grade)
-        if sink is None:
-            report.rows.append((item_id, grade))
-        else:
-            sink(_row(item_id, grade))
-        if puzzles is not None:
-            seen.add(id(puzzle))
-    report.items_without_prediction = sum(map(len, (puzzles or {}).values())) - len(seen)
-    return report
+    options: ClassVar[Mapping[str, str]] = {"--samples": _MODES}
+    id_columns = ("id",)
+    text_column = "output"
+    gold_columns = ("solution",)
+
+    def __init__(self, task: ZebraLogicTask, options: GradingOptions) -> None:
+        super().__init__(task, options)
+        self.task, self.protocol = task, task.rules.name
+        if options.samples is not None:
+            if self.protocol != "zeroeval":
+                raise ManifestError(f"grade: --samples is for --protocol zeroeval{_MODES}")
+            check_mode(options.samples)
+
+    # ---- rows ------------------------------------------------------------------------------------------------------
+
+    def items(self, rows: Sequence[FileRow]) -> Sequence[Item]:
+        found: dict[tuple[str, str | None], Item] = {}
+        for number, row in enumerate(rows, 1):
+            name = _id(row, f"item {number}")
+            where = f"item {number} ({name!r})"
+            if (name, _set(row)) in found:
+                raise DataError(f"{where}: there is another item of this id and set")
+            found[name, _set(row)] = _item(name, row, where)
+        return list(found.values())
+
+    def item(self, row: FileRow, where: str) -> Item:
+        return _item(_id(row, where), row, where)
+
+    def named(self, row: FileRow, number: int) -> tuple[str, str]:
+        name = _id(row, f"prediction {number}")
+        return name, f"prediction {number} ({name!r})"
+
+    def found(self, items: Sequence[Item], row: FileRow, where: str) -> Item:
+        by_set = {_set(item.payload): item for item in items}
+        if not by_set:
+            raise DataError(f"{where}: there is no item of this id")
+        if _set(row) in by_set:
+            return by_set[_set(row)]
+        if len(by_set) == 1 and (None in by_set or _set(row) is None):
+            return items[0]
+        sets = ", ".join(sorted(map(repr, by_set)))
+        raise DataError(f"{where}: its column 'set' is {_set(row)!r}, but the items of this id are of the sets {sets}")
+
+    def grade(self, item: Item, row: FileRow, where: str, model: str) -> tuple[Prediction, Grade]:
+        outputs = _outputs(row, where)
+        if len(outputs) == 1:
+            return self.judged(item, response(outputs[0], row), model)
+        if not outputs and self.protocol == "zeroeval":  # knows only answers and none
+            return self.judged(item, response("", {}), model)
+        if not outputs:
+            return self._never_came(item, row, model)
+        if self.protocol != "zeroeval":
+            raise DataError(f"{where}: {len(outputs)} outputs; only protocol zeroeval makes one answer of several")
+        mode, gold = self.asked.samples or BEST_OF_N, gold_of(item)
+        rewards = _rewards(row, len(outputs), where) if mode == RM_BON else None
+        last = self._task.parse(item, model, response(outputs[-1], row))
+        return last, self.task.cell_grade(last, grade_samples(outputs, gold, mode, rewards), gold)
+
+    def _never_came(self, item: Item, row: FileRow, model: str) -> tuple[Prediction, Grade]:
+        error = row.get("error")
+        why = error if isinstance(error, str) and error.strip() else None
+        grid = GridGrade(infrastructure_tag(why) if why else Tag.ADAPTER_ERROR, note=why or "no output")
+        prediction = Prediction(item.id, model, PredictionKind.MISSING, note=grid.note)
+        return prediction, self.task.cell_grade(prediction, grid, gold_of(item))
+
+    # ---- reports ---------------------------------------------------------------------------------------------------
+
+    def report(self, items: Sequence[Item] | None, updated: RowsFile | None = None) -> GridReport:
+        count = None if items is None else len(items)
+        return GridReport(self.task.rules.name, self.asked.samples, count, self.asked.keep_rows)
+
+    def outcome(self, reply: GradedReply, metric: str) -> Outcome:
+        """Infrastructure errors are outside the score."""
+        found = super().outcome(reply, metric)
+        if found.failure in INFRASTRUCTURE:
+            return Outcome(None, PredictionKind.MISSING.value, found.failure)
+        read = found.failure in {None, Tag.WRONG_ANSWER}
+        return Outcome(found.mark, str(PredictionKind.ANSWERED if read else PredictionKind.UNPARSED), found.failure)
+
+    def lines(self, document: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
+        yield "score", percent(document["score"])
+        for name in ("n_cases", "n_scored"):
+            yield name, str(document[name])
+        counts, summary = document["failure_counts"], document.get("summary")
+        for name, count in counts.items() if isinstance(counts, Mapping) else ():
+            yield f"failures: {name}", str(count)
+        for name, value in summary.items() if isinstance(summary, Mapping) else ():
+            yield name, NONE if value is None else str(value)
+
+    def tables(self, graded: GradedSet) -> Iterator[ReportTable]:
+        """ZeroEval's columns, by its protocol, in the order of the board."""
+        if self.protocol != "zeroeval":
+            return
+        order = {name: place for place, name in enumerate(graded.ranked)}
+        models = sorted(graded.models, key=lambda model: order.get(model.name, len(order)))
+        summaries = [(one.name, _summary(one)) for one in models]
+        totals = {summary["Total"] for _, summary in summaries}
+        total = f"{totals.pop()} puzzles" if len(totals) == 1 else "of each model's own puzzles"
+        lines = [
+            [name, *(NONE if summary[column] is None else str(summary[column]) for column in _PAPER)]
+            for name, summary in summaries
+        ]
+        header = ["model", *(name.replace(" ", "\n") for name in _PAPER)]
+        yield ReportTable(f"ZeroEval's columns, {total}", header, lines)
 
 
-def graded(
-    puzzles: Mapping[str, Mapping[str | None, Puzzle]] | None,
-    predictions: Iterable[Row],
-    rules: Rules,
-    samples: str = BEST_OF_N,
-) -> Iterator[tuple[str, Puzzle, GridGrade]]:
-    """Each prediction's id, puzzle and grade, one at a time."""
-    for number, row in enumerate(predictions, 1):
-        item_id = _id(row, f"prediction {number}")
-        where = f"prediction {number} ({item_id!r})"
-        puzzle = _puzzle(row, where) if puzzles is None else _found(puzzles, item_id, row, where)
-        yield item_id, puzzle, _grade(row, puzzle.gold, rules, where, samples)
+def _summary(model: GradedModel) -> Mapping[str, JsonValue]:
+    return (model.report if isinstance(model.report, GridReport) else GridReport("")).tally.summary()
 
 
-def _grade(row: Row, gold: Gold, rules: Rules, where: str, samples: str) -> GridGrade:
-    outputs = _outputs(row, where)
-    if not outputs:
-        return _no_reply(row, gold, rules)
-    if len(outputs) == 1:
-        grade = rules.grade(outputs[0], gold)
-    elif rules.name == "zeroeval":
-        grade = grade_samples(outputs, gold, samples, _rewards(row, len(outputs), where) if samples == RM_BON else None)
-    else:
-        raise DataError(f"{where}: {len(outputs)} outputs; only protocol zeroeval makes one answer of several")
-    reason, is_ours = row.get("finish_reason"), rules.name == "corrected"
-    ending = reason.strip().lower() if isinstance(reason, str) else ""
-    if ending in _CUT:
-        return was_cut(grade, retag=is_ours)
-    if ending in _REFUSED and grade.tag is Tag.NO_ANSWER:
-        return replace(grade, tag=Tag.REFUSED if is_ours else grade.tag, note="refused")
-    return grade
+# ---- rows ----------------------------------------------------------------------------------------------------------
 
 
-def _rewards(row: Row, outputs: int, where: str) -> list[float]:
+def _item(name: str, row: FileRow, where: str) -> Puzzle:
+    """An item of which no more is known than what grading needs. ``category``: the size the row states, else the
+    grid's own."""
+    if row.get("solution") is None:
+        raise DataError(f"{where}: column 'solution' is {'null' if 'solution' in row else 'missing'}")
+    gold, size = gold_from(row["solution"], where), row.get("size")
+    shown = size if isinstance(size, str) and size else gold.size
+    return Puzzle(name, "", shown, "", payload={"set": _set(row)}, gold=gold)
+
+
+def _rewards(row: FileRow, outputs: int, where: str) -> list[float]:
     scores = row.get("rm_scores")
     listed = scores if isinstance(scores, list) else []
     found = [float(one) for one in listed if isinstance(one, int | float) and not isinstance(one, bool)]
@@ -127,16 +214,7 @@ def _rewards(row: Row, outputs: int, where: str) -> list[float]:
     return found
 
 
-def _no_reply(row: Row, gold: Gold, rules: Rules) -> GridGrade:
-    if rules.name == "zeroeval":  # knows only answers and none
-        return rules.grade("", gold)
-    error = row.get("error")
-    if isinstance(error, str) and error.strip():
-        return GridGrade(infrastructure_tag(error), note=error)
-    return GridGrade(Tag.ADAPTER_ERROR, note="no output")
-
-
-def _outputs(row: Row, where: str) -> Sequence[str]:
+def _outputs(row: FileRow, where: str) -> Sequence[str]:
     if "output" not in row and "error" not in row:
         raise DataError(f"{where}: column 'output' is missing")
     output = row.get("output")
@@ -147,45 +225,12 @@ def _outputs(row: Row, where: str) -> Sequence[str]:
     return texts
 
 
-def _puzzles(items: Iterable[Row]) -> dict[str, dict[str | None, Puzzle]]:
-    """By id, then by set."""
-    found: dict[str, dict[str | None, Puzzle]] = {}
-    for number, row in enumerate(items, 1):
-        item_id = _id(row, f"item {number}")
-        where = f"item {number} ({item_id!r})"
-        by_set = found.setdefault(item_id, {})
-        if _set(row) in by_set:
-            raise DataError(f"{where}: there is another item of this id and set")
-        by_set[_set(row)] = _puzzle(row, where)
-    return found
-
-
-def _puzzle(row: Row, where: str) -> Puzzle:
-    if row.get("solution") is None:
-        raise DataError(f"{where}: column 'solution' is {'null' if 'solution' in row else 'missing'}")
-    gold = gold_from(row["solution"], where)
-    size = row.get("size")
-    return Puzzle(gold, size if isinstance(size, str) and size else gold.size)
-
-
-def _found(puzzles: Mapping[str, Mapping[str | None, Puzzle]], item_id: str, row: Row, where: str) -> Puzzle:
-    by_set = puzzles.get(item_id)
-    if by_set is None:
-        raise DataError(f"{where}: there is no item of this id")
-    if _set(row) in by_set:
-        return by_set[_set(row)]
-    if len(by_set) == 1 and (None in by_set or _set(row) is None):
-        return next(iter(by_set.values()))
-    sets = ", ".join(sorted(map(repr, by_set)))
-    raise DataError(f"{where}: its column 'set' is {_set(row)!r}, but the items of this id are of the sets {sets}")
-
-
-def _set(row: Row) -> str | None:
+def _set(row: FileRow) -> str | None:
     value = row.get("set")
     return value if isinstance(value, str) and value else None
 
 
-def _id(row: Row, where: str) -> str:
+def _id(row: FileRow, where: str) -> str:
     value = row.get("id")
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
         raise DataError(f"{where}: column 'id' must be a text or a whole number")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from layton_batch.records import JsonValue
 from layton_batch.tasks.zebralogic_rules.gold import Gold
@@ -19,6 +20,7 @@ _FENCE = "```"
 _BLANKS = re.compile(r"\s*")
 
 
+@lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
 def read(text: str) -> Reading:
     """The first fenced block, else the span from the first to the last brace, that is strict JSON with a house key."""
     for candidate in _candidates(text):

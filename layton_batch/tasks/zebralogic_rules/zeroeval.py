@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from layton_batch.records import JsonValue
 from layton_batch.tasks.zebralogic_rules.gold import Cell, Gold
@@ -23,6 +24,7 @@ class UnfitError(Exception):
     """What the paper's script cannot compare, and so stops at."""
 
 
+@lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
 def read(text: str) -> Reading:
     """The last complete top-level ``{…}`` group, if it is JSON with a ``solution`` that is not null."""
     group = _last_group(text)

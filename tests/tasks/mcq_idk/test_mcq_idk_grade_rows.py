@@ -10,8 +10,9 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
 from layton_batch.tasks.mcq_idk import McqIdkTask
 from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL
-from layton_batch.tasks.mcq_idk_rules.offline import grade_rows, graded
+from layton_batch.tasks.mcq_idk_rules.report import AbstentionReport
 from layton_batch.tasks.protocol import TaskOptions
+from tests.tasks import offline_rows
 
 Row = dict[str, JsonValue]
 
@@ -20,9 +21,22 @@ def said(item_id: JsonValue, response: JsonValue, **more: JsonValue) -> Row:
     return {"item_id": item_id, "response": response, **more}
 
 
+def grade_rows(items: list[Row] | None, rows: list[Row], protocol: str = CORRECTED) -> AbstentionReport:
+    found = offline_rows.grade_rows(offline_rows.form("mcq_idk", protocol), items, rows)
+    assert isinstance(found, AbstentionReport)
+    return found
+
+
+def published(report: AbstentionReport) -> Row:
+    """The document without what stands beside the published figures."""
+    document = report.document()
+    del document["abstention"]
+    return document
+
+
 def test_the_report_has_the_promised_form_and_the_predictions_order() -> None:
     rows = [said("b", "Answer: A", gold="A"), said("a", "Answer: E", gold="B"), said("c", None, gold="d")]
-    assert grade_rows(None, rows, ORIGINAL).to_json() == {
+    assert published(grade_rows(None, rows, ORIGINAL)) == {
         "metrics": {
             "trad_score": {"mean": 1 / 3, "se": pytest.approx(1 / 3)},
             "idk_score": {"mean": 0.0, "se": pytest.approx(3**-0.5)},
@@ -39,9 +53,9 @@ def test_the_report_has_the_promised_form_and_the_predictions_order() -> None:
 
 
 def test_one_prediction_has_no_standard_error_and_none_has_no_metrics() -> None:
-    one = grade_rows(None, [said("a", "Answer: A", gold="A")]).to_json()
+    one = published(grade_rows(None, [said("a", "Answer: A", gold="A")]))
     assert one["metrics"]["trad_score"] == {"mean": 1.0, "se": None}  # type: ignore[index,call-overload]
-    assert grade_rows(None, []).to_json() == {"metrics": {}, "n": 0, "rows": []}
+    assert published(grade_rows(None, [])) == {"metrics": {}, "n": 0, "rows": []}
 
 
 def test_the_letter_that_abstains_follows_the_number_of_options() -> None:
@@ -123,8 +137,8 @@ def test_rows_are_graded_as_they_come() -> None:
             seen.append(i)
             yield said(str(i), "Answer: A", gold="A")
 
-    stream = graded(None, rows())
-    assert next(stream).item_id == "0"
+    stream = offline_rows.graded(offline_rows.form("mcq_idk"), None, rows())
+    assert next(stream).item.id == "0"
     assert seen == [0]
 
 

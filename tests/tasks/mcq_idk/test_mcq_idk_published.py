@@ -11,9 +11,10 @@ import pytest
 
 from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL, read_letters
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, mark
-from layton_batch.tasks.mcq_idk_rules.offline import GradeReport, grade_rows
+from layton_batch.tasks.mcq_idk_rules.report import AbstentionReport
 from layton_batch.tasks.mcq_idk_rules.table import cell
 from layton_batch.tasks.mcq_idk_rules.thoughts import without_thoughts
+from tests.tasks.offline_rows import form, grade_rows
 
 REAL = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "idk"
 pytestmark = [
@@ -30,8 +31,8 @@ def sample(path: Path) -> pl.DataFrame:
 
 
 @cache
-def report(path: Path, protocol: str) -> GradeReport:
-    return grade_rows(None, sample(path).rename({"sample_id": "item_id"}).iter_rows(named=True), protocol)
+def report(path: Path, protocol: str) -> AbstentionReport:
+    return grade_rows(form("mcq_idk", protocol), None, sample(path).iter_rows(named=True))
 
 
 def cases() -> list[dict[str, object]]:
@@ -42,7 +43,7 @@ def cases() -> list[dict[str, object]]:
 @every_sample
 def test_every_published_letter_and_metric_is_reproduced(path: Path) -> None:
     rows = sample(path).to_dicts()
-    found = report(path, ORIGINAL).to_json()["rows"]
+    found = report(path, ORIGINAL).document()["rows"]
     wanted = [
         {"item_id": row["sample_id"], "letter": row["extracted"], **{name: row[name] for name in METRICS}}
         for row in rows

@@ -12,7 +12,7 @@ from layton_batch.records import Item, JsonValue, Prediction, Response
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks.mcq_idk import McqIdkTask
 from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL
-from layton_batch.tasks.protocol import Candidate, Task, TaskOptions
+from layton_batch.tasks.protocol import Task, TaskOptions, juried
 
 Row = dict[str, JsonValue]
 INSTRUCTION = (
@@ -260,10 +260,10 @@ def test_an_item_the_rule_cannot_grade_gets_zeros_and_a_note(payload: Row) -> No
 def test_it_is_a_task_graded_by_rule() -> None:
     rules: Task = task()
     assert (rules.name, rules.uses_jury, rules.metrics[0]) == ("mcq_idk", False, "trad_score")
+    assert not hasattr(rules, "judge_prompt")
+    assert not hasattr(rules, "parse_verdict")
     with pytest.raises(LaytonBatchError, match="graded by rule"):
-        rules.judge_prompt(Candidate(item(), Prediction("q1", "m", PredictionKind.ANSWERED)))
-    with pytest.raises(LaytonBatchError, match="graded by rule"):
-        rules.parse_verdict("q1", "m", "j", reply("x"))
+        juried(rules)
 
 
 def test_options_it_cannot_work_with_are_refused() -> None:

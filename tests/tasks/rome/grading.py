@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.rome_rules.mark import CORRECTED, Mark
-from layton_batch.tasks.rome_rules.offline import Row, grade_rows, grader
+from layton_batch.tasks.offline import FileRow
+from layton_batch.tasks.rome_rules import corrected, original
+from layton_batch.tasks.rome_rules.mark import CORRECTED, ORIGINAL, Mark
+from tests.tasks.offline_rows import form, grade_rows
+
+
+@dataclass
+class Kept:
+    """Takes graded rows, as a file of them does."""
+
+    rows: list[FileRow] = field(default_factory=list)
+
+    def add(self, row: FileRow) -> None:
+        self.rows.append(row)
 
 
 @dataclass(frozen=True)
@@ -15,15 +27,16 @@ class Graded:
     """The published ``scores.json`` and the graded rows."""
 
     scores: Mapping[str, JsonValue]
-    rows: list[Row]
+    rows: list[FileRow]
 
 
-def grade_answer(evaluator: str, arguments: Row, reply: str, protocol: str = CORRECTED) -> Mark:
+def grade_answer(evaluator: str, arguments: FileRow, reply: str, protocol: str = CORRECTED) -> Mark:
     """One reply by one evaluator."""
-    return grader(protocol)(evaluator, arguments, reply)
+    return {ORIGINAL: original.grade, CORRECTED: corrected.grade}[protocol](evaluator, arguments, reply)
 
 
-def graded(questions: Iterable[Row] | None, answers: Iterable[Row], protocol: str = CORRECTED) -> Graded:
+def graded(questions: Iterable[FileRow] | None, answers: Iterable[FileRow], protocol: str = CORRECTED) -> Graded:
     """Predictions by their annotations."""
-    rows: list[Row] = []
-    return Graded(grade_rows(questions, answers, protocol, sink=rows.append), rows)
+    kept = Kept()
+    report = grade_rows(form("rome", protocol), questions, answers, kept)  # type: ignore[arg-type]
+    return Graded(report.document(), kept.rows)

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.tasks.rome_rules.files import RowsFile, json_text, read_annotations, read_predictions
+from layton_batch.tasks.offline import RowsFile, json_text
+from layton_batch.tasks.rome_rules.files import read_annotations, read_predictions
 from layton_batch.tasks.rome_rules.mark import PROTOCOLS
 from tests.tasks.rome.grading import graded
 
@@ -113,7 +114,7 @@ def test_predictions_of_nothing_or_of_unknown_questions_are_refused(answers: obj
 
 
 def test_an_unknown_protocol_and_a_question_twice_are_refused() -> None:
-    with pytest.raises(ManifestError, match="protocol 'x': the rome task has corrected and original"):
+    with pytest.raises(ManifestError, match="protocol 'x': rome has corrected, original"):
         graded(QUESTIONS, ANSWERS, "x")
     with pytest.raises(DataError, match="annotation 4: question_id 'a' is there already"):
         graded([*QUESTIONS, QUESTIONS[0]], ANSWERS)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.tasks.offline import RowsFile, json_text
 from layton_batch.tasks.rome_rules import original
-from layton_batch.tasks.rome_rules.files import RowsFile, json_text, read_annotations, read_predictions
+from layton_batch.tasks.rome_rules.files import read_annotations, read_predictions
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
-from layton_batch.tasks.rome_rules.offline import grade_rows
+from tests.tasks.offline_rows import form, grade_rows
 from tests.tasks.rome.grading import grade_answer, graded
 
 REAL = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "rome"
@@ -130,10 +131,10 @@ def test_graded_rows_written_one_at_a_time_give_the_same_bytes() -> None:
     handle = io.StringIO()
     rows = RowsFile(handle)
     grade_rows(
+        form("rome", "original"),
         read_annotations(EXAMPLE / "annotation.json"),
         read_predictions(EXAMPLE / "predictions.json"),
-        "original",
-        sink=rows.add,
+        rows,
     )
     rows.close()
     assert handle.getvalue().encode() == (EXAMPLE / "updated_predictions.json").read_bytes()

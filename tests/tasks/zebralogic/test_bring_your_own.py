@@ -9,8 +9,8 @@ import pytest
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.offline import grade_rows
 from layton_batch.tasks.zebralogic_rules.protocols import PROTOCOLS
+from tests.tasks.offline_rows import form, grade_rows
 
 from .grids import GRID, SOLUTION, WRONG, reply
 
@@ -23,7 +23,9 @@ def items(*ids: str, **more: JsonValue) -> list[Row]:
 
 
 def report(predictions: list[Row], protocol: str = "corrected", given: list[Row] | None = None) -> dict[str, JsonValue]:
-    found = grade_rows(items("a", "b", "c", "d") if given is None else given, predictions, protocol).to_json()
+    found = grade_rows(
+        form("zebralogic", protocol), items("a", "b", "c", "d") if given is None else given, predictions
+    ).document()
     assert json.loads(json.dumps(found)) == found
     return found
 
@@ -118,19 +120,18 @@ def test_of_several_samples_zeroeval_counts_the_best_that_can_be_read() -> None:
         report([given], "original")
 
 
-def test_a_sink_takes_the_rows_and_none_is_kept() -> None:
+def test_rows_that_nobody_asks_for_are_not_kept() -> None:
     predictions: list[Row] = [{"id": "a", "output": reply()}, {"id": "b", "output": "?"}]
-    taken: list[Mapping[str, JsonValue]] = []
-    found = grade_rows(items("a", "b"), predictions, "corrected", sink=taken.append).to_json()
+    found = grade_rows(form("zebralogic", keep_rows=False), items("a", "b"), predictions).document()
     whole = report(predictions, given=items("a", "b"))
-    assert taken == whole["rows"]
-    assert {**found, "rows": taken} == whole
+    assert len(rows(whole)) == 2
+    assert {**found, "rows": whole["rows"]} == whole
     assert found["rows"] == []
 
 
 def test_predictions_may_carry_the_gold_themselves() -> None:
     given: list[Row] = [{"id": 7, "solution": json.dumps(SOLUTION), "output": reply()}]
-    found = grade_rows(None, given, "zeroeval").to_json()
+    found = grade_rows(form("zebralogic", "zeroeval"), None, given).document()
     assert (found["score"], rows(found)[0]["item_id"], found["items_without_prediction"]) == (1.0, "7", 0)
 
 
@@ -185,7 +186,7 @@ def test_a_wrong_item_names_its_row(given: list[Row], reason: str) -> None:
 
 def test_an_unknown_protocol_is_an_error() -> None:
     with pytest.raises(ManifestError, match="protocol 'x'"):
-        grade_rows([], [], "x")
+        form("zebralogic", "x")
 
 
 def test_texts_are_not_kept() -> None:
@@ -197,7 +198,7 @@ def test_texts_are_not_kept() -> None:
 
     tracemalloc.start()
     try:
-        found = grade_rows(items("a"), predictions(), "corrected")
+        found = grade_rows(form("zebralogic"), items("a"), predictions())
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.offline import GradeReport, grade_rows
+from layton_batch.tasks.zebralogic_rules.offline import GridReport
+from tests.tasks.offline_rows import form, grade_rows
 from tools.logic_grids.clues import Clue, Relation, Thing
 from tools.logic_grids.solver import solutions
 
@@ -31,8 +32,8 @@ def table(name: str) -> list[Row]:
     return list(pl.read_parquet(DATA / name).iter_rows(named=True))
 
 
-def report(name: str, protocol: str) -> GradeReport:
-    return grade_rows(table("puzzles.parquet"), table(name), protocol)
+def report(name: str, protocol: str) -> GridReport:
+    return grade_rows(form("zebralogic", protocol), table("puzzles.parquet"), table(name))
 
 
 def expected(name: str) -> dict[str, JsonValue]:
@@ -60,12 +61,12 @@ def test_the_zeroeval_protocol_equals_the_papers_script_on_every_row() -> None:
         ours = (read, found.cells_correct, found.cells_total, found.tag.value == "none", found.reasoning_chars)
         columns = ("z_parsed", "z_correct", "z_total", "z_solved", "z_reason_len")
         assert ours == tuple(row[column] for column in columns), row["id"]
-    assert done.to_json()["summary"] == expected(name)["zeroeval"]
+    assert done.document()["summary"] == expected(name)["zeroeval"]
 
 
 def test_the_published_summary_comes_out_to_the_digit() -> None:
     prefix = [row for row in table(OUTPUTS[1]) if row["in_published_prefix"]]
-    done = grade_rows(table("puzzles.parquet"), prefix, "zeroeval").to_json()
+    done = grade_rows(form("zebralogic", "zeroeval"), table("puzzles.parquet"), prefix).document()
     assert done["summary"] == expected(OUTPUTS[1])["zeroeval_published_prefix"]
 
 

@@ -7,9 +7,9 @@ import pytest
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade
-from layton_batch.tasks.zebralogic_rules.offline import grade_rows
 from layton_batch.tasks.zebralogic_rules.zeroeval import ZEROEVAL
 from layton_batch.tasks.zebralogic_rules.zeroeval_samples import MODES, RM_BON, grade_samples
+from tests.tasks.offline_rows import form, grade_rows
 
 from .grids import GOLD, GRID, SOLUTION, WRONG, reply
 
@@ -104,15 +104,15 @@ def test_a_value_without_letters_is_no_vote_the_script_can_count(value: JsonValu
 
 def test_rows_choose_the_mode_and_carry_the_scores() -> None:
     row: dict[str, JsonValue] = {"id": "a", "solution": SOLUTION, "output": [OFF, RIGHT], "rm_scores": [0.9, 0.2]}
-    solved = {mode: grade_rows(None, [row], "zeroeval", samples=mode).tally.score for mode in MODES}
+    solved = {mode: grade_rows(form("zebralogic", "zeroeval", samples=mode), None, [row]).tally.score for mode in MODES}
     assert solved == dict.fromkeys(MODES, 0.0) | {
         "best_of_n": 1.0, "longest_of_n": 1.0, "median_of_n": 1.0, "middle_common_of_n": 1.0,
     }  # fmt: skip
     scores: list[JsonValue] = [None, [0.9], [0.9, "x"], [True, 0.1], [1, 2, 3]]
     for wrong in scores:
         with pytest.raises(DataError, match=r"^prediction 1 \('a'\): column 'rm_scores' must have a number for each"):
-            grade_rows(None, [{**row, "rm_scores": wrong}], "zeroeval", samples=RM_BON)
+            grade_rows(form("zebralogic", "zeroeval", samples=RM_BON), None, [{**row, "rm_scores": wrong}])
     with pytest.raises(ManifestError, match="samples 'best': there are best_of_n, majority_of_n"):
-        grade_rows(None, [row], "zeroeval", samples="best")
+        form("zebralogic", "zeroeval", samples="best")
     with pytest.raises(ManifestError, match="every sample needs its score"):
         grade_samples([OFF, RIGHT], GOLD, RM_BON)

@@ -20,7 +20,7 @@ from layton_batch.records import Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks import validate_items
-from layton_batch.tasks.protocol import Candidate, TaskOptions
+from layton_batch.tasks.protocol import TaskOptions, juried
 from layton_batch.tasks.zebralogic import ZebraLogicTask
 from layton_batch.tasks.zebralogic_rules.gold import PRIVATE_SOURCE
 from layton_batch.tasks.zebralogic_rules.protocols import PROTOCOLS
@@ -316,7 +316,7 @@ def test_no_text_makes_it_raise_and_all_it_keeps_can_be_stored(protocol: str, te
 def test_no_jury_is_asked() -> None:
     asked = task()
     assert not asked.uses_jury
-    with pytest.raises(LaytonBatchError, match="asks no judge"):
-        asked.judge_prompt(Candidate(item(), asked.parse(item(), "m", said(""))))
-    with pytest.raises(LaytonBatchError, match="reads no verdicts"):
-        asked.parse_verdict("z1", "m", "j", said(""))
+    assert not hasattr(asked, "judge_prompt")
+    assert not hasattr(asked, "parse_verdict")
+    with pytest.raises(LaytonBatchError, match="no judge is asked"):
+        juried(asked)

@@ -1,0 +1,75 @@
+"""Which benchmarks can be graded without a jury, and the form that each has for predictions made elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from layton_batch.errors import ManifestError
+from layton_batch.records import JsonValue
+from layton_batch.tasks import NO_SETTINGS, load_task, setting_names, task_names
+from layton_batch.tasks.offline import GradingOptions, OfflineForm, offline_form
+from layton_batch.tasks.protocol import GradesFiles, RuleTask, TaskOptions
+
+DEFAULT_SPLIT = "llm"  # what a manifest says that says nothing
+
+
+def form_of(
+    name: str,
+    protocol: str | None,
+    options: GradingOptions,
+    split: str = DEFAULT_SPLIT,
+    settings: Mapping[str, JsonValue] = NO_SETTINGS,
+) -> OfflineForm:
+    """The form of a task under a protocol; None: its default, or the task as it comes where it has no protocols.
+
+    ``settings`` are those of a run, for tasks without forms of their own: with one, ``protocol`` alone decides. Raises
+    ManifestError for a task that is not graded by rule, a protocol there is none of, and options that do not fit.
+    """
+    task = _rule_task(name, TaskOptions(DEFAULT_SPLIT))
+    if isinstance(task, GradesFiles):
+        chosen = task.protocols[0] if protocol is None else protocol
+        if chosen not in task.protocols:
+            raise ManifestError(f"grade: protocol {chosen!r}: {name} has {', '.join(task.protocols)}")
+        return offline_form(_rule_task(name, TaskOptions(DEFAULT_SPLIT), {"protocol": chosen}), options)
+    if protocol is not None and "protocol" not in setting_names(name):
+        raise ManifestError(f"grade: --protocol {protocol}: task {name!r} has no protocols")
+    said: Mapping[str, JsonValue] = {} if protocol is None else {"protocol": protocol}
+    form = OfflineForm(_rule_task(name, TaskOptions(split), {**settings, **said}), options)
+    form.protocol = protocol
+    return form
+
+
+def check_option(form: OfflineForm, option: str) -> None:
+    """Raises ManifestError for an option that the benchmark does not know, naming those that do."""
+    if option in form.options:
+        return
+    forms = {name: form_of(name, None, GradingOptions()) for name in _graded_by_rule()}
+    known = {name: one.options[option] for name, one in forms.items() if option in one.options}
+    raise ManifestError(f"grade: {option} is for {' and '.join(known)}{''.join(dict.fromkeys(known.values()))}")
+
+
+def chosen_metric(name: str, form: OfflineForm, metric: str | None) -> str:
+    """The metric asked for, or the default. Raises ManifestError for one the benchmark is not ranked by."""
+    chosen = form.metrics[0] if metric is None else metric
+    if chosen not in form.metrics:
+        raise ManifestError(f"grade: --metric {chosen!r}: {name} is ranked by {' or '.join(form.metrics)}")
+    return chosen
+
+
+def _rule_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue] = NO_SETTINGS) -> RuleTask:
+    if name in task_names():
+        task = load_task(name, options, settings)
+        if not task.uses_jury:
+            return task
+    raise ManifestError(f"grade: {name!r} is not graded by rule; there are {', '.join(_graded_by_rule())}")
+
+
+def _graded_by_rule() -> list[str]:
+    return [name for name in task_names() if _is_graded_by_rule(name)]
+
+
+def _is_graded_by_rule(name: str) -> bool:
+    try:
+        return not load_task(name, TaskOptions(DEFAULT_SPLIT)).uses_jury
+    except Exception:  # somebody else's code, which may not even load, must not hide the others
+        return False

@@ -1,0 +1,383 @@
+"""Predictions made elsewhere, graded by a task's own ``parse`` and ``grade``: what ``grade`` needs of a benchmark.
+
+``OfflineForm`` is the plain form, which every rule task has: items in the task's own form, and predictions as rows of
+``item_id`` (or ``id``), ``response`` (text; null: no reply came) and, if they like, ``finish_reason`` and ``error``
+(why none came). A benchmark with published files and reports of its own derives its form from it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, ClassVar, Protocol
+
+import orjson
+
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.files.sources import json_list, read_rows, stream_rows
+from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
+from layton_batch.settings import Settings
+from layton_batch.states import FinishReason, RequestOutcome
+from layton_batch.tasks import validate_items
+from layton_batch.tasks.protocol import GradesFiles, RuleTask
+
+if TYPE_CHECKING:
+    import altair as alt
+
+FileRow = Mapping[str, JsonValue]
+"""A row of a file of predictions or items, as it was read."""
+NONE = "–"
+"""What tables show where there is nothing."""
+_ENDINGS = {
+    **dict.fromkeys(("stop", "end_turn", "stop_sequence", "eos"), FinishReason.STOP),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "truncated"), FinishReason.LENGTH),
+    **dict.fromkeys(("refusal", "content_filter", "safety"), FinishReason.REFUSAL),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GradingOptions:
+    """What ``grade`` is asked for that only some benchmarks know. ``samples``: how one answer is made of several
+    outputs. ``keep_rows``: the document shall have every graded row. ``title``: of charts."""
+
+    samples: str | None = None
+    ensembles: bool = False
+    benchmark: str | None = None
+    keep_rows: bool = True
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GradedReply:
+    """A row of predictions, graded by its item."""
+
+    row: FileRow
+    item: Item
+    prediction: Prediction
+    grade: Grade
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an item on a board: its mark (None: outside the score), a kind of ``PredictionKind``, and for what
+    is not right the failure."""
+
+    mark: float | None
+    kind: str
+    failure: str | None
+
+
+class Report(Protocol):
+    """One model's graded replies, added up as they come."""
+
+    def add(self, reply: GradedReply) -> None: ...
+
+    def document(self) -> dict[str, JsonValue]:
+        """The report in the form ``grade`` writes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A file of one model. ``published``: its totals, where the file has these and no replies."""
+
+    name: str
+    path: Path
+    published: Report | None = None
+
+
+@dataclass(slots=True)
+class GradedModel:
+    """A model's predictions, graded. ``report`` and ``document`` are None for the mean of several rounds.
+
+    ``outcomes``, by item: only where there will be a board. ``asked``: by item, something that differs where the
+    questions do; empty where all models are graded by one file. ``twice``: an item with several predictions.
+    ``tokens``: of the predictions that say what they took. ``is_published``: totals alone, without replies.
+    """
+
+    name: str
+    where: str
+    provider: str
+    report: Report | None = None
+    document: Mapping[str, JsonValue] | None = None
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    asked: dict[str, object] = field(default_factory=dict)
+    twice: str | None = None
+    tokens: list[float] = field(default_factory=list)
+    n_rows: int = 0
+    is_published: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GradedSet:
+    """Everything that was graded: one of each model in the order given, all rounds by model, and the ranked names."""
+
+    models: Sequence[GradedModel]
+    rounds: Mapping[str, Sequence[GradedModel]]
+    ranked: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTable:
+    """A table for people; the first ``left`` columns are aligned left."""
+
+    title: str
+    header: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    left: int = 1
+
+
+class OfflineForm:
+    """The plain form. ``options``: the options of ``grade`` that the benchmark knows, each with what else to tell those
+    who use it elsewhere. ``protocol``: by which it grades, None where it has none. ``no_reply``: what stands in the
+    column of texts where no reply came."""
+
+    options: ClassVar[Mapping[str, str]] = {}
+    id_columns: Sequence[str] = ("item_id", "id")
+    text_column = "response"
+    gold_columns: Sequence[str] = ()
+    no_reply: JsonValue = None
+    protocol: str | None = None
+
+    def __init__(self, task: RuleTask, options: GradingOptions) -> None:
+        self.asked = options
+        self._task = task
+
+    @property
+    def metrics(self) -> Sequence[str]:
+        """What a board can be ranked by; the first is the default."""
+        return self._task.metrics
+
+    # ---- files -----------------------------------------------------------------------------------------------------
+
+    def predictions(self, path: Path, settings: Settings) -> Iterable[FileRow]:
+        """A file of predictions. Raises DataError (file, line, reason): not there, empty, in another form."""
+        return json_list(path) or stream_rows(settings.cwd / path)
+
+    def item_rows(self, path: Path, settings: Settings) -> Sequence[FileRow]:
+        """A file of items. Raises DataError as for predictions."""
+        return json_list(path) or read_rows(str(path), settings.cwd, settings)
+
+    def model_file(self, path: Path) -> ModelFile:
+        """Whose predictions a file has."""
+        return ModelFile(path.stem, path)
+
+    def model_files(self, folder: Path) -> Sequence[ModelFile]:
+        """The models of a folder in the benchmark's own layout; none in any other folder."""
+        return ()
+
+    # ---- rows ------------------------------------------------------------------------------------------------------
+
+    def items(self, rows: Sequence[FileRow]) -> Sequence[Item]:
+        """The items of a file. Raises DataError naming the row that is wrong."""
+        items = self._task.items(rows)
+        validate_items(items)
+        return items
+
+    def item(self, row: FileRow, where: str) -> Item:
+        """The item of a prediction that carries it. Raises DataError, or ManifestError where predictions do not."""
+        raise ManifestError(f"grade: --items is needed: predictions of {self._task.name} do not carry their items")
+
+    def graded(self, items: Sequence[Item] | None, rows: Iterable[FileRow], model: str) -> Iterator[GradedReply]:
+        """Each prediction as the task reads and grades it, one at a time; without ``items`` they carry their own.
+
+        Raises DataError naming the row that is wrong.
+        """
+        shelf = None if items is None else _by_id(items)
+        for number, row in enumerate(rows, 1):
+            name, where = self.named(row, number)
+            item = self.item(row, where) if shelf is None else self.found(shelf.get(name, ()), row, where)
+            prediction, grade = self.grade(item, row, where, model)
+            if lacking := [metric for metric in self._task.metrics if metric not in grade.marks]:
+                raise DataError(f"{where}: task {self._task.name!r} gives no mark for its metric {lacking[0]!r}")
+            yield GradedReply(row, item, prediction, grade)
+
+    def named(self, row: FileRow, number: int) -> tuple[str, str]:
+        """A prediction's item id, and what errors call the row."""
+        name = item_id(row, self.id_columns, f"prediction {number}")
+        return name, f"prediction {number} (item {name!r})"
+
+    def found(self, items: Sequence[Item], row: FileRow, where: str) -> Item:
+        """Which of the items of its id a prediction is of."""
+        if not items:
+            raise DataError(f"{where}: there is no item of this id")
+        return items[-1]
+
+    def grade(self, item: Item, row: FileRow, where: str, model: str) -> tuple[Prediction, Grade]:
+        """One prediction by the task itself."""
+        return self.judged(item, self.response(row, where), model)
+
+    def judged(self, item: Item, response: Response, model: str) -> tuple[Prediction, Grade]:
+        """One reply by the task itself."""
+        prediction = self._task.parse(item, model, response)
+        return prediction, self._task.grade(item, prediction)
+
+    def response(self, row: FileRow, where: str) -> Response:
+        """A prediction's reply."""
+        if self.text_column not in row and "error" not in row:
+            raise DataError(f"{where}: column {self.text_column!r} is missing")
+        text, error = row.get(self.text_column), row.get("error")
+        if text is None:
+            return no_response(error if isinstance(error, str) else "no reply")
+        if not isinstance(text, str):
+            raise DataError(f"{where}: column {self.text_column!r} must be text or null, not {type(text).__name__}")
+        return response(text, row)
+
+    # ---- reports ---------------------------------------------------------------------------------------------------
+
+    def report(self, items: Sequence[Item] | None, updated: RowsFile | None = None) -> Report:
+        """An empty report. ``items``: what may have been asked, where that is known. ``updated`` takes every prediction
+        with its grade, in the forms that know ``--updated``."""
+        return PlainReport(self._task.metrics, keep_rows=self.asked.keep_rows)
+
+    def outcome(self, reply: GradedReply, metric: str) -> Outcome:
+        """What became of an item, by one metric."""
+        return Outcome(float(reply.grade.marks[metric]), str(reply.prediction.kind), reply.grade.tag)
+
+    def report_text(self, document: JsonValue) -> str:
+        """The report of one model as a file."""
+        return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
+
+    def lines(self, document: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
+        """The totals of one model for people, a line each."""
+        metrics = document["metrics"]
+        for name, one in metrics.items() if isinstance(metrics, Mapping) else ():
+            if isinstance(one, Mapping):
+                error = one["se"]
+                spread = f" ± {100 * float(error):.2f}" if isinstance(error, int | float) else ""
+                yield name, f"{percent(one['mean'])}{spread}"
+        yield "n", NONE if document["n"] is None else str(document["n"])
+
+    def tables_of_one(self, model: GradedModel) -> Iterator[ReportTable]:
+        """What only this benchmark has beside the totals of one model."""
+        yield from ()
+
+    def tables(self, graded: GradedSet) -> Iterator[ReportTable]:
+        """What only this benchmark has beside the board of several models."""
+        yield from ()
+
+    def extras(self, graded: GradedSet) -> Mapping[str, JsonValue]:
+        """What only this benchmark has in the document of several models."""
+        return {}
+
+    def rounds(self, rounds: Sequence[GradedModel]) -> Mapping[str, JsonValue]:
+        """A model's rounds in the document of several models, for forms that know ``--rounds``."""
+        return {}
+
+    def rounds_tables(self, graded: GradedSet) -> Iterator[ReportTable]:
+        """The same for people."""
+        yield from ()
+
+    def text_file(self, option: str, graded: GradedSet) -> str:
+        """The text that an option of this form asks for."""
+        raise NotImplementedError(option)
+
+    def picture(self, option: str, graded: GradedSet) -> alt.LayerChart:
+        """The picture that an option of this form asks for. Raises DataError where there is nothing to draw."""
+        raise NotImplementedError(option)
+
+
+def offline_form(task: RuleTask, options: GradingOptions) -> OfflineForm:
+    """The task's own form, else the plain one."""
+    return task.offline(options) if isinstance(task, GradesFiles) else OfflineForm(task, options)
+
+
+@dataclass(slots=True)
+class PlainReport:
+    """Means with the sample's standard error (n - 1), by metric, as grades come."""
+
+    metrics: Sequence[str]
+    n: int = 0
+    keep_rows: bool = True
+    _rows: list[JsonValue] = field(default_factory=list)
+    _means: dict[str, float] = field(default_factory=dict)
+    _squares: dict[str, float] = field(default_factory=dict)
+
+    def add(self, reply: GradedReply) -> None:
+        marks, self.n = reply.grade.marks, self.n + 1
+        for name in self.metrics:
+            value, mean = float(marks[name]), self._means.get(name, 0.0)
+            self._means[name] = mean + (value - mean) / self.n
+            self._squares[name] = self._squares.get(name, 0.0) + (value - mean) * (value - self._means[name])
+        if self.keep_rows:
+            shown = {name: float(mark) for name, mark in marks.items()}
+            self._rows.append({"item_id": reply.grade.item_id, "tag": reply.grade.tag, **shown})
+
+    def document(self) -> dict[str, JsonValue]:
+        metrics: dict[str, JsonValue] = {
+            name: {"mean": self._means.get(name), "se": self._error(name)} for name in self.metrics
+        }
+        return {"metrics": metrics, "n": self.n, "rows": self._rows}
+
+    def _error(self, name: str) -> float | None:
+        return sqrt(self._squares[name] / (self.n - 1) / self.n) if self.n > 1 else None
+
+
+# ---- rows ----------------------------------------------------------------------------------------------------------
+
+
+def _by_id(items: Iterable[Item]) -> Mapping[str, Sequence[Item]]:
+    shelf: dict[str, list[Item]] = {}
+    for item in items:
+        shelf.setdefault(item.id, []).append(item)
+    return shelf
+
+
+def item_id(row: FileRow, columns: Sequence[str], where: str) -> str:
+    """The id in the first of the columns that has one. Raises DataError for none, and for what is no id."""
+    value = next((row[name] for name in columns if row.get(name) is not None), None)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise DataError(f"{where}: column {columns[0]!r} must be text or a whole number")
+    return str(value)
+
+
+def response(text: str, row: FileRow) -> Response:
+    """A text with how the row says that it ended."""
+    said = row.get("finish_reason")
+    ending = said.strip().lower() if isinstance(said, str) else ""
+    reason = _ENDINGS.get(ending, FinishReason.OTHER) if ending else None
+    return Response("", RequestOutcome.SUCCEEDED, text, reason, said if isinstance(said, str) else None)
+
+
+def no_response(why: str) -> Response:
+    """What there is of a reply that never came."""
+    return Response("", RequestOutcome.ERRORED, error_message=why)
+
+
+def percent(value: JsonValue) -> str:
+    """A fraction for people."""
+    return f"{100 * float(value):.2f} %" if isinstance(value, int | float) else NONE
+
+
+# ---- rows written ---------------------------------------------------------------------------------------------------
+
+
+def json_text(value: JsonValue) -> str:
+    """JSON as Python's own programs write it: an indent of 2, letters of every script as they are."""
+    return json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
+
+
+def _plain(value: object) -> str:
+    """What tables hold and JSON does not: bytes as base64, times and the like as they are printed."""
+    return base64.b64encode(value).decode("ascii") if isinstance(value, bytes) else str(value)
+
+
+class RowsFile:
+    """A JSON list in that form, written a row at a time to a text handle."""
+
+    def __init__(self, handle: IO[str]) -> None:
+        self._handle = handle
+        self._is_empty = True
+
+    def add(self, row: FileRow) -> None:
+        text = json_text([dict(row)])
+        self._handle.write(("[" if self._is_empty else ",") + text[1:-2])
+        self._is_empty = False
+
+    def close(self) -> None:
+        """Write the end of the list; the handle stays open."""
+        self._handle.write("[]" if self._is_empty else "\n]")
