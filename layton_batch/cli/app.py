@@ -17,10 +17,11 @@ from layton_batch.cli import (
     sandbox_commands,
     statistics_commands,
 )
-from layton_batch.cli.terminal import forgiving_streams, lost_output, plain, terminating
+from layton_batch.cli.terminal import forgiving_streams, lost_output, terminating
 from layton_batch.errors import LaytonBatchError, StorageError, is_storage_trouble
 from layton_batch.processes import bypass_proxy
 from layton_batch.settings import Settings
+from layton_batch.text import plain
 
 INTERRUPTED = 75
 STOPPED = {

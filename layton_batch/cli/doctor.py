@@ -19,6 +19,7 @@ from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers import BUILT_IN
 from layton_batch.records import ModelSpec
+from layton_batch.reports.table import Column, Table
 from layton_batch.run.open import price_book
 from layton_batch.settings import Settings
 
@@ -77,6 +78,13 @@ def examine(path: Path | None, settings: Settings, *, offline: bool = False) -> 
         findings += _prices(manifest, needed)
     findings.append(_disk(settings.cwd))
     return findings
+
+
+def findings_table(findings: Sequence[Finding]) -> Table:
+    """One line a check, the outcome first."""
+    state = Column("", is_text=True, styles={State.OK: "green", State.NOTE: "yellow", State.BAD: "red"})
+    rows = tuple((str(one.state), one.check, one.detail) for one in findings)
+    return Table((state, Column("", is_text=True), Column("", is_text=True)), rows)
 
 
 def _needed(manifest: Manifest | None) -> Sequence[ModelSpec]:

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
 
-from layton_batch.cli.board_report import NONE, print_board
-from layton_batch.cli.narrow_table import print_table
-from layton_batch.cli.terminal import console, one_line
 from layton_batch.grading.board import Board
 from layton_batch.grading.graded import Graded
 from layton_batch.records import JsonValue
+from layton_batch.reports.board import print_board
+from layton_batch.reports.table import console, print_table
 from layton_batch.tasks.mcq_idk_rules.abstention import Bounds, Selective
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS
 from layton_batch.tasks.mcq_idk_rules.table import BoardRow, cell
 from layton_batch.tasks.rome_rules.rounds import Rounds
+from layton_batch.text import NONE, one_line
 
 Document = Mapping[str, JsonValue]
 _PAPER = ("Puzzle Acc", "Cell Acc", "No answer", "Easy", "Hard", "Small", "Medium", "Large", "XL", "Reason Lens")

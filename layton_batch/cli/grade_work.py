@@ -228,6 +228,6 @@ def _scatter(result: Result) -> Scene:
 
 
 def _benchmark(result: Result) -> str:
-    from layton_batch.cli.terminal import one_line
+    from layton_batch.text import one_line
 
     return one_line(result.asked.benchmark or "")

@@ -25,8 +25,8 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Where runs stand: jobs, batches, outcomes, money."""
-    from layton_batch.cli.status_report import print_status, status_json
     from layton_batch.cli.terminal import print_json, say
+    from layton_batch.reports.status import print_status, status_json
     from layton_batch.run.open import find_run, find_runs, open_store
     from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
@@ -86,9 +86,9 @@ def leaderboard(
 
     Sources are ranked together, as if they were one run. No network, unless a source is a URL.
     """
-    from layton_batch.cli.board_report import FORMATS, write_board
     from layton_batch.cli.board_sources import board_of
     from layton_batch.errors import ManifestError
+    from layton_batch.reports.board import FORMATS, write_board
     from layton_batch.settings import Settings
 
     if form not in FORMATS:
@@ -130,14 +130,14 @@ def doctor(
 
     With a manifest, what it needs; without, every provider. Never prints a key.
     """
-    from layton_batch.cli.doctor import examine
-    from layton_batch.cli.doctor_report import print_findings
+    from layton_batch.cli.doctor import examine, findings_table
     from layton_batch.cli.terminal import print_json
+    from layton_batch.reports.table import show
     from layton_batch.settings import Settings
 
     findings = examine(manifest, Settings.from_process(), offline=offline)
     if as_json:
         print_json([{"check": one.check, "state": str(one.state), "detail": one.detail} for one in findings])
     else:
-        print_findings(findings)
+        show(findings_table(findings), gap=1)
     raise typer.Exit(2 if any(one.is_bad for one in findings) else 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -25,22 +24,11 @@ def cost(
 
     Per provider, model and stage: requests, tokens, batched, unbatched, saved.
     """
-    from layton_batch.cli.cost_tables import print_costs
-    from layton_batch.cli.terminal import print_json
-    from layton_batch.costs.cost_layout import report_csv, report_json, report_markdown
     from layton_batch.errors import ManifestError
+    from layton_batch.reports.cost import FORMATS, write_costs
     from layton_batch.run.open import find_run
     from layton_batch.stages.publish import cost_report
 
-    report = cost_report([find_run(name, runs) for name in run_names])
-    match "json" if as_json else form:
-        case "json":
-            print_json(report_json(report))
-        case "csv":
-            sys.stdout.write(report_csv(report))
-        case "md":
-            sys.stdout.write(report_markdown(report))
-        case "table":
-            print_costs(report)
-        case _:
-            raise ManifestError(f"--format {form!r}: one of table, json, csv, md")
+    if form not in FORMATS:
+        raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
+    write_costs(cost_report([find_run(name, runs) for name in run_names]), "json" if as_json else form)

@@ -1,7 +1,7 @@
 """From votes and labels, or from marks, to a ranked board: one row an entrant, best first.
 
 Jury boards: ``rank_board``, by the calibrated method or exactly as the layton-eval paper does. Boards graded by rule:
-``rank_marks``. All give the same :class:`Row`, so that all leaderboards look alike.
+``rank_marks``. All give the same :class:`BoardRow`, so that all leaderboards look alike.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FLAGS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BoardRow:
     """One line of a leaderboard. Scores are percent as printed; None where ``flags`` says why there is none.
 
     ``score``, ``lower``..``upper``: these items; ``new_*``: new items of the same kind. ``rank_best``..``rank_worst``:
@@ -119,7 +119,7 @@ class _Scored:
     flags: str
 
 
-def rank_board(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> list[Row]:
+def rank_board(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> list[BoardRow]:
     """Score every entrant and rank them, best first; entrants without a score come last, unranked.
 
     What is drawn depends on ``rules.seed`` only, not on the order of the ballots. Raises DataError for predictions or
@@ -132,7 +132,7 @@ def rank_board(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules)
     return _calibrated_board(count_votes(in_order(ballots), labels), rules)
 
 
-def _paper_board(counted: Counted, rules: Rules) -> list[Row]:
+def _paper_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     strata = counted.strata
     behind = np.where(strata.n > 0, strata.pool_labels, 0).sum(axis=1).tolist()
     unjudged = strata.unjudged.tolist()
@@ -156,7 +156,7 @@ def _paper_print(one: PaperScore, behind: int, unjudged: int) -> _Scored:
     return _Scored(one.score, lower, upper, one.half_width, (None, None, None), labels, one.items, unjudged, flags)
 
 
-def _calibrated_board(counted: Counted, rules: Rules) -> list[Row]:
+def _calibrated_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     strata = counted.strata
     scores = calibrated_scores(strata, level=rules.level, provider_shift=rules.provider_shift)
     unjudged = strata.unjudged.tolist()
@@ -201,7 +201,7 @@ def _flags(flags: Sequence[object], reason: str | None) -> str:
     return ", ".join(told + ([reason] if reason else []))
 
 
-def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[Row]:
+def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
     """Rank entrants by their mean mark, in percent, best first: no jury, no labels.
 
     On these items the score is exact, so its interval is itself; the interval and the rank box for new items come from
@@ -236,12 +236,12 @@ def _row(
     kinds: Counter[tuple[Entrant, str]],
     rules: Rules,
     method: str | None = None,
-) -> Row:
+) -> BoardRow:
     (best, worst), (new_best, new_worst) = (box or (None, None) for box in boxes)
     own, borrowed, least = scored.labels
     new_score, new_lower, new_upper = scored.new
     never = {name: count for name in _NEVER_JUDGED if (count := kinds[entrant, name])}
-    return Row(
+    return BoardRow(
         rank=rank,
         rank_best=best,
         rank_worst=worst,

@@ -16,7 +16,7 @@ from layton_batch.stats.planning import Separation, labels_to_separate
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderLoad:
+class Standing:
     """First minus second, in points, with its interval; ``better``: probability that the first is the better one.
 
     ``resolvable``: the smallest difference that would separate typical neighbours of the board with chance 0.8.
@@ -42,7 +42,7 @@ class Comparison:
     second: Entrant
     metric: str
     level: float
-    standings: tuple[ProviderLoad, ...]
+    standings: tuple[Standing, ...]
     labels: Separation | None
     items: int | None
     n_items: int
@@ -111,11 +111,11 @@ def _pair(entrants: Sequence[Entrant], names: tuple[str, str]) -> tuple[int, int
     return first, second
 
 
-def _standing(target: str, draws: JointDraws, pair: tuple[int, int], level: float) -> ProviderLoad:
+def _standing(target: str, draws: JointDraws, pair: tuple[int, int], level: float) -> Standing:
     (gap,) = differences(draws, [pair], level=level)
     least = resolvable_difference(draws, level=level)
     percent = None if least is None else 100 * least
-    return ProviderLoad(target, 100 * gap.mean, 100 * gap.lower, 100 * gap.upper, gap.better, percent)
+    return Standing(target, 100 * gap.mean, 100 * gap.lower, 100 * gap.upper, gap.better, percent)
 
 
 def _items(new: JointDraws, items: int, pair: tuple[int, int], level: float) -> int | None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from layton_batch.run.status import JobStatus, RunState, Status
-from layton_batch.site.sanitize import money, one_line
+from layton_batch.site.sanitize import one_line
 from layton_batch.states import Lifecycle
+from layton_batch.text import money
 
 OUTCOMES = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
 _ROLES = {"predict": "answers", "judge": "verdicts"}

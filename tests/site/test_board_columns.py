@@ -23,15 +23,16 @@ def shown(tmp_path: Path, **columns: object) -> str:
 
 def test_intervals_for_new_items_and_labels_are_shown(tmp_path: Path) -> None:
     text = shown(tmp_path, **MORE)
-    for part in ("New items", "70.1–88.8", "Labels", "12+345", "Smallest bin", "score on new items of the same kind"):
+    heads = ("95 % CI (these items)", "95 % CI (new items)", "Human labels (own + borrowed)", "95 % rank range")
+    for part in (*heads, "70.1–88.8", "12 + 345", "Smallest bin", "score on new items of the same kind"):
         assert part in text
-    assert "The rank spread holds the ranks on these items of all models at once" in text
+    assert "The rank range holds the ranks on these items of all models at once" in text
     assert "Abstained" not in text.replace("Abstained, unreadable", "")
 
 
 def test_rows_without_them_leave_the_columns_out(tmp_path: Path) -> None:
     text = shown(tmp_path)
-    assert "New items" not in text
+    assert "CI (new items)" not in text
     assert "Smallest bin" not in text
 
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from layton_batch.run.status import RunState
 from layton_batch.site.build import build_site
 from layton_batch.site.pages import environment, policy
-from layton_batch.site.sanitize import LONGEST, one_line, passage, visible
+from layton_batch.site.sanitize import LONGEST, one_line, passage
+from layton_batch.text import visible
 from tests.site.fabricated_run import fabricated, hostile
 from tests.site.read_html import Page, pages
 
