@@ -95,7 +95,7 @@ def test_until_returns_75_at_that_time(tmp_path: Path, monkeypatch: pytest.Monke
         end = call("run", bench.write(manifest_text()), "--until", in_five_minutes)
         assert end.code == 75
         assert bench.lab.clock.now() - begun <= 300
-        assert "the same command goes on" in end.err
+        assert "The same command continues it." in end.err
 
 
 def test_a_budget_stops_before_the_batch_that_could_break_it_and_a_larger_one_goes_on(

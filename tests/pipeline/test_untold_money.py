@@ -56,7 +56,7 @@ def test_a_row_that_cannot_be_read_is_bounded_in_the_ledger_in_the_status_and_in
         assert report.total.batched.usd == status.spent_usd
         assert not report.total.batched.complete
         assert report_json(report)["total"]["complete"] is False  # type: ignore[index, call-overload]
-        (line,) = (line for line in report.lines if line.untold_requests)
+        (line,) = (line for line in report.lines if line.unknown_cost_requests)
         assert (line.provider, line.model, line.stage, line.requests) == ("openai", MODELS["openai"], "predict", 2)
         assert sum(map(Decimal, bench.table(text, "cost")["cost_usd"])) == status.spent_usd
         with bench.open(text) as run:
