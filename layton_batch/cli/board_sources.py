@@ -104,7 +104,7 @@ def read_sources(
     # a label that several sources carry is one label
     found.labels = list(dict.fromkeys(label for part in parts for label in part.labels))
     if found.sheets and found.ballots:
-        raise ManifestError("some sources are graded by rule and some by a jury: rank them apart")
+        raise ManifestError("some sources are graded by rule and some by a jury: rank them separately")
     return found
 
 

@@ -38,13 +38,13 @@ _NEVER_JUDGED = ("abstained", "unparsed", "missing")
 _DRAWN_CELLS, _LEAST_DRAWS = 12_000_000, 400  # thousands of models: fewer draws, so that they stay within memory
 
 FLAGS = {
-    "empty_gold_bin": "For some number of yes votes no human label says what it means.",
-    "no_gold": "No human label stands behind this row: its interval says almost nothing.",
-    "unjudged": "Some answers have no readable verdict; nobody knows whether they are right.",
+    "empty_gold_bin": "For at least one number of yes votes there is no human label.",
+    "no_gold": "There is no human label for this row; its interval says almost nothing.",
+    "unjudged": "Some answers have no readable verdict; whether they are correct is unknown.",
     "known_zeros": "Abstained, unreadable and missing answers count as wrong.",
     "monte_carlo": "The distribution was too large to enumerate and was drawn with the run's seed.",
-    "short_jury": "Some answers were judged by fewer judges than were to sit.",
-    "borrowed_only": "No label is this model's own: all were borrowed from other models.",
+    "short_jury": "Some answers were judged by fewer judges than the jury has seats.",
+    "borrowed_only": "This model has no labels of its own; all labels are borrowed from other models.",
 }
 """What a row's ``flags`` mean, by name, in a sentence each."""
 
@@ -54,10 +54,11 @@ class BoardRow:
     """One line of a leaderboard. Scores are percent as printed; None where ``flags`` says why there is none.
 
     ``score``, ``lower``..``upper``: these items; ``new_*``: new items of the same kind. ``rank_best``..``rank_worst``:
-    the rank box, which holds all entrants' ranks together at ``level`` (in the paper's method the spread of overlapping
-    intervals; graded by rule the box for new items). ``own_labels``, ``borrowed_labels``: human labels behind the row;
-    ``smallest_gold_bin``: fewest borrowed labels behind a vote that its items have. ``failures``: how often each kind
-    occurs, in the rule's words, or (with a jury) of what never came before it; not a column of the run's table.
+    the rank range, which holds all entrants' ranks together at ``level`` (in the paper's method the range that
+    overlapping intervals leave open; graded by rule the range for new items). ``own_labels``, ``borrowed_labels``:
+    human labels behind the row; ``smallest_gold_bin``: fewest borrowed labels behind a vote that its items have.
+    ``failures``: how often each kind occurs, in the rule's words, or (with a jury) of what never came before it; not a
+    column of the run's table.
     """
 
     rank: int | None

@@ -198,8 +198,8 @@ def _unknown_family(arrays: _Arrays, judge: int) -> str:
     given = arrays.verdicts[:, judge] >= 0
     never = [name for i, name in enumerate(arrays.families) if not given[arrays.family == i].any()]
     if never:
-        return f"not identifiable if its family is {' or '.join(never)}: it gave no verdict on their answers"
-    return "the judge's family is not known: say --judge-family JUDGE=FAMILY"
+        return f"not identifiable if its family is {' or '.join(never)}: it judged none of their answers"
+    return "the judge's family is not known: give --judge-family JUDGE=FAMILY"
 
 
 def _mistakes(arrays: _Arrays, rows: Sequence[Judged]) -> tuple[Mistake, ...]:

@@ -172,7 +172,7 @@ def test_judges_tells_what_it_knows_and_lists_errors_on_request(invoke: Invoke, 
     code, out, _ = invoke("judges", source)
     assert code == 0
     assert "not identifiable if its family is north" in out
-    assert "say --judge-family" in out  # dora judged everybody
+    assert "give --judge-family" in out  # dora judged everybody
     assert "What the jury gets wrong" not in out
     wrong = len(document(invoke("judges", source, "--json"))["mistakes"])
     assert wrong > 0
@@ -279,7 +279,7 @@ def test_comparing_is_antisymmetric_and_needs_two_models(invoke: Invoke, tmp_pat
     for arguments, reason in (
         ([source, "north-1"], "two models"),
         ([source, "north-1", "north/north-1"], "same model"),
-        ([source, "north-1", "north-3"], "is 'north-"),
+        ([source, "north-1", "north-3"], "did you mean 'north-"),
     ):
         code, _, err = invoke("compare", *arguments)
         assert code == 2
