@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from layton_batch.processes import enable_sigint
-from layton_batch.reports.table import json_text
 from layton_batch.text import plain
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
 def print_json(value: object) -> None:
     """One JSON document on stdout."""
+    from layton_batch.reports.table import json_text
+
     sys.stdout.write(json_text(value))
 
 
