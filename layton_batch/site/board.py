@@ -52,7 +52,6 @@ class ShownRow:
     interval: str
     new: str
     labels: str
-    least: str
     said: str
     items: int
     counts: tuple[int, ...]
@@ -196,7 +195,7 @@ def _row(row: LeaderboardRow, counts: Sequence[str], letters: Mapping[str, str],
     score, lower, upper = (_number(row[name]) for name in ("score", "lower", "upper"))
     rank, best, worst = (_number(row[name]) for name in ("rank", "rank_best", "rank_worst"))
     new_lower, new_upper = (_number(row[name]) for name in ("new_lower", "new_upper"))
-    own, borrowed, least = (_number(row[name]) for name in ("own_labels", "borrowed_labels", "smallest_gold_bin"))
+    own, borrowed = (_number(row[name]) for name in ("own_labels", "borrowed_labels"))
     interval = _interval(row, lower, upper)
     return ShownRow(
         model=one_line(row["model"]),
@@ -208,7 +207,6 @@ def _row(row: LeaderboardRow, counts: Sequence[str], letters: Mapping[str, str],
         interval=interval,
         new=range_text(new_lower, new_upper),
         labels=NONE if own is None or borrowed is None else f"{own:.0f} + {borrowed:.0f}",
-        least=number_text(least, 0),
         said=NONE if score is None else f"{score:.1f}, interval {interval}, rank {best or 0:.0f} to {worst or 0:.0f}",
         items=int(_number(row["n_items"]) or 0),
         counts=tuple(int(_number(row[name]) or 0) for name in counts),
