@@ -131,7 +131,7 @@ def _endpoint(name: str, settings: Settings, trust: ssl.SSLContext) -> Iterator[
 
     url = settings.access(name).base_url or DEFAULT_URLS.get(name)
     if url is None:
-        yield Finding(f"endpoint {name}", State.NOTE, "depends on the project and region; not asked")
+        yield Finding(f"endpoint {name}", State.NOTE, "not checked: the address depends on the project and region")
         return
     try:
         reply = httpx.get(url, timeout=CALL_SECONDS, verify=trust)
@@ -147,7 +147,7 @@ def _endpoint(name: str, settings: Settings, trust: ssl.SSLContext) -> Iterator[
         return
     yield Finding(f"endpoint {name}", State.OK, f"{shown(url)} answers")
     if (drift := _drift(reply.headers.get("date"))) is not None and abs(drift) > MOST_DRIFT:
-        detail = f"this machine is {drift:+.0f} s from {name}; set its clock, prices and deadlines go by it"
+        detail = f"this machine is {drift:+.0f} s from {name}; set the clock: prices and deadlines depend on it"
         yield Finding("clock", State.BAD, detail)
 
 

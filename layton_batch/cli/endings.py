@@ -120,8 +120,7 @@ def retried(count: int, status: Status, *, was_cancelled: bool) -> Iterator[str]
 def _nothing_to_retry(status: Status, lost: Sequence[Batch]) -> str:
     still_open = sum(batch.state in OPEN for batch in status.batches) - len(lost)
     if still_open:
-        are = "is" if still_open == 1 else "are"
-        return f"Nothing to retry; {plural(still_open, 'batch', 'batches')} {are} still open. `run` continues."
+        return f"Nothing to retry; {plural(still_open, 'batch is', 'batches are')} still open. `run` continues."
     if status.unanswered:
         return f"Nothing to retry; {plural(status.unanswered, 'request')} cannot be sent: too large for the provider."
     if lost:
@@ -132,10 +131,9 @@ def _nothing_to_retry(status: Status, lost: Sequence[Batch]) -> str:
 
 
 def _waiting_for_a_person(lost: Sequence[Batch]) -> str:
-    are = "is" if len(lost) == 1 else "are"
     return (
-        f"{plural(len(lost), 'batch', 'batches')} {are} lost, such as {lost[0].id}. `run` does not touch a lost batch; "
-        "`layton-batch resolve` tells what became of it."
+        f"{plural(len(lost), 'batch is', 'batches are')} lost, such as {lost[0].id}. "
+        "`run` does not touch a lost batch; decide what became of it with `layton-batch resolve`."
     )
 
 

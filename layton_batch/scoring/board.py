@@ -27,7 +27,7 @@ from layton_batch.stats.calibrated import PROVIDER_SHIFT, CalibratedScore, calib
 from layton_batch.stats.joint import DRAWS, JointDraws, joint_draws, joint_draws_new_items
 from layton_batch.stats.marks import mark_draws, mark_scores
 from layton_batch.stats.paper import PaperScore, paper_scores
-from layton_batch.stats.rank_sets import rank_box
+from layton_batch.stats.rank_sets import rank_ranges
 from layton_batch.stats.ranks import paper_ranks, score_ranks
 from layton_batch.stats.rounding import ceil_tenth, floor_tenth, round_tenth
 from layton_batch.stats.strata import Flag, IntArray
@@ -102,7 +102,7 @@ class Rules:
     provider_shift: float = PROVIDER_SHIFT
 
 
-_Box = tuple[int, int]
+_Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +144,8 @@ def _paper_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     rows = []
     for i in ranks.order.tolist():
         rank, best, worst = ranks.of(i) or (None, None, None)
-        box = None if best is None or worst is None else (best, worst)
-        rows.append(_row(counted.entrants[i], scored[i], rank, (box, None), kinds, rules))
+        found = None if best is None or worst is None else (best, worst)
+        rows.append(_row(counted.entrants[i], scored[i], rank, (found, None), kinds, rules))
     return rows
 
 
@@ -164,8 +164,8 @@ def _calibrated_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     scored = [_calibrated_print(one, unjudged[i]) for i, one in enumerate(scores)]
     rank = score_ranks([one.score for one in scores])
     draws = drawn(len(scores))
-    here = _boxes(joint_draws(strata, seed=rules.seed, draws=draws), rank, rules)
-    new = _boxes(joint_draws_new_items(strata, counted.target, seed=rules.seed, draws=draws), rank, rules)
+    here = _ranges(joint_draws(strata, seed=rules.seed, draws=draws), rank, rules)
+    new = _ranges(joint_draws_new_items(strata, counted.target, seed=rules.seed, draws=draws), rank, rules)
     kinds = Counter((ballot.entrant, ballot.kind) for ballot in counted.ballots)
     return [
         _row(counted.entrants[i], scored[i], int(rank[i]), (here[i], new[i]), kinds, rules)
@@ -178,9 +178,9 @@ def drawn(models: int) -> int:
     return min(DRAWS, max(_LEAST_DRAWS, _DRAWN_CELLS // max(models, 1)))
 
 
-def _boxes(draws: JointDraws, rank: IntArray, rules: Rules) -> list[_Box]:
+def _ranges(draws: JointDraws, rank: IntArray, rules: Rules) -> list[_Range]:
     """Every entrant of a board has a prediction, so each is in the draws."""
-    sets = rank_box(draws, level=rules.level, rank=rank)
+    sets = rank_ranges(draws, level=rules.level, rank=rank)
     return list(zip(sets.best.tolist(), sets.worst.tolist(), strict=True))
 
 
@@ -205,8 +205,8 @@ def _flags(flags: Sequence[object], reason: str | None) -> str:
 def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
     """Rank entrants by their mean mark, in percent, best first: no jury, no labels.
 
-    On these items the score is exact, so its interval is itself; the interval and the rank box for new items come from
-    weights on the items that all entrants share (``stats.marks``). Raises DataError for marks that are no numbers.
+    On these items the score is exact, so its interval is itself; the interval and the rank range for new items come
+    from weights on the items that all entrants share (``stats.marks``). Raises DataError for marks that are no numbers.
     """
     if not sheets:
         return []
@@ -215,7 +215,7 @@ def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
     draws = mark_draws(marks, seed=rules.seed, draws=drawn(len(sheets)))
     scores = mark_scores(marks, draws, level=rules.level)
     rank = score_ranks(np.round(scores.mean, 12))  # sums of equal marks in another order are equal
-    boxes = _boxes(draws, rank, rules)
+    ranges = _ranges(draws, rank, rules)
     rows = []
     for i in np.argsort(rank, kind="stable").tolist():
         score = round_tenth(float(scores.mean[i]))
@@ -223,7 +223,7 @@ def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
         scored = _Scored(score, score, score, 0.0, new, (0, 0, None), len(sheets[i].item_ids), 0, "")
         entrant = sheets[i].entrant
         kinds = Counter((entrant, kind) for kind in sheets[i].kinds)
-        row = _row(entrant, scored, int(rank[i]), (boxes[i], boxes[i]), kinds, rules, RULE)
+        row = _row(entrant, scored, int(rank[i]), (ranges[i], ranges[i]), kinds, rules, RULE)
         failures = Counter(failure for failure in sheets[i].failures if failure is not None)
         rows.append(replace(row, failures=dict(failures)) if sheets[i].failures else row)
     return rows
@@ -233,12 +233,12 @@ def _row(
     entrant: Entrant,
     scored: _Scored,
     rank: int | None,
-    boxes: tuple[_Box | None, _Box | None],
+    ranges: tuple[_Range | None, _Range | None],
     kinds: Counter[tuple[Entrant, str]],
     rules: Rules,
     method: str | None = None,
 ) -> BoardRow:
-    (best, worst), (new_best, new_worst) = (box or (None, None) for box in boxes)
+    (best, worst), (new_best, new_worst) = (found or (None, None) for found in ranges)
     own, borrowed, least = scored.labels
     new_score, new_lower, new_upper = scored.new
     never = {name: count for name in _NEVER_JUDGED if (count := kinds[entrant, name])}

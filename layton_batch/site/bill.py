@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 import polars as pl
 
 from layton_batch.costs.report import Amount
-from layton_batch.site.sanitize import one_line
+from layton_batch.site.sanitize import short_line
 from layton_batch.text import money
 
 COST_COLUMNS = (
@@ -78,9 +78,9 @@ def _line(row: CostRow, gaps: Gaps) -> BillLine:
     key = (str(row["provider"]), str(row["model"]), str(row["stage"]))
     complete = not gaps.get(key)
     return BillLine(
-        provider=one_line(row["provider"]),
-        model=one_line(row["model"]),
-        stage=one_line(STAGES.get(key[2], key[2])),
+        provider=short_line(row["provider"]),
+        model=short_line(row["model"]),
+        stage=short_line(STAGES.get(key[2], key[2])),
         requests=_count(row["requests"]),
         tokens=tuple(_count(row[name]) for name in _TOKENS),
         amounts=tuple(_amount(row[name], complete) for name in _AMOUNTS),
@@ -127,4 +127,4 @@ def _added(amounts: Sequence[Amount], *, whole: bool) -> Amount:
 
 def _prices(rows: Sequence[CostRow]) -> tuple[str, ...]:
     named = {(str(row["price_source"]), str(row["price_date"] or "no date")) for row in rows if row["price_source"]}
-    return tuple(one_line(f"{source} ({date})") for source, date in sorted(named))
+    return tuple(short_line(f"{source} ({date})") for source, date in sorted(named))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from layton_batch.scoring.board import FLAGS, RULE
 from layton_batch.site.reading import Asked
-from layton_batch.site.sanitize import one_line
+from layton_batch.site.sanitize import short_line
 from layton_batch.text import NONE, number_text, percent, range_text
 
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
@@ -135,7 +135,7 @@ def show_board(
         has_hints=len({row["n_hints"] for row in rows}) > 1,
         has_new=any(row["new_lower"] is not None for row in rows),
         has_labels=any(row["borrowed_labels"] is not None for row in rows) and method != RULE,
-        method="graded by rule" if method == RULE else one_line(method),
+        method="graded by rule" if method == RULE else short_line(method),
         metric=_words(metric),
         level=percent(asked.level),
         interval_head=_interval_head(method, asked.level),
@@ -156,7 +156,7 @@ def _failures(rows: Sequence[LeaderboardRow], found: Mapping[str, Mapping[str, i
     return Failures(
         tuple(_words(group[0]) if i < _MOST_KINDS else "other" for i, group in enumerate(groups)),
         tuple(
-            (one_line(model), tuple(sum(counts.get(kind, 0) for kind in group) for group in groups))
+            (short_line(model), tuple(sum(counts.get(kind, 0) for kind in group) for group in groups))
             for model, counts in mine
         ),
     )
@@ -175,12 +175,12 @@ def _meaning(method: str, level: float) -> str:
             "it holds for exactly these items and takes the rates found in the human labels as certain, so it is "
             "narrower than a 95 % interval should be."
         )
-    new = f"The second interval holds, with {percent(level)} probability, the score on new items of the same kind."
+    new = f"The {percent(level)} CI on new items holds the score on new items of the same kind with that probability."
     if method == RULE:
-        return f"Every answer was graded by rule, so the score is exact on these items. {new} It is the one drawn."
+        return f"Every answer was graded by rule, so the score is exact on these items. {new} It is drawn."
     return (
-        f"With {percent(level)} probability the interval holds the share of exactly these items that a person would "
-        f"judge correct; it does not speak of other items. {new}"
+        f"The {percent(level)} CI on these items holds, with that probability, the share of exactly these items that a "
+        f"person would judge correct; it says nothing about other items. {new}"
     )
 
 
@@ -198,8 +198,8 @@ def _row(row: LeaderboardRow, counts: Sequence[str], letters: Mapping[str, str],
     own, borrowed = (_number(row[name]) for name in ("own_labels", "borrowed_labels"))
     interval = _interval(row, lower, upper)
     return ShownRow(
-        model=one_line(row["model"]),
-        provider=one_line(row["provider"]),
+        model=short_line(row["model"]),
+        provider=short_line(row["provider"]),
         hints=int(_number(row["n_hints"]) or 0),
         rank=number_text(rank, 0),
         spread=range_text(best, worst, 0),
@@ -295,4 +295,4 @@ def _letter(index: int) -> str:
 
 
 def _words(name: str) -> str:
-    return one_line(name.replace("_", " "))
+    return short_line(name.replace("_", " "))

@@ -32,7 +32,7 @@ class Passage:
     size: int = 0
 
 
-def one_line(value: object, longest: int = 200) -> str:
+def short_line(value: object, longest: int = 200) -> str:
     """Any value as a single short line, for names, titles and cells; None is empty."""
     if value is None:
         return ""
@@ -55,4 +55,4 @@ def passage(value: str | None) -> Passage | None:
     text = visible(value[:LONGEST].replace("\r\n", "\n").strip())
     size = len(value) if len(value) > LONGEST else 0
     is_long = len(text) > LONG or text.count("\n") > _LONG_LINES
-    return Passage(text, one_line(text, _TEASER) if is_long else "", size)
+    return Passage(text, short_line(text, _TEASER) if is_long else "", size)

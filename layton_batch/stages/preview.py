@@ -168,7 +168,7 @@ def _of_amounts(planned: Preview) -> Iterator[str]:
     """What the plan's own numbers say."""
     for one in planned.jobs:
         if one.too_large:
-            what = f"{plural(one.too_large, 'request')} {'is' if one.too_large == 1 else 'are'}"
+            what = plural(one.too_large, "request is", "requests are")
             yield f"{one.job.id}: {what} larger than {one.job.spec.provider} takes, and will not be sent"
     if planned.budget is not None and planned.max_usd is not None and planned.max_usd > planned.budget:
         yield "the upper bound is above the budget: `run` stops before a batch that could exceed the budget"
