@@ -4,19 +4,79 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 LONGEST_PAUSE = 3600.0
 """Seconds: no pause that the program sets is longer (a provider's hourly limit is the longest), and no lease lasts so
 long."""
 
 
+@dataclass(frozen=True, slots=True)
+class Pacing:
+    """Every pause and patience of the program, in seconds. The providers' own windows are not among them."""
+
+    poll: float | None = None
+    """Between two readings of a batch; None: as its provider advises."""
+    advised: float = 1.0
+    """A factor on what the provider advises."""
+    first_poll: float = 5.0
+    """At most, before the first reading."""
+    first_pause: float = 5.0
+    longest_pause: float = 900.0
+    """Before the next try of what failed: the first is doubled with each failure, up to the longest."""
+    looks: tuple[float, ...] = (20.0, 20.0, 20.0, 40.0, 80.0, 160.0, 320.0)
+    """Between looks at a list that does not have a batch: eleven minutes, a minute more than any SDK waits for a reply
+    (600 s at most), since what a gateway still holds after that has nobody to answer. Lists are late, too."""
+    refused_list: float = 3600.0
+    """How long a provider may refuse to list its batches before a person is asked."""
+    may_tell: float = 2 * 86_400.0
+    """After the provider's window: a candidate that has not shown by then whose it is never will."""
+    clock_believed: float = 900.0
+    """Between two readings of a clock by which time is up: longer than a clock takes to be put right by the network."""
+    new_batch: float = 900.0
+    """How long a provider may answer 404 for a batch that it has just made."""
+    last: float = 6 * 3600.0
+    """What a batch past its deadline is given to end after the provider was asked to stop it."""
+    soon: float = 1.0
+    """Before a look at what other processes have in hand."""
+    held: float = 5.0
+    """Before a look at what a limit holds back."""
+    no_room: float = 60.0
+    """At least, before a batch comes back that its provider had no room for: other batches have to end first."""
+    late_results: float = 86_400.0
+    """After a batch's end: results without a single request may still be on their way."""
+    failed_download: float = 14 * 86_400.0
+    """After a batch's end: a download that fails in passing is tried again at every provider."""
+
+    def backoff(self, failures: int, retry_after: float | None = None) -> float:
+        """The pause after ``failures`` earlier ones: doubling, bounded.
+
+        A provider's ``retry-after`` is honoured within the same bound: "wait an hour" holds back one batch for a
+        quarter of an hour at a time, never the rest of the run.
+        """
+        pause = self.first_pause * 2.0 ** min(failures, 16)
+        return min(max(pause, retry_after or 0.0), self.longest_pause)
+
+    def scaled(self, factor: float) -> Pacing:
+        """Every pause and patience multiplied by ``factor``."""
+        scaled: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, tuple):
+                scaled[field.name] = tuple(pause * factor for pause in value)
+            elif value is not None:
+                scaled[field.name] = value * factor
+        return Pacing(**scaled)
+
+
 class Clock(Protocol):
-    """Seconds since the epoch, and a way to wait."""
+    """Seconds since the epoch, seconds of this process that no setting of the clock changes, and a way to wait."""
 
     def now(self) -> float: ...
+
+    def elapsed(self) -> float: ...
 
     def sleep(self, seconds: float) -> None: ...
 
@@ -30,6 +90,9 @@ class SystemClock:
     def now(self) -> float:
         return time.time()
 
+    def elapsed(self) -> float:
+        return time.monotonic()
+
     def sleep(self, seconds: float) -> None:
         self._sleep(seconds)
 
@@ -41,6 +104,9 @@ class ManualClock:
     seconds: float = 1_800_000_000.0
 
     def now(self) -> float:
+        return self.seconds
+
+    def elapsed(self) -> float:
         return self.seconds
 
     def sleep(self, seconds: float) -> None:

@@ -78,4 +78,5 @@ def _left(run: Run, jobs: Sequence[Job]) -> set[str]:
 
 def next_due(run: Run) -> float | None:
     """When the next batch is due (epoch seconds); None where none is waiting for time to pass."""
-    return run.store.next_due(run.clock.now(), OPEN - {Lifecycle.LOST}, uncollected=run.trouble.keys())
+    states = OPEN - {Lifecycle.LOST}
+    return run.store.next_due(run.clock.now(), states, run.pacing, uncollected=run.trouble.keys())

@@ -143,6 +143,27 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
+class Facts:
+    """What happened to a batch so far, as far as decisions depend on it. Each is a column of the store."""
+
+    absent_looks: int = 0  # lists without the batch, since its create became unclear
+    unsure_looks: int = 0  # looks for the batch that told nothing, since the same moment
+    unread_lists: int = 0  # lists that could not be read before its create
+    forbidden: int = 0  # calls refused with status 403
+    not_found: int = 0  # calls refused with status 404
+    short_downloads: int = 0  # downloads in a row that came short and brought nothing new
+    absent_creates: int = 0  # creates that were given up, because no list showed their batch
+    resent: int = 0  # how often a person had the batch sent again
+    stop_refused: bool = False  # the provider was asked to stop the batch, and did not say that it will
+    retention_told: bool = False  # a person was warned that the results will not be kept much longer
+
+    @property
+    def creates_in_doubt(self) -> int:
+        """Creates that may have been billed, and that nobody has an answer to."""
+        return self.absent_creates + self.resent
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """One attempt at a shard, from our side and the provider's. ``tag`` is what ``find`` looks for."""
 
@@ -177,6 +198,7 @@ class Batch:
     needs_person: bool = False  # it is planned, and not sent before a person mends what its reason names
     late_since: float | None = None  # when our clock first said that the time for what is awaited is up
     failures: int = 0  # consecutive transient failures of the current step
+    facts: Facts = Facts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +245,9 @@ class Found:
     certain: bool
     created_at: float | None = None
     may_tell: bool = False
+
+    def __str__(self) -> str:
+        return self.provider_id or "one that the list shows without an id"
 
 
 # ---- what comes back -----------------------------------------------------------------------------------------------
@@ -314,6 +339,53 @@ class RowCount:
     error_class: ErrorClass
     count: int
     resubmitted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the money ledger in USD, of a kind of ``store.standing``: reserved before a paid call, released and
+    made actual (or untold) when it is over."""
+
+    batch_id: str
+    kind: str
+    usd: Decimal
+
+
+# ---- decisions about a batch: ``batches/machine.py`` makes them, the store applies them ----------------------------
+
+Told = tuple[str, str]  # an event's kind and detail
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The batch stays in its state and gets the columns of ``after``. ``stop``: ask the provider first to stop it."""
+
+    after: Batch
+    events: tuple[Told, ...] = ()
+    stop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The batch goes to ``after.state`` and gets its columns, with everything that belongs to the move. ``in_doubt``:
+    the create that is given up may have been billed; what it may have cost becomes unknown cost."""
+
+    after: Batch
+    events: tuple[Told, ...]
+    entries: tuple[Entry, ...] = ()
+    counts: tuple[RowCount, ...] = ()
+    children: tuple[Batch, ...] = ()
+    stop: bool = False
+    in_doubt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """File what is on disk. ``lacking``: why requests that no line names are out of reach; None: no answer."""
+
+    after: Batch
+    lacking: str | None = None
+    events: tuple[Told, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ never overrides it.
 
 from __future__ import annotations
 
+import ipaddress
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from layton_batch.clock import Pacing
 from layton_batch.errors import DataError, ManifestError, MissingKeyError
 
 HUB = "https://huggingface.co"
@@ -117,6 +120,29 @@ class Settings:
         return None
 
     @property
+    def pacing(self) -> Pacing:
+        """Every pause and patience, by the factor LAYTON_BATCH_PACING. Raises ManifestError for what is no factor."""
+        text = self.get("LAYTON_BATCH_PACING")
+        if text is None:
+            return Pacing()
+        try:
+            factor = float(text)
+        except ValueError:
+            factor = math.nan
+        if not 0 < factor <= 1:
+            raise ManifestError(f"LAYTON_BATCH_PACING={text!r} is no factor: give a number above 0 and up to 1")
+        return Pacing().scaled(factor)
+
+    def check_pacing(self, provider: str) -> None:
+        """Raises ManifestError where pauses are shortened and the provider is not on this machine."""
+        url = self._first(_names(provider).urls)
+        if self.get("LAYTON_BATCH_PACING") is not None and (url is None or not _is_loopback(url)):
+            raise ManifestError(
+                f"LAYTON_BATCH_PACING is for tests against a server on this machine, and {provider} is not there: "
+                "unset it; nothing was sent"
+            )
+
+    @property
     def hf_token(self) -> str | None:
         return self.get("HF_TOKEN")
 
@@ -141,6 +167,14 @@ def address_problem(url: str) -> str | None:
     if not host or port == 0 or any(char.isspace() or not char.isprintable() for char in url):
         return "is not the URL of an API: write it as https://HOST/PATH"
     return None
+
+
+def _is_loopback(url: str) -> bool:
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _names(provider: str) -> _Names:

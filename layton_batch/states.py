@@ -93,6 +93,23 @@ MOVES: dict[Lifecycle, frozenset[Lifecycle]] = {
     _L.COLLECTED: frozenset(),
 }
 
+
+class JobState(StrEnum):
+    """Where a job is."""
+
+    NEW = "new"  # its requests are not known, or not all of them
+    PLANNED = "planned"  # its batch files are on disk
+    GRADED = "graded"  # its responses were turned into predictions or verdicts
+
+
+JOB_MOVES: dict[JobState, frozenset[JobState]] = {
+    JobState.NEW: frozenset({JobState.PLANNED}),
+    # planned, graded → new: there may be predictions that the judge was not asked about
+    JobState.PLANNED: frozenset({JobState.GRADED, JobState.NEW}),
+    # graded → planned: requests of the job go again, and what they bring is graded with the rest
+    JobState.GRADED: frozenset({JobState.PLANNED, JobState.NEW}),
+}
+
 OPEN = frozenset({_L.PLANNED, _L.SUBMITTING, _L.LOST, _L.IN_FLIGHT, _L.CANCELLING, _L.ENDED})
 """States in which a batch still has something to happen to it."""
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.clock import Pacing
 from layton_batch.errors import DataError, ManifestError, MissingKeyError
 from layton_batch.settings import HUB, Settings
 
@@ -127,3 +128,25 @@ def test_what_the_user_keeps_is_in_the_state_home_of_the_standard(tmp_path: Path
     assert settings(tmp_path, XDG_STATE_HOME="/state", HOME="/home/u").user_state == Path("/state")
     assert settings(tmp_path, XDG_STATE_HOME="state", HOME="/home/u").user_state == Path("/home/u/.local/state")
     assert settings(tmp_path, HOME="u").user_state is None
+
+
+def test_pauses_are_shortened_by_a_factor_and_only_against_this_machine(tmp_path: Path) -> None:
+    def found(**values: str) -> Settings:
+        return Settings.from_environment(values, tmp_path)
+
+    assert found().pacing == Pacing()
+    quick = found(
+        LAYTON_BATCH_PACING="0.5", OPENAI_BASE_URL="http://127.0.0.1:9/v1", GROQ_BASE_URL="http://localhost:9"
+    )
+    assert (quick.pacing.first_pause, quick.pacing.looks[0], quick.pacing.advised) == (2.5, 10.0, 0.5)
+    assert quick.pacing.poll is None
+    quick.check_pacing("openai")
+    quick.check_pacing("groq")
+    with pytest.raises(ManifestError, match="anthropic is not there"):
+        quick.check_pacing("anthropic")
+    with pytest.raises(ManifestError, match="is not there"):
+        found(LAYTON_BATCH_PACING="0.5", OPENAI_BASE_URL="https://api.example.com/v1").check_pacing("openai")
+    found().check_pacing("anthropic")
+    for wrong in ("0", "-1", "2", "nan", "inf", "fast"):
+        with pytest.raises(ManifestError, match="is no factor"):
+            _ = found(LAYTON_BATCH_PACING=wrong).pacing

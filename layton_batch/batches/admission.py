@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
+from layton_batch.batches.machine import WAITS
 from layton_batch.clock import utc
+from layton_batch.errors import StaleStateError
 from layton_batch.providers.protocol import Limits
-from layton_batch.records import Batch
+from layton_batch.records import Batch, Wait
 from layton_batch.run.context import Run
 from layton_batch.states import AT_PROVIDER, Lifecycle
 from layton_batch.store import Gate, ProviderLoad
 from layton_batch.store.standing import HOUR, HeldBack
 
-HELD, WAITS = "held back: ", "waits for a person: "
-"""How the reason of a batch that is not sent begins, for people; the store has columns of it."""
+HELD = "held back: "
+"""How the reason of a batch begins that a limit holds back, for people; the store has columns of it."""
 BYTES_PER_TOKEN = 4
 """Of a batch file, when counting the tokens a provider has queued; an upper guess for text in most languages."""
 RETENTION_SHARE = 0.75
@@ -96,8 +100,11 @@ def warn_of_retention(run: Run, batches: Iterable[Batch]) -> None:
             continue
         kept = run.providers.dialect(batch.provider).limits.retention_seconds
         age = now - batch.submitted_at  # when it ended we know only since we looked again
-        if age >= kept * RETENTION_SHARE and not run.store.has_event(batch.id, "results_expiring"):
-            run.store.add_event(now, batch.id, "results_expiring", _retention(batch.provider, age, kept))
+        if age >= kept * RETENTION_SHARE and not batch.facts.retention_told:
+            after = replace(batch, facts=replace(batch.facts, retention_told=True))
+            told = ("results_expiring", _retention(batch.provider, age, kept))
+            with suppress(StaleStateError):  # another process has it in hand, and tells
+                run.store.apply(batch, Wait(after, (told,)), now)
 
 
 _UNCOLLECTED = AT_PROVIDER | {Lifecycle.ENDED}

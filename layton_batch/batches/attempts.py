@@ -7,12 +7,12 @@ from dataclasses import replace
 from decimal import Decimal
 from hashlib import sha256
 
-from layton_batch.batches.backoff import backoff
 from layton_batch.batches.batch_file import Line
 from layton_batch.batches.batch_requests import batch_requests, check_file
 from layton_batch.batches.names import part_of, tag
 from layton_batch.batches.outcomes import Tally
 from layton_batch.batches.replies import ReplyIndex
+from layton_batch.clock import Pacing
 from layton_batch.errors import StaleStateError
 from layton_batch.files import atomic, tables
 from layton_batch.records import Batch, Response
@@ -23,8 +23,6 @@ MOST_SPLITS = 7
 """How often a batch is halved: into 128 parts at most."""
 MOST_WAITS = 100
 """How often a batch comes back that the provider had no room for: for about a day, at the longest pauses."""
-NO_ROOM_SECONDS = 60.0
-"""The least wait before it does: other batches have to end first."""
 
 
 def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], frozenset[str]]:
@@ -52,7 +50,7 @@ def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], fr
         return [], frozenset()
     reason = f"{len(again)} of {batch.requests} requests of attempt {batch.attempt} got no answer"
     child = write_next(run, batch, again, "n", reason)
-    return [replace(child, due_at=run.clock.now() + _pause(batch, had_none))], frozenset(again)
+    return [replace(child, due_at=run.clock.now() + _pause(batch, had_none, run.pacing))], frozenset(again)
 
 
 def _attempts(run: Run, batch: Batch) -> tuple[int, int]:
@@ -70,11 +68,11 @@ def _had_no_room(batch: Batch) -> bool:
     return batch.outcome is BatchOutcome.FAILED and batch.error_class is ErrorClass.RATE_LIMITED
 
 
-def _pause(batch: Batch, turned_away: int) -> float:
+def _pause(batch: Batch, turned_away: int, pacing: Pacing) -> float:
     """Seconds before what a batch leads to is sent: at once, but not where the whole batch had failed."""
     if batch.outcome is not BatchOutcome.FAILED:
         return 0.0
-    return max(backoff(turned_away or batch.attempt), NO_ROOM_SECONDS if turned_away else 0.0)
+    return max(pacing.backoff(turned_away or batch.attempt), pacing.no_room if turned_away else 0.0)
 
 
 def _to_be_split(run: Run, batch: Batch) -> bool:

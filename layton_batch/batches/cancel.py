@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from layton_batch.batches import machine
+from layton_batch.batches.decisions import apply, at
 from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError, StaleStateError
-from layton_batch.records import Batch
+from layton_batch.records import Batch, Move
 from layton_batch.run.context import Run
 from layton_batch.run.status import RunState, read_status
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
-
-FAILED = "cancel_failed"
-"""Event: a provider was asked to stop a batch and did not say that it will."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +77,11 @@ def _withdraw_planned(run: Run, provider: str | None = None) -> bool:
 
 def _withdraw(run: Run, batch: Batch) -> None:
     now = run.clock.now()
-    run.store.move(
-        batch,
-        Lifecycle.ENDED,
-        now,
-        event="withdrawn",
-        detail="never sent",
-        outcome=BatchOutcome.CANCELLED,
-        error_class=ErrorClass.NOT_EXECUTED,
-        ended_at=now,
-        due_at=now,
-        reason="the run was cancelled before this was sent",
-    )
+    after = replace(
+        batch, state=Lifecycle.ENDED, outcome=BatchOutcome.CANCELLED, error_class=ErrorClass.NOT_EXECUTED,
+        ended_at=now, due_at=now, reason="the run was cancelled before this was sent",
+    )  # fmt: skip
+    run.store.apply(batch, Move(after, (("withdrawn", "never sent"),)), now)
 
 
 def _stop(run: Run, batches: Sequence[Batch]) -> list[NotStopped]:
@@ -104,18 +96,13 @@ def _stop(run: Run, batches: Sequence[Batch]) -> list[NotStopped]:
 def _ask_to_stop(run: Run, batch: Batch) -> NotStopped | None:
     if run.stopping.is_set():
         return NotStopped(batch, "not asked: this program was stopped")
+    problem: ProviderError | None = None
     try:
         run.providers.get(batch.provider).cancel(str(batch.provider_id))
-        _asked(run, batch)
     except ProviderError as error:
-        if not run.store.has_event(batch.id, FAILED):
-            run.store.add_event(run.clock.now(), batch.id, FAILED, f"{error}; asked again until it ends")
-        return NotStopped(batch, str(error))
+        problem = error
+    try:
+        apply(run, batch, machine.after_cancel(batch, problem, at(run, batch)))
     except StaleStateError:
         return NotStopped(batch, "another process has it in hand, and sees it end")
-    return None
-
-
-def _asked(run: Run, batch: Batch) -> None:
-    now = run.clock.now()
-    run.store.move(batch, Lifecycle.CANCELLING, now, event="cancelling", detail="asked for", due_at=now)
+    return None if problem is None else NotStopped(batch, str(problem))

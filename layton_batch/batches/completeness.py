@@ -12,15 +12,16 @@ from pathlib import Path
 
 from layton_batch.batches.raw_results import Stored, kind_of
 from layton_batch.batches.replies import Replies
+from layton_batch.batches.timing import At
+from layton_batch.errors import ProviderError, RequestRefusedError
 from layton_batch.records import Batch, Snapshot
 from layton_batch.states import BatchOutcome, RequestOutcome
 
 DOWNLOADS, DOWNLOADS_UNCOUNTED = 10, 7
 """How often results are downloaded that come short of the provider's count, or only of our requests: those that bring
 nothing new, with pauses that add up to 36 and to 5 minutes."""
-BELIEVED_AFTER = 86_400.0
-"""Seconds after a batch's end for which results without a single request may still be on their way. Where the provider
-counts answers and names a file of them, they are there, and waited for like any download."""
+GONE = frozenset({403, 404, 410})
+"""What a provider says of results that it no longer keeps."""
 ANSWERS = "output"
 """The kind of the result part that holds what was paid for; another may hold errors."""
 
@@ -69,14 +70,29 @@ class Lack:
     """Why what is on disk may not be all there is.
 
     ``downloads``: how many of them may bring nothing new before that is believed; None: what came is no results, and
-    no better than a download that failed, which is tried again for ``seconds`` after the batch's end (None: for as long
-    as results are kept). ``billed``: what no line names may have been answered and billed all the same.
+    no better than a download that failed, which is tried again as long as results are kept. ``may_be_none``: for a day
+    only; where the provider counts answers and names a file of them, they are there. ``billed``: what no line names may
+    have been answered and billed all the same.
     """
 
     reason: str
     billed: bool
     downloads: int | None = None
-    seconds: float | None = None
+    may_be_none: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Downloaded:
+    """What a download brought. ``lack``: why what is on disk may not be all there is; None: it is. ``failed``: why the
+    download failed for good; ``uncounted``: why the provider did not say this time how many answers there are;
+    ``answers``: how many it counts. ``grew``: more requests are named than before."""
+
+    lack: Lack | None = None
+    failed: ProviderError | None = None
+    uncounted: ProviderError | None = None
+    answers: int | None = None
+    named: int = 0
+    grew: bool = False
 
 
 def counted(batch: Batch, snapshot: Snapshot, reading: Reading) -> Snapshot:
@@ -118,7 +134,7 @@ def _nothing(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading:
     if reading.naming:
         return None
     reason = f"the batch is {batch.outcome}, and its results name none of its requests"
-    return Lack(reason, billed, seconds=None if succeeded and is_there else BELIEVED_AFTER)
+    return Lack(reason, billed, may_be_none=not (succeeded and is_there))
 
 
 def _shortage(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: Reading) -> Lack:
@@ -139,3 +155,22 @@ def _shortage(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading
 
 def _certain(reason: str) -> Lack:
     return Lack(reason, billed=True, downloads=DOWNLOADS)
+
+
+def may_be_kept(batch: Batch, error: ProviderError, at: At) -> tuple[Batch, bool]:
+    """Whether the provider may still have the results. Its documents say how long, and err on the short side: a plain
+    refusal after that time is believed, a failure in passing is not, and never at the first few tries (a run may have
+    slept for weeks)."""
+    if isinstance(error, RequestRefusedError) and error.status in GONE:
+        batch, is_up = at.is_up(batch, (batch.ended_at or 0.0) + at.terms.retention)
+        return batch, not is_up
+    return is_worth_another(batch, at)
+
+
+def is_worth_another(batch: Batch, at: At, *, is_none_of_it: bool = False) -> tuple[Batch, bool]:
+    """Whether a download that failed in passing is worth another."""
+    if batch.failures < DOWNLOADS:
+        return batch, True
+    worth = at.pacing.late_results if is_none_of_it else max(3 * at.terms.retention, at.pacing.failed_download)
+    batch, is_up = at.is_up(batch, (batch.ended_at or 0.0) + worth)
+    return batch, not is_up

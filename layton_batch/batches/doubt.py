@@ -13,15 +13,12 @@ from layton_batch.batches.attempts import exact
 from layton_batch.batches.batch_requests import batch_requests
 from layton_batch.batches.usage_rows import bounds
 from layton_batch.files import tables
-from layton_batch.records import Batch
+from layton_batch.records import Batch, Entry
 from layton_batch.run.context import Run
-from layton_batch.store import Entry
 from layton_batch.store.standing import RELEASED, UNTOLD
 
 IN_DOUBT = "created without an answer"
 """The word of the table ``untold`` for a request of such a create."""
-NOT_CREATED, RESUBMIT = "not_in_list", "resubmit"
-"""Events: a list that never had the batch; a person has it sent again. Each leaves one create in doubt."""
 
 
 def given_up(run: Run, batch: Batch) -> list[Entry]:
@@ -32,12 +29,11 @@ def given_up(run: Run, batch: Batch) -> list[Entry]:
     return [Entry(batch.id, kind, usd) for kind, usd in amounts.items() if usd]
 
 
-def set_down(run: Run, batch: Batch, creates: int | None = None) -> bool:
-    """Have the table ``untold`` say what the ledger does of the batch's creates that were given up (``creates``: how
-    many), after the commit that gave one up, and again where a stop came between. True where a part was written."""
-    if creates is None:
-        creates = run.store.events_of((NOT_CREATED, RESUBMIT)).get(batch.id, 0)
-    parts = [run.folder.part("untold", f"{batch.id}.create{number}") for number in range(1, creates + 1)]
+def set_down(run: Run, batch: Batch) -> bool:
+    """Have the table ``untold`` say what the ledger does of the batch's creates that were given up, after the commit
+    that gave one up, and again where a stop came between. True where a part was written."""
+    numbers = range(1, batch.facts.creates_in_doubt + 1)
+    parts = [run.folder.part("untold", f"{batch.id}.create{number}") for number in numbers]
     lacking = [part for part in parts if not part.exists()]
     for part in lacking:
         tables.write_rows(part, "untold", _rows(run, batch))
@@ -46,9 +42,8 @@ def set_down(run: Run, batch: Batch, creates: int | None = None) -> bool:
 
 def catch_up(run: Run) -> bool:
     """``set_down`` for every batch of the run, each its own job's trouble."""
-    found = run.store.events_of((NOT_CREATED, RESUBMIT))
-    batches = [run.store.batch(batch_id) for batch_id in found]
-    written = [run.apart(one.job_id, partial(set_down, run, one, found[one.id])) for one in batches]
+    batches = [batch for batch in run.store.batches() if batch.facts.creates_in_doubt]
+    written = [run.apart(batch.job_id, partial(set_down, run, batch)) for batch in batches]
     return any(written)
 
 

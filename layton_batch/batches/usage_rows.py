@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 
 import polars as pl
@@ -13,10 +14,12 @@ from layton_batch.costs.report import UnknownCost as Untold
 from layton_batch.costs.report import UsageRow, priced_row
 from layton_batch.files import tables
 from layton_batch.records import Batch, Job, Response, Usage
-from layton_batch.states import ErrorClass, Role
+from layton_batch.states import ErrorClass, RequestOutcome, Role
 
 PERHAPS_BILLED = frozenset({ErrorClass.UNREADABLE, ErrorClass.OUT_OF_REACH})
 """Classes of requests that may have been answered and billed, though we have no answer."""
+WITHOUT_USAGE = "answered without usage"
+"""Why nobody can tell what an answer cost, whatever its price."""
 COST_UNTOLD = "cost_untold"
 """The event of a batch that cost something nobody can tell."""
 
@@ -48,7 +51,7 @@ class Bill:
         charged = priced_row(spec.provider, spec.name, self._job.role, answer.usage, self._price)
         self.spent += charged.cost_batched or Decimal(0)
         if charged.cost_batched is None:
-            why = "answered without a price" if answer.usage.known else "answered without usage"
+            why = "answered without a price" if answer.usage.known else WITHOUT_USAGE
             self._enter(answer.custom_id, why, answered=True)
         return _row(charged, answer.custom_id, self._batch)
 
@@ -75,7 +78,7 @@ class Bill:
     @property
     def untold(self) -> Decimal:
         """The most that those requests can have cost, as far as a bound is known."""
-        return sum((_decimal(row["bound_usd"]) or Decimal(0) for row in self.untold_rows), Decimal(0))
+        return known_bounds(self.untold_rows)
 
     def anomalies(self) -> Iterator[tuple[str, str]]:
         """Kind and detail of the event that tells of what cannot be told."""
@@ -128,6 +131,19 @@ def usage_rows(table: Iterable[dict[str, object]]) -> list[UsageRow]:
         )
         for row in table
     ]
+
+
+def charged_answers(usage: pl.DataFrame, untold: Iterable[Mapping[str, object]]) -> Iterator[Response]:
+    """What a bill takes of the answers in a usage table; the rows ``untold`` say whose tokens are not known."""
+    blind = {str(row["custom_id"]) for row in untold if row["why"] == WITHOUT_USAGE}
+    for row in usage.iter_rows(named=True):
+        tokens = replace(_usage(row), known=row["custom_id"] not in blind)
+        yield Response(row["custom_id"], RequestOutcome.SUCCEEDED, usage=tokens)
+
+
+def known_bounds(untold: Iterable[Mapping[str, object]]) -> Decimal:
+    """The most that requests of unknown cost can have cost in USD, as far as a bound is known."""
+    return sum((_decimal(row["bound_usd"]) or Decimal(0) for row in untold), Decimal(0))
 
 
 def _usage(row: Mapping[str, object]) -> Usage:

@@ -89,8 +89,12 @@ class Price:
         return chosen.batch if batched else chosen.standard
 
 
+MANIFEST = "manifest"
+"""The source of a price that a manifest states, where the manifest names no other."""
+
+
 def manifest_price(
-    provider: str, model: str, batch: Rates, as_of: date, standard: Rates | None = None, source: str = "manifest"
+    provider: str, model: str, batch: Rates, as_of: date, standard: Rates | None = None, source: str = MANIFEST
 ) -> Price:
     """A price stated in a manifest. Without standard rates the batch rates stand for both: nothing is claimed saved."""
     return Price(provider, model, batch, standard or batch, source, as_of)

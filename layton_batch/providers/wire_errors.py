@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,8 +30,9 @@ from layton_batch.errors import (
     TransientProviderError,
 )
 from layton_batch.providers.protocol import Access
-from layton_batch.records import JsonValue
+from layton_batch.records import JsonValue, Snapshot
 from layton_batch.settings import address_problem
+from layton_batch.states import BatchOutcome, ErrorClass
 from layton_batch.text import printable
 
 LONGEST_WAIT = 3600.0
@@ -295,3 +297,21 @@ def well_formed(value: JsonValue) -> JsonValue:
     if isinstance(value, list | tuple):
         return [well_formed(entry) for entry in value]
     return value
+
+
+_NO_ROOM = re.compile(r"\brate[ _-]?limit|\btoo many requests\b(?! (in|per|for) )", re.IGNORECASE)
+"""What a provider says, also as the words of status 429, that takes no more for now."""
+_OVER_A_LIMIT = re.compile(
+    r"\b(too (large|many|big)|exceeds?|more than)\b.{0,80}\b(requests?|lines?|rows?|bytes|MB|file size)\b",
+    re.IGNORECASE,
+)
+
+
+def failure_class(reading: Snapshot) -> ErrorClass:
+    """Why a batch failed as a whole: by the provider's code where that is telling, else by its sentence."""
+    said, by_code = reading.message or "", reading.error_class
+    if reading.outcome is not BatchOutcome.FAILED or by_code in (ErrorClass.RATE_LIMITED, ErrorClass.TOO_LARGE):
+        return by_code
+    if _NO_ROOM.search(said):
+        return ErrorClass.RATE_LIMITED
+    return ErrorClass.TOO_LARGE if _OVER_A_LIMIT.search(said) else by_code

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Event, Lock
 
-from layton_batch.clock import Clock
+from layton_batch.clock import Clock, Pacing
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import DamagedTableError, StoppedError
 from layton_batch.files import item_table, tables
@@ -67,7 +67,7 @@ class Run:
     prices: PriceBook
     load_items: Callable[[], Sequence[Item]]
     load_gold: Callable[[], Gold | None]
-    poll_seconds: float | None = None
+    pacing: Pacing = field(default_factory=Pacing)
     remaking: bool = False
     """A table was put aside in this tick: the next one makes it again."""
     _set_aside: set[Path] = field(default_factory=set)
@@ -76,6 +76,8 @@ class Run:
     """By job, or by what is made of all of them: why this process leaves it as it is; a person has to see to it."""
     overtaken: bool = False
     """Another process wrote tables while this one thought it did: look at them once more before saying `done`."""
+    late: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """By batch: a reading by which its time is up, and when this process made it (``Clock.elapsed``)."""
     filing: Lock = field(default_factory=Lock)
     """One batch's results are held in memory at a time, however many lanes there are."""
     lanes: Lanes = field(init=False)

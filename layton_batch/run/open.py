@@ -17,7 +17,7 @@ from threading import Event
 import orjson
 
 from layton_batch import __version__
-from layton_batch.clock import Clock, SystemClock, utc
+from layton_batch.clock import Clock, Pacing, SystemClock, utc
 from layton_batch.costs.prices import Price, PriceBook, Rates, manifest_price
 from layton_batch.echoed_keys import is_telling
 from layton_batch.errors import ManifestError, StoreError, file_error
@@ -56,17 +56,20 @@ def open_run(
     *,
     clock: Clock | None = None,
     poll_seconds: float | None = None,
+    pacing: Pacing | None = None,
     patience: Patience | None = None,
 ) -> Iterator[Run]:
     """Start or go on with the manifest's run under ``runs``. Other processes may be at it: they share its batches.
 
-    Items and gold set are read and checked before this returns. Raises StoreError where the run's state is elsewhere
-    or cannot be used, DataError and ManifestError for what is wrong with the inputs.
+    Items and gold set are read and checked before this returns. ``pacing``: None: as the environment says. Raises
+    StoreError where the run's state is elsewhere or cannot be used, DataError and ManifestError for what is wrong with
+    the inputs.
     """
     enable_sigint()
     clock = clock or SystemClock()
     folder = RunFolder(runs / manifest.run_id())
-    inputs = _Inputs(manifest, folder, settings, clock, patience or Patience())
+    pacing = replace(pacing or settings.pacing, poll=poll_seconds or None)
+    inputs = _Inputs(manifest, folder, settings, clock, patience or Patience(), pacing)
     inputs.check()
     _make(folder.root)
     with atomic.holding(folder.root) as held, _moved_first(held):
@@ -85,7 +88,7 @@ def open_run(
             store.create(manifest.identity(), manifest.frozen_json(), __version__, clock.now())
             _same_folder(store, folder)
             atomic.write_text(folder.manifest, manifest.frozen_json())
-            run = inputs.run(store, executor, poll_seconds)
+            run = inputs.run(store, executor)
             try:
                 yield run
             finally:
@@ -118,7 +121,7 @@ def read_run(folder: RunFolder, settings: Settings) -> Iterator[Run]:
     """An existing run by its folder, to read; other processes may be working on it."""
     manifest = stored_manifest(folder)
     with open_store(folder, settings) as store, ThreadPoolExecutor(1) as executor:
-        yield _Inputs(manifest, folder, settings, SystemClock()).run(store, executor, None)
+        yield _Inputs(manifest, folder, settings, SystemClock()).run(store, executor)
 
 
 @contextmanager
@@ -237,12 +240,14 @@ class _Inputs:
     settings: Settings
     clock: Clock
     patience: Patience = field(default_factory=Patience)
+    pacing: Pacing = field(default_factory=Pacing)
 
     def check(self) -> None:
         """Everything that can be wrong before anything is sent: keys, settings, items, gold."""
         for spec in (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel())):
             self.settings.access(spec.provider)
             self.settings.check_address(spec.provider)
+            self.settings.check_pacing(spec.provider)
             if found := problems(connect(spec.provider, None), spec):
                 raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(found)}")
         if not self.folder.manifest.exists():
@@ -263,7 +268,7 @@ class _Inputs:
     def gold(self) -> Gold | None:
         return _read_gold(self.manifest, self.task, self.folder, self.settings, self.clock)
 
-    def run(self, store: RunStore, executor: Executor, poll_seconds: float | None) -> Run:
+    def run(self, store: RunStore, executor: Executor) -> Run:
         _freeze_gold(self.manifest, self.folder, self.gold())
         stopping = Event()
         return Run(
@@ -278,7 +283,7 @@ class _Inputs:
             prices=price_book(self.manifest, self.clock),
             load_items=self.items,
             load_gold=self.gold,
-            poll_seconds=poll_seconds,
+            pacing=self.pacing,
             stopping=stopping,
         )
 

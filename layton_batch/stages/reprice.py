@@ -1,19 +1,25 @@
-"""Reprice: what a request can cost at most follows the manifest's prices for as long as it is not sent.
+"""Reprice: what a request can cost at most follows the manifest's prices for as long as it is not sent, and so does
+what was charged by them.
 
 Prices may be given, corrected or removed while a run is under way. A batch that is sent keeps what was set aside for
-it; what its requests cost if they go again is bounded by the prices of now.
+it; what its requests cost if they go again is bounded by the prices of now. Answers that were charged by a price of the
+manifest, or by none, are charged again; what a published price of its day says of an answer stands.
 """
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 
 import polars as pl
 
 from layton_batch.batches.attempts import exact, total
 from layton_batch.batches.batch_requests import batch_requests
+from layton_batch.batches.usage_rows import Bill, bounds, charged_answers, known_bounds
 from layton_batch.costs.estimate import estimate_request
+from layton_batch.costs.prices import MANIFEST
 from layton_batch.files import tables
 from layton_batch.records import Batch, Job, Request
 from layton_batch.run.context import Run
@@ -37,11 +43,49 @@ def reprice(run: Run) -> bool:
         if row is None or row.manifest != run.manifest.frozen_json():
             return False
         for job in run.store.jobs():
-            _reprice_tables(run, job, [batch for batch in batches if batch.job_id == job.id and batch.path])
+            its = [batch for batch in batches if batch.job_id == job.id and batch.path]
+            run.apart(job.id, partial(_reprice_job, run, job, its))
     else:  # what was in hand when that was done, and was not sent after all, still has its old bound
         planned = [batch for batch in planned if ever and batch.due_at > 0]
-    bounds = {batch.id: total(_amounts(batch_requests(run, batch)["max_cost"])) for batch in planned}
-    return (new or bool(planned)) and run.store.reprice(planned, bounds, run.clock.now(), new=new)
+    planned = [batch for batch in planned if batch.job_id not in run.trouble]
+    new_bounds = {batch.id: total(_amounts(batch_requests(run, batch)["max_cost"])) for batch in planned}
+    return (new or bool(planned)) and run.store.reprice(planned, new_bounds, run.clock.now(), new=new)
+
+
+def _reprice_job(run: Run, job: Job, batches: Sequence[Batch]) -> bool:
+    _reprice_tables(run, job, batches)
+    for batch in batches:
+        if batch.state is Lifecycle.COLLECTED and run.folder.part("usage", batch.id).exists():
+            _charge_again(run, job, batch)
+    return True
+
+
+def _charge_again(run: Run, job: Job, batch: Batch) -> None:
+    """The batch's bill by the prices of now, where the manifest gives its model one, or gave one, or nobody did."""
+    usage = tables.read_part(run.folder.part("usage", batch.id))
+    if not _is_charged_by_the_manifest(run, job, usage["price_source"]):
+        return
+    path = run.folder.part("untold", batch.id)
+    untold = tables.read_part(path).rows(named=True) if path.exists() else []
+    bill = Bill(run.prices, job, batch, bounds(batch_requests(run, batch)))
+    charged = [bill.row(answer) for answer in charged_answers(usage, untold)]
+    unanswered = [row for row in untold if not row["answered"]]
+    tables.write_rows(run.folder.part("usage", batch.id), "usage", charged)
+    if rows := [*bill.untold_rows, *unanswered]:
+        tables.write_rows(path, "untold", rows)
+    else:
+        path.unlink(missing_ok=True)
+    parts = path.parent.glob(f"{glob.escape(batch.id)}.create*.parquet")  # creates of the batch that were given up
+    creates = [row for part in parts for row in tables.read_part(part).iter_rows(named=True)]
+    run.store.charge_again(batch.id, bill.spent, known_bounds([*rows, *creates]), run.clock.now())
+
+
+def _is_charged_by_the_manifest(run: Run, job: Job, sources: pl.Series) -> bool:
+    """Whether these answers are, or were, charged by a price that a manifest gave, or by none. A price that nobody
+    publishes came from one."""
+    model = (job.spec.provider, job.spec.model)
+    is_given = any(model == (entry.provider, entry.model) for entry in run.manifest.prices)
+    return is_given or run.prices.price(*model) is None or bool((sources.is_null() | (sources == MANIFEST)).any())
 
 
 def _became_known_or_unknown(run: Run, batch: Batch) -> bool:
@@ -57,7 +101,7 @@ def _reprice_tables(run: Run, job: Job, batches: Sequence[Batch]) -> None:
     parts = {batch.id: run.folder.part("attempts", batch.id) for batch in batches}
     attempts = {batch_id: tables.read_part(path) for batch_id, path in parts.items() if path.exists()}
     deepest = max((int(table["reask"].max() or 0) for table in attempts.values()), default=0)  # type: ignore[arg-type]
-    bounds = _bounds(run, job, requests, deepest)
+    found = _bounds(run, job, requests, deepest)
     unsent = {batch.id for batch in batches if batch.state is Lifecycle.PLANNED}
     shards = {batch.shard_id: batch.id in unsent for batch in batches if batch.id not in attempts}
     firsts = requests.select("custom_id", "max_cost", "shard_id").iter_rows()
@@ -65,12 +109,12 @@ def _reprice_tables(run: Run, job: Job, batches: Sequence[Batch]) -> None:
         run.folder.part("requests", job.id),
         _with_costs(
             requests,
-            [_bound(bounds, name, 0, cost, unsent=shards[at]) if at in shards else cost for name, cost, at in firsts],
+            [_bound(found, name, 0, cost, unsent=shards[at]) if at in shards else cost for name, cost, at in firsts],
         ),
     )
     for batch_id, table in attempts.items():
         rows = table.select("custom_id", "reask", "max_cost").iter_rows()
-        costs = [_bound(bounds, *row, unsent=batch_id in unsent) for row in rows]
+        costs = [_bound(found, *row, unsent=batch_id in unsent) for row in rows]
         tables.write(parts[batch_id], _with_costs(table, costs))
 
 

@@ -2,13 +2,12 @@
 
 from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.leases import LEASE_SECONDS, WRITER_LEASE, Holder
-from layton_batch.store.run_store import Entry, RunRow, RunStore
+from layton_batch.store.run_store import RunRow, RunStore
 from layton_batch.store.standing import Gate, Money, ProviderLoad
 
 __all__ = [
     "LEASE_SECONDS",
     "WRITER_LEASE",
-    "Entry",
     "Gate",
     "Holder",
     "Money",

@@ -1,11 +1,10 @@
-"""What happened to a run, written down in order and read back."""
+"""What happened to a run, in order: a log for people. No decision hangs on it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import func, select
 
 from layton_batch.records import Event
 from layton_batch.store import schema
@@ -20,36 +19,6 @@ class Events(Transactions):
         """Write down something that moved no state."""
         with self.writing() as writing:
             writing.event(at, batch_id, kind, detail)
-
-    def has_event(self, batch_id: str, kind: str) -> bool:
-        """Whether an event of this kind was written about this batch."""
-        table = schema.events
-        this = and_(table.c.run_id == self.run_id, table.c.batch_id == batch_id, table.c.kind == kind)
-        with self.reading() as connection:
-            return connection.execute(select(table.c.seq).where(this).limit(1)).first() is not None
-
-    def events_since(self, batch_id: str, marks: Collection[str], kind: str) -> int:
-        """How many events of this kind were written about this batch after the last of those marks."""
-        table = schema.events
-        this = and_(table.c.run_id == self.run_id, table.c.batch_id == batch_id)
-        last = select(func.max(table.c.seq)).where(this, table.c.kind.in_(marks)).scalar_subquery()
-        query = select(func.count()).where(this, table.c.kind == kind, table.c.seq > func.coalesce(last, 0))
-        with self.reading() as connection:
-            return int(connection.execute(query).scalar_one())
-
-    def events_of(self, kinds: Collection[str]) -> dict[str, int]:
-        """How many events of these kinds were written, by batch."""
-        table = schema.events
-        query = select(table.c.batch_id, func.count()).where(table.c.run_id == self.run_id, table.c.kind.in_(kinds))
-        with self.reading() as connection:
-            return {str(name): int(count) for name, count in connection.execute(query.group_by(table.c.batch_id))}
-
-    def provider_ids(self) -> frozenset[str]:
-        """Every batch at a provider that was ever known to be this run's, also where a person said otherwise since."""
-        table = schema.events
-        told = and_(table.c.run_id == self.run_id, table.c.kind.in_(("submitted", "found", "adopted")))
-        with self.reading() as connection:
-            return frozenset(connection.execute(select(table.c.detail).where(told)).scalars())
 
     def last_event(self) -> int:
         """The number of the newest event; 0 where there is none."""

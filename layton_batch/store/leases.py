@@ -21,7 +21,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, RowMapping, Table, and_, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from layton_batch.clock import LONGEST_PAUSE, is_due
+from layton_batch.clock import LONGEST_PAUSE, Pacing, is_due
 from layton_batch.errors import StaleStateError, StoreError
 from layton_batch.records import Batch
 from layton_batch.states import OPEN, Lifecycle
@@ -34,12 +34,6 @@ from layton_batch.store.transactions import Writing
 
 LEASE_SECONDS = 120.0
 """How long a lease lasts when nobody renews it: what a host that vanished can hold up a batch."""
-
-SOON_SECONDS = 1.0
-"""When to look again for what others have in hand."""
-
-HELD_SECONDS = 5.0
-"""When to look again at what a limit holds back."""
 
 WRITER_LEASE = "writer"
 """The lease on planning and on writing tables: one process at a time."""
@@ -154,7 +148,9 @@ class Leases(Events):
         finally:
             retire(self.holder.owner)
 
-    def next_due(self, at: float, states: Collection[Lifecycle], *, uncollected: Collection[str] = ()) -> float | None:
+    def next_due(
+        self, at: float, states: Collection[Lifecycle], pacing: Pacing, *, uncollected: Collection[str] = ()
+    ) -> float | None:
         """When there will be something to do (epoch seconds): a batch is due, or others may have let go of one.
 
         A planned batch that is due and still there was held back: what it waits for shows elsewhere. ``uncollected``:
@@ -165,17 +161,17 @@ class Leases(Events):
         query = select(*columns).where(table.c.run_id == self.run_id, table.c.state.in_([str(one) for one in states]))
         query = query.where(or_(table.c.state != str(Lifecycle.ENDED), table.c.job_id.not_in(list(uncollected))))
         with self.reading() as connection:
-            moments = [self._moment(row, at) for row in connection.execute(query).mappings()]
+            moments = [self._moment(row, at, pacing) for row in connection.execute(query).mappings()]
         if not moments and self.in_other_hands(WRITER_LEASE, at):
-            return at + SOON_SECONDS / 4
+            return at + pacing.soon / 4
         return min(moments, default=None)
 
-    def _moment(self, row: RowMapping, at: float) -> float:
+    def _moment(self, row: RowMapping, at: float, pacing: Pacing) -> float:
         due = min(row["due_at"], at) if is_due(row["due_at"], at) else float(row["due_at"])
         if not self._is_free(row, at):
-            return max(due, at + SOON_SECONDS)
+            return max(due, at + pacing.soon)
         if row["state"] == str(Lifecycle.PLANNED):
-            return max(due, at + HELD_SECONDS)
+            return max(due, at + pacing.held)
         return due
 
     # ---- named leases ------------------------------------------------------------------------------------------

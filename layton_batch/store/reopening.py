@@ -8,7 +8,7 @@ from sqlalchemy import update
 
 from layton_batch.errors import StaleStateError
 from layton_batch.records import Batch
-from layton_batch.states import ErrorClass, RequestOutcome
+from layton_batch.states import ErrorClass, JobState, RequestOutcome
 from layton_batch.store import schema
 from layton_batch.store.run_store import RunStore
 
@@ -32,7 +32,7 @@ def reopen(
     predictions they were not asked about. Raises StaleStateError, and nothing of it happens, where another process
     repeated some of the rows meanwhile.
     """
-    counts, jobs = schema.row_counts, schema.jobs
+    counts = schema.row_counts
     with store.writing() as writing:
         writing.alone()
         connection = writing.connection
@@ -51,11 +51,8 @@ def reopen(
             if changed.rowcount != 1:
                 raise StaleStateError(f"requests of {batch_id} go again already: another process was first")
         store._insert_batches(connection, batches)
-        for names, values in ((ungraded, {"graded": False}), (unplanned, {"graded": False, "planned": False})):
-            if names:
-                connection.execute(
-                    update(jobs).where(jobs.c.run_id == store.run_id, jobs.c.job_id.in_(list(names))).values(**values)
-                )
+        store.move_jobs(writing, ungraded, JobState.GRADED, JobState.PLANNED)
+        store.plan_again(writing, unplanned)
         writing.event(at, None, "reopened", detail)
 
 

@@ -17,14 +17,17 @@ from sqlalchemy.exc import IntegrityError
 
 from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
 from layton_batch.manifest.manifest import frozen_prices
-from layton_batch.records import Batch, Job, RowCount
-from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, is_legal
+from layton_batch.records import Batch, Entry, Job, Move, RowCount, Wait
+from layton_batch.states import JOB_MOVES, ErrorClass, JobState, Lifecycle, RequestOutcome, is_legal
 from layton_batch.store import schema
 from layton_batch.store.leases import Leases
 from layton_batch.store.marks import marking
-from layton_batch.store.rows import batch_from, batch_values, job_from, spec_json
-from layton_batch.store.standing import Money, read_money
+from layton_batch.store.rows import batch_from, batch_values, changed, job_columns, job_from, spec_json
+from layton_batch.store.standing import ACTUAL, UNTOLD, Money, read_money
 from layton_batch.store.transactions import Writing
+
+_CHANGED, _APPLIED = "changed", "applied"
+"""What the column ``prices`` says: the manifest's prices changed; what is not sent yet is bounded by them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +40,6 @@ class RunRow:
     created_at: float
     cancelled: bool
     stopped_reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the money ledger, of a kind of ``standing``'s: reserved before a paid call, released and made actual
-    (or untold) when it is over."""
-
-    batch_id: str
-    kind: str
-    usd: Decimal
 
 
 @dataclass(slots=True)
@@ -77,6 +70,7 @@ class RunStore(Leases):
                 writing.connection.execute(self._this_run().values(manifest=manifest))
                 writing.event(at, None, "manifest_changed", "budget, gold, scoring, policy or prices")
                 if frozen_prices(known.manifest) != frozen_prices(manifest):
+                    writing.connection.execute(self._this_run().values(prices=_CHANGED))
                     writing.event(at, None, "prices_changed", "what is not sent yet is bounded by the new ones")
 
     def _enter(self, identity: str, manifest: str, version: str, at: float) -> None:
@@ -157,32 +151,28 @@ class RunStore(Leases):
         requests = sum(batch.requests for batch in batches)
         with self.writing() as writing:
             writing.alone()
-            changed = writing.connection.execute(
-                self._one_job(job.id)
-                .where(schema.jobs.c.planned.is_(False))
-                .values(planned=True, requests=schema.jobs.c.requests + requests)
-            )
-            if changed.rowcount != 1:
+            entered = self.move_jobs(writing, (job.id,), JobState.NEW, JobState.PLANNED)
+            if entered != 1:
                 raise StaleStateError(f"job {job.id} of run {self.run_id} was planned by another process")
+            more = update(schema.jobs).where(schema.jobs.c.run_id == self.run_id, schema.jobs.c.job_id == job.id)
+            writing.connection.execute(more.values(requests=schema.jobs.c.requests + requests))
             self._insert_batches(writing.connection, batches)
             self._insert_counts(writing.connection, counts)
             writing.event(at, None, "job_planned", f"{job.id}: {requests} requests, {len(batches)} batches")
 
     def price_changes(self) -> tuple[bool, bool]:
         """Whether the manifest's prices have changed since batches were last bounded by them, and whether ever."""
-        events = schema.events
-        mine = and_(events.c.run_id == self.run_id, events.c.batch_id.is_(None))
-        query = select(events.c.kind).where(mine, events.c.kind.in_(("prices_changed", "repriced")))
         with self.reading() as connection:
-            last = connection.execute(query.order_by(events.c.seq.desc()).limit(1)).scalar()
-        return last == "prices_changed", last is not None
+            mine = select(schema.runs.c.prices).where(schema.runs.c.run_id == self.run_id)
+            found = connection.execute(mine).scalar()
+        return found == _CHANGED, found is not None
 
     def reprice(self, batches: Sequence[Batch], bounds: Mapping[str, Decimal | None], at: float, *, new: bool) -> bool:
         """Give planned batches other upper bounds, by id; True where one has changed. ``new``: prices have.
 
         What is no longer planned, or in anybody's hands to be sent, keeps its own: it is what is set aside.
         """
-        changed = 0
+        number = 0
         with self.writing() as writing:
             writing.alone()
             for batch in batches:
@@ -192,10 +182,11 @@ class RunStore(Leases):
                     self._change(writing, batch, at, {"max_cost": bounds[batch.id]})
                 except StaleStateError:
                     continue
-                changed += 1
-            if changed or new:
-                writing.event(at, None, "repriced", f"{changed} of {len(batches)} batches not sent yet")
-        return changed > 0
+                number += 1
+            if number or new:
+                writing.connection.execute(self._this_run().values(prices=_APPLIED))
+                writing.event(at, None, "repriced", f"{number} of {len(batches)} batches not sent yet")
+        return number > 0
 
     def set_graded(self, job_id: str, at: float, batches: int) -> bool:
         """The job's responses were turned into predictions or verdicts: those of this many batches, all that it had.
@@ -205,19 +196,30 @@ class RunStore(Leases):
         """
         jobs, table = schema.jobs, schema.batches
         mine = and_(table.c.run_id == self.run_id, table.c.job_id == job_id)
-        had = select(func.count()).select_from(table).where(mine).scalar_subquery()
-        current = self._one_job(job_id).where(jobs.c.graded.is_(False), jobs.c.planned.is_(True), had == batches)
+        judging = select(jobs.c.job_id).where(jobs.c.run_id == self.run_id, jobs.c.depends_on == job_id)
         with self.writing() as writing:
             writing.alone()  # no batch is entered between the count and the mark
-            graded = writing.connection.execute(current.values(graded=True)).rowcount == 1
+            had = writing.connection.execute(select(func.count()).select_from(table).where(mine)).scalar_one()
+            graded = had == batches and self.move_jobs(writing, (job_id,), JobState.PLANNED, JobState.GRADED) == 1
             if graded:
-                judges = update(jobs).where(jobs.c.run_id == self.run_id, jobs.c.depends_on == job_id)
-                writing.connection.execute(judges.values(planned=False, graded=False))
+                self.plan_again(writing, writing.connection.execute(judging).scalars().all())
                 writing.event(at, None, "job_graded", job_id)
         return graded
 
-    def _one_job(self, job_id: str) -> Any:
-        return update(schema.jobs).where(schema.jobs.c.run_id == self.run_id, schema.jobs.c.job_id == job_id)
+    def move_jobs(self, writing: Writing, ids: Collection[str], old: JobState, new: JobState) -> int:
+        """``old → new`` for those of the jobs that are in the old state; returns how many were."""
+        if new not in JOB_MOVES[old]:
+            raise IllegalMoveError(f"jobs of run {self.run_id}: {old} → {new} is not a legal move")
+        jobs = schema.jobs
+        these = and_(jobs.c.run_id == self.run_id, jobs.c.job_id.in_(list(ids)))
+        was = and_(*(jobs.c[name].is_(value) for name, value in job_columns(old).items()))
+        moved = writing.connection.execute(update(jobs).where(these, was).values(**job_columns(new)))
+        return int(moved.rowcount)
+
+    def plan_again(self, writing: Writing, ids: Collection[str]) -> None:
+        """The jobs are new again, whatever they were: there may be more to ask."""
+        for state in (JobState.PLANNED, JobState.GRADED):
+            self.move_jobs(writing, ids, state, JobState.NEW)
 
     # ---- batches -----------------------------------------------------------------------------------------------
 
@@ -237,45 +239,37 @@ class RunStore(Leases):
             return batch_from(row)
         raise StoreError(f"run {self.run_id} has no batch {batch_id!r}; `layton-batch status` lists them")
 
-    def move(
-        self,
-        batch: Batch,
-        new: Lifecycle,
-        at: float,
-        *,
-        event: str,
-        detail: str = "",
-        notes: Iterable[tuple[str, str]] = (),
-        money: Iterable[Entry] = (),
-        counts: Sequence[RowCount] = (),
-        children: Sequence[Batch] = (),
-        **changes: object,
-    ) -> None:
-        """``batch.state → new`` with everything that belongs to it, in one transaction; ``notes``: earlier events.
+    def apply(self, batch: Batch, decision: Move | Wait, at: float) -> Batch:
+        """What was decided of the batch, in one transaction; returns the batch as it is then.
 
         To ``submitting``: the intent is committed and marked when this returns. Raises IllegalMoveError (not in the
         table of moves), StaleStateError (another process moved it first).
         """
-        if not is_legal(batch.state, new):
-            raise IllegalMoveError(f"batch {batch.id}: {batch.state} → {new} is not a legal move")
-        paying = new is Lifecycle.SUBMITTING
+        after = decision.after
+        if after.state is not batch.state and not is_legal(batch.state, after.state):
+            raise IllegalMoveError(f"batch {batch.id}: {batch.state} → {after.state} is not a legal move")
+        changes = changed(batch, after)
+        if not changes and not decision.events:
+            return after
+        paying = changes.get("state") == str(Lifecycle.SUBMITTING)
         with marking(self.intents if paying else None, batch.id) as mark, self.writing() as writing:
-            if children or paying:
+            if paying or (isinstance(decision, Move) and decision.children):
                 writing.alone()
-            self._change(writing, batch, at, {"state": str(new), **changes})
-            self._enter_money(writing.connection, money, at)
-            self._insert_counts(writing.connection, counts)
-            self._insert_batches(writing.connection, children)
-            for kind, said in (*notes, (event, detail)):
-                writing.event(at, batch.id, kind, said)
-            mark(writing.events[-1])
-
-    def note(self, batch: Batch, at: float, *, event: str | None = None, detail: str = "", **changes: object) -> None:
-        """Change a batch's columns while its state stays. Raises StaleStateError where the state is another by now."""
-        with self.writing() as writing:
             self._change(writing, batch, at, changes)
-            if event:
-                writing.event(at, batch.id, event, detail)
+            if isinstance(decision, Move):
+                self._enter_money(writing.connection, decision.entries, at)
+                self._insert_counts(writing.connection, decision.counts)
+                self._insert_batches(writing.connection, decision.children)
+            for kind, detail in decision.events:
+                writing.event(at, batch.id, kind, detail)
+            if paying:
+                mark(writing.events[-1])
+        return after
+
+    def check(self, batch: Batch, at: float) -> None:
+        """Raises StaleStateError where the batch is in another state or another process's hands by now."""
+        with self.writing() as writing:
+            self._change(writing, batch, at, {})
 
     def _change(self, writing: Writing, batch: Batch, at: float, changes: Mapping[str, object]) -> None:
         table = schema.batches
@@ -283,19 +277,24 @@ class RunStore(Leases):
         if paying and self._is_cancelled(writing.connection):
             raise StaleStateError(f"batch {batch.id} is not sent: the run was cancelled a moment ago")
         ours, lease = self._guard(writing.connection, batch, at, paying=paying)
-        values = {name: self._value(writing, name, value) for name, value in changes.items()} | lease
+        values = {name: writing.text(value) if isinstance(value, str) else value for name, value in changes.items()}
         this = and_(self._one(batch.id), table.c.state == str(batch.state), ours)
-        if writing.connection.execute(update(table).where(this).values(**values)).rowcount != 1:
+        if writing.connection.execute(update(table).where(this).values(**values, **lease)).rowcount != 1:
             raise StaleStateError(f"batch {batch.id} is no longer {batch.state} in our hands: another process moved it")
+        if provider_id := values.get("provider_id"):
+            known = {"run_id": self.run_id, "batch_id": batch.id, "provider_id": provider_id}
+            writing.connection.execute(schema.provider_batches.insert().values(**known))
+
+    def provider_ids(self) -> frozenset[str]:
+        """Every batch at a provider that was ever known to be this run's, also where a person said otherwise since."""
+        table = schema.provider_batches
+        with self.reading() as connection:
+            mine = select(table.c.provider_id).where(table.c.run_id == self.run_id)
+            return frozenset(connection.execute(mine).scalars())
 
     def _is_cancelled(self, connection: Connection) -> bool:
         query = select(schema.runs.c.cancelled).where(schema.runs.c.run_id == self.run_id)
         return bool(connection.execute(query).scalar())
-
-    def _value(self, writing: Writing, name: str, value: object) -> object:
-        if value is not None and name in _ENUMS:
-            return str(value)
-        return writing.text(value) if isinstance(value, str) else value
 
     def _insert_batches(self, connection: Connection, batches: Sequence[Batch]) -> None:
         if not batches:
@@ -343,6 +342,17 @@ class RunStore(Leases):
             values = {"run_id": self.run_id, "batch_id": entry.batch_id, "kind": entry.kind, "usd": entry.usd, "at": at}
             connection.execute(schema.ledger.insert().values(**values))
 
+    def charge_again(self, batch_id: str, spent: Decimal, unknown: Decimal, at: float) -> None:
+        """Correct what a collected batch has cost, and the most that it may have cost beside, where that is another."""
+        with self.writing() as writing:
+            writing.alone()
+            known = read_money(writing.connection, self.run_id, batch_id)
+            more = {ACTUAL: spent - known.spent, UNTOLD: unknown - known.untold}
+            if any(more.values()):
+                entries = [Entry(batch_id, kind, usd) for kind, usd in more.items() if usd]
+                self._enter_money(writing.connection, entries, at)
+                writing.event(at, batch_id, "charged_again", f"${known.spent:f} became ${spent:f}: prices changed")
+
     def money(self) -> Money:
         """The run's ledger, added up."""
         with self.reading() as connection:
@@ -352,6 +362,3 @@ class RunStore(Leases):
         """What is still set aside for a batch, in USD."""
         with self.reading() as connection:
             return read_money(connection, self.run_id, batch_id).reserved
-
-
-_ENUMS = frozenset({"state", "outcome", "error_class"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from decimal import Decimal
 from typing import Any
 
@@ -18,9 +19,16 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    false,
 )
 
+from layton_batch.records import Facts
+
 metadata = MetaData()
+
+FLAGS = tuple(field.name for field in fields(Facts) if isinstance(field.default, bool))
+COUNTERS = tuple(field.name for field in fields(Facts) if field.name not in FLAGS)
+"""Columns of a batch for what is in its ``Facts``."""
 
 
 class Money(TypeDecorator[Decimal]):
@@ -46,6 +54,7 @@ runs = Table(
     Column("created_at", Float, nullable=False),
     Column("cancelled", Boolean, nullable=False, default=False),
     Column("stopped_reason", Text),  # over budget, needs a person: what the last tick stopped at
+    Column("prices", String(8)),  # of the manifest: changed | applied (to what is not sent yet) | NULL: as they were
 )
 
 jobs = Table(
@@ -96,14 +105,25 @@ batches = Table(
     Column("submitted_at", Float),
     Column("ended_at", Float),
     Column("deadline_at", Float),
-    Column("late_since", Float),  # the first reading of our clock by which time is up (see stages/late.py)
+    Column("late_since", Float),  # the first reading of our clock by which time is up (see batches/timing.py)
     Column("needs_person", Boolean, nullable=False, default=False),  # of a planned batch
     Column("failures", Integer, nullable=False, default=0),
+    *(Column(name, Integer, nullable=False, default=0, server_default="0") for name in COUNTERS),
+    *(Column(name, Boolean, nullable=False, default=False, server_default=false()) for name in FLAGS),
     # the lease: who may move the row, until when, and a number that grows with every change of hands (see leases.py)
     Column("lease_owner", String(256)),
     Column("lease_until", Float),
     Column("fence", Integer, nullable=False, default=0),
     Index("batches_by_state", "run_id", "state"),
+)
+
+provider_batches = Table(
+    "provider_batches",  # every one that was ever known to be the run's, also where a person said otherwise since
+    metadata,
+    Column("seq", Integer, primary_key=True, autoincrement=True),
+    Column("run_id", String(128), nullable=False, index=True),
+    Column("batch_id", String(256), nullable=False),
+    Column("provider_id", Text, nullable=False),
 )
 
 leases = Table(

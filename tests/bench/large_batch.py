@@ -25,6 +25,7 @@ from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
 from layton_batch.states import BatchOutcome, Lifecycle
 from tests.bench.measure import ROOT, told
+from tests.store.rows import moved
 
 ROWS, PAGE = 50_000, 6_000
 MOST_MIB, MOST_SECONDS = 500.0, 60.0
@@ -105,11 +106,13 @@ def stage_alone(stage: str, folder: Path) -> None:
 
 def _let_it_end(run: Run, batch: Batch) -> None:
     now = run.clock.now()
-    run.store.move(batch, Lifecycle.SUBMITTING, now, event="submitting", submitting_at=now)
+    run.store.apply(batch, moved(batch, Lifecycle.SUBMITTING, "submitting", submitting_at=now), now)
     batch = run.store.batch(batch.id)
-    run.store.move(batch, Lifecycle.IN_FLIGHT, now, event="submitted", provider_id=batch.id, submitted_at=now)
+    run.store.apply(batch, moved(batch, Lifecycle.IN_FLIGHT, "submitted", provider_id=batch.id, submitted_at=now), now)
     batch = run.store.batch(batch.id)
-    run.store.move(batch, Lifecycle.ENDED, now, event="ended", outcome=BatchOutcome.COMPLETED, ended_at=now, due_at=now)
+    run.store.apply(
+        batch, moved(batch, Lifecycle.ENDED, "ended", outcome=BatchOutcome.COMPLETED, ended_at=now, due_at=now), now
+    )
 
 
 def _answer(run: Run) -> None:

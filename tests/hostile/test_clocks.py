@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.batches.late import BELIEVED_SECONDS
+from layton_batch.clock import Pacing
 from layton_batch.pipeline import advance
 from layton_batch.records import Batch
 from layton_batch.run.context import Run
@@ -116,7 +116,7 @@ def test_a_deadline_is_acted_on_when_two_looks_that_far_apart_find_it_passed(tmp
     with lab(tmp_path, batch_seconds=30 * DAY) as bench, bench.open(asked(provider)) as run:
         ticks(run, bench, in_state(Lifecycle.IN_FLIGHT))
         bench.clock.sleep(max((first(run).deadline_at or 0.0) - bench.clock.now() + 1.0, 0.0))
-        for pause in (BELIEVED_SECONDS - 1.0, 1.0):
+        for pause in (Pacing().clock_believed - 1.0, 1.0):
             advance(run)
             assert calls(bench, provider, "cancel") == 0
             bench.clock.sleep(pause)

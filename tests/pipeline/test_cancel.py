@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.batches.cancel import FAILED, cancel_run
+from layton_batch.batches.cancel import cancel_run
 from layton_batch.cli.loop import drive
 from layton_batch.pipeline import advance, is_finished
 from layton_batch.run.status import RunState, Status, read_status
@@ -60,7 +60,7 @@ def test_a_failed_cancel_is_one_event_however_often_it_is_tried(tmp_path: Path) 
     with lab(tmp_path, failing(times=20), batch_seconds=LONG) as bench:
         cancelled_in_flight(bench, text)
         with bench.open(text) as run:
-            told = [event.detail for event in run.store.events() if event.kind == FAILED]
+            told = [event.detail for event in run.store.events() if event.kind == "cancel_failed"]
         assert bench.server.request_counts()["openai"]["cancel"] > 20
     assert len(told) == 1
     assert "503" in told[0]

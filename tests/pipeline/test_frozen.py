@@ -11,7 +11,7 @@ import pytest
 from layton_batch.batches.completeness import Reading
 from layton_batch.cli.loop import drive
 from layton_batch.pipeline import advance
-from layton_batch.records import Batch
+from layton_batch.records import Batch, Collect
 from layton_batch.run.context import Run
 from layton_batch.run.status import RunState
 from layton_batch.sandbox import Fault
@@ -47,17 +47,17 @@ def test_who_was_frozen_while_another_collected_more_writes_no_older_table_over_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = manifest_text(("openai",), limit=3)
-    checked = collect._checked
+    decided = collect._decided
     with lab(tmp_path, Fault(on="results", action="short", provider="openai", times=1)) as bench:
 
-        def frozen(run: Run, batch: Batch, download: collect._Download, reading: Reading) -> collect._Fetched | None:
-            monkeypatch.setattr(collect, "_checked", checked)
+        def frozen(run: Run, batch: Batch, download: collect._Download, reading: Reading) -> Collect:
+            monkeypatch.setattr(collect, "_decided", decided)
             assert len(reading.ours) < 3
             bench.clock.sleep(400.0)  # its lease runs out
             bench.finish(text)
-            return collect._Fetched("given up, from what it saw before")
+            return Collect(batch, "given up, from what it saw before")
 
-        monkeypatch.setattr(collect, "_checked", frozen)
+        monkeypatch.setattr(collect, "_decided", frozen)
         status = bench.finish(text)
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         answers = bench.table(text, "responses").filter(pl.col("job_id") == f"predict-{MODELS['openai']}")

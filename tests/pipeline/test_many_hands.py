@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches import machine
 from layton_batch.batches.cancel import cancel_run
-from layton_batch.batches.intent import back_to_planned
+from layton_batch.batches.decisions import apply, at
 from layton_batch.cli import loop
 from layton_batch.cli.loop import drive
-from layton_batch.errors import StoreError
+from layton_batch.errors import StoreError, TransientProviderError
 from layton_batch.files import atomic
 from layton_batch.pipeline import advance, is_finished
-from layton_batch.records import Submission
+from layton_batch.records import Entry, Submission
 from layton_batch.run.context import Run
 from layton_batch.run.open import open_run
 from layton_batch.run.status import RunState, Status, read_status
@@ -28,8 +29,9 @@ from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.settings import Settings
 from layton_batch.stages.plan import plan
 from layton_batch.states import Lifecycle
-from layton_batch.store import Entry, Holder, RunStore, sqlite_url
+from layton_batch.store import Holder, RunStore, sqlite_url
 from tests.pipeline.lab import MODELS, ROOT, Lab, lab, manifest_text
+from tests.store.rows import moved
 
 SEVEN = tuple(MODELS)
 COMMAND = [sys.executable, "-m", "layton_batch", "run"]
@@ -341,11 +343,14 @@ def test_money_that_another_process_lets_go_meanwhile_stops_no_run(
         with bench.open(text) as other, bench.open(text) as ours:
             [sending] = other.store.claim(bench.clock.now(), ids=[other.store.batches()[0].id])
             money = [Entry(sending.id, "reserved", sending.max_cost or Decimal(0))]
-            other.store.move(sending, Lifecycle.SUBMITTING, bench.clock.now(), event="submitting", money=money)
+            other.store.apply(
+                sending, moved(sending, Lifecycle.SUBMITTING, "submitting", entries=money), bench.clock.now()
+            )
 
             def read(store: RunStore) -> Status:
                 if (batch := store.batch(sending.id)).state is Lifecycle.SUBMITTING:
-                    back_to_planned(other, batch, "not created: no network", 600.0)
+                    refused = TransientProviderError("no network", retry_after=600.0)
+                    apply(other, batch, machine.after_create(batch, refused, at(other, batch)))
                     other.store.release([batch.id])
                 return read_status(store)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from layton_batch.batches.resolve import send_again
 from layton_batch.batches.retry import retry_run
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
-from layton_batch.records import Batch
+from layton_batch.providers.openai_files import FileBatches
+from layton_batch.records import Batch, Response, Usage
 from layton_batch.run.context import Run
 from layton_batch.run.open import find_run, open_folder
 from layton_batch.run.status import RunState, read_status
@@ -234,3 +236,55 @@ def test_another_budget_alone_has_nothing_bounded_again(tmp_path: Path) -> None:
             kinds = [event.kind for event in run.store.events()]
         assert "manifest_changed" in kinds
         assert not {"prices_changed", "repriced"} & set(kinds)
+
+
+# ---- what was charged ----------------------------------------------------------------------------------------------
+
+
+def charged(bench: Lab, text: str) -> Decimal:
+    """What the answers of the model whose price changes cost. The run says what its tables add up to."""
+    status, table = bench.finish(text), bench.table(text, "usage")
+    assert status.spent_usd == sum(map(Decimal, table["cost_usd"].drop_nulls()), Decimal(0))
+    return sum(map(Decimal, table.filter(provider="openai")["cost_usd"].drop_nulls()), Decimal(0))
+
+
+def test_a_price_that_is_given_after_the_answers_came_is_what_they_cost(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        assert charged(bench, asked(None)) == 0
+        assert not bench.finish(asked(None)).complete
+        assert charged(bench, asked()) > 0
+        status = bench.finish(asked())
+        assert status.spent_usd == bench.server.ledger().total_usd
+        assert (status.untold_usd, bench.table(asked(), "untold").height) == (0, 0)
+        with bench.open(asked()) as run:
+            before = run.store.last_event()
+            advance(run)
+            assert run.store.last_event() == before  # nothing is charged a third time
+
+
+def test_a_price_that_is_corrected_corrects_the_bill_and_one_that_is_removed_leaves_the_bound(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        once = charged(bench, asked())
+        assert charged(bench, asked(3)) == 3 * once > 0
+        assert charged(bench, asked()) == once
+        assert charged(bench, asked(None)) == 0
+        assert bench.finish(asked(None)).untold_usd >= once
+        assert charged(bench, asked()) == once
+        assert bench.finish(asked()).untold_usd == 0
+
+
+def test_an_answer_without_usage_stays_of_unknown_cost_whatever_the_price(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decode = FileBatches.decode
+
+    def silent(dialect: FileBatches, line: bytes) -> Response:
+        found = decode(dialect, line)
+        return replace(found, usage=Usage(known=False)) if found.custom_id.endswith("-000001") else found
+
+    with lab(tmp_path) as bench:
+        with monkeypatch.context() as patched:
+            patched.setattr(FileBatches, "decode", silent)
+            before = bench.finish(asked()).untold_usd
+        assert bench.finish(asked(2)).untold_usd > before > 0
+        assert bench.table(asked(2), "untold")["why"].to_list() == ["answered without usage"]

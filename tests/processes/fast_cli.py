@@ -1,4 +1,4 @@
-"""``python -m tests.processes.fast_cli ARGUMENTS``: the real command, with waits of tenths of a second.
+"""``python -m tests.processes.fast_cli ARGUMENTS``: the real command, with every pause a thousandth of what it is.
 
 Nothing else about it differs. ``KILL_IN_COMMIT=N:SECONDS`` has it killed, by a signal that nothing can catch, that long
 after it begins its N-th commit to the state store.
@@ -16,20 +16,14 @@ from unittest import mock
 
 from sqlalchemy.engine.default import DefaultDialect
 
-from layton_batch.batches import backoff, reconcile
 from layton_batch.cli import main
-from layton_batch.stages import submit
-from layton_batch.store import leases
 
-LOOK_SECONDS = 0.1
-FIRST_SECONDS = 0.1
+PACING = 0.001
 
 
 def hasten() -> None:
     """Real waits are for real providers."""
-    reconcile.PAUSES = submit.PAUSES = (LOOK_SECONDS,) * 3
-    backoff.FIRST_SECONDS = FIRST_SECONDS
-    leases.SOON_SECONDS = FIRST_SECONDS
+    os.environ["LAYTON_BATCH_PACING"] = str(PACING)
 
 
 def kill_in_commit(number: int, seconds: float) -> None:

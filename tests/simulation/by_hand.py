@@ -64,7 +64,7 @@ def _resolve(found: History, run: Run, batch_id: str, clock: Clock) -> None:
         if batch.state is not Lifecycle.LOST:
             return
         name = batch.provider_id or _seen_in_console(found, run, batch)
-        if run.store.has_event(batch.id, "adopted") and batch.provider_id:
+        if _was_adopted(run, batch) and batch.provider_id:
             name = None  # it shows no more than it did then: its rows are bought again
         try:
             if name is None:
@@ -74,6 +74,10 @@ def _resolve(found: History, run: Run, batch_id: str, clock: Clock) -> None:
         except (ManifestError, ProviderError, StaleStateError):
             clock.sleep(60.0)
     raise AssertionError(f"{batch_id} cannot be resolved")
+
+
+def _was_adopted(run: Run, batch: Batch) -> bool:
+    return any(event.kind == "adopted" and event.batch_id == batch.id for event in run.store.events())
 
 
 def _seen_in_console(found: History, run: Run, batch: Batch) -> str | None:

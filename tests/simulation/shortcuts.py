@@ -15,8 +15,9 @@ from sqlalchemy import URL, Engine, create_engine, make_url
 from sqlalchemy.engine.default import DefaultDialect
 
 from layton_batch.cli import loop
-from layton_batch.clock import ManualClock
-from layton_batch.store import RunStore, leases, open_engine, sqlite_url
+from layton_batch.clock import ManualClock, Pacing
+from layton_batch.settings import Settings
+from layton_batch.store import RunStore, open_engine, sqlite_url
 from layton_batch.store import engine as opening
 
 READ_AGAIN = ("row", "jobs", "batches", "row_counts", "money")
@@ -47,11 +48,11 @@ def unhurried(clock: ManualClock, *, for_days: bool = False) -> Iterator[None]:
     with ExitStack() as stack:
         for target, name, replacement in (
             (loop, "LONGEST", 3600.0),
-            (leases, "SOON_SECONDS", 120.0 if for_days else 20.0),
-            (leases, "HELD_SECONDS", 120.0 if for_days else leases.HELD_SECONDS),
             (opening, "create_engine", _sharing),
         ):
             stack.enter_context(mock.patch.object(target, name, replacement))
+        pacing = Pacing(soon=120.0, held=120.0) if for_days else Pacing(soon=20.0)
+        stack.enter_context(mock.patch.object(Settings, "pacing", pacing))
         stack.enter_context(mock.patch("time.sleep", clock.sleep))
         _remember(stack, {})
         yield

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from layton_batch.batches import intent
-from layton_batch.batches import reconcile as reconciling
+from layton_batch.batches import intent, machine
+from layton_batch.clock import Pacing
 from layton_batch.records import Batch
 from layton_batch.run.context import Run
 from layton_batch.sandbox import Fault, gateway
@@ -20,6 +20,7 @@ from layton_batch.store.leases import Leases
 from tests.simulation.claims import reference
 from tests.simulation.histories import plan_of, play
 from tests.simulation.world import ALONE, Plan, cast, history
+from tests.store.rows import moved
 
 
 @pytest.mark.parametrize("hands", [1, 2])
@@ -47,7 +48,7 @@ def stop_after(world: int, label: str) -> Plan:
 
 def test_a_program_that_sends_again_without_looking_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def blindly(run: Run, _provider: object, batch: Batch) -> bool:
-        intent.back_to_planned(run, batch, "sent again", 0.0)
+        run.store.apply(batch, moved(batch, Lifecycle.PLANNED), run.clock.now())
         return True
 
     monkeypatch.setattr(submitting, "reconcile", blindly)
@@ -63,7 +64,7 @@ def test_a_program_that_pays_before_it_has_written_down_that_it_will_is_caught(m
         ready = replace(batch, input_ref=provider.upload(intent.submission(run, batch)))
         provider_id = provider.create(intent.submission(run, ready))
         monkeypatch.setattr(provider, "create", lambda _submission: provider_id, raising=False)
-        run.store.move(batch, Lifecycle.SUBMITTING, run.clock.now(), event="late", input_ref=ready.input_ref)
+        run.store.apply(batch, moved(batch, Lifecycle.SUBMITTING, "late", input_ref=ready.input_ref), run.clock.now())
         return create(run, provider, run.store.batch(batch.id))
 
     monkeypatch.setattr(submitting, "_send", send)
@@ -95,7 +96,9 @@ def test_a_program_that_forgets_what_it_spent_is_caught(monkeypatch: pytest.Monk
 
 
 def test_a_create_that_is_carried_out_after_the_run_has_ended_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconciling, "PAUSES", (20.0, 20.0))
+    absent = machine._absent
+    hasty = Pacing(looks=(20.0, 20.0))
+    monkeypatch.setattr(machine, "_absent", lambda batch, at: absent(batch, replace(at, pacing=hasty)))
     broken = play(Plan(ALONE, late_create=4_000.0, batch_seconds=2.0)).broken
     assert any("billed 2 times" in claim for claim in broken), broken
     assert any("batches the run does not know" in claim for claim in broken), broken

@@ -342,20 +342,24 @@ def _command(found: History, asked: Manifest, clock: Clock, number: int) -> None
 
 
 def _to_its_end(found: History, asked: Manifest, clock: Clock) -> Status:
-    """What `run` comes to; where the history has a `retry`, what it comes to when nothing is left to retry.
+    """What `run` comes to; where the history has a `retry`, what it comes to when nothing is left to retry."""
+    status = _seen_to(found, asked, clock)
+    for _ in range(MOST_RETRIES if calls_for_retry(found.plan) else 0):
+        if status.state is not RunState.DONE or not status.unanswered:
+            break
+        retry(found, asked, clock)
+        status = _seen_to(found, asked, clock)
+    return status
 
-    What long outages, creates in doubt, refused lists and set clocks leave for a person is done as soon as it can be.
-    """
+
+def _seen_to(found: History, asked: Manifest, clock: Clock) -> Status:
+    """`run`, and what long outages, creates in doubt, refused lists and set clocks leave for a person, done as soon as
+    it can be."""
     status = _afforded(found, asked, clock)
     for _ in range(MOST_VISITS if calls_for_a_person(found.plan) else 0):
         if status.state is not RunState.NEEDS_PERSON:
             break
         resolve(found, asked, clock)
-        status = _afforded(found, asked, clock)
-    for _ in range(MOST_RETRIES if calls_for_retry(found.plan) else 0):
-        if status.state is not RunState.DONE or not status.unanswered:
-            break
-        retry(found, asked, clock)
         status = _afforded(found, asked, clock)
     return status
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layton_batch.batches import raw_results
-from layton_batch.batches.backoff import LONGEST_SECONDS, backoff
+from layton_batch.clock import Pacing
 from layton_batch.errors import ProviderReplyError, TransientProviderError
 from layton_batch.providers.protocol import ResultPart
 
@@ -91,11 +91,12 @@ def test_where_there_is_no_going_on_the_break_is_what_is_reported(
 
 
 def test_waiting_grows_and_is_bounded_whatever_a_provider_asks() -> None:
-    pauses = [backoff(failures) for failures in range(40)]
+    pacing = Pacing()
+    pauses = [pacing.backoff(failures) for failures in range(40)]
     assert pauses == sorted(pauses)
-    assert pauses[-1] == LONGEST_SECONDS
-    assert backoff(0, 3600.0) == LONGEST_SECONDS
-    assert backoff(0, 60.0) == 60.0
+    assert pauses[-1] == pacing.longest_pause
+    assert pacing.backoff(0, 3600.0) == pacing.longest_pause
+    assert pacing.backoff(0, 60.0) == 60.0
 
 
 def part(content: bytes, kind: str = "output") -> ResultPart:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from layton_batch.records import Batch, Job, ModelSpec
+from layton_batch.records import Batch, Entry, Job, ModelSpec, Move, RowCount, Wait
 from layton_batch.states import Lifecycle, Role
 from layton_batch.store import Holder, RunStore, open_engine
 
@@ -34,6 +35,20 @@ def batch(number: int, **changes: Any) -> Batch:
         "max_cost": Decimal("0.50"),
     }
     return Batch(**{**fields, **changes})
+
+
+def moved(
+    before: Batch, state: Lifecycle, event: str = "moved", *, detail: str = "", entries: Sequence[Entry] = (),
+    counts: Sequence[RowCount] = (), children: Sequence[Batch] = (), **changes: Any,
+) -> Move:  # fmt: skip
+    """A decision that takes the batch to ``state``."""
+    after = replace(before, state=state, **changes)
+    return Move(after, ((event, detail),), tuple(entries), tuple(counts), tuple(children))
+
+
+def noted(before: Batch, event: str, detail: str = "", **changes: Any) -> Wait:
+    """A decision that leaves the batch in its state."""
+    return Wait(replace(before, **changes), ((event, detail),))
 
 
 def store_on(engine: Any, seconds: float = 120.0) -> RunStore:

@@ -9,23 +9,22 @@ from decimal import Decimal
 
 import pytest
 
+from layton_batch.clock import Pacing
 from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
-from layton_batch.records import RowCount
+from layton_batch.records import Entry, RowCount
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
-from layton_batch.store import Entry, Money, ProviderLoad, RunStore
+from layton_batch.store import Money, ProviderLoad, RunStore
 from layton_batch.store.reopening import reopen
 from layton_batch.store.standing import HeldBack
-from tests.store.rows import JOB, NOW, RUN, batch, opened, store_on
+from tests.store.rows import JOB, NOW, RUN, batch, moved, noted, opened, store_on
 
 ALL = list(Lifecycle)
 
 
 def to_submitting(store: RunStore, at: float, *, money: str = "0.50") -> None:
     (mine,) = store.claim(at)
-    store.move(
-        mine, Lifecycle.SUBMITTING, at, event="submitting", money=[Entry(mine.id, "reserved", Decimal(money))],
-        submitting_at=at,
-    )  # fmt: skip
+    entries = [Entry(mine.id, "reserved", Decimal(money))]
+    store.apply(mine, moved(mine, Lifecycle.SUBMITTING, "submitting", submitting_at=at, entries=entries), at)
 
 
 def test_what_is_entered_comes_back_as_it_was(url: str) -> None:
@@ -42,15 +41,15 @@ def test_a_move_carries_its_money_counts_children_and_event_or_nothing(url: str)
     with opened(url) as store:
         (mine,) = store.claim(NOW)
         entries = [Entry(mine.id, "reserved", Decimal("0.1")), Entry(mine.id, "reserved", Decimal("0.2"))]
-        store.move(mine, Lifecycle.SUBMITTING, NOW, event="submitting", money=entries)
+        store.apply(mine, moved(mine, Lifecycle.SUBMITTING, "submitting", entries=entries), NOW)
         assert store.money() == Money(Decimal(0), Decimal("0.3"))
         before = store.events()
+        now = store.batch(mine.id)
+        entries = [Entry(mine.id, "released", Decimal("0.3"))]
+        counts = [RowCount(mine.id, RequestOutcome.ERRORED, ErrorClass.INVALID_REQUEST, 3)]
+        ended = moved(now, Lifecycle.ENDED, "refused", children=[batch(0)], entries=entries, counts=counts)
         with pytest.raises(StoreError):  # the child's id is taken, so nothing of this move happens
-            store.move(
-                store.batch(mine.id), Lifecycle.ENDED, NOW, event="refused", children=[batch(0)],
-                money=[Entry(mine.id, "released", Decimal("0.3"))],
-                counts=[RowCount(mine.id, RequestOutcome.ERRORED, ErrorClass.INVALID_REQUEST, 3)],
-            )  # fmt: skip
+            store.apply(now, ended, NOW)
         assert store.batch(mine.id).state is Lifecycle.SUBMITTING
         assert store.money() == Money(Decimal(0), Decimal("0.3"))
         assert store.row_counts() == []
@@ -61,7 +60,7 @@ def test_a_move_that_the_table_does_not_allow_is_refused(url: str) -> None:
     with opened(url) as store:
         (mine,) = store.claim(NOW)
         with pytest.raises(IllegalMoveError):
-            store.move(mine, Lifecycle.COLLECTED, NOW, event="collected")
+            store.apply(mine, moved(mine, Lifecycle.COLLECTED, "collected"), NOW)
 
 
 def test_a_claimed_batch_is_nobody_elses_until_it_is_let_go(url: str) -> None:
@@ -72,7 +71,7 @@ def test_a_claimed_batch_is_nobody_elses_until_it_is_let_go(url: str) -> None:
         assert [one.id for one in other.claim(NOW)] == [batch(1).id]
         assert other.claim(NOW) == store.claim(NOW) == []
         with pytest.raises(StaleStateError, match="another process"):
-            other.note(first[0], NOW, event="seen")
+            other.apply(first[0], noted(first[0], "seen"), NOW)
         store.release([first[0].id])
         assert [one.id for one in other.claim(NOW)] == [batch(0).id]
 
@@ -84,12 +83,12 @@ def test_who_let_a_lease_run_out_cannot_write_once_another_took_the_batch(url: s
         assert quick.claim(NOW + 119) == []
         (theirs,) = quick.claim(NOW + 121)
         for attempt in (
-            lambda: slow.move(mine, Lifecycle.SUBMITTING, NOW + 122, event="submitting"),
-            lambda: slow.note(mine, NOW + 122, event="seen"),
+            lambda: slow.apply(mine, moved(mine, Lifecycle.SUBMITTING, "submitting"), NOW + 122),
+            lambda: slow.apply(mine, noted(mine, "seen"), NOW + 122),
         ):
             with pytest.raises(StaleStateError):
                 attempt()
-        quick.move(theirs, Lifecycle.SUBMITTING, NOW + 122, event="submitting")
+        quick.apply(theirs, moved(theirs, Lifecycle.SUBMITTING, "submitting"), NOW + 122)
         assert [event.kind for event in slow.events()][-1] == "submitting"
 
 
@@ -97,9 +96,13 @@ def test_a_lease_that_ran_out_still_keeps_a_paid_id_but_does_not_pay(url: str) -
     with opened(url) as store:
         (mine,) = store.claim(NOW)
         with pytest.raises(StaleStateError):
-            store.move(mine, Lifecycle.SUBMITTING, NOW + 500, event="submitting")
-        store.move(mine, Lifecycle.SUBMITTING, NOW + 100, event="submitting")
-        store.move(store.batch(mine.id), Lifecycle.IN_FLIGHT, NOW + 900, event="submitted", provider_id="b-1")
+            store.apply(mine, moved(mine, Lifecycle.SUBMITTING, "submitting"), NOW + 500)
+        store.apply(mine, moved(mine, Lifecycle.SUBMITTING, "submitting"), NOW + 100)
+        store.apply(
+            store.batch(mine.id),
+            moved(store.batch(mine.id), Lifecycle.IN_FLIGHT, "submitted", provider_id="b-1"),
+            NOW + 900,
+        )
         assert store.batch(mine.id).provider_id == "b-1"
 
 
@@ -119,9 +122,9 @@ def test_whoever_never_claimed_a_batch_may_move_it_only_while_it_is_free(url: st
         person = store_on(store.engine)
         (mine,) = store.claim(NOW)
         with pytest.raises(StaleStateError):
-            person.move(mine, Lifecycle.ENDED, NOW, event="withdrawn")
+            person.apply(mine, moved(mine, Lifecycle.ENDED, "withdrawn"), NOW)
         store.release([mine.id])
-        person.move(mine, Lifecycle.ENDED, NOW, event="withdrawn")
+        person.apply(mine, moved(mine, Lifecycle.ENDED, "withdrawn"), NOW)
         assert person.batch(mine.id).state is Lifecycle.ENDED
 
 
@@ -130,7 +133,7 @@ def test_nothing_is_sent_once_the_run_is_cancelled(url: str) -> None:
         (mine,) = store.claim(NOW)
         store_on(store.engine).set_cancelled(NOW)
         with pytest.raises(StaleStateError, match="cancelled"):
-            store.move(mine, Lifecycle.SUBMITTING, NOW, event="submitting")
+            store.apply(mine, moved(mine, Lifecycle.SUBMITTING, "submitting"), NOW)
 
 
 def test_many_threads_of_many_holders_take_each_batch_once(url: str) -> None:
@@ -195,7 +198,11 @@ def test_rows_go_again_once_and_with_the_batch_that_repeats_them_or_not_at_all(u
     key = (batch(0).id, RequestOutcome.ERRORED, ErrorClass.INVALID_REQUEST)
     with opened(url) as store:
         to_submitting(store, NOW)
-        store.move(store.batch(key[0]), Lifecycle.ENDED, NOW, event="refused", counts=[RowCount(*key, count=3)])
+        store.apply(
+            store.batch(key[0]),
+            moved(store.batch(key[0]), Lifecycle.ENDED, "refused", counts=[RowCount(*key, count=3)]),
+            NOW,
+        )
         reopen(store, [batch(1)], {key: 2}, NOW, detail="again")
         for number in (2, 3):
             with pytest.raises(StaleStateError, match="another process was first"):
@@ -220,16 +227,16 @@ def test_the_desk_is_one_holders_at_a_time_and_is_not_lost_with_it(url: str) -> 
 def test_what_others_have_in_hand_is_looked_at_again_soon_and_not_at_once(url: str) -> None:
     with opened(url, due_at=NOW - 50) as store:
         other = store_on(store.engine)
-        assert other.next_due(NOW, ALL) == NOW + 5  # still planned after a tick: a limit holds it back
+        assert other.next_due(NOW, ALL, Pacing()) == NOW + 5  # still planned after a tick: a limit holds it back
         to_submitting(store, NOW)
-        assert other.next_due(NOW, ALL) == NOW + 1
-        assert other.next_due(NOW + 121, ALL) == NOW - 50
+        assert other.next_due(NOW, ALL, Pacing()) == NOW + 1
+        assert other.next_due(NOW + 121, ALL, Pacing()) == NOW - 50
 
 
 def test_text_that_a_database_cannot_hold_is_kept_without_what_it_cannot(url: str) -> None:
     with opened(url) as store:
         store.clean = lambda text: text.replace("sk-secret", "[hidden]")
-        store.note(batch(0), NOW, event="odd", detail="a\x00b \ud800 sk-secret", reason="\x00sk-secret")
+        store.apply(batch(0), noted(batch(0), "odd", detail="a\x00b \ud800 sk-secret", reason="\x00sk-secret"), NOW)
         assert store.events()[-1].detail == "a\ufffdb \ufffd [hidden]"
         assert store.batch(batch(0).id).reason == "\ufffd[hidden]"
 
@@ -238,9 +245,9 @@ def test_listeners_hear_of_what_was_committed_and_of_nothing_else(url: str) -> N
     with opened(url) as store:
         heard: list[tuple[int, str]] = []
         store.listen = lambda event: heard.append((event.seq, event.kind))
-        store.note(batch(0), NOW, event="one")
+        store.apply(batch(0), noted(batch(0), "one"), NOW)
         with pytest.raises(StaleStateError):
-            store.note(batch(0, state=Lifecycle.ENDED), NOW, event="never")
+            store.apply(batch(0, state=Lifecycle.ENDED), noted(batch(0, state=Lifecycle.ENDED), "never"), NOW)
         store.add_event(NOW, None, "two", "")
         assert heard == [(event.seq, event.kind) for event in store.events()][-2:]
 

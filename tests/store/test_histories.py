@@ -12,10 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sqlalchemy import Engine
 
 from layton_batch.errors import StaleStateError
-from layton_batch.records import Batch
+from layton_batch.records import Batch, Entry
 from layton_batch.states import MOVES, OPEN, Lifecycle
-from layton_batch.store import Entry, Money, RunStore, open_engine, sqlite_url
-from tests.store.rows import JOB, NOW, batch, store_on
+from layton_batch.store import Money, RunStore, open_engine, sqlite_url
+from tests.store.rows import JOB, NOW, batch, moved, store_on
 
 BATCHES, HOLDERS, SECONDS = 3, 3, 100.0
 holders = st.integers(0, HOLDERS - 1)
@@ -91,7 +91,7 @@ class Histories(RuleBasedStateMachine):
         allowed = self.owner.get(number) == who and not (paying and self.until[number] <= self.now)
         money = self._money(number, wish)
         try:
-            self.stores[who].move(believed, wish, self.now, event=f"to {wish}", money=money)
+            self.stores[who].apply(believed, moved(believed, wish, f"to {wish}", entries=money), self.now)
         except StaleStateError:
             assert not allowed
             return

@@ -17,8 +17,9 @@ from pathlib import Path
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from layton_batch.states import Lifecycle
-from layton_batch.store import Entry, RunStore, open_engine, sqlite_url
-from tests.store.rows import NOW, RUN, batch, opened
+from layton_batch.records import Entry
+from layton_batch.store import RunStore, open_engine, sqlite_url
+from tests.store.rows import NOW, RUN, batch, moved, opened
 
 # a checkpoint, which copies the log into the file, at every second commit or so, instead of at every thousandth page
 event.listen(Engine, "connect", lambda connection, _: connection.execute("PRAGMA wal_autocheckpoint=6"))
@@ -31,10 +32,10 @@ def commit_for_ever(told):
     while True:
         (now,) = store.claim(NOW)
         sent = now.state is Lifecycle.PLANNED
-        store.move(
-            now, Lifecycle.SUBMITTING if sent else Lifecycle.PLANNED, NOW, event="moved", detail="x" * 3000,
-            money=[Entry(now.id, "reserved" if sent else "released", Decimal(1))], failures=now.failures + 1,
-        )
+        state, kind = (Lifecycle.SUBMITTING, "reserved") if sent else (Lifecycle.PLANNED, "released")
+        entries = [Entry(now.id, kind, Decimal(1))]
+        move = moved(now, state, detail="x" * 3000, entries=entries, failures=now.failures + 1)
+        store.apply(now, move, NOW)
         os.write(told, b".")
         store.release([now.id])
 

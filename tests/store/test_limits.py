@@ -14,11 +14,12 @@ from layton_batch.batches.admission import custom_id_problem, over_limit
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
 from layton_batch.providers.protocol import Limits
+from layton_batch.records import Entry
 from layton_batch.run.context import Run
 from layton_batch.states import Lifecycle
-from layton_batch.store import Entry, ProviderLoad
+from layton_batch.store import ProviderLoad
 from tests.pipeline.lab import Lab, lab, manifest_text
-from tests.store.rows import NOW, batch, opened
+from tests.store.rows import NOW, batch, moved, opened
 
 TWO = manifest_text(("openai",)) + '[[models]]\nname = "other"\nprovider = "openai"\nmodel = "larch-2-nano"\n'
 HALF = "max_output_tokens = 4000\n"
@@ -123,10 +124,8 @@ def test_the_queue_is_counted_by_model_and_never_blocks_a_batch_that_is_alone() 
 def test_standing_counts_what_is_there_and_what_others_are_about_to_send(url: str) -> None:
     with opened(url, 4) as store:
         (first,) = store.claim(NOW, ids=[batch(0).id])
-        store.move(
-            first, Lifecycle.SUBMITTING, NOW, event="submitting", submitting_at=NOW,
-            money=[Entry(first.id, "reserved", Decimal("0.50"))],
-        )  # fmt: skip
+        entries = [Entry(first.id, "reserved", Decimal("0.50"))]
+        store.apply(first, moved(first, Lifecycle.SUBMITTING, "submitting", submitting_at=NOW, entries=entries), NOW)
         store.claim(NOW, ids=[batch(1).id])
         standing = store.load("openai", NOW + 1)
         assert standing == ProviderLoad(Decimal("1.00"), 2, {"m-1": 800}, 1, NOW)

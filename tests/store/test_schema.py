@@ -14,10 +14,11 @@ from sqlalchemy import Engine, create_engine, inspect, text
 
 from layton_batch import store as package
 from layton_batch.errors import StoreError
+from layton_batch.records import Facts
 from layton_batch.states import Lifecycle
 from layton_batch.store import RunStore, open_engine, schema
 from layton_batch.store.engine import HEAD
-from tests.store.rows import NOW, RUN
+from tests.store.rows import NOW, RUN, moved
 
 MIGRATIONS = Path(package.__file__).parent / "migrations"
 
@@ -75,7 +76,34 @@ def test_an_older_schema_is_brought_up_with_its_rows_in_nobodys_hands(url: str) 
     ]
     claimed = store.claim(NOW, states=[Lifecycle.PLANNED, Lifecycle.SUBMITTING, Lifecycle.IN_FLIGHT])
     assert len(claimed) == 3
-    store.move(claimed[2], Lifecycle.ENDED, NOW, event="ended")
+    store.apply(claimed[2], moved(claimed[2], Lifecycle.ENDED, "ended"), NOW)
+    engine.dispose()
+
+
+def test_what_events_told_of_a_run_is_in_its_columns_when_an_older_schema_is_brought_up(url: str) -> None:
+    old = at_revision(url, "0003")
+    insert_old_rows(old)
+    told = [
+        ("b0", "not_looked_for"), ("b0", "resubmit"), ("b0", "not_looked_for"), ("b0", "refused_403"),
+        ("b1", "looking"), ("b1", "submitting"), ("b1", "looking"), ("b1", "looking"), ("b1", "unsure"),
+        ("b1", "not_in_list"), ("b2", "submitted"), ("b2", "ended"), ("b2", "download_short"),
+        ("b2", "results_expiring"), ("b2", "cancel_failed"), (None, "prices_changed"), (None, "repriced"),
+    ]  # fmt: skip
+    with old.begin() as connection:
+        for batch_id, kind in told:
+            row = {"run": RUN, "now": NOW, "id": batch_id, "kind": kind, "detail": "batch_1"}
+            values = "(run_id, at, batch_id, kind, detail) VALUES (:run, :now, :id, :kind, :detail)"
+            connection.execute(text(f"INSERT INTO events {values}"), row)
+    old.dispose()
+    engine = open_engine(url)
+    store = RunStore(engine, RUN)
+    assert [one.facts for one in store.batches()] == [
+        Facts(unread_lists=1, forbidden=1, resent=1),
+        Facts(absent_looks=2, unsure_looks=1, absent_creates=1),
+        Facts(short_downloads=1, stop_refused=True, retention_told=True),
+    ]
+    assert store.provider_ids() == {"batch_1"}
+    assert store.price_changes() == (False, True)
     engine.dispose()
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from layton_batch.errors import StoreError
 from layton_batch.store import RunStore, open_engine, sqlite_url
-from tests.store.rows import NOW, RUN, batch, opened
+from tests.store.rows import NOW, RUN, batch, noted, opened
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,7 +25,7 @@ def make(folder: Path, page: int = 4096) -> Path:
         connection.executescript(f"PRAGMA page_size={page}; VACUUM")
     with opened(sqlite_url(path), 3) as store:
         for number in range(3):
-            store.note(batch(number), NOW, event="seen", detail="x" * 200)
+            store.apply(batch(number), noted(batch(number), "seen", detail="x" * 200), NOW)
     return path
 
 

@@ -1,21 +1,8 @@
-"""How long to wait after a failure that should pass."""
+"""A provider that does not answer holds up its own batches for one call, and no other provider."""
 
 from __future__ import annotations
 
 from layton_batch.errors import AmbiguousCallError, ProviderError, TransientProviderError
-
-FIRST_SECONDS = 5.0
-LONGEST_SECONDS = 900.0
-
-
-def backoff(failures: int, retry_after: float | None = None) -> float:
-    """Seconds to the next try after ``failures`` earlier ones: doubling, bounded.
-
-    A provider's ``retry-after`` is honoured within the same bound: "wait an hour" holds back one batch for a quarter
-    of an hour at a time, never the rest of the run.
-    """
-    pause = FIRST_SECONDS * 2.0 ** min(failures, 16)
-    return min(max(pause, retry_after or 0.0), LONGEST_SECONDS)
 
 
 class NoAnswer(Exception):

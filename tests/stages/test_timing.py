@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import cast
-
 import pytest
 
-from layton_batch.batches.late import BELIEVED_SECONDS, is_late
-from layton_batch.clock import ManualClock
-from layton_batch.run.context import Run
+from layton_batch.batches.timing import At, Terms
+from layton_batch.clock import Pacing
+from layton_batch.records import Wait
 from layton_batch.states import Lifecycle
 from tests.store.rows import NOW, batch, opened
 
-MOMENT = NOW + 3600.0
 DAY = 86_400.0
+BELIEVED_SECONDS = Pacing().clock_believed
+TERMS = Terms(poll=30.0, deadline=DAY, window=DAY, retention=DAY)
+MOMENT = NOW + 3600.0
 
 
 def readings(*seconds: float, moments: tuple[float, ...] = ()) -> list[bool]:
@@ -22,8 +21,11 @@ def readings(*seconds: float, moments: tuple[float, ...] = ()) -> list[bool]:
     with opened("sqlite://", state=Lifecycle.IN_FLIGHT) as store:
         found = []
         for number, at in enumerate(seconds):
-            run = cast(Run, SimpleNamespace(clock=ManualClock(MOMENT + at), store=store))
-            found.append(is_late(run, store.batch(batch(0).id), moments[number] if moments else MOMENT))
+            now = At(MOMENT + at, TERMS, Pacing())
+            before = store.batch(batch(0).id)
+            after, is_up = now.is_up(before, moments[number] if moments else MOMENT)
+            store.apply(before, Wait(after), now.now)
+            found.append(is_up)
         return found
 
 
@@ -53,3 +55,11 @@ def test_a_reading_for_an_earlier_moment_says_nothing_of_a_later_one() -> None:
     later = MOMENT + DAY
     looks = (1.0, DAY + 1.0, DAY + 1.0 + BELIEVED_SECONDS)
     assert readings(*looks, moments=(MOMENT, later, later)) == [False, False, True]
+
+
+def test_a_process_that_made_the_first_reading_itself_must_have_waited_as_long() -> None:
+    """Two jumps of a clock within a second are no quarter of an hour."""
+    noted = batch(0, late_since=MOMENT + 1.0)
+    much_later = MOMENT + 3 * DAY
+    for waited, found in ((0.0, False), (BELIEVED_SECONDS - 1.0, False), (BELIEVED_SECONDS, True), (None, True)):
+        assert At(much_later, TERMS, Pacing(), waited).is_up(noted, MOMENT) == (noted, found)

@@ -1,0 +1,45 @@
+"""From a decision of the machine to the store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from layton_batch.batches import machine
+from layton_batch.batches.doubt import given_up, set_down
+from layton_batch.batches.timing import At, Terms
+from layton_batch.errors import DamagedTableError
+from layton_batch.records import Batch, Move, Wait
+from layton_batch.run.context import Run
+
+
+def at(run: Run, batch: Batch) -> At:
+    """Now, with what the batch's provider and the manifest allow."""
+    dialect, hours = run.providers.dialect(batch.provider), run.manifest.policy.deadline_hours
+    limits, pacing = dialect.limits, run.pacing
+    terms = Terms(
+        poll=limits.poll_seconds * pacing.advised if pacing.poll is None else pacing.poll,
+        deadline=limits.window_seconds + 86_400 if hours is None else hours * 3600,
+        window=limits.window_seconds,
+        retention=limits.retention_seconds,
+        lists=dialect.capabilities.certain_find,
+    )
+    since, noted = run.late.get(batch.id, (None, 0.0))
+    ours = since is not None and since == batch.late_since
+    return At(run.clock.now(), terms, pacing, run.clock.elapsed() - noted if ours else None)
+
+
+def apply(run: Run, batch: Batch, decision: Move | Wait) -> bool:
+    """Whether the decision moved the batch. What a create may have cost that is given up is written down with it."""
+    in_doubt = isinstance(decision, Move) and decision.in_doubt
+    if isinstance(decision, Move) and in_doubt:
+        try:
+            decision = replace(decision, entries=tuple(given_up(run, batch)))
+        except DamagedTableError as error:
+            reason = f"{decision.after.reason}; that cost cannot be set down: {error}; then `resolve`"
+            decision, in_doubt = machine.lost(batch, reason), False
+    after = run.store.apply(batch, decision, run.clock.now())
+    if after.late_since is not None and after.late_since != batch.late_since:
+        run.late[batch.id] = (after.late_since, run.clock.elapsed())
+    if in_doubt:
+        set_down(run, after)
+    return isinstance(decision, Move)

@@ -1,0 +1,259 @@
+"""From planned to in flight: what each reply, refusal and look makes of a batch, without any I/O."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from layton_batch.batches import machine
+from layton_batch.errors import (
+    AmbiguousCallError,
+    FileError,
+    ProviderError,
+    ProviderReplyError,
+    TransientProviderError,
+)
+from layton_batch.records import Entry, Facts, Found, Move, Wait
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
+from tests.batches.states import (
+    AT,
+    DAY,
+    LOOKS,
+    PACING,
+    RELEASED,
+    RESERVED,
+    UNLISTED,
+    busy,
+    check,
+    differs,
+    late,
+    planned,
+    refused,
+    submitting,
+    told,
+)
+from tests.store.rows import NOW, batch
+
+# ---- before it is paid for -----------------------------------------------------------------------------------------
+
+
+def test_a_batch_whose_file_was_changed_stays_due_and_says_so_once() -> None:
+    before, error = planned(), FileError("its file was changed")
+    decision = machine.after_file_trouble(before, error)
+    check(before, decision, Wait, reason="waits for a person: its file was changed", needs_person=True)
+    assert told(decision) == ["file_changed"]
+    again = machine.after_file_trouble(decision.after, error)
+    assert (differs(decision.after, again), again.events) == ({}, ())
+
+
+@pytest.mark.parametrize(
+    ("error", "facts", "event", "pause"),
+    [
+        (busy(), Facts(), "upload_failed", 5.0),
+        (busy(120.0), Facts(), "upload_failed", 120.0),
+        (busy(99_999.0), Facts(), "upload_failed", 900.0),
+        (AmbiguousCallError("timeout"), Facts(), "upload_failed", 5.0),
+        (refused(401), Facts(), "refused_401", 5.0),
+        (refused(402), Facts(), "refused_402", 5.0),
+        (refused(403), Facts(forbidden=1), "refused_403", 5.0),
+        (refused(404), Facts(not_found=1), "refused_404", 5.0),
+    ],
+)
+def test_an_upload_that_failed_in_passing_is_tried_later(
+    error: ProviderError, facts: Facts, event: str, pause: float
+) -> None:
+    before = planned()
+    decision = machine.after_upload(before, error, AT)
+    more = {"facts": facts} if facts != Facts() else {}
+    check(before, decision, Wait, reason=str(error), due_at=NOW + pause, failures=1, **more)
+    assert told(decision) == [event]
+
+
+@pytest.mark.parametrize(
+    ("status", "facts", "error_class"),
+    [
+        (400, Facts(), ErrorClass.INVALID_REQUEST),
+        (413, Facts(), ErrorClass.TOO_LARGE),
+        (403, Facts(forbidden=machine.FORBIDDEN_TRIES - 1), ErrorClass.INVALID_REQUEST),
+        (404, Facts(not_found=machine.TRIES - 1), ErrorClass.INVALID_REQUEST),
+    ],
+)
+def test_what_is_refused_for_good_ends_and_lets_go_of_what_was_set_aside(
+    status: int, facts: Facts, error_class: ErrorClass
+) -> None:
+    for before, decision in (
+        (planned(facts=facts), machine.after_upload(planned(facts=facts), refused(status), AT)),
+        (submitting(facts=facts), machine.after_create(submitting(facts=facts), refused(status), AT)),
+    ):
+        assert isinstance(decision, Move)
+        assert (decision.after.state, decision.after.outcome) == (Lifecycle.ENDED, BatchOutcome.FAILED)
+        assert (decision.after.error_class, decision.after.ended_at) == (error_class, NOW)
+        assert decision.entries == ((RELEASED,) if before.state is Lifecycle.SUBMITTING else ())
+        assert told(decision) == ["refused"]
+
+
+@pytest.mark.parametrize(
+    ("error", "looks"),
+    [
+        (refused(403), machine.REFUSED_LOOKS),
+        (refused(401), machine.FAILED_LOOKS),
+        (busy(), machine.FAILED_LOOKS),
+        (ProviderReplyError("a page of HTML"), machine.FAILED_LOOKS),
+    ],
+)
+def test_nothing_is_sent_while_the_list_cannot_be_read_and_a_person_is_told_in_the_end(
+    error: ProviderError, looks: int
+) -> None:
+    for before, needs_person in ((looks - 2, False), (looks - 1, True)):
+        decision = machine.after_unread_list(planned(facts=Facts(unread_lists=before)), error, AT)
+        assert type(decision) is Wait
+        assert decision.after.facts.unread_lists == before + 1
+        assert decision.after.needs_person is needs_person
+        assert str(decision.after.reason).startswith(machine.WAITS) is needs_person
+        assert decision.after.due_at > NOW
+
+
+def test_an_intent_sets_money_aside_and_counts_looks_anew() -> None:
+    before = planned(needs_person=True, reason="old", facts=Facts(3, 4, 5, 1, 1, absent_creates=1))
+    decision = machine.before_create(before, "file-1", AT)
+    check(
+        before, decision, Move, state=Lifecycle.SUBMITTING, input_ref="file-1", submitting_at=NOW, reason=None,
+        needs_person=False, facts=Facts(0, 0, 0, 1, 1, absent_creates=1),
+    )  # fmt: skip
+    assert decision.entries == (RESERVED,)
+    free = machine.before_create(planned(max_cost=None), None, AT)
+    assert free.entries == (Entry(batch(0).id, "reserved", Decimal(0)),)
+
+
+@pytest.mark.parametrize(("age", "is_fresh"), [(0.0, True), (60.0, True), (-60.0, True), (61.0, False), (-61.0, False)])
+def test_an_intent_too_old_or_of_another_time_is_looked_for(age: float, is_fresh: bool) -> None:
+    before = submitting(submitting_at=NOW - age, facts=Facts(2, 2))
+    decision = machine.before_call(before, AT)
+    assert (decision is None) is is_fresh
+    if decision is not None:
+        check(before, decision, Wait, reason=decision.after.reason, facts=Facts())
+        assert told(decision) == ["create_unclear"]
+
+
+# ---- the paid call -------------------------------------------------------------------------------------------------
+
+
+def test_a_reply_with_an_id_puts_the_batch_in_flight() -> None:
+    before = submitting(failures=2, reason="old")
+    decision = machine.after_create(before, "b-1", AT)
+    check(
+        before, decision, Move, state=Lifecycle.IN_FLIGHT, provider_id="b-1", submitted_at=NOW, due_at=NOW + 5.0,
+        deadline_at=NOW + 2 * DAY, failures=0, reason=None,
+    )  # fmt: skip
+    assert decision.events == (("submitted", "b-1"),)
+    quick = replace(AT, terms=replace(AT.terms, poll=1.0))
+    assert machine.after_create(before, "b-1", quick).after.due_at == NOW + 1.0
+
+
+@pytest.mark.parametrize(
+    ("reply", "event", "pause", "input_ref", "failures", "facts"),
+    [
+        (busy(), "not_created", 10.0, "file-1", 2, Facts()),
+        (busy(60.0), "not_created", 60.0, "file-1", 2, Facts()),
+        (FileError("it is gone"), "not_created", 0.0, "file-1", 0, Facts()),
+        (refused(401), "refused_401", 10.0, "file-1", 2, Facts()),
+        (refused(403), "refused_403", 10.0, None, 2, Facts(forbidden=1)),
+        (refused(404), "refused_404", 10.0, None, 2, Facts(not_found=1)),
+        (TransientProviderError("gone", status=404), "not_created", 10.0, None, 2, Facts()),
+    ],
+)
+def test_a_create_that_certainly_did_nothing_goes_again(
+    reply: ProviderError | FileError, event: str, pause: float, input_ref: str | None, failures: int, facts: Facts
+) -> None:
+    decision = machine.after_create(submitting(failures=1), reply, AT)
+    assert isinstance(decision, Move)
+    after = decision.after
+    assert (after.state, after.due_at, after.input_ref) == (Lifecycle.PLANNED, NOW + pause, input_ref)
+    assert (after.failures, after.facts) == (failures, facts)
+    assert (decision.entries, told(decision)) == ((RELEASED,), [event])
+
+
+@pytest.mark.parametrize("reply", [AmbiguousCallError("timeout"), ProviderReplyError("no id"), ProviderError("odd")])
+def test_a_create_without_a_clear_answer_is_looked_for_and_keeps_its_money(reply: ProviderError) -> None:
+    before = submitting(failures=3, facts=Facts(2, 2))
+    decision = machine.after_create(before, reply, AT)
+    due = NOW + PACING.looks[0]
+    check(before, decision, Wait, reason=str(reply), failures=0, due_at=due, facts=Facts())
+    assert told(decision) == ["create_unclear"]
+
+
+# ---- whether it was carried out ------------------------------------------------------------------------------------
+
+OURS, SHY = Found("b-1", certain=True), Found("b-2", certain=False, may_tell=True)
+MUTE, NAMELESS = Found("b-3", certain=False), Found("", certain=True)
+
+
+def test_what_carries_our_marks_is_the_batch() -> None:
+    decision = machine.after_look(submitting(), [OURS, SHY], AT)
+    assert (decision.after.state, decision.after.provider_id) == (Lifecycle.IN_FLIGHT, "b-1")
+    assert decision.events == (("found", "b-1"),)
+
+
+def test_two_that_carry_our_marks_are_for_a_person() -> None:
+    decision = machine.after_look(submitting(), [OURS, Found("b-9", certain=True)], AT)
+    assert decision.after.state is Lifecycle.LOST
+    assert "b-1, b-9" in str(decision.after.reason)
+
+
+def test_one_of_ours_that_the_list_does_not_name_is_waited_for() -> None:
+    decision = machine.after_look(submitting(), [NAMELESS], AT)
+    assert type(decision) is Wait
+    assert "without an id" in str(decision.after.reason)
+
+
+@pytest.mark.parametrize("looks", range(LOOKS))
+def test_a_list_without_the_batch_is_looked_at_again(looks: int) -> None:
+    before = submitting(facts=Facts(absent_looks=looks))
+    decision = machine.after_look(before, [], AT)
+    due = NOW + PACING.looks[looks]
+    check(before, decision, Wait, reason=decision.after.reason, due_at=due, facts=Facts(absent_looks=looks + 1))
+
+
+def test_a_batch_that_no_list_ever_showed_goes_again_once_and_its_create_stays_in_doubt() -> None:
+    before = submitting(facts=Facts(absent_looks=LOOKS))
+    decision = machine.after_look(before, [], AT)
+    assert isinstance(decision, Move)
+    assert (decision.after.state, decision.after.due_at, decision.in_doubt) == (Lifecycle.PLANNED, NOW, True)
+    assert decision.after.facts.absent_creates == decision.after.facts.creates_in_doubt == 1
+    second = machine.after_look(replace(before, facts=Facts(absent_looks=LOOKS, absent_creates=1)), [], AT)
+    assert second.after.state is Lifecycle.LOST
+    assert isinstance(second, Move)
+    assert not second.in_doubt  # what was set aside stays set aside
+
+
+def test_a_provider_without_a_list_leaves_it_to_a_person() -> None:
+    assert machine.after_look(submitting(), [], UNLISTED).after.state is Lifecycle.LOST
+
+
+@pytest.mark.parametrize(
+    ("found", "facts", "since", "state"),
+    [
+        ([SHY], Facts(), 0.0, Lifecycle.SUBMITTING),
+        ([MUTE], Facts(unsure_looks=LOOKS - 1), 0.0, Lifecycle.SUBMITTING),
+        ([MUTE], Facts(unsure_looks=LOOKS), 0.0, Lifecycle.LOST),
+        ([SHY], Facts(unsure_looks=LOOKS), 2 * DAY, Lifecycle.SUBMITTING),
+        ([SHY], Facts(unsure_looks=LOOKS), 3 * DAY + 1000.0, Lifecycle.LOST),
+        (busy(), Facts(unsure_looks=LOOKS), 2 * DAY, Lifecycle.SUBMITTING),
+        (busy(), Facts(unsure_looks=LOOKS), 3 * DAY + 1000.0, Lifecycle.LOST),
+        (busy(), Facts(unsure_looks=LOOKS - 1), 9 * DAY, Lifecycle.SUBMITTING),
+        (refused(403), Facts(unsure_looks=LOOKS), 3000.0, Lifecycle.SUBMITTING),
+        (refused(403), Facts(unsure_looks=LOOKS), 3600.0 + 1000.0, Lifecycle.LOST),
+    ],
+)
+def test_looks_that_tell_nothing_go_on_until_nothing_can_be_told(
+    found: list[Found] | ProviderError, facts: Facts, since: float, state: Lifecycle
+) -> None:
+    before = late(submitting(facts=facts, submitting_at=NOW - since))
+    decision = machine.after_look(before, found, AT)
+    assert decision.after.state is state
+    if state is Lifecycle.SUBMITTING:
+        assert decision.after.facts.unsure_looks == facts.unsure_looks + 1
+        pause = PACING.looks[min(facts.unsure_looks, LOOKS - 1)]
+        assert decision.after.due_at == NOW + pause
