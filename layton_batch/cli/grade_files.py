@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from layton_batch.errors import ManifestError
 
 if TYPE_CHECKING:
+    import altair as alt
+
     from layton_batch.grading import Row
-    from layton_batch.tasks.scene import Scene
 
 PICTURES = (".svg", ".png")
 
@@ -111,17 +112,14 @@ def _check_picture(option: str, path: Path | None) -> None:
         return
     if path.suffix.lower() not in PICTURES:
         raise ManifestError(f"grade: {option} {path}: a picture's name ends in {' or '.join(PICTURES)}")
-    if path.suffix.lower() == ".png":
-        from layton_batch.tasks.scene import check_png
-
-        check_png()
+    import layton_batch.tasks.charts  # noqa: F401  FileError without the extra, before anything is graded
 
 
-def picture(path: Path, scene: Scene) -> bytes:
-    """The scene as the name's ending says."""
-    from layton_batch.tasks.scene import png, svg
+def picture(path: Path, chart: alt.LayerChart) -> bytes:
+    """The chart as the name's ending says."""
+    from layton_batch.tasks.charts import rendered
 
-    return png(scene) if path.suffix.lower() == ".png" else svg(scene).encode("utf-8", "replace")
+    return rendered(chart, path.suffix)
 
 
 @contextmanager

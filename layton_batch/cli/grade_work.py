@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from layton_batch.cli.grade_files import Asked, picture, updating
 from layton_batch.cli.grade_report import print_board_of, print_one, print_rounds, report_text
@@ -21,7 +22,9 @@ from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 from layton_batch.tasks.mcq_idk_rules.table import BoardRow
 from layton_batch.tasks.rome_rules.rounds import Rounds
-from layton_batch.tasks.scene import Scene
+
+if TYPE_CHECKING:
+    import altair as alt
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +195,7 @@ def _table(result: Result) -> str:
     return "" if result.asked.table is None else markdown(table_rows(result.models, result.ensembles)) + "\n"
 
 
-def _bars(result: Result) -> Scene:
+def _bars(result: Result) -> alt.LayerChart:
     from layton_batch.grading.mcq_views import table_rows
     from layton_batch.tasks.mcq_idk_rules.chart import bar_chart
 
@@ -200,7 +203,7 @@ def _bars(result: Result) -> Scene:
     return bar_chart(rows, _benchmark(result), clip_negative=result.config.protocol == "original")
 
 
-def _risks(result: Result) -> Scene:
+def _risks(result: Result) -> alt.LayerChart:
     from layton_batch.grading.mcq_views import views
     from layton_batch.tasks.mcq_idk_rules.risk_chart import risk_chart
 
@@ -210,9 +213,9 @@ def _risks(result: Result) -> Scene:
     return risk_chart(list(seen.items()), _benchmark(result))
 
 
-def _scatter(result: Result) -> Scene:
+def _scatter(result: Result) -> alt.LayerChart:
     from layton_batch.tasks.rome_rules.rounds import over_rounds
-    from layton_batch.tasks.rome_rules.scatter import Round, points, scatter_scene
+    from layton_batch.tasks.rome_rules.scatter import Round, points, scatter_chart
 
     found = []
     for one in (round_ for mine in result.rounds.values() for round_ in mine):
@@ -224,7 +227,7 @@ def _scatter(result: Result) -> Scene:
             )
         accuracy = over_rounds([one.document or {}])["accuracy"].mean
         found.append(Round(one.name, accuracy, sum(one.tokens) / len(one.tokens)))
-    return scatter_scene(points(found), "Accuracy against tokens used")
+    return scatter_chart(points(found), "Accuracy against tokens used")
 
 
 def _benchmark(result: Result) -> str:

@@ -215,13 +215,13 @@ def test_a_picture_is_what_its_name_says(option: str) -> None:
     assert Path("c.PNG").read_bytes().startswith(b"\x89PNG\r\n")
 
 
-def test_without_pillow_a_png_says_what_to_install_and_svg_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "PIL", None)
-    draw = pictures("--chart")
-    end = draw("c.png")
+@pytest.mark.parametrize("name", ["c.png", "c.svg"])
+def test_without_the_extra_a_chart_says_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    monkeypatch.delitem(sys.modules, "layton_batch.tasks.charts", raising=False)
+    end = pictures("--chart")(name)
     assert (end.code, end.out) == (2, "")
     assert "pip install 'layton-batch[charts]'" in end.err
-    assert draw("c.svg").code == 0
 
 
 def test_a_risk_chart_of_silence_is_refused() -> None:

@@ -92,7 +92,7 @@ def test_rounds_of_several_models_are_told_apart_by_name_and_drawn_as_points() -
     found = models(end.table())
     assert {name: row["score"] for name, row in found.items()} == {"big": 87.5, "small": 25.0}
     root = ElementTree.parse("c.svg").getroot()
-    titles = [title.text for circle in root.iter(f"{SVG}circle") for title in circle]
+    titles = [one.get("aria-label") for one in root.iter() if one.get("aria-roledescription") == "circle"]
     assert titles == ["big: 87.50 ± 17.68 %, 1,000 tokens", "small: 25.00 %, 90 tokens"]
 
 

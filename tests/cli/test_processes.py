@@ -22,7 +22,7 @@ from tests.pipeline.lab import BUNDLED, manifest_text
 
 HEAVY = ("polars", "numpy", "sqlalchemy", "alembic", "openai", "anthropic", "google.genai", "mistralai", "together",
          "groq", "batchling", "httpx", "pydantic", "starlette", "uvicorn", "rich", "jinja2",
-         "genai_prices")  # fmt: skip
+         "genai_prices", "altair", "vl_convert")  # fmt: skip
 GOLD = BUNDLED / "gold_llm.jsonl"
 PATIENCE = 60.0
 

@@ -146,9 +146,11 @@ def _rows(found: History, *, denied: bool) -> list[BilledRow]:
 
 
 def _denied_is_counted(found: History) -> Iterator[str]:
-    """A batch is sent by itself twice at most; what both may have cost is told where one of them stays unknown."""
+    """A batch is sent by itself twice at most, and so is what a person's `retry` sends in its place; what both may have
+    cost is told where one of them stays unknown."""
+    by_hand = found.by_itself is not None
     for name, times in Counter(question(row.custom_id) for row in found.providers.ledger().rows).items():
-        if times > max(2, _most(found.plan, name) + 1):
+        if times > max(2, _most(found.plan, name) + 1) + by_hand:
             yield f"{name} was billed {times} times, with what its provider denies"
     denied = sum((row.usd or Decimal(0) for row in _rows(found, denied=True)), Decimal(0))
     if denied > _in_doubt(found):

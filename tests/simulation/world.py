@@ -51,6 +51,8 @@ ALONE = 7
 ITEMS = 3
 MOST_LIVES = 12
 MOST_RETRIES = 3
+TOO_LARGE = "exceeds what a batch may have"
+"""In the sentence of a provider that fails a batch for its size."""
 MOST_VISITS = 10
 SERVER_ERROR = 500
 PATIENCE_SECONDS = 200 * 3600.0
@@ -304,11 +306,14 @@ def _put_forward(found: History) -> None:
 
 
 def calls_for_retry(plan: Plan) -> bool:
-    """Whether a person is to `retry` what the program rightly leaves without an answer: damaged rows, and a row that is
-    missing where nothing counts rows, when it was the only one of its batch."""
+    """Whether a person is to `retry` what the program rightly leaves without an answer: damaged rows, a row that is
+    missing where nothing counts rows, when it was the only one of its batch, and one that alone is said to be too
+    large."""
     uncounted = {"*", "together"} | {fault.provider for fault in plan.faults if not fault.counts}
     return plan.retry_at is not None or any(
-        fault.action == "malformed_line" or (fault.action == "missing" and fault.provider in uncounted)
+        fault.action == "malformed_line"
+        or TOO_LARGE in fault.name
+        or (fault.action == "missing" and fault.provider in uncounted)
         for fault in plan.faults
     )
 

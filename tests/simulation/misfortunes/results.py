@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from layton_batch.sandbox import Fault
 from tests.simulation.scenarios import Scenario, provider_of, wrong
-from tests.simulation.world import Plan, cast
+from tests.simulation.world import TOO_LARGE, Plan, cast
 
 OFTEN = 0.2
 """The share of the widest seeds that draw each kind."""
@@ -84,7 +84,7 @@ def _ended_oddly(draw: random.Random, provider: str) -> Fault:
         late=draw.choice((0.0, 4.0, 100.0)),
         counts=draw.random() < 0.5,
         kind=draw.choice(("", "server_error", "rate_limit_exceeded")),
-        name=draw.choice(("", STOPPED, "the file exceeds what a batch may have: 2 requests")),
+        name=draw.choice(("", STOPPED, f"the file {TOO_LARGE}: 2 requests")),
     )
 
 

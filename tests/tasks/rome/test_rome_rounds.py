@@ -8,9 +8,9 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from layton_batch.errors import DataError
+from layton_batch.tasks.charts import rendered
 from layton_batch.tasks.rome_rules.rounds import Rounds, over_rounds
-from layton_batch.tasks.rome_rules.scatter import Round, points, scatter_scene
-from layton_batch.tasks.scene import svg
+from layton_batch.tasks.rome_rules.scatter import Round, points, scatter_chart
 
 
 def test_four_rounds_have_a_mean_and_a_sample_standard_deviation() -> None:
@@ -51,19 +51,20 @@ def test_a_model_is_one_point_over_its_rounds_the_best_first() -> None:
 
 
 def test_the_picture_is_well_formed_and_names_every_model_once_beside_its_point() -> None:
-    root = ElementTree.fromstring(svg(scatter_scene(points(ROUNDS), "Accuracy & tokens \x00")))
-    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    root = ElementTree.fromstring(rendered(scatter_chart(points(ROUNDS), "Accuracy & tokens \x00"), ".svg"))
+    shown = [one for one in root.iter("{http://www.w3.org/2000/svg}text") if one.get("stroke") != "white"]
+    texts = [element.text for element in shown]
     assert [text for text in texts if text and text.startswith("model")] == [f"model {m} <&>" for m in (3, 2, 1, 0)]
-    circles = list(root.iter("{http://www.w3.org/2000/svg}circle"))
-    across = [float(circle.attrib["cx"]) for circle in circles]
-    up = [float(circle.attrib["cy"]) for circle in circles]
+    circles = [one.attrib["transform"] for one in root.iter() if one.get("aria-roledescription") == "circle"]
+    places = [place.removeprefix("translate(").rstrip(")").split(",") for place in circles]
+    across, up = ([float(place[i]) for place in places] for i in (0, 1))
     assert across == sorted(across, reverse=True)
     assert up == sorted(up)
 
 
 @pytest.mark.parametrize("rounds", [[], [Round("a", 0.0, 0.0)], [Round("a", 50.0, 1.0), Round("b", 50.0, 1.0)]])
 def test_few_and_equal_points_are_drawn_too(rounds: list[Round]) -> None:
-    ElementTree.fromstring(svg(scatter_scene(points(rounds), "few")))
+    ElementTree.fromstring(rendered(scatter_chart(points(rounds), "few"), ".svg"))
 
 
 @pytest.mark.parametrize("round_", [Round("a", math.nan, 1.0), Round("a", 1.0, math.inf), Round("a", 1.0, -1.0)])

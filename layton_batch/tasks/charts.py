@@ -1,0 +1,141 @@
+"""What charts share: one look, names beside points, and the way from a Vega-Lite chart to an SVG or PNG picture."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from layton_batch.errors import FileError
+from layton_batch.records import JsonValue
+
+try:
+    import altair as alt
+    import vl_convert
+except ImportError as missing:
+    raise FileError("a chart needs Altair and vl-convert: pip install 'layton-batch[charts]'") from missing
+
+INK, GRID, BLUE = "#222222", "#dddddd", "#0072b2"
+_FONT = "Liberation Sans, Arial, Helvetica, sans-serif"  # the first one comes with vl-convert
+_NAME_SIZE, _LONGEST_NAME, _DOT, _GAP, _STEPS, _LEFT_FROM = 11, 32, 6, 9, 200, 0.7
+
+Row = Mapping[str, JsonValue]
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A quantitative axis of so many pixels from ``low`` to ``high``; ``ticks``: where not left to Vega."""
+
+    title: str
+    low: float
+    high: float
+    length: int
+    log: bool = False
+    ticks: Sequence[float] | None = None
+
+    def pixel(self, value: float) -> float:
+        """How far from the axis' beginning a value lies."""
+        low, high, at = (math.log10(one) if self.log else one for one in (self.low, self.high, value))
+        return (at - low) / (high - low) * self.length
+
+    def x(self) -> alt.X:
+        return alt.X("x:Q", scale=self._scale(), title=self.title, axis=self._axis())
+
+    def y(self) -> alt.Y:
+        return alt.Y("y:Q", scale=self._scale(), title=self.title, axis=self._axis())
+
+    def _scale(self) -> alt.Scale:
+        kind: Literal["log", "linear"] = "log" if self.log else "linear"
+        return alt.Scale(domain=[self.low, self.high], nice=False, zero=False, type=kind)
+
+    def _axis(self) -> alt.Axis:
+        values = alt.Undefined if self.ticks is None else list(self.ticks)
+        return alt.Axis(format=",~f", labelOverlap="greedy", tickCount=6, values=values)
+
+
+def table(rows: Sequence[Row]) -> alt.InlineData:
+    """Rows as they stand in the specification: nothing is loaded from elsewhere."""
+    return alt.InlineData(values=[dict(row) for row in rows])
+
+
+def named_points(points: Sequence[Row], across: Axis, up: Axis) -> alt.LayerChart:
+    """A dot for every row (``x``, ``y``, ``name``, ``told``: what is said of it), and its name beside it."""
+    names = [shortened(str(point["name"]), _LONGEST_NAME) for point in points]
+    places = [(across.pixel(float(str(one["x"]))), up.length - up.pixel(float(str(one["y"])))) for one in points]
+    offsets = name_offsets(places, names, across.length, up.length)
+    rows = [
+        {**point, "name": name, "dx": dx, "dy": dy}
+        for point, name, (dx, dy) in zip(points, names, offsets, strict=True)
+    ]
+    base = alt.Chart(table(rows)).encode(x=across.x(), y=up.y(), description="told:N", tooltip="told:N")
+    dx, dy, align = alt.expr("datum.dx"), alt.expr("datum.dy"), alt.expr("datum.dx < 0 ? 'right' : 'left'")
+    threads = base.transform_filter("datum.dy != 0").mark_rule(stroke="#888888", x2Offset=dx, y2Offset=dy)
+    texts = base.mark_text(dx=dx, dy=dy, align=align, fontSize=_NAME_SIZE, color=INK).encode(text="name:N")
+    halo = texts.mark_text(dx=dx, dy=dy, align=align, fontSize=_NAME_SIZE, stroke="white", strokeWidth=3, aria=False)
+    dots = base.mark_circle(size=70, color=BLUE, opacity=1)
+    return alt.LayerChart(layer=[threads.encode(x2="x:Q", y2="y:Q"), dots, halo, texts])
+
+
+def name_offsets(
+    points: Sequence[tuple[float, float]], names: Sequence[str], width: float, height: float
+) -> list[tuple[float, float]]:
+    """For every name the way from its point in pixels: beside it, or as near above or below as there is room."""
+    taken: list[Box] = [(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in points]
+    found: list[tuple[float, float]] = []
+    for (x, y), name in zip(points, names, strict=True):
+        side = -1 if x > _LEFT_FROM * width else 1
+        left, right = sorted((x + side * _GAP, x + side * (_GAP + 0.6 * _NAME_SIZE * len(name))))
+        free = (dy for dy in _steps() if _is_free((left, y + dy - 6, right, y + dy + 6), taken, height))
+        dy = next(free, 0.0)
+        taken.append((left, y + dy - 6, right, y + dy + 6))
+        found.append((side * _GAP, dy))
+    return found
+
+
+def _steps() -> Iterator[float]:
+    return (sign * 0.5 * _NAME_SIZE * i for i in range(_STEPS) for sign in (1, -1))
+
+
+def _is_free(box: Box, taken: Sequence[Box], height: float) -> bool:
+    left, top, right, bottom = box
+    inside = top >= -8 and bottom <= height
+    return inside and not any(left < r and le < right and top < b and t < bottom for le, t, r, b in taken)
+
+
+def shortened(name: str, letters: int) -> str:
+    """A name in at most so many letters, its middle left out: what tells models apart is often at the end."""
+    if len(name) <= letters:
+        return name
+    tail = (letters - 1) // 2
+    return f"{name[: letters - 1 - tail]}…{name[-tail:]}"
+
+
+def titled(chart: alt.LayerChart, title: str) -> alt.LayerChart:
+    """The chart on white under its title, in the look that all share."""
+    axis = alt.AxisConfig(gridColor=GRID, domainColor=INK, titleFontWeight="normal", titlePadding=10)
+    heading = alt.TitleConfig(fontSize=14, fontWeight="normal", offset=14)
+    look: alt.LayerChart = chart.configure(
+        font=_FONT, background="white", view=alt.ViewConfig(stroke=None), axis=axis, title=heading
+    )
+    named: alt.LayerChart = look.properties(title=title)
+    return named
+
+
+def rendered(chart: alt.LayerChart, ending: str) -> bytes:
+    """The chart as ``.svg`` or ``.png`` (two dots a pixel). Nothing is fetched."""
+    specification = json.dumps(_printable(chart.to_dict()))
+    if ending.lower() == ".png":
+        return vl_convert.vegalite_to_png(specification, scale=2, allowed_base_urls=[])
+    return vl_convert.vegalite_to_svg(specification, allowed_base_urls=[]).encode()
+
+
+def _printable(value: JsonValue) -> JsonValue:
+    """Without the characters that XML has no way to write: vl-convert ends the whole process at one."""
+    if isinstance(value, str):
+        return "".join(letter if letter.isprintable() else " " for letter in value)
+    if isinstance(value, Mapping):
+        return {name: _printable(one) for name, one in value.items()}
+    return [_printable(one) for one in value] if isinstance(value, list | tuple) else value

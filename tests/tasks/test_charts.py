@@ -1,0 +1,88 @@
+"""Names beside points, and pictures of text that is hostile."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import sys
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import altair as alt
+import pytest
+
+from layton_batch.errors import FileError
+from layton_batch.tasks.charts import name_offsets, rendered, shortened, table, titled
+
+WIDTH, HEIGHT = 1000.0, 400.0
+Place = tuple[float, float]
+
+
+def boxes(points: list[Place], name: str = "a-model") -> list[tuple[float, float, float, float]]:
+    offsets = name_offsets(points, [name] * len(points), WIDTH, HEIGHT)
+    wide = 6.6 * len(name)
+    return [(x + dx, x + dx + wide, y + dy - 5, y + dy + 5) for (x, y), (dx, dy) in zip(points, offsets, strict=True)]
+
+
+def test_a_lonely_name_stands_beside_its_point_without_a_thread() -> None:
+    assert name_offsets([(50.0, 50.0)], ["model"], WIDTH, HEIGHT) == [(9, 0)]
+    assert name_offsets([(950.0, 50.0)], ["model"], WIDTH, HEIGHT) == [(-9, 0)]
+
+
+def test_names_of_one_place_stand_apart_inside_the_picture_with_threads() -> None:
+    offsets = name_offsets([(50.0, 395.0)] * 20, ["m"] * 20, WIDTH, HEIGHT)
+    heights = sorted(395 + dy for _, dy in offsets)
+    assert all(b - a >= 11 for a, b in pairwise(heights))
+    assert heights[0] > 0
+    assert heights[-1] < HEIGHT
+    assert sum(dy != 0 for _, dy in offsets) >= 19
+
+
+def test_no_name_covers_another_or_a_point_where_there_is_room() -> None:
+    rng = random.Random(5)
+    points = [(rng.uniform(0, 300), rng.uniform(20, 380)) for _ in range(15)]
+    found = boxes(points)
+    for i, (left, right, top, bottom) in enumerate(found):
+        assert not any(a < right and left < b and c < bottom and top < d for a, b, c, d in found[i + 1 :])
+        assert not any(left < x < right and top < y < bottom for x, y in points)
+
+
+def test_more_names_than_there_is_room_for_end_well() -> None:
+    assert len(boxes([(50.0, 50.0)] * 200)) == 200
+
+
+@pytest.mark.parametrize(("name", "letters", "short"), [("gpt-5", 5, "gpt-5"), ("abcdefghij", 5, "ab…ij"), ("", 3, "")])
+def test_a_long_name_loses_its_middle(name: str, letters: int, short: str) -> None:
+    assert shortened(name, letters) == short
+
+
+def said(text: str) -> alt.LayerChart:
+    mark = alt.Chart(table([{"x": 1, "text": text}])).mark_text().encode(x="x:Q", text="text:N", description="text:N")
+    return titled(alt.LayerChart(layer=[mark]), text)
+
+
+def test_a_point_tells_what_it_is_and_hostile_text_is_text() -> None:
+    text = "<script>alert(1)</script> & \x1b\0\ud800\uffff"
+    root = ElementTree.fromstring(rendered(said(text), ".svg"))
+    clean = "<script>alert(1)</script> &     "
+    assert clean in [element.attrib.get("aria-label") for element in root.iter()]
+    assert not any(element.tag.endswith("script") for element in root.iter())
+    assert rendered(said(text), ".PNG").startswith(b"\x89PNG")
+
+
+def test_nothing_is_fetched() -> None:
+    chart = alt.LayerChart(layer=[alt.Chart("http://127.0.0.1:9/rows.json").mark_point().encode(x="x:Q")])
+    with pytest.raises(ValueError, match="not allowed"):
+        rendered(chart, ".svg")
+
+
+def test_letters_of_other_scripts_are_drawn() -> None:
+    assert rendered(said("Wörter 猫…"), ".png") != rendered(said("Worter"), ".png")
+
+
+@pytest.mark.parametrize("name", ["altair", "vl_convert"])
+def test_without_the_extra_a_chart_says_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "layton_batch.tasks.charts")
+    with pytest.raises(FileError, match=r"layton-batch\[charts\]"):
+        importlib.import_module("layton_batch.tasks.charts")
