@@ -95,7 +95,7 @@ def test_a_run_s_verdicts_meet_the_labels_of_exactly_the_same_answers(tmp_path: 
         manifest=SimpleNamespace(items=SimpleNamespace(hints=0), gold=None),
         load_gold=lambda: recorded,
     )
-    rows = [(row.entrant.model, row.maker, dict(row.verdicts), row.human) for row in rank.judged(run, "both_correct")]
+    rows = [(row.entrant.model, row.family, dict(row.verdicts), row.human) for row in rank.judged(run, "both_correct")]
     assert rows == [
         ("a", "f", {"judge-a": False}, True),
         ("b", "f", {"judge-b": False}, None),

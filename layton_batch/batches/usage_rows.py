@@ -10,7 +10,8 @@ from decimal import Decimal
 import polars as pl
 
 from layton_batch.costs.prices import PriceBook
-from layton_batch.costs.report import Untold, UsageRow, priced_row
+from layton_batch.costs.report import UnknownCost as Untold
+from layton_batch.costs.report import UsageRow, priced_row
 from layton_batch.files import tables
 from layton_batch.records import Batch, Job, Response, Usage
 from layton_batch.states import ErrorClass, RequestOutcome, Role

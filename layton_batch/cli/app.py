@@ -12,21 +12,21 @@ from layton_batch import log
 from layton_batch.cli import (
     grade_commands,
     inspect_commands,
-    money_commands,
     run_commands,
     sandbox_commands,
     statistics_commands,
 )
-from layton_batch.cli.terminal import forgiving_streams, lost_output, plain, terminating
+from layton_batch.cli.terminal import forgiving_streams, lost_output, terminating
 from layton_batch.errors import LaytonBatchError, StorageError, is_storage_trouble
 from layton_batch.processes import bypass_proxy
 from layton_batch.settings import Settings
+from layton_batch.text import plain
 
 INTERRUPTED = 75
 STOPPED = {
-    "run": "stopped. Batches already submitted go on at the provider; the same command picks them up again.",
-    "cancel": "stopped. What was asked to stop ends at the provider; the same command asks the rest and collects.",
-    "demo": "stopped. The same command goes on from here.",
+    "run": "stopped. Submitted batches go on at the provider; the same command continues the run.",
+    "cancel": "stopped. Batches asked to stop end at the provider; the same command asks the others and collects.",
+    "demo": "stopped. The same command continues.",
 }
 """What Ctrl-C means for a command; for the others nothing is left undone outside this machine."""
 
@@ -45,7 +45,6 @@ app = typer.Typer(
 for commands in (
     run_commands,
     inspect_commands,
-    money_commands,
     grade_commands,
     sandbox_commands,
     statistics_commands,

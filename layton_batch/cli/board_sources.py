@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from layton_batch.errors import ManifestError
-from layton_batch.scoring.board import METHODS, Row, Rules, rank_board, rank_marks
+from layton_batch.scoring.board import METHODS, BoardRow, Rules, rank_board, rank_marks
 from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label
 from layton_batch.settings import Settings
 from layton_batch.stats.lattice import MAX_LEVEL
@@ -60,7 +60,7 @@ class Sources:
     labels: list[Label] = field(default_factory=list)
     sheets: list[ItemScores] = field(default_factory=list)
     judged: list[Judged] = field(default_factory=list)
-    judge_makers: dict[str, str] = field(default_factory=dict)
+    judge_families: dict[str, str] = field(default_factory=dict)
 
 
 def board_of(
@@ -72,7 +72,7 @@ def board_of(
     seed: int | None = None,
     level: float | None = None,
     provider_shift: float | None = None,
-) -> list[Row]:
+) -> list[BoardRow]:
     """One board over all sources. What is not asked for comes from the first run's manifest, else from the defaults.
 
     Raises ManifestError (unknown method or metric), DataError (bad file), StoreError (no such run).
@@ -100,11 +100,11 @@ def read_sources(
         found.ballots += part.ballots
         found.sheets += part.sheets
         found.judged += part.judged
-        found.judge_makers |= part.judge_makers
+        found.judge_families |= part.judge_families
     # a label that several sources carry is one label
     found.labels = list(dict.fromkeys(label for part in parts for label in part.labels))
     if found.sheets and found.ballots:
-        raise ManifestError("some sources are graded by rule and some by a jury: rank them apart")
+        raise ManifestError("some sources are graded by rule and some by a jury: rank them separately")
     return found
 
 
@@ -141,5 +141,5 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
         found.ballots, found.labels = evidence(run, found.rules.metric)
         if verdicts:
             found.judged = judged(run, found.rules.metric)
-            found.judge_makers = {judge.model.name: judge.model.family for judge in run.manifest.panel()}
+            found.judge_families = {judge.model.name: judge.model.family for judge in run.manifest.panel()}
     return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from layton_batch.cli.endings import exit_code, print_outcome
 from layton_batch.cli.loop import drive
-from layton_batch.cli.status_report import exit_code, print_outcome
 from layton_batch.cli.terminal import say
 from layton_batch.errors import ManifestError, file_error
 from layton_batch.manifest.checks import load_manifest, shipped

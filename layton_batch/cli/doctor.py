@@ -19,6 +19,7 @@ from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers import BUILT_IN
 from layton_batch.records import ModelSpec
+from layton_batch.reports.table import Column, Table
 from layton_batch.run.open import price_book
 from layton_batch.settings import Settings
 
@@ -79,6 +80,13 @@ def examine(path: Path | None, settings: Settings, *, offline: bool = False) -> 
     return findings
 
 
+def findings_table(findings: Sequence[Finding]) -> Table:
+    """One line a check, the outcome first."""
+    state = Column("", is_text=True, styles={State.OK: "green", State.NOTE: "yellow", State.BAD: "red"})
+    rows = tuple((str(one.state), one.check, one.detail) for one in findings)
+    return Table((state, Column("", is_text=True), Column("", is_text=True)), rows)
+
+
 def _needed(manifest: Manifest | None) -> Sequence[ModelSpec]:
     if manifest is None:
         return ()
@@ -123,7 +131,7 @@ def _endpoint(name: str, settings: Settings, trust: ssl.SSLContext) -> Iterator[
 
     url = settings.access(name).base_url or DEFAULT_URLS.get(name)
     if url is None:
-        yield Finding(f"endpoint {name}", State.NOTE, "depends on the project and region; not asked")
+        yield Finding(f"endpoint {name}", State.NOTE, "not checked: the address depends on the project and region")
         return
     try:
         reply = httpx.get(url, timeout=CALL_SECONDS, verify=trust)
@@ -139,7 +147,7 @@ def _endpoint(name: str, settings: Settings, trust: ssl.SSLContext) -> Iterator[
         return
     yield Finding(f"endpoint {name}", State.OK, f"{shown(url)} answers")
     if (drift := _drift(reply.headers.get("date"))) is not None and abs(drift) > MOST_DRIFT:
-        detail = f"this machine is {drift:+.0f} s from {name}; set its clock, prices and deadlines go by it"
+        detail = f"this machine is {drift:+.0f} s from {name}; set the clock: prices and deadlines depend on it"
         yield Finding("clock", State.BAD, detail)
 
 

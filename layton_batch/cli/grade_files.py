@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layton_batch.cli.terminal import one_line
 from layton_batch.errors import ManifestError
 from layton_batch.tasks.offline import GradingOptions, OfflineForm, RowsFile
+from layton_batch.text import one_line
 
 if TYPE_CHECKING:
     import altair as alt

@@ -9,10 +9,8 @@ from pathlib import Path
 
 import orjson
 
-from layton_batch.cli.board_report import print_board
 from layton_batch.cli.grade_files import Asked, form_for, picture, updating
-from layton_batch.cli.narrow_table import print_table
-from layton_batch.cli.terminal import console, one_line, print_json
+from layton_batch.cli.terminal import print_json
 from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
 from layton_batch.grading.board import Board, ranked, to_json
@@ -20,8 +18,11 @@ from layton_batch.grading.forms import chosen_metric
 from layton_batch.grading.graded import averaged, by_model, grade, items_of
 from layton_batch.grading.submissions import Desk, submissions
 from layton_batch.records import JsonValue
+from layton_batch.reports.board import print_board
+from layton_batch.reports.table import console, print_table
 from layton_batch.settings import Settings
 from layton_batch.tasks.offline import GradedModel, GradedSet, OfflineForm, ReportTable, RowsFile
+from layton_batch.text import one_line
 
 
 @dataclass(frozen=True, slots=True)

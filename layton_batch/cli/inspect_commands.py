@@ -1,4 +1,4 @@
-"""status, events, leaderboard, site, doctor: the commands that look."""
+"""status, events, leaderboard, cost, site, doctor: the commands that look."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ def register(app: typer.Typer) -> None:
     app.command("status")(status)
     app.command("events")(events)
     app.command("leaderboard")(leaderboard)
+    app.command("cost")(cost)
     app.command("site")(site)
     app.command("doctor")(doctor)
 
@@ -25,8 +26,8 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Where runs stand: jobs, batches, outcomes, money."""
-    from layton_batch.cli.status_report import print_status, status_json
     from layton_batch.cli.terminal import print_json, say
+    from layton_batch.reports.status import print_status, status_json
     from layton_batch.run.open import find_run, find_runs, open_store
     from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
@@ -74,7 +75,7 @@ def leaderboard(
         str | None, typer.Option("--metric", help="both_correct | answer_correct | justification_correct")
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="For what has to be drawn.")] = None,
-    level: Annotated[float | None, typer.Option("--level", help="Of intervals and rank box; default 0.95.")] = None,
+    level: Annotated[float | None, typer.Option("--level", help="Of intervals and rank range; default 0.95.")] = None,
     shift: Annotated[
         float | None, typer.Option("--provider-shift", help="How far providers may differ: 0 not, 0.25, 0.5 cautious.")
     ] = None,
@@ -86,15 +87,35 @@ def leaderboard(
 
     Sources are ranked together, as if they were one run. No network, unless a source is a URL.
     """
-    from layton_batch.cli.board_report import FORMATS, write_board
     from layton_batch.cli.board_sources import board_of
     from layton_batch.errors import ManifestError
+    from layton_batch.reports.board import FORMATS, write_board
     from layton_batch.settings import Settings
 
     if form not in FORMATS:
         raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
     rows = board_of(sources, runs, Settings.from_process(), method, metric, seed, level, shift)
     write_board(rows, form, wide=wide)
+
+
+def cost(
+    run_names: Annotated[list[str], typer.Argument(metavar="RUN...")],
+    form: Annotated[str, typer.Option("--format", help="table | json | csv | md")] = "table",
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """What runs cost, and what the same tokens cost unbatched.
+
+    Per provider, model and stage: requests, tokens, batched, unbatched, saved.
+    """
+    from layton_batch.errors import ManifestError
+    from layton_batch.reports.cost import FORMATS, write_costs
+    from layton_batch.run.open import find_run
+    from layton_batch.stages.publish import cost_report
+
+    if form not in FORMATS:
+        raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
+    write_costs(cost_report([find_run(name, runs) for name in run_names]), "json" if as_json else form)
 
 
 def site(
@@ -130,14 +151,14 @@ def doctor(
 
     With a manifest, what it needs; without, every provider. Never prints a key.
     """
-    from layton_batch.cli.doctor import examine
-    from layton_batch.cli.doctor_report import print_findings
+    from layton_batch.cli.doctor import examine, findings_table
     from layton_batch.cli.terminal import print_json
+    from layton_batch.reports.table import show
     from layton_batch.settings import Settings
 
     findings = examine(manifest, Settings.from_process(), offline=offline)
     if as_json:
         print_json([{"check": one.check, "state": str(one.state), "detail": one.detail} for one in findings])
     else:
-        print_findings(findings)
+        show(findings_table(findings), gap=1)
     raise typer.Exit(2 if any(one.is_bad for one in findings) else 0)

@@ -24,7 +24,7 @@ def drive(run: Run, *, once: bool, stop_at: float | None, quiet: bool) -> Status
         with terminating(), reporter(run, quiet=quiet) as report:
             return _ticks(run, report, once=once, stop_at=stop_at)
     except KeyboardInterrupt:
-        say("stopping: calls in progress have a moment to be answered")
+        say("stopping: waiting a moment for calls in progress")
         raise
 
 

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from layton_batch.cli.terminal import console, one_line, say
+from layton_batch.cli.terminal import say
 from layton_batch.clock import utc
 from layton_batch.records import Batch, Event
+from layton_batch.reports.table import console
 from layton_batch.run.context import Run
 from layton_batch.run.status import Status
+from layton_batch.text import one_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

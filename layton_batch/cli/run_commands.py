@@ -43,10 +43,10 @@ def plan(
 
     Items, gold set and models are read and checked, requests written and split into batch files, prices looked up.
     """
-    from layton_batch.cli.plan_report import plan_json, print_plan
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
     from layton_batch.manifest.checks import load_manifest
+    from layton_batch.reports.plan import plan_json, print_plan
     from layton_batch.settings import Settings
     from layton_batch.stages.preview import preview
 
@@ -110,8 +110,9 @@ def _in_bounds(poll_seconds: float | None) -> None:
 
 
 def _finish(opened: Run, status: Status, *, as_json: bool) -> None:
-    from layton_batch.cli.status_report import exit_code, print_outcome, status_json
+    from layton_batch.cli.endings import exit_code, print_outcome
     from layton_batch.cli.terminal import print_json
+    from layton_batch.reports.status import status_json
 
     if as_json:
         print_json(status_json(status))
@@ -135,8 +136,8 @@ def score(run_name: RunName, runs: Runs = RUNS) -> None:
 
     Votes, leaderboard, cost table and site. No network.
     """
-    from layton_batch.cli.board_report import print_board
     from layton_batch.errors import StoreError
+    from layton_batch.reports.board import print_board
     from layton_batch.run.open import find_run, open_folder
     from layton_batch.settings import Settings
     from layton_batch.stages.publish import republish
@@ -165,10 +166,10 @@ def cancel(
     Waits until each has ended, and collects what was answered before. A cancel that fails is tried again until then.
     Exit codes: 0 all ended, 75 (after --no-wait or Ctrl-C) call again, 4 a person must decide about a lost batch.
     """
-    from layton_batch.cli.cancelling import asked_to_stop, cancel_exit_code
+    from layton_batch.cli.endings import ask_to_stop, cancel_exit_code
     from layton_batch.cli.loop import drive
-    from layton_batch.cli.status_report import print_status, status_json
     from layton_batch.cli.terminal import print_json
+    from layton_batch.reports.status import print_status, status_json
     from layton_batch.run.open import find_run, open_run, stored_manifest
     from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
@@ -177,7 +178,7 @@ def cancel(
     folder = find_run(run_name, runs)
     manifest = stored_manifest(folder)
     with open_run(manifest, folder.root.parent, Settings.from_process(), poll_seconds=poll_seconds) as opened:
-        asked_to_stop(opened)
+        ask_to_stop(opened)
         status = read_status(opened.store) if no_wait else drive(opened, once=False, stop_at=None, quiet=as_json)
     if as_json:
         print_json(status_json(status))
@@ -188,7 +189,7 @@ def cancel(
 
 def retry(run_name: RunName, runs: Runs = RUNS) -> None:
     """Give requests without an answer one more attempt."""
-    from layton_batch.cli.retrying import retried
+    from layton_batch.cli.endings import retried
     from layton_batch.cli.terminal import say
     from layton_batch.run.open import find_run, open_folder
     from layton_batch.run.status import read_status
@@ -234,7 +235,7 @@ def resolve(
     Either it is this one at the provider (--adopt ID), or it was never made (--resubmit).
     """
     from layton_batch.batches.resolve import adopt_batch, send_again
-    from layton_batch.cli.retrying import resolved
+    from layton_batch.cli.endings import resolved
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError, ProviderError
     from layton_batch.run.open import find_run, open_folder

@@ -36,9 +36,9 @@ def unfinished_same_name_runs(manifest: Manifest, runs: Path, settings: Settings
         state = _state(folder, settings) if name.rpartition("-")[0] == manifest.name else RunState.DONE
         if state not in _OVER:
             yield (
-                f"{manifest.run_id()} is a run of its own, for this manifest asks for something else than {name}, "
-                f"which is {state.replace('_', ' ')}: everything is asked and paid for again. "
-                f"`layton-batch cancel {name}` stops that one; to go on with it, undo the change"
+                f"{manifest.run_id()} is a new run: this manifest asks for something else than {name}, which is "
+                f"{state.replace('_', ' ')}. Everything is asked and paid for again. `layton-batch cancel {name}` "
+                f"stops {name}; undo the change to continue it."
             )
 
 
@@ -50,7 +50,7 @@ def not_begun_elsewhere(manifest: Manifest, runs: Path, settings: Settings) -> N
         if root != here and _may_be_paid(root):
             raise StoreError(
                 f"{manifest.run_id()} was begun in {root}, and may have been paid for there: `--runs {root.parent}` "
-                f"goes on with it; `--runs {runs}` begins it here too and pays for everything again"
+                f"continues that run; `--runs {runs}` begins a second one here and pays for everything again"
             )
 
 

@@ -36,8 +36,9 @@ def judges(
     level: Level = None,
     seed: Seed = None,
     errors: Annotated[bool, typer.Option("--errors", help="List what the jury gets wrong, item by item.")] = False,
-    makers: Annotated[
-        list[str] | None, typer.Option("--judge-maker", metavar="JUDGE=MAKER", help="Whose model a judge is.")
+    families: Annotated[
+        list[str] | None,
+        typer.Option("--judge-family", "--judge-maker", metavar="JUDGE=FAMILY", help="Who made a judge's model."),
     ] = None,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -46,15 +47,15 @@ def judges(
 
     Accuracy, agreement beyond chance, leniency by whose answers they judged, and whether the vote is calibrated.
     """
-    from layton_batch.cli.statistics_report import print_diagnosis
     from layton_batch.cli.terminal import print_json
+    from layton_batch.reports.statistics import diagnosis_json, print_diagnosis
     from layton_batch.scoring.judges import diagnose
 
     found = _jury_sources(sources, runs, metric, seed, level, None, verdicts=True)
-    known = found.judge_makers | _pairs(makers or [])
+    known = found.judge_families | _pairs(families or [])
     diagnosis = diagnose(found.judged, found.ballots, found.labels, known, found.rules)
     if as_json:
-        print_json(diagnosis)
+        print_json(diagnosis_json(diagnosis))
     else:
         print_diagnosis(diagnosis, errors=errors)
 
@@ -80,8 +81,8 @@ def label_plan(
 
     Either until every interval is short enough, or to make the best of so many labels.
     """
-    from layton_batch.cli.statistics_report import print_plan
     from layton_batch.cli.terminal import print_json, say
+    from layton_batch.reports.statistics import print_label_plan
     from layton_batch.scoring.compare import find_entrant
     from layton_batch.scoring.label_plan import Aim, plan_next
 
@@ -97,7 +98,7 @@ def label_plan(
     if as_json:
         print_json(plan)
     else:
-        print_plan(plan)
+        print_label_plan(plan)
 
 
 def compare(
@@ -114,9 +115,9 @@ def compare(
     And what it would take to tell them apart: more labels, more items. A model at one of several hint levels is
     MODEL@HINTS, one that several providers serve is PROVIDER/MODEL.
     """
-    from layton_batch.cli.statistics_report import print_comparison
     from layton_batch.cli.terminal import print_json
     from layton_batch.errors import ManifestError
+    from layton_batch.reports.statistics import print_comparison
     from layton_batch.scoring.compare import compare_marks, compare_votes
 
     if len(names) < 3:
@@ -175,9 +176,9 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
     from layton_batch.errors import ManifestError
 
     pairs = dict(text.partition("=")[::2] for text in texts)
-    for name, maker in pairs.items():
-        if not name or not maker:
-            raise ManifestError(f"--judge-maker {name!r}: JUDGE=MAKER, such as gpt-5.1=openai")
+    for name, family in pairs.items():
+        if not name or not family:
+            raise ManifestError(f"--judge-family {name!r}: JUDGE=FAMILY, such as gpt-5.1=openai")
     return pairs
 
 

@@ -1,4 +1,4 @@
-"""What reaches a terminal: text made harmless, consoles, JSON; and what a terminal's user sends back, to stop."""
+"""The standard streams, which never end a command, and the signals of a terminal's user, who wants to stop."""
 
 from __future__ import annotations
 
@@ -11,41 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import orjson
-
-from layton_batch.invisible import printable
 from layton_batch.processes import enable_sigint
+from layton_batch.text import plain
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from typing_extensions import Buffer
-
-WITHOUT_TERMINAL = 120
-"""Columns where there is no terminal to ask."""
-
-
-def plain(text: str) -> str:
-    """Text without control, direction or invisible characters: what models and providers wrote must not act."""
-    return printable(text, keep="\n")
-
-
-def one_line(text: str) -> str:
-    """``plain`` text that cannot start a line of its own."""
-    return " ".join(plain(text).split("\n"))
-
-
-def console(*, stderr: bool = False) -> Console:
-    """A Rich console; NO_COLOR is honoured; without a terminal tables may be as wide as they like."""
-    from rich.console import Console
-
-    stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else WITHOUT_TERMINAL, highlight=False, soft_wrap=False)
 
 
 def print_json(value: object) -> None:
     """One JSON document on stdout."""
-    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode())
-    sys.stdout.write("\n")
+    from layton_batch.reports.table import json_text
+
+    sys.stdout.write(json_text(value))
 
 
 def say(message: str) -> None:

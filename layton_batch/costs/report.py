@@ -1,7 +1,7 @@
 """The bill: usage rows added up by provider, model and stage, batched against the same tokens unbatched.
 
 What has no known price is ``None`` here and the word *unknown* when printed, never 0; a sum that lacks something says
-*at least*. Sums are exact; only what is printed for people is rounded (``cost_layout``).
+*at least*. Sums are exact; only what is printed for people is rounded.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from decimal import Decimal
 
 from layton_batch.costs.charge import charge
 from layton_batch.costs.prices import Price
-from layton_batch.records import Usage
+from layton_batch.records import JsonValue, Usage
 from layton_batch.states import Role
+from layton_batch.text import decimal_text, money
+
+UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,9 @@ def priced_row(provider: str, model: str, role: Role, usage: Usage, price: Price
 
 
 @dataclass(frozen=True, slots=True)
-class Untold:
-    """A request that was or may have been billed, of which nobody can tell what it cost: ``bound`` is the most, where
-    that is known. Where it was ``answered``, a usage row without a cost stands for it as well."""
+class UnknownCost:
+    """A request that was or may have been billed, and whose cost is unknown; ``bound``: the most it can be, where that
+    is known. Where the request was ``answered``, a usage row without a cost stands for it as well."""
 
     provider: str
     model: str
@@ -70,6 +73,18 @@ class Amount:
     usd: Decimal | None
     complete: bool
 
+    @property
+    def text(self) -> str:
+        """For people: ``unknown``, ``$1.23`` or ``at least $1.23``."""
+        if self.usd is None:
+            return UNKNOWN
+        return money(self.usd) if self.complete else f"at least {money(self.usd)}"
+
+    @property
+    def exact(self) -> str:
+        """For programs: exact decimal text, or ``unknown``."""
+        return UNKNOWN if self.usd is None else decimal_text(self.usd)
+
 
 NOTHING = Amount(Decimal(0), complete=True)
 """What no request at all costs."""
@@ -78,8 +93,8 @@ NOTHING = Amount(Decimal(0), complete=True)
 @dataclass(frozen=True, slots=True)
 class CostLine:
     """The sum over one group of rows; a field that the group does not share is empty. ``saved`` = unbatched − batched,
-    over the rows where both are known. ``requests``: those with an answer. ``untold``: the most that the
-    ``untold_requests`` cost beside that, whose cost nobody can tell."""
+    over the rows where both are known. ``requests``: those with an answer. ``unknown_cost``: upper bound for the
+    ``unknown_cost_requests``, beside these sums."""
 
     provider: str
     model: str
@@ -95,8 +110,8 @@ class CostLine:
     saved: Amount
     price_source: str
     price_date: str
-    untold_requests: int = 0
-    untold: Amount = NOTHING
+    unknown_cost_requests: int = 0
+    unknown_cost: Amount = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +124,12 @@ class CostReport:
     total: CostLine
 
 
-def build_report(rows: Iterable[UsageRow], untold: Iterable[Untold] = ()) -> CostReport:
+_Entry = UsageRow | UnknownCost
+
+
+def build_report(rows: Iterable[UsageRow], unknown: Iterable[UnknownCost] = ()) -> CostReport:
     """Adds up rows in any order; no rows make an empty report that costs exactly nothing."""
-    kept: list[UsageRow | Untold] = [*rows, *untold]
+    kept: list[_Entry] = [*rows, *unknown]
     return CostReport(
         lines=_grouped(kept, lambda row: (row.provider, row.model, str(row.role))),
         by_provider=_grouped(kept, lambda row: (row.provider, "", "")),
@@ -123,18 +141,18 @@ def build_report(rows: Iterable[UsageRow], untold: Iterable[Untold] = ()) -> Cos
 _Key = tuple[str, str, str]
 
 
-def _grouped(rows: Sequence[UsageRow | Untold], key: Callable[[UsageRow | Untold], _Key]) -> tuple[CostLine, ...]:
-    groups: dict[_Key, list[UsageRow | Untold]] = {}
+def _grouped(rows: Sequence[_Entry], key: Callable[[_Entry], _Key]) -> tuple[CostLine, ...]:
+    groups: dict[_Key, list[_Entry]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return tuple(_line(group, groups[group]) for group in sorted(groups))
 
 
-def _line(key: _Key, members: Sequence[UsageRow | Untold]) -> CostLine:
+def _line(key: _Key, members: Sequence[_Entry]) -> CostLine:
     provider, model, stage = key
     rows = [row for row in members if isinstance(row, UsageRow)]
-    untold = [row for row in members if isinstance(row, Untold)]
-    whole = all(row.answered for row in untold)  # of those the rows tell themselves
+    unknown = [row for row in members if isinstance(row, UnknownCost)]
+    whole = all(row.answered for row in unknown)  # of those the rows tell themselves
     return CostLine(
         provider=provider,
         model=model,
@@ -150,9 +168,39 @@ def _line(key: _Key, members: Sequence[UsageRow | Untold]) -> CostLine:
         saved=_sum([_saved(row) for row in rows], whole=whole),
         price_source=_distinct(row.price_source for row in rows),
         price_date=_distinct(row.price_date for row in rows),
-        untold_requests=len(untold),
-        untold=_sum([row.bound for row in untold]),
+        unknown_cost_requests=len(unknown),
+        unknown_cost=_sum([row.bound for row in unknown]),
     )
+
+
+def line_json(line: CostLine) -> dict[str, JsonValue]:
+    """One line under the names of the run's cost table; dollars exact decimal text.
+
+    ``complete`` false: the line's dollars are a lower bound, or unknown, because some requests have no known price, or
+    because of ``unknown_cost_requests``, which cost at most ``unknown_cost_usd`` beside that.
+    """
+    return {
+        "provider": line.provider,
+        "model": line.model,
+        "stage": line.stage,
+        "requests": line.requests,
+        "input_tokens": line.input_tokens,
+        "cached_input_tokens": line.cached_input_tokens,
+        "output_tokens": line.output_tokens,
+        "reasoning_tokens": line.reasoning_tokens,
+        "cost_usd": line.batched.exact,
+        "unbatched_usd": line.unbatched.exact,
+        "saved_usd": line.saved.exact,
+        "price_source": line.price_source or UNKNOWN,
+        "price_date": line.price_date or UNKNOWN,
+        "unpriced_requests": line.unpriced_requests,
+        # "untold" is the former word for "unknown cost"; both names stand for one version
+        "untold_requests": line.unknown_cost_requests,
+        "untold_usd": line.unknown_cost.exact,
+        "unknown_cost_requests": line.unknown_cost_requests,
+        "unknown_cost_usd": line.unknown_cost.exact,
+        "complete": line.batched.complete and line.unbatched.complete,
+    }
 
 
 def _saved(row: UsageRow) -> Decimal | None:

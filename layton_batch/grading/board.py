@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from layton_batch.errors import DataError
 from layton_batch.grading.graded import check_once
 from layton_batch.records import JsonValue
-from layton_batch.scoring.board import Row, Rules, rank_marks
+from layton_batch.scoring.board import BoardRow as Row
+from layton_batch.scoring.board import Rules, rank_marks
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.tasks.offline import GradedModel
 

@@ -25,8 +25,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from layton_batch.invisible import printable
 from layton_batch.records import JsonValue, Judge, ModelSpec, Reasoning
+from layton_batch.text import printable
 
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 LONGEST_NAME = 200

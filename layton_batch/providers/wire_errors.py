@@ -29,11 +29,11 @@ from layton_batch.errors import (
     RequestRefusedError,
     TransientProviderError,
 )
-from layton_batch.invisible import printable
 from layton_batch.providers.protocol import Access
 from layton_batch.records import JsonValue, Snapshot
 from layton_batch.settings import address_problem
 from layton_batch.states import BatchOutcome, ErrorClass
+from layton_batch.text import printable
 
 LONGEST_WAIT = 3600.0
 """Seconds; a provider that asks for more is asked again after this long."""

@@ -1,7 +1,7 @@
 """From votes and labels, or from marks, to a ranked board: one row an entrant, best first.
 
 Jury boards: ``rank_board``, by the calibrated method or exactly as the layton-eval paper does. Boards graded by rule:
-``rank_marks``. All give the same :class:`Row`, so that all leaderboards look alike.
+``rank_marks``. All give the same :class:`BoardRow`, so that all leaderboards look alike.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from layton_batch.stats.calibrated import PROVIDER_SHIFT, CalibratedScore, calib
 from layton_batch.stats.joint import DRAWS, JointDraws, joint_draws, joint_draws_new_items
 from layton_batch.stats.marks import mark_draws, mark_scores
 from layton_batch.stats.paper import PaperScore, paper_scores
-from layton_batch.stats.rank_sets import rank_box
+from layton_batch.stats.rank_sets import rank_ranges
 from layton_batch.stats.ranks import paper_ranks, score_ranks
 from layton_batch.stats.rounding import ceil_tenth, floor_tenth, round_tenth
 from layton_batch.stats.strata import Flag, IntArray
@@ -38,26 +38,27 @@ _NEVER_JUDGED = ("abstained", "unparsed", "missing")
 _DRAWN_CELLS, _LEAST_DRAWS = 12_000_000, 400  # thousands of models: fewer draws, so that they stay within memory
 
 FLAGS = {
-    "empty_gold_bin": "For some number of yes votes no human label says what it means.",
-    "no_gold": "No human label stands behind this row: its interval says almost nothing.",
-    "unjudged": "Some answers have no readable verdict; nobody knows whether they are right.",
+    "empty_gold_bin": "For at least one number of yes votes there is no human label.",
+    "no_gold": "There is no human label for this row; its interval says almost nothing.",
+    "unjudged": "Some answers have no readable verdict; whether they are correct is unknown.",
     "known_zeros": "Abstained, unreadable and missing answers count as wrong.",
     "monte_carlo": "The distribution was too large to enumerate and was drawn with the run's seed.",
-    "short_jury": "Some answers were judged by fewer judges than were to sit.",
-    "borrowed_only": "No label is this model's own: all were borrowed from other models.",
+    "short_jury": "Some answers were judged by fewer judges than the jury has seats.",
+    "borrowed_only": "This model has no labels of its own; all labels are borrowed from other models.",
 }
 """What a row's ``flags`` mean, by name, in a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BoardRow:
     """One line of a leaderboard. Scores are percent as printed; None where ``flags`` says why there is none.
 
     ``score``, ``lower``..``upper``: these items; ``new_*``: new items of the same kind. ``rank_best``..``rank_worst``:
-    the rank box, which holds all entrants' ranks together at ``level`` (in the paper's method the spread of overlapping
-    intervals; graded by rule the box for new items). ``own_labels``, ``borrowed_labels``: human labels behind the row;
-    ``smallest_gold_bin``: fewest borrowed labels behind a vote that its items have. ``failures``: how often each kind
-    occurs, in the rule's words, or (with a jury) of what never came before it; not a column of the run's table.
+    the rank range, which holds all entrants' ranks together at ``level`` (in the paper's method the range that
+    overlapping intervals leave open; graded by rule the range for new items). ``own_labels``, ``borrowed_labels``:
+    human labels behind the row; ``smallest_gold_bin``: fewest borrowed labels behind a vote that its items have.
+    ``failures``: how often each kind occurs, in the rule's words, or (with a jury) of what never came before it; not a
+    column of the run's table.
     """
 
     rank: int | None
@@ -101,7 +102,7 @@ class Rules:
     provider_shift: float = PROVIDER_SHIFT
 
 
-_Box = tuple[int, int]
+_Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class _Scored:
     flags: str
 
 
-def rank_board(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> list[Row]:
+def rank_board(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> list[BoardRow]:
     """Score every entrant and rank them, best first; entrants without a score come last, unranked.
 
     What is drawn depends on ``rules.seed`` only, not on the order of the ballots. Raises DataError for predictions or
@@ -132,7 +133,7 @@ def rank_board(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules)
     return _calibrated_board(count_votes(in_order(ballots), labels), rules)
 
 
-def _paper_board(counted: Counted, rules: Rules) -> list[Row]:
+def _paper_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     strata = counted.strata
     behind = np.where(strata.n > 0, strata.pool_labels, 0).sum(axis=1).tolist()
     unjudged = strata.unjudged.tolist()
@@ -143,8 +144,8 @@ def _paper_board(counted: Counted, rules: Rules) -> list[Row]:
     rows = []
     for i in ranks.order.tolist():
         rank, best, worst = ranks.of(i) or (None, None, None)
-        box = None if best is None or worst is None else (best, worst)
-        rows.append(_row(counted.entrants[i], scored[i], rank, (box, None), kinds, rules))
+        found = None if best is None or worst is None else (best, worst)
+        rows.append(_row(counted.entrants[i], scored[i], rank, (found, None), kinds, rules))
     return rows
 
 
@@ -156,15 +157,15 @@ def _paper_print(one: PaperScore, behind: int, unjudged: int) -> _Scored:
     return _Scored(one.score, lower, upper, one.half_width, (None, None, None), labels, one.items, unjudged, flags)
 
 
-def _calibrated_board(counted: Counted, rules: Rules) -> list[Row]:
+def _calibrated_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     strata = counted.strata
     scores = calibrated_scores(strata, level=rules.level, provider_shift=rules.provider_shift)
     unjudged = strata.unjudged.tolist()
     scored = [_calibrated_print(one, unjudged[i]) for i, one in enumerate(scores)]
     rank = score_ranks([one.score for one in scores])
     draws = drawn(len(scores))
-    here = _boxes(joint_draws(strata, seed=rules.seed, draws=draws), rank, rules)
-    new = _boxes(joint_draws_new_items(strata, counted.target, seed=rules.seed, draws=draws), rank, rules)
+    here = _ranges(joint_draws(strata, seed=rules.seed, draws=draws), rank, rules)
+    new = _ranges(joint_draws_new_items(strata, counted.target, seed=rules.seed, draws=draws), rank, rules)
     kinds = Counter((ballot.entrant, ballot.kind) for ballot in counted.ballots)
     return [
         _row(counted.entrants[i], scored[i], int(rank[i]), (here[i], new[i]), kinds, rules)
@@ -177,9 +178,9 @@ def drawn(models: int) -> int:
     return min(DRAWS, max(_LEAST_DRAWS, _DRAWN_CELLS // max(models, 1)))
 
 
-def _boxes(draws: JointDraws, rank: IntArray, rules: Rules) -> list[_Box]:
+def _ranges(draws: JointDraws, rank: IntArray, rules: Rules) -> list[_Range]:
     """Every entrant of a board has a prediction, so each is in the draws."""
-    sets = rank_box(draws, level=rules.level, rank=rank)
+    sets = rank_ranges(draws, level=rules.level, rank=rank)
     return list(zip(sets.best.tolist(), sets.worst.tolist(), strict=True))
 
 
@@ -201,11 +202,11 @@ def _flags(flags: Sequence[object], reason: str | None) -> str:
     return ", ".join(told + ([reason] if reason else []))
 
 
-def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[Row]:
+def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
     """Rank entrants by their mean mark, in percent, best first: no jury, no labels.
 
-    On these items the score is exact, so its interval is itself; the interval and the rank box for new items come from
-    weights on the items that all entrants share (``stats.marks``). Raises DataError for marks that are no numbers.
+    On these items the score is exact, so its interval is itself; the interval and the rank range for new items come
+    from weights on the items that all entrants share (``stats.marks``). Raises DataError for marks that are no numbers.
     """
     if not sheets:
         return []
@@ -214,7 +215,7 @@ def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[Row]:
     draws = mark_draws(marks, seed=rules.seed, draws=drawn(len(sheets)))
     scores = mark_scores(marks, draws, level=rules.level)
     rank = score_ranks(np.round(scores.mean, 12))  # sums of equal marks in another order are equal
-    boxes = _boxes(draws, rank, rules)
+    ranges = _ranges(draws, rank, rules)
     rows = []
     for i in np.argsort(rank, kind="stable").tolist():
         score = round_tenth(float(scores.mean[i]))
@@ -222,7 +223,7 @@ def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[Row]:
         scored = _Scored(score, score, score, 0.0, new, (0, 0, None), len(sheets[i].item_ids), 0, "")
         entrant = sheets[i].entrant
         kinds = Counter((entrant, kind) for kind in sheets[i].kinds)
-        row = _row(entrant, scored, int(rank[i]), (boxes[i], boxes[i]), kinds, rules, RULE)
+        row = _row(entrant, scored, int(rank[i]), (ranges[i], ranges[i]), kinds, rules, RULE)
         failures = Counter(failure for failure in sheets[i].failures if failure is not None)
         rows.append(replace(row, failures=dict(failures)) if sheets[i].failures else row)
     return rows
@@ -232,16 +233,16 @@ def _row(
     entrant: Entrant,
     scored: _Scored,
     rank: int | None,
-    boxes: tuple[_Box | None, _Box | None],
+    ranges: tuple[_Range | None, _Range | None],
     kinds: Counter[tuple[Entrant, str]],
     rules: Rules,
     method: str | None = None,
-) -> Row:
-    (best, worst), (new_best, new_worst) = (box or (None, None) for box in boxes)
+) -> BoardRow:
+    (best, worst), (new_best, new_worst) = (found or (None, None) for found in ranges)
     own, borrowed, least = scored.labels
     new_score, new_lower, new_upper = scored.new
     never = {name: count for name in _NEVER_JUDGED if (count := kinds[entrant, name])}
-    return Row(
+    return BoardRow(
         rank=rank,
         rank_best=best,
         rank_worst=worst,

@@ -16,7 +16,7 @@ from layton_batch.stats.planning import Separation, labels_to_separate
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderLoad:
+class Standing:
     """First minus second, in points, with its interval; ``better``: probability that the first is the better one.
 
     ``resolvable``: the smallest difference that would separate typical neighbours of the board with chance 0.8.
@@ -42,7 +42,7 @@ class Comparison:
     second: Entrant
     metric: str
     level: float
-    standings: tuple[ProviderLoad, ...]
+    standings: tuple[Standing, ...]
     labels: Separation | None
     items: int | None
     n_items: int
@@ -58,10 +58,10 @@ def find_entrant(entrants: Sequence[Entrant], name: str) -> Entrant:
         return found[0]
     if found:
         longest = ", ".join(_spellings(entrant)[-1] for entrant in found)
-        raise DataError(f"{name!r} may be any of {longest}: say which")
+        raise DataError(f"{name!r} is ambiguous: give one of {longest}")
     near = difflib.get_close_matches(name, [entrant.model for entrant in entrants], 1, 0.3)
-    hint = f"; is {near[0]!r} meant?" if near else ""
-    raise DataError(f"no model {name!r} among the {len(entrants)} of these sources{hint}")
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise DataError(f"no model {name!r} among the {len(entrants)} models of these sources{hint}")
 
 
 def _spellings(entrant: Entrant) -> tuple[str, ...]:
@@ -107,15 +107,15 @@ def compare_marks(sheets: Sequence[ItemScores], names: tuple[str, str], rules: R
 def _pair(entrants: Sequence[Entrant], names: tuple[str, str]) -> tuple[int, int]:
     first, second = (entrants.index(find_entrant(entrants, name)) for name in names)
     if first == second:
-        raise DataError(f"{names[0]!r} and {names[1]!r} are the same model: name two")
+        raise DataError(f"{names[0]!r} and {names[1]!r} are the same model: give two different models")
     return first, second
 
 
-def _standing(target: str, draws: JointDraws, pair: tuple[int, int], level: float) -> ProviderLoad:
+def _standing(target: str, draws: JointDraws, pair: tuple[int, int], level: float) -> Standing:
     (gap,) = differences(draws, [pair], level=level)
     least = resolvable_difference(draws, level=level)
     percent = None if least is None else 100 * least
-    return ProviderLoad(target, 100 * gap.mean, 100 * gap.lower, 100 * gap.upper, gap.better, percent)
+    return Standing(target, 100 * gap.mean, 100 * gap.lower, 100 * gap.upper, gap.better, percent)
 
 
 def _items(new: JointDraws, items: int, pair: tuple[int, int], level: float) -> int | None:

@@ -55,11 +55,11 @@ class Label:
 class Judged:
     """A prediction with every judge's verdict on one metric, by judge, and a person's word where there is one.
 
-    ``maker``: who made the model that answered, its family where that is known, else its provider.
+    ``family``: who made the model that answered, where that is known, else its provider.
     """
 
     entrant: Entrant
-    maker: str
+    family: str
     item_id: str
     verdicts: Mapping[str, bool]
     human: bool | None

@@ -28,11 +28,11 @@ def labels_of(gold: Gold, metric: str) -> list[Label]:
 
 
 def judged_of(gold: Gold, metric: str) -> list[Judged]:
-    """Every recorded prediction with each judge's verdict on this metric; the provider stands for the maker."""
+    """Every recorded prediction with each judge's verdict on this metric; the provider stands for the family."""
     return [
         Judged(
             entrant=_entrant(row),
-            maker=row.provider,
+            family=row.provider,
             item_id=row.item_id,
             verdicts={
                 name: mark

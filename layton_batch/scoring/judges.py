@@ -23,26 +23,26 @@ from layton_batch.stats.judges import (
     jury_errors,
     jury_report,
 )
-from layton_batch.stats.leniency import Leniency, SelfPreference, leniency_by_group, self_preference
+from layton_batch.stats.leniency import Leniency, PreferenceEstimate, leniency_by_group, self_preference
 from layton_batch.stats.planning import expected_variance
 from layton_batch.stats.strata import Ints
 
 
 @dataclass(frozen=True, slots=True)
-class MakerLeniency:
-    """Verdict minus a person's word (mean, a fraction) over ``labels`` answers by models of one maker."""
+class FamilyLeniency:
+    """Verdict minus human label (mean, a fraction) over ``labels`` answers of one family's models."""
 
-    maker: str
+    family: str
     labels: int
     leniency: float
     standard_error: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class OwnFavour:
-    """How much kinder (a fraction) a judge is to its own maker's models; ``reason`` where that cannot be known."""
+class SelfPreference:
+    """How much kinder (a fraction) a judge is to its own family's models; ``reason`` where that cannot be known."""
 
-    maker: str | None
+    family: str | None
     against: str
     estimate: float | None
     standard_error: float | None
@@ -57,8 +57,8 @@ class JudgeFinding:
 
     judge: str
     report: JudgeReport
-    by_maker: tuple[MakerLeniency, ...]
-    own_favour: tuple[OwnFavour, ...]
+    by_family: tuple[FamilyLeniency, ...]
+    self_preference: tuple[SelfPreference, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +109,10 @@ class _Arrays:
     """Verdicts [R, J] and people's words [R]: 1, 0, -1 for none."""
 
     judges: tuple[str, ...]
-    makers: tuple[str, ...]
+    families: tuple[str, ...]
     verdicts: Ints
     human: Ints
-    maker: Ints
+    family: Ints
     item: Ints
 
     @property
@@ -128,10 +128,10 @@ def diagnose(
     judged: Sequence[Judged],
     ballots: Sequence[Ballot],
     labels: Sequence[Label],
-    judge_makers: Mapping[str, str],
+    judge_families: Mapping[str, str],
     rules: Rules,
 ) -> Diagnosis:
-    """Examine every judge that gave a verdict. ``judge_makers``: who made which judge, as far as that is known.
+    """Examine every judge that gave a verdict. ``judge_families``: the family of each judge, as far as that is known.
 
     Raises DataError where nobody judged anything.
     """
@@ -142,7 +142,7 @@ def diagnose(
     return Diagnosis(
         metric=rules.metric,
         level=rules.level,
-        judges=_judges(arrays, judge_makers, rules),
+        judges=_judges(arrays, judge_families, rules),
         jury=jury_report(arrays.yes, arrays.total, arrays.human),
         agreement=agreement(arrays.yes, arrays.total),
         bins=calibration(arrays.yes, arrays.total, arrays.human, level=rules.level),
@@ -153,52 +153,53 @@ def diagnose(
 
 def _arrays(rows: Sequence[Judged]) -> _Arrays:
     judges = tuple(sorted({name for row in rows for name in row.verdicts}))
-    makers = tuple(sorted({row.maker for row in rows}))
-    place = {maker: i for i, maker in enumerate(makers)}
+    families = tuple(sorted({row.family for row in rows}))
+    place = {family: i for i, family in enumerate(families)}
     items = {item: i for i, item in enumerate(sorted({row.item_id for row in rows}))}
     verdicts = np.array([[int(row.verdicts.get(name, -1)) for name in judges] for row in rows], dtype=np.int64)
     return _Arrays(
         judges=judges,
-        makers=makers,
+        families=families,
         verdicts=verdicts.reshape(len(rows), len(judges)),
         human=np.array([-1 if row.human is None else int(row.human) for row in rows], dtype=np.int64),
-        maker=np.array([place[row.maker] for row in rows], dtype=np.int64),
+        family=np.array([place[row.family] for row in rows], dtype=np.int64),
         item=np.array([items[row.item_id] for row in rows], dtype=np.int64),
     )
 
 
-def _judges(arrays: _Arrays, judge_makers: Mapping[str, str], rules: Rules) -> tuple[JudgeFinding, ...]:
+def _judges(arrays: _Arrays, judge_families: Mapping[str, str], rules: Rules) -> tuple[JudgeFinding, ...]:
     reports = judge_reports(arrays.verdicts, arrays.human, level=rules.level)
-    groups = leniency_by_group(arrays.verdicts, arrays.human, arrays.maker)
-    place = {maker: i for i, maker in enumerate(arrays.makers)}
-    own = np.array([place.get(judge_makers.get(name, ""), -1) for name in arrays.judges], dtype=np.int64)
-    favours = self_preference(arrays.verdicts, arrays.human, own, arrays.maker, arrays.item, seed=rules.seed)
+    groups = leniency_by_group(arrays.verdicts, arrays.human, arrays.family)
+    place = {family: i for i, family in enumerate(arrays.families)}
+    own = np.array([place.get(judge_families.get(name, ""), -1) for name in arrays.judges], dtype=np.int64)
+    found = self_preference(arrays.verdicts, arrays.human, own, arrays.family, arrays.item, seed=rules.seed)
     return tuple(
         JudgeFinding(
             judge=name,
             report=reports[i],
-            by_maker=tuple(_maker_leniency(arrays, one) for one in groups if one.judge == i),
-            own_favour=tuple(_favour(arrays, one, judge_makers.get(name)) for one in favours if one.judge == i),
+            by_family=tuple(_family_leniency(arrays, one) for one in groups if one.judge == i),
+            self_preference=tuple(_preference(arrays, one, judge_families) for one in found if one.judge == i),
         )
         for i, name in enumerate(arrays.judges)
     )
 
 
-def _maker_leniency(arrays: _Arrays, one: Leniency) -> MakerLeniency:
-    return MakerLeniency(arrays.makers[one.group], one.count, one.mean, one.standard_error)
+def _family_leniency(arrays: _Arrays, one: Leniency) -> FamilyLeniency:
+    return FamilyLeniency(arrays.families[one.group], one.count, one.mean, one.standard_error)
 
 
-def _favour(arrays: _Arrays, one: SelfPreference, maker: str | None) -> OwnFavour:
-    reason = one.reason if maker is not None else _unknown_maker(arrays, one.judge)
-    return OwnFavour(maker, one.against, one.estimate, one.standard_error, one.own, one.other, reason)
+def _preference(arrays: _Arrays, one: PreferenceEstimate, judge_families: Mapping[str, str]) -> SelfPreference:
+    family = judge_families.get(arrays.judges[one.judge])
+    reason = one.reason if family is not None else _unknown_family(arrays, one.judge)
+    return SelfPreference(family, one.against, one.estimate, one.standard_error, one.own, one.other, reason)
 
 
-def _unknown_maker(arrays: _Arrays, judge: int) -> str:
+def _unknown_family(arrays: _Arrays, judge: int) -> str:
     given = arrays.verdicts[:, judge] >= 0
-    never = [name for i, name in enumerate(arrays.makers) if not given[arrays.maker == i].any()]
+    never = [name for i, name in enumerate(arrays.families) if not given[arrays.family == i].any()]
     if never:
-        return f"not identifiable if its maker is {' or '.join(never)}: it gave no verdict on their answers"
-    return "the judge's maker is not known: say --judge-maker JUDGE=MAKER"
+        return f"not identifiable if its family is {' or '.join(never)}: it judged none of their answers"
+    return "the judge's family is not known: give --judge-family JUDGE=FAMILY"
 
 
 def _mistakes(arrays: _Arrays, rows: Sequence[Judged]) -> tuple[Mistake, ...]:

@@ -41,7 +41,7 @@ class Aim:
     def check(self) -> None:
         """Raises ManifestError for what cannot be aimed at."""
         if (self.half_width is None) == (self.labels is None):
-            raise ManifestError("say what is wanted: either --half-width POINTS or --labels N")
+            raise ManifestError("give either --half-width POINTS or --labels N")
         if self.half_width is not None and not 0 <= self.half_width < 1:
             raise ManifestError(f"--half-width {100 * self.half_width:g}: points from 0 to below 100, such as 1.0")
         if self.labels is not None and self.labels < 0:
@@ -116,7 +116,7 @@ def _balanced(counted: Counted, aim: Aim, rules: Rules) -> IntArray:
     strata = counted.strata
     free = int(((strata.row_label < 0) & (strata.row_bin >= 0)).sum())
     if aim.labels is None and free > MAX_BALANCED:
-        raise DataError(f"{free} predictions are unlabelled: with --design balanced say --labels N instead")
+        raise DataError(f"{free} predictions are unlabelled: with --design balanced give --labels N instead")
     order = balanced_rows(strata, counted.target, free if aim.labels is None else aim.labels, seed=rules.seed)
     if aim.half_width is None:
         return order

@@ -9,9 +9,10 @@ from decimal import Decimal, InvalidOperation
 
 import polars as pl
 
-from layton_batch.site.sanitize import money, one_line
+from layton_batch.costs.report import Amount
+from layton_batch.site.sanitize import short_line
+from layton_batch.text import money
 
-UNKNOWN = "unknown"
 COST_COLUMNS = (
     "provider", "model", "stage", "requests", "input_tokens", "cached_input_tokens", "output_tokens",
     "reasoning_tokens", "cost_usd", "unbatched_usd", "saved_usd", "price_source", "price_date",
@@ -20,24 +21,6 @@ USAGE_COLUMNS = ("provider", "model", "role", "cost_usd", "unbatched_usd")
 _TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens")
 _AMOUNTS = ("cost_usd", "unbatched_usd", "saved_usd")
 STAGES = {"predict": "answers", "judge": "jury"}
-
-
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """Dollars; ``usd`` None: unknown; not ``complete``: a lower bound."""
-
-    usd: Decimal | None
-    complete: bool
-
-    @property
-    def text(self) -> str:
-        if self.usd is None:
-            return UNKNOWN
-        return money(self.usd) if self.complete else f"at least {money(self.usd)}"
-
-    @property
-    def sort(self) -> str:
-        return "" if self.usd is None else format(self.usd, "f")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +42,17 @@ class Bill:
     by_stage: tuple[BillLine, ...]
     total: BillLine
     prices: tuple[str, ...]
-    untold: str = ""
-    """What may have been billed at most beside all this; empty where nothing was."""
+    unknown_cost: str = ""
+    """Upper bound for requests whose cost is unknown, beside all this; empty where there are none."""
 
 
-Row = Mapping[str, object]
+CostRow = Mapping[str, object]
 Gaps = Mapping[tuple[str, str, str], int]
 
 
-def show_bill(rows: Sequence[Row], gaps: Gaps, untold: Decimal = Decimal(0)) -> Bill | None:
-    """The cost table's rows; ``gaps`` counts the requests without a known price (see ``unpriced``), ``untold`` is what
-    requests may have cost at most of which nobody can tell it."""
+def show_bill(rows: Sequence[CostRow], gaps: Gaps, unknown_cost: Decimal = Decimal(0)) -> Bill | None:
+    """The cost table's rows; ``gaps`` counts the requests without a known price (see ``unpriced``), ``unknown_cost`` is
+    the upper bound for requests whose cost is unknown."""
     if not rows:
         return None
     lines = tuple(_line(row, gaps) for row in rows)
@@ -77,9 +60,9 @@ def show_bill(rows: Sequence[Row], gaps: Gaps, untold: Decimal = Decimal(0)) -> 
         lines=lines,
         by_provider=_sums(lines, "provider"),
         by_stage=_sums(lines, "stage"),
-        total=_sum("Total", "", lines, whole=not untold),
+        total=_sum("Total", "", lines, whole=not unknown_cost),
         prices=_prices(rows),
-        untold=money(untold) if untold else "",
+        unknown_cost=money(unknown_cost) if unknown_cost else "",
     )
 
 
@@ -91,13 +74,13 @@ def unpriced(usage: pl.DataFrame) -> dict[tuple[str, str, str], int]:
     return {(provider, model, role): count for provider, model, role, count in counted.iter_rows()}
 
 
-def _line(row: Row, gaps: Gaps) -> BillLine:
+def _line(row: CostRow, gaps: Gaps) -> BillLine:
     key = (str(row["provider"]), str(row["model"]), str(row["stage"]))
     complete = not gaps.get(key)
     return BillLine(
-        provider=one_line(row["provider"]),
-        model=one_line(row["model"]),
-        stage=one_line(STAGES.get(key[2], key[2])),
+        provider=short_line(row["provider"]),
+        model=short_line(row["model"]),
+        stage=short_line(STAGES.get(key[2], key[2])),
         requests=_count(row["requests"]),
         tokens=tuple(_count(row[name]) for name in _TOKENS),
         amounts=tuple(_amount(row[name], complete) for name in _AMOUNTS),
@@ -142,6 +125,6 @@ def _added(amounts: Sequence[Amount], *, whole: bool) -> Amount:
     return Amount(sum(known, Decimal(0)) if known else None, whole and all(amount.complete for amount in amounts))
 
 
-def _prices(rows: Sequence[Row]) -> tuple[str, ...]:
+def _prices(rows: Sequence[CostRow]) -> tuple[str, ...]:
     named = {(str(row["price_source"]), str(row["price_date"] or "no date")) for row in rows if row["price_source"]}
-    return tuple(one_line(f"{source} ({date})") for source, date in sorted(named))
+    return tuple(short_line(f"{source} ({date})") for source, date in sorted(named))

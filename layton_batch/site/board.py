@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from layton_batch.scoring.board import FLAGS, RULE
 from layton_batch.site.reading import Asked
-from layton_batch.site.sanitize import one_line
+from layton_batch.site.sanitize import short_line
+from layton_batch.text import NONE, number_text, percent, range_text
 
-NONE = "–"
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
 _MOST_TICKS = 6
 _ROOM = 0.04  # of the axis, kept free at both ends, so that dots and labels fit
@@ -40,7 +40,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class BoardRow:
+class ShownRow:
     """One line. ``notes``: letters of the footnotes that apply; sort values stand beside the text they sort."""
 
     model: str
@@ -52,7 +52,6 @@ class BoardRow:
     interval: str
     new: str
     labels: str
-    least: str
     said: str
     items: int
     counts: tuple[int, ...]
@@ -77,12 +76,13 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """``count_names`` are the heads of ``BoardRow.counts``; ``footnotes`` are (letter, name, explanation).
+    """``count_names`` are the heads of ``ShownRow.counts``; ``footnotes`` are (letter, name, explanation).
 
+    ``interval_head``, ``range_head``: what the columns of the interval on these items and of the rank range are called.
     ``has_new``, ``has_labels``: whether any row has an interval for new items, or can have labels behind it.
     """
 
-    rows: tuple[BoardRow, ...]
+    rows: tuple[ShownRow, ...]
     failures: Failures
     ticks: tuple[Tick, ...]
     count_names: tuple[str, ...]
@@ -93,8 +93,10 @@ class Board:
     method: str
     metric: str
     level: str
+    interval_head: str
+    range_head: str
     meaning: str
-    spread_meaning: str
+    range_meaning: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +111,13 @@ class Axis:
         return 100 * (value - self.start) / (self.end - self.start)
 
 
-Row = Mapping[str, object]
+LeaderboardRow = Mapping[str, object]
 NOTHING_FAILED: Mapping[str, Mapping[str, int]] = {}
 
 
-def show_board(rows: Sequence[Row], asked: Asked, failures: Mapping[str, Mapping[str, int]] = NOTHING_FAILED) -> Board:
+def show_board(
+    rows: Sequence[LeaderboardRow], asked: Asked, failures: Mapping[str, Mapping[str, int]] = NOTHING_FAILED
+) -> Board:
     """Rows of the leaderboard table, in their order; ``failures``: by model and kind, for boards graded by rule."""
     method = str(rows[0]["method"]) if rows else asked.method
     metric = str(rows[0]["metric"]) if rows else asked.metric
@@ -131,15 +135,17 @@ def show_board(rows: Sequence[Row], asked: Asked, failures: Mapping[str, Mapping
         has_hints=len({row["n_hints"] for row in rows}) > 1,
         has_new=any(row["new_lower"] is not None for row in rows),
         has_labels=any(row["borrowed_labels"] is not None for row in rows) and method != RULE,
-        method="graded by rule" if method == RULE else one_line(method),
+        method="graded by rule" if method == RULE else short_line(method),
         metric=_words(metric),
-        level=f"{asked.level * 100:g} %",
+        level=percent(asked.level),
+        interval_head=_interval_head(method, asked.level),
+        range_head="Rank range" if method == "paper" else f"{percent(asked.level)} rank range",
         meaning=_meaning(method, asked.level),
-        spread_meaning=_spread_meaning(method, asked.level),
+        range_meaning=_range_meaning(method, asked.level),
     )
 
 
-def _failures(rows: Sequence[Row], found: Mapping[str, Mapping[str, int]]) -> Failures:
+def _failures(rows: Sequence[LeaderboardRow], found: Mapping[str, Mapping[str, int]]) -> Failures:
     """The most frequent kinds; what a third party's task has beyond them is one column."""
     mine = [(row["model"], found[str(row["model"])]) for row in rows if row["model"] in found]
     times: Counter[str] = Counter()
@@ -150,10 +156,16 @@ def _failures(rows: Sequence[Row], found: Mapping[str, Mapping[str, int]]) -> Fa
     return Failures(
         tuple(_words(group[0]) if i < _MOST_KINDS else "other" for i, group in enumerate(groups)),
         tuple(
-            (one_line(model), tuple(sum(counts.get(kind, 0) for kind in group) for group in groups))
+            (short_line(model), tuple(sum(counts.get(kind, 0) for kind in group) for group in groups))
             for model, counts in mine
         ),
     )
+
+
+def _interval_head(method: str, level: float) -> str:
+    if method == "paper":
+        return "Interval"
+    return "These items" if method == RULE else f"{percent(level)} CI (these items)"
 
 
 def _meaning(method: str, level: float) -> str:
@@ -163,39 +175,38 @@ def _meaning(method: str, level: float) -> str:
             "it holds for exactly these items and takes the rates found in the human labels as certain, so it is "
             "narrower than a 95 % interval should be."
         )
-    new = f"The second interval holds, with {level * 100:g} % probability, the score on new items of the same kind."
+    new = f"The {percent(level)} CI on new items holds the score on new items of the same kind with that probability."
     if method == RULE:
-        return f"Every answer was graded by rule, so the score is exact on these items. {new} It is the one drawn."
+        return f"Every answer was graded by rule, so the score is exact on these items. {new} It is drawn."
     return (
-        f"With {level * 100:g} % probability the interval holds the share of exactly these items that a person would "
-        f"judge correct; it does not speak of other items. {new}"
+        f"The {percent(level)} CI on these items holds, with that probability, the share of exactly these items that a "
+        f"person would judge correct; it says nothing about other items. {new}"
     )
 
 
-def _spread_meaning(method: str, level: float) -> str:
+def _range_meaning(method: str, level: float) -> str:
     if method == "paper":
-        return "The rank spread runs from the best to the worst rank that overlapping intervals leave open."
+        return "The rank range runs from the best to the worst rank that overlapping intervals leave open."
     where = "new items of this kind" if method == RULE else "these items"
-    return f"The rank spread holds the ranks on {where} of all models at once, with {level * 100:g} % probability."
+    return f"The rank range holds the ranks on {where} of all models at once, with {percent(level)} probability."
 
 
-def _row(row: Row, counts: Sequence[str], letters: Mapping[str, str], axis: Axis, ranked: int) -> BoardRow:
+def _row(row: LeaderboardRow, counts: Sequence[str], letters: Mapping[str, str], axis: Axis, ranked: int) -> ShownRow:
     score, lower, upper = (_number(row[name]) for name in ("score", "lower", "upper"))
     rank, best, worst = (_number(row[name]) for name in ("rank", "rank_best", "rank_worst"))
     new_lower, new_upper = (_number(row[name]) for name in ("new_lower", "new_upper"))
-    own, borrowed, least = (_number(row[name]) for name in ("own_labels", "borrowed_labels", "smallest_gold_bin"))
+    own, borrowed = (_number(row[name]) for name in ("own_labels", "borrowed_labels"))
     interval = _interval(row, lower, upper)
-    return BoardRow(
-        model=one_line(row["model"]),
-        provider=one_line(row["provider"]),
+    return ShownRow(
+        model=short_line(row["model"]),
+        provider=short_line(row["provider"]),
         hints=int(_number(row["n_hints"]) or 0),
-        rank=NONE if rank is None else f"{rank:.0f}",
-        spread=NONE if best is None or worst is None else f"{best:.0f}–{worst:.0f}",
-        score=NONE if score is None else f"{score:.1f}",
+        rank=number_text(rank, 0),
+        spread=range_text(best, worst, 0),
+        score=number_text(score),
         interval=interval,
-        new=NONE if new_lower is None or new_upper is None else f"{new_lower:.1f}–{new_upper:.1f}",
-        labels=NONE if own is None or borrowed is None else f"{own:.0f}+{borrowed:.0f}",
-        least=NONE if least is None else f"{least:.0f}",
+        new=range_text(new_lower, new_upper),
+        labels=NONE if own is None or borrowed is None else f"{own:.0f} + {borrowed:.0f}",
         said=NONE if score is None else f"{score:.1f}, interval {interval}, rank {best or 0:.0f} to {worst or 0:.0f}",
         items=int(_number(row["n_items"]) or 0),
         counts=tuple(int(_number(row[name]) or 0) for name in counts),
@@ -211,16 +222,16 @@ def _row(row: Row, counts: Sequence[str], letters: Mapping[str, str], axis: Axis
     )
 
 
-def _interval(row: Row, lower: float | None, upper: float | None) -> str:
+def _interval(row: LeaderboardRow, lower: float | None, upper: float | None) -> str:
     half = _number(row["half_width"])
     if row["method"] == RULE and lower == upper is not None:
         return "exact"
     if row["method"] == "paper" and half is not None:
         return f"±{half:.1f}"
-    return NONE if lower is None or upper is None else f"{lower:.1f}–{upper:.1f}"
+    return range_text(lower, upper)
 
 
-def _drawn(row: Row) -> tuple[float | None, float | None]:
+def _drawn(row: LeaderboardRow) -> tuple[float | None, float | None]:
     """The interval that is drawn: for exact scores the one for new items."""
     of = "new_" if row["method"] == RULE else ""
     return _number(row[f"{of}lower"]), _number(row[f"{of}upper"])
@@ -234,7 +245,7 @@ def _mark(axis: Axis, score: float | None, lower: float | None, upper: float | N
     if score is None:
         return None
     low, high = axis.at(score if lower is None else lower), axis.at(score if upper is None else upper)
-    return Mark(_percent(axis.at(score)), _percent(low), _percent(high), _percent(high - low))
+    return Mark(_place(axis.at(score)), _place(low), _place(high), _place(high - low))
 
 
 def _spread_mark(rank: float | None, best: float | None, worst: float | None, ranked: int) -> Mark | None:
@@ -242,10 +253,10 @@ def _spread_mark(rank: float | None, best: float | None, worst: float | None, ra
     if rank is None or best is None or worst is None or ranked < 2:
         return None
     low, high = (best - 1) * 100 / ranked, worst * 100 / ranked
-    return Mark(_percent((rank - 0.5) * 100 / ranked), _percent(low), _percent(high), _percent(high - low))
+    return Mark(_place((rank - 0.5) * 100 / ranked), _place(low), _place(high), _place(high - low))
 
 
-def _percent(value: float) -> str:
+def _place(value: float) -> str:
     return f"{min(max(value, 0.0), 100.0):.2f}%"
 
 
@@ -259,7 +270,7 @@ def _axis(values: Sequence[float]) -> Axis:
 def _ticks(axis: Axis) -> tuple[Tick, ...]:
     first, last = math.ceil(axis.start / axis.step), math.floor(axis.end / axis.step)
     values = [axis.step * index for index in range(first, last + 1)]
-    return tuple(Tick(_percent(axis.at(value)), f"{value:g}") for value in values)
+    return tuple(Tick(_place(axis.at(value)), f"{value:g}") for value in values)
 
 
 def _number(value: object) -> float | None:
@@ -268,11 +279,11 @@ def _number(value: object) -> float | None:
     return None
 
 
-def _flags(row: Row) -> list[str]:
+def _flags(row: LeaderboardRow) -> list[str]:
     return [flag.strip() for flag in str(row["flags"] or "").split(",") if flag.strip()]
 
 
-def _letters(rows: Sequence[Row]) -> dict[str, str]:
+def _letters(rows: Sequence[LeaderboardRow]) -> dict[str, str]:
     """A footnote mark for each flag, in the order in which a reader meets them."""
     flags = list(dict.fromkeys(flag for row in rows for flag in _flags(row)))
     return {flag: _letter(index) for index, flag in enumerate(flags)}
@@ -284,4 +295,4 @@ def _letter(index: int) -> str:
 
 
 def _words(name: str) -> str:
-    return one_line(name.replace("_", " "))
+    return short_line(name.replace("_", " "))

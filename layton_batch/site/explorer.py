@@ -11,7 +11,7 @@ import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.reading import table
-from layton_batch.site.sanitize import Passage, one_line, passage
+from layton_batch.site.sanitize import Passage, passage, short_line
 from layton_batch.states import PredictionKind
 
 ITEM_COLUMNS = ("item_id", "split", "category", "question", "images", "hints", "answer", "justification", "solution")
@@ -169,13 +169,13 @@ def _said(folder: RunFolder, metric: str, models: Sequence[str]) -> _Said:
     for item_id, model, judge, provider, answer, reason, note in table(folder, "verdicts", columns).iter_rows():
         sits = provider is not None
         verdicts[item_id, model].append(
-            JudgeWord(one_line(judge), sits, _word(answer, sits), _word(reason, sits), one_line(note, 500))
+            JudgeWord(short_line(judge), sits, _word(answer, sits), _word(reason, sits), short_line(note, 500))
         )
     scores = table(folder, "scores", ("item_id", "model", "metric", "yes", "total", "vote", "flag"))
     votes, marks = {}, {}
     for item_id, model, named, yes, total, vote, flag in scores.iter_rows():
         if named == metric and total is None and vote is not None:
-            marks[item_id, model] = (vote, one_line(flag, 60).replace("_", " "))
+            marks[item_id, model] = (vote, short_line(flag, 60).replace("_", " "))
         elif named == metric:
             votes[item_id, model] = (yes, total, flag)
     return _Said(_replies(folder, models), verdicts, votes, marks)
@@ -210,16 +210,16 @@ def _page(number: int, digits: int, row: Mapping[str, object], said: _Said) -> I
     return ItemPage(
         number=number,
         name=f"{number:0{digits}d}.html",
-        item_id=one_line(item_id),
-        category=one_line(row.get("category")),
-        split=one_line(row.get("split")),
+        item_id=short_line(item_id),
+        category=short_line(row.get("category")),
+        split=short_line(row.get("split")),
         question=_passage(question),
         pictures=tuple(_picture(image) for image in _listed(row.get("images"))),
         hints=_named(zip(_HINTS, _listed(row.get("hints")), strict=False)),
         reference=_named((name.capitalize(), row.get(name)) for name in ("answer", "justification", "solution")),
         replies=replies,
         tally=_tally(replies, by_rule=bool(said.marks)),
-        excerpt=one_line(question, 300),
+        excerpt=short_line(question, 300),
     )
 
 
@@ -243,7 +243,7 @@ def _picture(image: object) -> Picture:
     media_type = image.get("media_type") if isinstance(image, dict) else None
     data = image.get("base64") if isinstance(image, dict) else None
     if media_type not in IMAGE_TYPES or not isinstance(data, str):
-        return Picture("", f"An image of the type {one_line(media_type, 60) or 'unknown'} is not shown.")
+        return Picture("", f"An image of the type {short_line(media_type, 60) or 'unknown'} is not shown.")
     if len(data) > LARGEST_IMAGE:
         return Picture("", f"An image of {len(data) * 3 / 4e6:.0f} MB is too large to be shown here.")
     if not _BASE64.fullmatch(data):
@@ -257,22 +257,22 @@ def _reply(item_id: str, row: Mapping[str, object], said: _Said) -> Reply:
     kind = str(row["kind"])
     judges = tuple(said.verdicts.get(key, ()))
     standing = _standing(yes, total, kind, key in said.votes)
-    verdict = one_line(kind) if standing == "void" else _STANDING[standing]
+    verdict = short_line(kind) if standing == "void" else _STANDING[standing]
     if key in said.marks:
         standing, verdict = _by_rule(kind, *said.marks[key])
     return Reply(
-        model=one_line(row["model"]),
-        provider=one_line(row["provider"]),
+        model=short_line(row["model"]),
+        provider=short_line(row["provider"]),
         hints=row["n_hints"] if isinstance(row["n_hints"], int) else 0,
-        kind=one_line(kind),
+        kind=short_line(kind),
         standing=standing,
         verdict=verdict,
         vote=_vote(yes, total, flag) if any(judge.sits for judge in judges) else "",
         answer=_passage(row["answer"]),
         justification=_passage(row["justification"]),
         raw=_passage(row["raw_text"]),
-        note=one_line(row["note"], 500),
-        finish=one_line(row["finish_reason"]) if row["finish_reason"] != "stop" else "",
+        note=short_line(row["note"], 500),
+        finish=short_line(row["finish_reason"]) if row["finish_reason"] != "stop" else "",
         judges=judges,
     )
 
@@ -288,7 +288,7 @@ def _standing(yes: object, total: object, kind: str, scored: bool) -> str:
 def _by_rule(kind: str, mark: float, tag: str) -> tuple[str, str]:
     """ProviderLoad and verdict of a rule's mark: the tag says how it failed, and there is none where it did not."""
     if kind != PredictionKind.ANSWERED:
-        return "void", tag or one_line(kind)
+        return "void", tag or short_line(kind)
     if not tag:
         return "right", _BY_RULE["right"]
     return ("partly", f"{tag}, {mark:.0%}") if 0 < mark < 1 else ("wrong", tag)

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from layton_batch.run.status import JobStatus, RunState, Status
-from layton_batch.site.sanitize import money, one_line
+from layton_batch.site.sanitize import short_line
 from layton_batch.states import Lifecycle
+from layton_batch.text import money
 
 OUTCOMES = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
 _ROLES = {"predict": "answers", "judge": "verdicts"}
@@ -50,9 +51,9 @@ def show_progress(status: Status) -> Course:
     """One reading of the run; outcomes that nothing had are left out."""
     outcomes = tuple(name for name in OUTCOMES if name == "succeeded" or any(_ends(status.jobs, (name,))))
     return Course(
-        run=one_line(status.run),
+        run=short_line(status.run),
         notice=_WORDS.get(status.state, ""),
-        reason=one_line(status.reason, 500),
+        reason=short_line(status.reason, 500),
         outcomes=outcomes,
         by_role=tuple(_role_line(role, status.jobs, outcomes) for role in dict.fromkeys(j.role for j in status.jobs)),
         jobs=tuple(_job_line(job, outcomes) for job in status.jobs),
@@ -74,11 +75,11 @@ def _role_line(role: str, jobs: Sequence[JobStatus], outcomes: Sequence[str]) ->
 
 def _job_line(job: JobStatus, outcomes: Sequence[str]) -> CourseLine:
     ends = _ends([job], outcomes)
-    return CourseLine(_role(job.role), one_line(job.provider), one_line(job.model), job.requests, ends)
+    return CourseLine(_role(job.role), short_line(job.provider), short_line(job.model), job.requests, ends)
 
 
 def _role(role: str) -> str:
-    return one_line(_ROLES.get(role, role))
+    return short_line(_ROLES.get(role, role))
 
 
 def _batch_words(status: Status) -> tuple[str, ...]:
@@ -92,4 +93,4 @@ def _batch_words(status: Status) -> tuple[str, ...]:
 def _lost(status: Status) -> Iterable[str]:
     for batch in status.batches:
         if batch.state is Lifecycle.LOST:
-            yield one_line(f"{batch.id} ({batch.provider}): {batch.reason or 'no reason recorded'}", 500)
+            yield short_line(f"{batch.id} ({batch.provider}): {batch.reason or 'no reason recorded'}", 500)

@@ -11,7 +11,7 @@ import polars as pl
 from layton_batch.clock import utc
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.site.sanitize import one_line
+from layton_batch.site.sanitize import short_line
 
 DEFAULT_LEVEL = 0.95
 
@@ -50,9 +50,9 @@ def asked(folder: RunFolder) -> Asked:
         manifest = frozen["manifest"]
         items, scoring = manifest.get("items", {}), manifest.get("scoring", {})
         return Asked(
-            name=one_line(manifest["name"]),
-            task=one_line(manifest["task"]),
-            split=one_line(items.get("split")),
+            name=short_line(manifest["name"]),
+            task=short_line(manifest["task"]),
+            split=short_line(items.get("split")),
             hints=int(items.get("hints", 0)),
             metric=str(scoring.get("metric", "")),
             method=str(scoring.get("method", "")),

@@ -25,6 +25,7 @@ from layton_batch.stages.plan import plan_jobs
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks import with_room
 from layton_batch.tasks.protocol import Candidate, Task, juried
+from layton_batch.text import plural
 
 BYTES_PER_TOKEN = 4
 """Of what a participant may write, when bounding what its judges will have to read."""
@@ -167,10 +168,10 @@ def _of_amounts(planned: Preview) -> Iterator[str]:
     """What the plan's own numbers say."""
     for one in planned.jobs:
         if one.too_large:
-            what = "1 request is" if one.too_large == 1 else f"{one.too_large:,} requests are"
+            what = plural(one.too_large, "request is", "requests are")
             yield f"{one.job.id}: {what} larger than {one.job.spec.provider} takes, and will not be sent"
     if planned.budget is not None and planned.max_usd is not None and planned.max_usd > planned.budget:
-        yield "the bound is above the budget: `run` stops before the batch that could go over it"
+        yield "the upper bound is above the budget: `run` stops before a batch that could exceed the budget"
 
 
 def _caveats(manifest: Manifest, settings: Settings, jobs: Sequence[Job], prices: PriceBook) -> Iterator[str]:
@@ -178,13 +179,13 @@ def _caveats(manifest: Manifest, settings: Settings, jobs: Sequence[Job], prices
     specs = dict.fromkeys((job.spec.provider, job.spec.model) for job in jobs)
     names = list(dict.fromkeys(provider for provider, _ in specs))
     if keys := [" or ".join(settings.key_names(name)) for name in names if not settings.has_key(name)]:
-        yield f"`run` will refuse to start without {', '.join(keys)} in the environment or .env"
+        yield f"`run` needs {', '.join(keys)} in the environment or in .env"
     for name in names:
         for caveat in connect(name, None).capabilities.caveats:
             yield f"{name}: {caveat}"
     for provider, model in specs:
         why = prices.why_unknown(provider, model)
         if why:
-            yield why if manifest.budget.max_usd is None else f"{why}; under a budget this model is not sent"
+            yield why if manifest.budget.max_usd is None else f"{why}; with a budget, no request goes to this model"
     if manifest.gold is None and any(job.role is Role.JUDGE for job in jobs):
-        yield "no gold set: intervals will say next to nothing; give [gold] source"
+        yield "no gold set: the intervals will say almost nothing; give [gold] source"

@@ -7,8 +7,7 @@ from functools import partial
 import polars as pl
 
 from layton_batch.batches.usage_rows import untold_of, usage_rows
-from layton_batch.costs.cost_layout import line_json
-from layton_batch.costs.report import CostReport, build_report
+from layton_batch.costs.report import UNKNOWN, CostReport, build_report, line_json
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.run.context import Run
@@ -60,10 +59,10 @@ def _site_digest(run: Run, bill: str | None) -> str | None:
 
 
 def cost_report(folders: list[RunFolder]) -> CostReport:
-    """What these runs cost together, from their usage tables, and what it may have been beside that."""
+    """What these runs cost together, from their usage tables, and the upper bounds of unknown costs."""
     usage = pl.concat([tables.read(folder.tables, "usage") for folder in folders])
-    untold = pl.concat([tables.read(folder.tables, "untold") for folder in folders])
-    return build_report(usage_rows(usage.iter_rows(named=True)), untold_of(untold.iter_rows(named=True)))
+    unknown = pl.concat([tables.read(folder.tables, "untold") for folder in folders])
+    return build_report(usage_rows(usage.iter_rows(named=True)), untold_of(unknown.iter_rows(named=True)))
 
 
 def _write_costs(run: Run, origin: str | None) -> None:
@@ -73,5 +72,5 @@ def _write_costs(run: Run, origin: str | None) -> None:
         if not line.requests:
             continue  # nothing of it is known
         row = dict(line_json(line))
-        rows.append({key: None if value == "unknown" else value for key, value in row.items()})
+        rows.append({key: None if value == UNKNOWN else value for key, value in row.items()})
     tables.write(run.folder.part("cost", "cost"), tables.frame("cost", rows), origin)

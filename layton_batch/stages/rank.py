@@ -12,7 +12,7 @@ from layton_batch.files import tables
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job
 from layton_batch.run.context import Run
-from layton_batch.scoring.board import Row, Rules, rank_board, rank_marks
+from layton_batch.scoring.board import BoardRow, Rules, rank_board, rank_marks
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Judged, Label, content_key
 from layton_batch.scoring.gold_votes import judged_of, labels_of
 from layton_batch.stages.readiness import finished
@@ -43,7 +43,7 @@ def _labels_digest(run: Run) -> str | None:
     return sha256(copy.read_bytes()).hexdigest() if copy.exists() else None
 
 
-def board(run: Run, rules: Rules) -> list[Row]:
+def board(run: Run, rules: Rules) -> list[BoardRow]:
     """The leaderboard of the models that are done, by these rules."""
     if not run.task.uses_jury:
         return rank_marks(item_scores(run, rules.metric), rules)
@@ -70,12 +70,12 @@ def judged(run: Run, metric: str) -> list[Judged]:
     """
     gold = run.load_gold()
     recorded = {(row.entrant, row.item_id, row.content): row for row in (judged_of(gold, metric) if gold else ())}
-    own, makers = {}, {_entrant(run, job): job.spec.family for job in _done(run)}
+    own, families = {}, {_entrant(run, job): job.spec.family for job in _done(run)}
     for job in _done(run):
         for row in _judged(run, job, metric):
             known = recorded.pop((row.entrant, row.item_id, row.content), None)
             own[row.entrant, row.item_id] = replace(row, human=known.human) if known else row
-    others = [replace(row, maker=makers.get(row.entrant, row.maker)) for row in recorded.values()]
+    others = [replace(row, family=families.get(row.entrant, row.family)) for row in recorded.values()]
     return [*own.values(), *others]
 
 
@@ -83,7 +83,7 @@ def _done(run: Run) -> list[Job]:
     return [job for job in finished(run.store.jobs()) if run.folder.part("scores", job.id).exists()]
 
 
-def write_board(run: Run) -> list[Row]:
+def write_board(run: Run) -> list[BoardRow]:
     """Replace the run's leaderboard table; returns its rows."""
     rows, origin = board(run, run.rules), _origin(run, _done(run))
     table = tables.frame("leaderboard", [asdict(row) for row in rows])

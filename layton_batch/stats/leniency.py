@@ -1,6 +1,6 @@
-"""Does a judge favour its own provider? Leniency by provider judged, and self-preference where the data can show it.
+"""Does a judge favour its own family? Leniency by family judged, and self-preference where the data can show it.
 
-Where a jury never sits on its own provider's answers, self-preference is *not identifiable*: no arithmetic on the other
+Where a jury never sits on its own family's answers, self-preference is *not identifiable*: no arithmetic on the other
 verdicts can tell it from anything else. The functions say so instead of estimating. Verdicts [R, J]: 1, 0, -1 for none.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from layton_batch.stats.strata import BoolArray, FloatArray, Ints
 
-UNIDENTIFIABLE = "not identifiable: no verdict of this judge on its own provider's answers"
+UNIDENTIFIABLE = "not identifiable: no verdict of this judge on its own family's answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Leniency:
 
 
 @dataclass(frozen=True, slots=True)
-class SelfPreference:
-    """Extra leniency of a judge towards its own provider. `against`: what verdicts are measured by, people or the
+class PreferenceEstimate:
+    """Extra leniency of a judge towards its own family. `against`: what verdicts are measured by, people or the
     other judges.
 
     None and a `reason` where the data cannot tell; `own` and `other` count the verdicts compared.
@@ -44,19 +44,19 @@ class SelfPreference:
 
 
 def leniency_by_group(verdicts: Ints, human: Ints, group: Ints) -> tuple[Leniency, ...]:
-    """Verdict minus label, for every judge and group ([R] provider of the answer) with labelled verdicts."""
+    """Verdict minus label, for every judge and group ([R] family of the answer) with labelled verdicts."""
     yardstick = np.where(human >= 0, human, np.nan).astype(np.float64)
     return _table(verdicts, np.repeat(yardstick[:, None], verdicts.shape[1], axis=1), group)
 
 
 def self_preference(
-    verdicts: Ints, human: Ints, judge_provider: Ints, provider: Ints, item: Ints, *, seed: int = 0, draws: int = 2000
-) -> tuple[SelfPreference, ...]:
+    verdicts: Ints, human: Ints, judge_family: Ints, family: Ints, item: Ints, *, seed: int = 0, draws: int = 2000
+) -> tuple[PreferenceEstimate, ...]:
     """Two estimates a judge: against people's labels, and, without labels, against the other judges (difference of
     differences).
 
-    The mean of verdict minus yardstick on the judge's own provider less that on others; its standard error is a
-    bootstrap over items, since answers to one item stand or fall together. `judge_provider` [J], `provider` and
+    The mean of verdict minus yardstick on the judge's own family less that on others; its standard error is a
+    bootstrap over items, since answers to one item stand or fall together. `judge_family` [J], `family` and
     `item` [R].
     """
     yardsticks = {
@@ -69,18 +69,18 @@ def self_preference(
         for against, yardstick in yardsticks.items():
             usable = (verdicts[:, judge] >= 0) & np.isfinite(yardstick[:, judge])
             gap = verdicts[usable, judge] - yardstick[usable, judge]
-            own = np.asarray(provider[usable] == judge_provider[judge])
+            own = np.asarray(family[usable] == judge_family[judge])
             rows.append(_self_preference(judge, against, gap, own, item[usable], rng, draws))
     return tuple(rows)
 
 
 def _self_preference(
     judge: int, against: str, gap: FloatArray, own: BoolArray, item: Ints, rng: np.random.Generator, draws: int
-) -> SelfPreference:
+) -> PreferenceEstimate:
     ours, others = int(own.sum()), int((~own).sum())
     if ours == 0 or others == 0:
-        reason = UNIDENTIFIABLE if ours == 0 else "no verdict of this judge on other providers' answers"
-        return SelfPreference(judge, against, None, None, ours, others, reason)
+        reason = UNIDENTIFIABLE if ours == 0 else "no verdict of this judge on other families' answers"
+        return PreferenceEstimate(judge, against, None, None, ours, others, reason)
     estimate = float(gap[own].mean() - gap[~own].mean())
     _, index = np.unique(item, return_inverse=True)
     count = int(index.max()) + 1
@@ -90,7 +90,7 @@ def _self_preference(
     kept = drawn[(drawn[:, 1] > 0) & (drawn[:, 3] > 0)]
     spread = kept[:, 0] / kept[:, 1] - kept[:, 2] / kept[:, 3]
     error = float(spread.std(ddof=1)) if len(spread) > 1 and count > 1 else None
-    return SelfPreference(judge, against, estimate, error, ours, others, None)
+    return PreferenceEstimate(judge, against, estimate, error, ours, others, None)
 
 
 def _other_judges(verdicts: Ints) -> FloatArray:

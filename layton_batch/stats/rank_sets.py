@@ -1,6 +1,6 @@
 """Sets of ranks that hold for all models at once, from joint draws.
 
-The rank box is the smallest product of central rank intervals that holds all models' ranks in 95 % of the draws:
+The rank ranges are the smallest product of central rank intervals that holds all models' ranks in 95 % of the draws:
 small, and right for all models together in simulation (0.98 on these items, 0.95-0.96 for new ones), but not
 uniformly valid at exact ties. A rank here is 1 + the number of models that are better.
 """
@@ -37,8 +37,8 @@ def draw_ranks(theta: FloatArray) -> IntArray:
     return ranks.astype(np.int64, copy=False)
 
 
-def rank_box(draws: JointDraws, *, level: float = 0.95, rank: IntArray | None = None) -> RankSets:
-    """The joint rank box at `level`.
+def rank_ranges(draws: JointDraws, *, level: float = 0.95, rank: IntArray | None = None) -> RankSets:
+    """The rank range of every model, jointly at `level`.
 
     A draw lies outside when some model's rank is further in a tail than the depth of the box; the depth is the
     largest that keeps `level` of the draws inside. `rank` [K'], a leaderboard's own ranks, widens a set that would

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 
-from layton_batch.invisible import IGNORABLE
+from layton_batch.text import IGNORABLE
 
 _INVISIBLE = re.compile(
     f"[{IGNORABLE}\x7f-\x9f\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u2028\u2029\ud800-\udfff\ufff9-\ufffb\ufffe\uffff"

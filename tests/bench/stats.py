@@ -14,7 +14,7 @@ import polars as pl
 from layton_batch.stats.calibrated import calibrated_scores
 from layton_batch.stats.joint import joint_draws
 from layton_batch.stats.paper import paper_scores
-from layton_batch.stats.rank_sets import rank_box
+from layton_batch.stats.rank_sets import rank_ranges
 from layton_batch.stats.ranks import paper_ranks, score_ranks
 from layton_batch.stats.strata import GoldPredictions, Strata, TargetPredictions, build_strata
 from tests.bench.measure import DATA, told
@@ -77,7 +77,7 @@ def paper_table(strata: Strata) -> None:
 
 
 def box(strata: Strata, draws: int = 4000) -> None:
-    rank_box(joint_draws(strata, seed=0, draws=draws))
+    rank_ranges(joint_draws(strata, seed=0, draws=draws))
 
 
 def best(work: Callable[[], object], rounds: int) -> float:

@@ -114,7 +114,7 @@ def test_ctrl_c_while_it_waits_leaves_and_says_so(tmp_path: Path, monkeypatch: p
             patch.setattr(SystemClock, "sleep", ctrl_c)
             end = call("cancel", "lab")
         assert end.code == 75
-        assert "What was asked to stop ends at the provider; the same command asks the rest and collects" in end.err
+        assert "Batches asked to stop end at the provider; the same command asks the others and collects" in end.err
         assert call("cancel", "lab").code == 0
         assert set(bench.lab.billed().values()) == {1}
 

@@ -13,7 +13,7 @@ from typing import cast
 
 import pytest
 
-from layton_batch.cli import terminal
+from layton_batch.reports import table
 from tests.cli.cli_harness import call, desk
 from tests.pipeline.lab import BUNDLED, MODELS, manifest_text
 
@@ -132,7 +132,7 @@ def test_a_run_is_found_by_name_id_and_folder(here: Path) -> None:
 def test_no_table_is_wider_than_eighty_columns(
     here: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(terminal, "WITHOUT_TERMINAL", 80)
+    monkeypatch.setattr(table, "WITHOUT_TERMINAL", 80)
     end = call(*command)
     assert end.code == 0
     assert max(len(line) for line in end.out.splitlines()) <= 80

@@ -116,7 +116,7 @@ def test_every_command_of_the_readme_works_as_printed(
 
 
 def test_every_exit_code_of_the_readme_is_the_programs() -> None:
-    from layton_batch.cli import app, status_report
+    from layton_batch.cli import app, endings
     from layton_batch.errors import LaytonBatchError
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -125,7 +125,7 @@ def test_every_exit_code_of_the_readme_is_the_programs() -> None:
     for kind in kinds:
         kinds += kind.__subclasses__()
     errors = {kind.exit_code for kind in kinds}
-    ours = {0, app.INTERRUPTED, status_report.UNANSWERED, *status_report.CODES.values(), *errors} - {1}
+    ours = {0, app.INTERRUPTED, endings.UNANSWERED, *endings.CODES.values(), *errors} - {1}
     assert ours <= printed
     assert json.dumps(sorted(printed))  # and nothing else is promised
     assert printed <= ours | {1}

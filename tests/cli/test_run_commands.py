@@ -41,7 +41,7 @@ def test_plan_prints_the_jobs_and_their_bound_and_leaves_nothing(offline: Path) 
     assert [job["role"] for job in jobs] == ["predict", "predict", "judge", "judge"]
     assert Decimal(str(document["max_usd"])) == sum(Decimal(str(job["max_usd"])) for job in jobs)
     assert "budget: $0.01" in told.out
-    assert "the bound is above the budget" in " ".join(told.out.split())
+    assert "the upper bound is above the budget" in " ".join(told.out.split())
 
 
 def test_plan_writes_batch_files_where_it_is_told_the_same_every_time(offline: Path) -> None:
@@ -95,7 +95,7 @@ def test_until_returns_75_at_that_time(tmp_path: Path, monkeypatch: pytest.Monke
         end = call("run", bench.write(manifest_text()), "--until", in_five_minutes)
         assert end.code == 75
         assert bench.lab.clock.now() - begun <= 300
-        assert "the same command goes on" in end.err
+        assert "The same command continues it." in end.err
 
 
 def test_a_budget_stops_before_the_batch_that_could_break_it_and_a_larger_one_goes_on(

@@ -1,4 +1,4 @@
-"""What `status` and `cost` say of money that cannot be told."""
+"""What `status` and `cost` say of requests whose cost is unknown."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ def test_status_and_cost_say_how_much_more_it_may_have_been(tmp_path: Path, monk
         assert (status["complete"], total["complete"]) == (False, False)
         assert (total["untold_usd"], total["untold_requests"]) == (status["untold_usd"], 1)
         assert total["cost_usd"] == status["spent_usd"]
-        assert "more that cannot be told" in " ".join(call("status", "lab").out.split())
+        assert status["unknown_cost_usd"] == total["unknown_cost_usd"] == status["untold_usd"]
+        assert total["unknown_cost_requests"] == 1
+        assert "upper bound for requests whose cost is unknown: $" in " ".join(call("status", "lab").out.split())
         shown = call("cost", "lab").out
         assert "at least" in shown
-        assert "more that cannot be told (1 request)" in " ".join(shown.split())
+        assert "upper bound for 1 request whose cost is unknown, not in these sums: $" in " ".join(shown.split())
 
 
 def test_a_bill_that_is_whole_says_that_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path, monkeypatch) as bench:
         assert call("run", bench.write(manifest_text(limit=2))).code == 0
         status = call("status", "lab", "--json").table()
-        assert (status["untold_usd"], status["complete"]) == ("0", True)
-        assert "cannot be told" not in call("status", "lab").out + call("cost", "lab").out
+        assert (status["untold_usd"], status["unknown_cost_usd"], status["complete"]) == ("0", "0", True)
+        assert "cost is unknown" not in call("status", "lab").out + call("cost", "lab").out

@@ -12,19 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layton_batch.costs.cost_layout import (
-    HEADERS,
-    amount_text,
-    line_json,
-    money,
-    report_csv,
-    report_json,
-    report_markdown,
-)
 from layton_batch.costs.prices import PriceBook
-from layton_batch.costs.report import NOTHING, Amount, Untold, UsageRow, build_report, priced_row
+from layton_batch.costs.report import NOTHING, Amount, UnknownCost, UsageRow, build_report, line_json, priced_row
 from layton_batch.records import Usage
+from layton_batch.reports.cost import report_csv, report_json, report_markdown
 from layton_batch.states import Role
+from layton_batch.text import money
 
 D = Decimal
 BOOK = PriceBook(at=datetime(2026, 11, 21, tzinfo=UTC))
@@ -74,7 +67,7 @@ def test_unknown_is_never_zero_in_any_form() -> None:
 
 def test_a_total_that_lacks_something_says_at_least() -> None:
     report = build_report([row(cost="1.50"), row("mystery", None)])
-    assert amount_text(report.total.batched) == "at least $1.50"
+    assert report.total.batched.text == "at least $1.50"
     assert report.total.unpriced_requests == 2
     total = line_json(report.total)
     assert (total["cost_usd"], total["complete"]) == ("1.50", False)
@@ -131,32 +124,32 @@ def test_hostile_names_stay_text(name: str) -> None:
     assert not cells[1][1].strip().startswith(("=", "+", "-", "@", "＝"))
     lines = report_markdown(report).splitlines()
     assert len(lines) == 4
-    assert all(line.replace(r"\\", "").replace(r"\|", "").count("|") == len(HEADERS) + 1 for line in lines)
+    assert all(line.replace(r"\\", "").replace(r"\|", "").count("|") == 14 for line in lines)
     assert "<script>" not in report_markdown(report)
     assert json.loads(json.dumps(report_json(report)))["rows"][0]["model"] == name
     assert not any(char in report_csv(report) + report_markdown(report) for char in "\x1b\u202e")
 
 
-def test_what_cannot_be_told_is_bounded_beside_the_bill_and_makes_its_sums_incomplete() -> None:
-    lost = Untold("openai", "gpt-5.1", Role.PREDICT, D("0.03"))
+def test_an_unknown_cost_is_bounded_beside_the_bill_and_makes_its_sums_incomplete() -> None:
+    lost = UnknownCost("openai", "gpt-5.1", Role.PREDICT, D("0.03"))
     report = build_report([row(), row("claude", provider="anthropic")], [lost, lost])
     claude, gpt = report.lines
-    assert (claude.batched, claude.untold) == (Amount(D("0.5"), complete=True), NOTHING)
+    assert (claude.batched, claude.unknown_cost) == (Amount(D("0.5"), complete=True), NOTHING)
     assert (gpt.batched, gpt.unbatched) == (Amount(D("0.5"), complete=False), Amount(D("1.0"), complete=False))
-    assert (gpt.untold, gpt.untold_requests, gpt.requests) == (Amount(D("0.06"), complete=True), 2, 2)
-    assert (report.total.untold.usd, report.total.untold_requests) == (D("0.06"), 2)
-    assert amount_text(report.total.batched) == "at least $1.00"
+    assert (gpt.unknown_cost, gpt.unknown_cost_requests, gpt.requests) == (Amount(D("0.06"), complete=True), 2, 2)
+    assert (report.total.unknown_cost.usd, report.total.unknown_cost_requests) == (D("0.06"), 2)
+    assert report.total.batched.text == "at least $1.00"
 
 
-def test_nothing_but_what_cannot_be_told_is_at_least_nothing() -> None:
-    (line,) = build_report([], [Untold("openai", "gpt-5.1", Role.PREDICT, None)]).lines
-    assert (line.batched, line.untold) == (Amount(D(0), complete=False), Amount(None, complete=False))
+def test_nothing_but_an_unknown_cost_is_at_least_nothing() -> None:
+    (line,) = build_report([], [UnknownCost("openai", "gpt-5.1", Role.PREDICT, None)]).lines
+    assert (line.batched, line.unknown_cost) == (Amount(D(0), complete=False), Amount(None, complete=False))
 
 
 def test_an_answer_without_a_cost_is_in_the_bill_once() -> None:
-    answered = Untold("p", "m", Role.PREDICT, D("0.02"), answered=True)
+    answered = UnknownCost("p", "m", Role.PREDICT, D("0.02"), answered=True)
     (line,) = build_report([UsageRow("p", "m", Role.PREDICT, 1, Usage(known=False), None, None)], [answered]).lines
-    assert (line.requests, line.batched.usd, line.untold.usd) == (1, None, D("0.02"))
+    assert (line.requests, line.batched.usd, line.unknown_cost.usd) == (1, None, D("0.02"))
 
 
 def test_tokens_that_are_not_known_cost_what_nobody_knows_not_nothing() -> None:

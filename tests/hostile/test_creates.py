@@ -66,7 +66,7 @@ def test_a_create_that_is_carried_out_denied_and_never_listed_is_billed_twice_at
         bench.billed()  # by now both are carried out
         assert (status.untold_usd, status.reserved_usd) == (bound(status), bound(status))
         assert bench.server.ledger().total_usd <= status.spent_usd + status.reserved_usd + status.untold_usd
-        assert cost_report([bench.run_folder(text)]).total.untold.usd == status.untold_usd
+        assert cost_report([bench.run_folder(text)]).total.unknown_cost.usd == status.untold_usd
         with bench.open(text) as run:
             send_again(run, run.store.batches()[0].id)
             after = read_status(run.store)
@@ -94,7 +94,7 @@ def test_one_create_in_doubt_goes_again_by_itself_and_stays_counted(tmp_path: Pa
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         assert set(bench.billed().values()) == {1}
         assert (status.untold_usd, status.complete) == (bound(status), False)
-        assert cost_report([bench.run_folder(text)]).total.untold.usd == status.untold_usd
+        assert cost_report([bench.run_folder(text)]).total.unknown_cost.usd == status.untold_usd
 
 
 def test_a_batch_that_is_adopted_after_two_creates_in_doubt_costs_what_it_cost(tmp_path: Path) -> None:

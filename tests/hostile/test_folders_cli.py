@@ -37,7 +37,7 @@ def test_a_run_paid_for_in_one_folder_is_not_begun_in_another_by_the_same_comman
     end = call("run", manifest)
     assert (end.code, end.out) == (2, "")
     assert f"was begun in {bench.run_root()}" in end.err
-    assert f"`--runs {bench.folder / 'runs'}` goes on with it" in end.err
+    assert f"`--runs {bench.folder / 'runs'}` continues that run" in end.err
     assert creates(bench.lab) == before
     assert not Path("runs").exists()
     assert call("run", manifest, "--runs", bench.folder / "runs", "--json").code == 0

@@ -248,10 +248,10 @@ def test_the_command_says_whether_something_goes_again_is_not_over_or_is_all_ans
         said.append(call("retry", "lab"))
     assert [end.code for end in said] == [0, 0, 0, 0]
     assert [end.err.strip() for end in said] == [
-        "no request that is over lacks an answer; 1 batches are not over: `run` goes on with them",
-        "1 requests go again with the next `run`",
-        "no request that is over lacks an answer; 1 batches are not over: `run` goes on with them",
-        "every request has an answer",
+        "Nothing to retry; 1 batch is still open. `run` continues.",
+        "The next `run` sends 1 request again.",
+        "Nothing to retry; 1 batch is still open. `run` continues.",
+        "Nothing to retry; every request has an answer.",
     ]
 
 

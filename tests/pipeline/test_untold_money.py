@@ -11,11 +11,11 @@ import pytest
 from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.resolve import send_again
 from layton_batch.batches.retry import retry_run
-from layton_batch.costs.cost_layout import report_json
 from layton_batch.files import tables
 from layton_batch.pipeline import advance
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Response, Usage
+from layton_batch.reports.cost import report_json
 from layton_batch.run.open import find_run, open_folder
 from layton_batch.run.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
@@ -52,11 +52,11 @@ def test_a_row_that_cannot_be_read_is_bounded_in_the_ledger_in_the_status_and_in
         assert status.spent_usd < billed <= status.spent_usd + status.untold_usd
         assert ledger(bench, text, batch.id) == ["reserved", "released", "actual", "untold"]
         report = cost_report([bench.run_folder(text)])
-        assert (report.total.untold.usd, report.total.untold_requests) == (status.untold_usd, 1)
+        assert (report.total.unknown_cost.usd, report.total.unknown_cost_requests) == (status.untold_usd, 1)
         assert report.total.batched.usd == status.spent_usd
         assert not report.total.batched.complete
         assert report_json(report)["total"]["complete"] is False  # type: ignore[index, call-overload]
-        (line,) = (line for line in report.lines if line.untold_requests)
+        (line,) = (line for line in report.lines if line.unknown_cost_requests)
         assert (line.provider, line.model, line.stage, line.requests) == ("openai", MODELS["openai"], "predict", 2)
         assert sum(map(Decimal, bench.table(text, "cost")["cost_usd"])) == status.spent_usd
         with bench.open(text) as run:
@@ -98,7 +98,7 @@ def bounded(bench: Lab, text: str, status: Status) -> bool:
     report = cost_report([bench.run_folder(text)])
     asked = bench.table(text, "requests").filter(role="predict")
     assert usage["cost_usd"].to_list() == [None] * 3
-    assert (report.total.untold.usd, report.total.untold_requests) == (status.untold_usd, 3)
+    assert (report.total.unknown_cost.usd, report.total.unknown_cost_requests) == (status.untold_usd, 3)
     assert status.untold_usd == sum(map(Decimal, asked["max_cost"]), Decimal(0))
     return not status.complete and status.unanswered == 0
 
@@ -148,7 +148,7 @@ def test_a_price_that_changes_afterwards_changes_nothing_of_what_may_have_been_b
         before = bench.finish(text).untold_usd
         after = bench.finish(dearer)
         report = cost_report([bench.run_folder(dearer)])
-        assert report.total.untold.usd == after.untold_usd == before > 0
+        assert report.total.unknown_cost.usd == after.untold_usd == before > 0
 
 
 def test_what_a_collecting_that_was_cut_short_noted_does_not_outlive_the_next_one(tmp_path: Path) -> None:
@@ -162,4 +162,4 @@ def test_what_a_collecting_that_was_cut_short_noted_does_not_outlive_the_next_on
         tables.write(left, tables.frame("untold", [row | {"batch_id": left.stem, "attempt": 1, "why": "unreadable"}]))
         assert bench.finish(text).complete
         assert bench.table(text, "untold").is_empty()
-        assert cost_report([bench.run_folder(text)]).total.untold_requests == 0
+        assert cost_report([bench.run_folder(text)]).total.unknown_cost_requests == 0

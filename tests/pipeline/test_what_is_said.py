@@ -54,8 +54,8 @@ def test_retry_of_a_run_with_a_lost_batch_says_that_a_person_must_resolve_it(
         assert call("run", path).code == 4
         said = lines("retry", "lab")
         assert call("run", path).code == 4
-    assert said[0] == "no request that is over lacks an answer"
-    assert said[1].startswith(f"1 batches are lost, such as {LOST}: `run` leaves them as they are until")
+    assert said[0] == "Nothing to retry."
+    assert said[1].startswith(f"1 batch is lost, such as {LOST}. `run` does not touch a lost batch; ")
     assert "`layton-batch resolve`" in said[1]
 
 
@@ -67,13 +67,11 @@ def test_what_is_resolved_in_a_cancelled_run_is_not_sent_before_retry_lets_it_go
         assert call("run", path).code == 4
         assert call("cancel", "lab").code == 4
         said = lines_at_last("resolve", "lab", LOST, "--resubmit")
-        assert said == [
-            f"{LOST}: not sent, for the run is cancelled; `retry`, before the next `run`, lets it go on and send it"
-        ]
+        assert said == [f"{LOST}: not sent, because the run is cancelled. `retry` and then `run` send it."]
         assert bench.lab.billed() == {}
         assert lines("retry", "lab") == [
-            "no request that is over lacks an answer; 1 batches are not over: `run` goes on with them",
-            "the run was cancelled: the next `run` goes on with it, and sends and pays for what it had left",
+            "Nothing to retry; 1 batch is still open. `run` continues.",
+            "The run was cancelled. The next `run` continues it, and sends and pays for the remaining requests.",
         ]
         assert call("run", path).code == 0
         assert set(bench.lab.billed().values()) == {1}
@@ -88,11 +86,11 @@ def test_retry_of_a_run_cancelled_before_its_judges_were_asked_says_that_it_goes
         tick_until_collected(bench, text)
         assert call("cancel", "lab").code == 0
         assert lines("retry", "lab") == [
-            "every request so far has an answer; `run` goes on with what is not asked yet",
-            "the run was cancelled: the next `run` goes on with it, and sends and pays for what it had left",
+            "Nothing to retry; every request so far has an answer. `run` sends the remaining requests.",
+            "The run was cancelled. The next `run` continues it, and sends and pays for the remaining requests.",
         ]
         assert call("run", path).code == 0
-        assert lines("retry", "lab") == ["every request has an answer"]
+        assert lines("retry", "lab") == ["Nothing to retry; every request has an answer."]
 
 
 def test_a_manifest_that_asks_for_something_else_than_a_run_of_its_name_under_way_says_so_before_it_pays(

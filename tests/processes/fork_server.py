@@ -31,7 +31,7 @@ LOOK_SECONDS = 0.005
 LAZY = (
     "openai.resources", "openai._resource", "openai.pagination", "anthropic.resources", "mistralai.client",
     "google.genai", "together", "groq", "layton_batch.pipeline", "layton_batch.cli.loop", "layton_batch.site",
-    "layton_batch.cli.status_report", "layton_batch.run.open", "layton_batch.manifest.checks",
+    "layton_batch.cli.endings", "layton_batch.run.open", "layton_batch.manifest.checks",
     "layton_batch.tasks.mcq_idk", "layton_batch.tasks.layton", "layton_batch.site.build",
     "sqlalchemy.dialects.sqlite", "alembic.command", "alembic.config", "alembic.op", "jinja2.sandbox",
     "encodings.utf_8_sig", "numpy.random", "truststore",

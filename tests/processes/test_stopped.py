@@ -64,10 +64,10 @@ def test_a_stopped_command_keeps_the_answer_to_the_call_it_had_begun_and_begins_
     manifest = place.write("stopped", THREE)
     command = held_in_create(place, manifest, *options)
     command.kill(number)
-    until_told(command, "stopping: calls in progress have a moment to be answered")
+    until_told(command, "stopping: waiting a moment for calls in progress")
     place.way.go_on.set()
     assert command.wait() == 75, command.said
-    assert "Batches already submitted go on at the provider; the same command picks them up again" in command.said
+    assert "Submitted batches go on at the provider; the same command continues the run" in command.said
     assert "Traceback" not in command.said
     (made,) = place.batches()
     assert made["cancel_asked"] is None
@@ -174,7 +174,7 @@ def test_a_cancel_that_is_stopped_while_it_waits_says_so_and_the_next_one_collec
     time.sleep(0.05)
     endless.way.go_on.set()
     assert command.wait() == 75, command.said
-    assert "the same command asks the rest and collects" in command.said
+    assert "the same command asks the others and collects" in command.said
     assert "Traceback" not in command.said
     endless.way.leave_alone()
     again = endless.command(["cancel", "waiting", *endless.runs, "--poll-seconds", "0.05", "--json"])

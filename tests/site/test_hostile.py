@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from layton_batch.run.status import RunState
 from layton_batch.site.build import build_site
 from layton_batch.site.pages import environment, policy
-from layton_batch.site.sanitize import LONGEST, one_line, passage, visible
+from layton_batch.site.sanitize import LONGEST, passage, short_line
+from layton_batch.text import visible
 from tests.site.fabricated_run import fabricated, hostile
 from tests.site.read_html import Page, pages
 
@@ -135,7 +136,7 @@ def test_no_text_keeps_a_character_that_cannot_be_seen(text: str) -> None:
 
 @given(st.text(max_size=2000), st.integers(2, 300))
 def test_a_line_is_one_short_line(text: str, longest: int) -> None:
-    shown = one_line(text, longest)
+    shown = short_line(text, longest)
     assert len(shown) <= longest
     assert len(shown.splitlines()) <= 1
 

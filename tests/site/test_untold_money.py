@@ -1,4 +1,4 @@
-"""The bill's page where some of the money cannot be told."""
+"""The bill's page where the cost of some requests is unknown."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def shown(tmp_path: Path, untold: str) -> str:
 
 def test_the_bill_says_how_much_more_it_may_have_been_and_its_total_is_a_lower_bound(tmp_path: Path) -> None:
     page = shown(tmp_path, "1.25")
-    assert "Up to $1.25 more cannot be told" in page
+    assert "Upper bound for requests whose cost is unknown, not in these sums: $1.25." in page
     assert "at least $6.75" in page
 
 
 def test_a_bill_that_is_whole_has_no_such_words(tmp_path: Path) -> None:
     page = shown(tmp_path, "0")
-    assert "cannot be told" not in page
+    assert "cost is unknown" not in page
     assert "at least" not in page

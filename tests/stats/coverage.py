@@ -16,7 +16,7 @@ import numpy.typing as npt
 from layton_batch.stats.calibrated import calibrated_scores
 from layton_batch.stats.joint import joint_draws
 from layton_batch.stats.paper import paper_scores
-from layton_batch.stats.rank_sets import rank_box
+from layton_batch.stats.rank_sets import rank_ranges
 from layton_batch.stats.ranks import paper_ranks
 from layton_batch.stats.strata import BoolArray, FloatArray, IntArray, Strata
 from tests.stats.simulated_boards import LABELLED, Design, draw_boards
@@ -109,7 +109,7 @@ def measure_ranks(design: Design, boards: int, *, seed: int, draws: int = 1000) 
     sets: dict[str, list[tuple[IntArray, IntArray]]] = {"rank box": [], "paper's overlap": []}
     for w in range(boards):
         board = truths.board(w)
-        box = rank_box(joint_draws(board, seed=seed + w, draws=draws))
+        box = rank_ranges(joint_draws(board, seed=seed + w, draws=draws))
         sets["rank box"].append((box.best, box.worst))
         rows = paper_scores(board)
         printed = paper_ranks([r.score for r in rows], [r.half_width for r in rows])

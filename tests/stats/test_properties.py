@@ -13,7 +13,7 @@ from layton_batch.stats.calibrated import calibrated_scores, posterior
 from layton_batch.stats.joint import joint_draws, joint_draws_new_items
 from layton_batch.stats.paper import paper_draws, paper_scores
 from layton_batch.stats.planning import expected_variance
-from layton_batch.stats.rank_sets import draw_ranks, rank_box
+from layton_batch.stats.rank_sets import draw_ranks, rank_ranges
 from layton_batch.stats.ranks import paper_ranks, score_ranks
 from layton_batch.stats.strata import GoldPredictions, TargetPredictions, build_strata
 
@@ -170,7 +170,7 @@ def test_rank_sets_contain_the_rank(seed: int) -> None:
     scores = [r.score for r in rows]
     draws = joint_draws(strata, seed=1, draws=200)
     ranks = score_ranks(scores)[draws.models]
-    sets = rank_box(draws, rank=ranks)
+    sets = rank_ranges(draws, rank=ranks)
     if len(draws.models):
         assert (sets.best <= ranks).all()
         assert (ranks <= sets.worst).all()

@@ -10,7 +10,7 @@ import pytest
 from layton_batch.stats.calibrated import calibrated_scores
 from layton_batch.stats.compare import differences, items_to_resolve, resolvable_difference
 from layton_batch.stats.joint import JointDraws, joint_draws, joint_draws_new_items
-from layton_batch.stats.rank_sets import draw_ranks, rank_box
+from layton_batch.stats.rank_sets import draw_ranks, rank_ranges
 from layton_batch.stats.ranks import score_ranks
 
 from .boards import FIELDS, Board, make_strata
@@ -51,8 +51,8 @@ def test_rank_sets_are_the_recorded_ones_up_to_the_noise_of_drawing(
 ) -> None:
     draws = draw(boards[field], target)
     noise = 0.007
-    tight, wide = (rank_box(draws, level=0.95 + n) for n in (-noise, noise))
-    exact, ranks = rank_box(draws), draw_ranks(draws.theta)
+    tight, wide = (rank_ranges(draws, level=0.95 + n) for n in (-noise, noise))
+    exact, ranks = rank_ranges(draws), draw_ranks(draws.theta)
     agree = 0
     for i, model in enumerate(expected["splits"]["llm"][field]["models"]):
         recorded = model[target]
@@ -79,7 +79,7 @@ def test_ranks_by_posterior_mean_are_the_recorded_ones(
 def test_the_board_said_in_boxes(boards: dict[str, Board]) -> None:
     board = boards["both_correct"]
     draws = draw(board, "calibrated")
-    sets = rank_box(draws)
+    sets = rank_ranges(draws)
     order = np.argsort(draw_ranks(draws.theta).mean(axis=0))
     boxes = [(int(sets.best[i]), int(sets.worst[i])) for i in order]
     assert boxes == [(1, 2), (1, 2), (3, 3), (4, 5), (4, 5), (6, 6), (7, 7), (8, 8), (9, 9)]
@@ -122,8 +122,8 @@ def test_shared_rates_cancel_between_like_models() -> None:
 def test_boxes_widen_to_a_rank_that_is_handed_in() -> None:
     rng = np.random.default_rng(3)
     draws = JointDraws(rng.normal([0.9, 0.5, 0.1], 0.01, (500, 3)), np.arange(3))
-    assert rank_box(draws).best.tolist() == [1, 2, 3]
-    sets = rank_box(draws, rank=np.array([2, 2, 3]))
+    assert rank_ranges(draws).best.tolist() == [1, 2, 3]
+    sets = rank_ranges(draws, rank=np.array([2, 2, 3]))
     assert (sets.best.tolist(), sets.worst.tolist()) == ([1, 2, 3], [2, 2, 3])
 
 
@@ -137,12 +137,12 @@ def test_of_two_equal_models_neither_is_better() -> None:
 
 def test_a_level_of_one_is_refused() -> None:
     with pytest.raises(ValueError, match="level"):
-        rank_box(JointDraws(np.zeros((2, 2)), np.arange(2)), level=1.0)
+        rank_ranges(JointDraws(np.zeros((2, 2)), np.arange(2)), level=1.0)
 
 
 def test_one_model_is_first() -> None:
     draws = JointDraws(np.full((50, 1), 0.4), np.arange(1))
-    assert (rank_box(draws).best.tolist(), rank_box(draws).worst.tolist()) == ([1], [1])
+    assert (rank_ranges(draws).best.tolist(), rank_ranges(draws).worst.tolist()) == ([1], [1])
     assert resolvable_difference(draws) is None
 
 

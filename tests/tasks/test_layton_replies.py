@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from layton_batch.cli.terminal import plain
 from layton_batch.providers.wire_errors import clean
 from layton_batch.records import Image, Item, Prediction, Response, Verdict
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
@@ -18,6 +17,7 @@ from layton_batch.tasks.fencing import block, fence, without_surrogates
 from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.reply_json import MAX_REPAIR_CHARS, read_object
+from layton_batch.text import plain
 
 TASK = LaytonTask(TaskOptions("llm"))
 ITEM = Item("i", "llm", "c", "Q?", (), ("hint",), "A", "J", "S")

@@ -1,0 +1,146 @@
+"""What `run`, `cancel`, `retry` and `resolve` say at their end, and the exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from layton_batch.batches.cancel import cancel_run, is_done
+from layton_batch.cli.terminal import say
+from layton_batch.records import Batch
+from layton_batch.reports.board import print_board
+from layton_batch.reports.cost import print_costs
+from layton_batch.reports.status import print_status
+from layton_batch.reports.table import console
+from layton_batch.run.context import Run
+from layton_batch.run.status import RunState, Status
+from layton_batch.stages.publish import cost_report
+from layton_batch.stages.rank import board
+from layton_batch.states import OPEN, Lifecycle
+from layton_batch.text import one_line, plural
+
+CALL_AGAIN, UNANSWERED = 75, 5
+CODES = {RunState.RUNNING: CALL_AGAIN, RunState.NEEDS_PERSON: 4, RunState.OVER_BUDGET: 3, RunState.CANCELLED: 0}
+
+
+# ---- run -----------------------------------------------------------------------------------------------------------
+
+
+def exit_code(status: Status) -> int:
+    """CLI.md's exit codes: 0 done, 75 not finished, 3 budget, 4 a person, 5 done with gaps."""
+    if status.state is RunState.DONE:
+        return UNANSWERED if status.unanswered else 0
+    return CODES[status.state]
+
+
+def print_outcome(run: Run, status: Status) -> None:
+    """What `run` says at its end: the leaderboard and the bill when there are any, else where it stands."""
+    if status.state is not RunState.DONE:
+        print_status(status)
+        say(_advice(status))
+        return
+    print_board(board(run, run.rules))
+    console().print()
+    print_costs(cost_report([run.folder]))
+    if status.unanswered:
+        requests = plural(status.unanswered, "request")
+        say(f"{requests} without an answer; `layton-batch status {status.run}` shows which jobs")
+    say(f"run folder: {_near(run.folder.root)}\nsite: {_near(run.folder.site / 'index.html')}")
+
+
+def _near(path: Path) -> Path:
+    """A path as short as it can be said from here."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def _advice(status: Status) -> str:
+    match status.state:
+        case RunState.NEEDS_PERSON if _lost(status):
+            return (
+                "A batch is lost. Look for it at the provider, then tell what you found: "
+                "`layton-batch resolve` with --adopt ID or --resubmit."
+            )
+        case RunState.NEEDS_PERSON:
+            return "A batch cannot be sent. Fix what its line above names, then run the same command again."
+        case RunState.OVER_BUDGET:
+            return "Stopped by the budget. Raise [budget] max_usd (or --max-usd), then run the same command again."
+        case RunState.CANCELLED:
+            return "The run is cancelled. Every answer that was received is kept."
+        case _:
+            return "The run is not finished. The same command continues it."
+
+
+def _lost(status: Status) -> list[Batch]:
+    return [batch for batch in status.batches if batch.state is Lifecycle.LOST]
+
+
+# ---- cancel --------------------------------------------------------------------------------------------------------
+
+
+def ask_to_stop(run: Run) -> None:
+    """Cancel the run; what goes on all the same is told, a line a batch."""
+    if is_done(run):
+        say(f"{run.id} is done: there is nothing to cancel")
+    for one in cancel_run(run):
+        batch = one.batch
+        say(one_line(f"not stopped yet  {batch.id} ({batch.provider} {batch.provider_id}): {one.reason}"))
+
+
+def cancel_exit_code(status: Status) -> int:
+    """0 where no provider has anything of the run any more, 4 where a person must say what became of a batch."""
+    if status.state is RunState.NEEDS_PERSON:
+        return CODES[status.state]
+    return CALL_AGAIN if any(_is_outstanding(batch) for batch in status.batches) else 0
+
+
+def _is_outstanding(batch: Batch) -> bool:
+    """Whether a provider may go on with the batch, or has results of it that are not here. One that was withdrawn
+    before it was sent is neither."""
+    withdrawn = batch.state is Lifecycle.ENDED and batch.provider_id is None
+    return batch.state in OPEN and not withdrawn
+
+
+# ---- retry, resolve ------------------------------------------------------------------------------------------------
+
+
+def retried(count: int, status: Status, *, was_cancelled: bool) -> Iterator[str]:
+    """Sentences on a run of which ``retry`` has so many requests go again; ``was_cancelled``: until then."""
+    lost = _lost(status)
+    if count:
+        yield f"The next `run` sends {plural(count, 'request')} again."
+    else:
+        yield _nothing_to_retry(status, lost)
+    if lost:
+        yield _waiting_for_a_person(lost)
+    if was_cancelled:
+        yield "The run was cancelled. The next `run` continues it, and sends and pays for the remaining requests."
+
+
+def _nothing_to_retry(status: Status, lost: Sequence[Batch]) -> str:
+    still_open = sum(batch.state in OPEN for batch in status.batches) - len(lost)
+    if still_open:
+        return f"Nothing to retry; {plural(still_open, 'batch is', 'batches are')} still open. `run` continues."
+    if status.unanswered:
+        return f"Nothing to retry; {plural(status.unanswered, 'request')} cannot be sent: too large for the provider."
+    if lost:
+        return "Nothing to retry."
+    if status.state is RunState.DONE:
+        return "Nothing to retry; every request has an answer."
+    return "Nothing to retry; every request so far has an answer. `run` sends the remaining requests."
+
+
+def _waiting_for_a_person(lost: Sequence[Batch]) -> str:
+    return (
+        f"{plural(len(lost), 'batch is', 'batches are')} lost, such as {lost[0].id}. "
+        "`run` does not touch a lost batch; decide what became of it with `layton-batch resolve`."
+    )
+
+
+def resolved(batch_id: str, adopted: str | None, *, cancelled: bool) -> str:
+    """What comes of a batch that was lost, adopted under an id or planned again."""
+    if not cancelled:
+        return f"{batch_id}: {f'adopted as {adopted}' if adopted else 'will be sent again'}. `run` continues."
+    if adopted:
+        return f"{batch_id}: adopted as {adopted}. The run is cancelled: `run` stops the batch and collects answers."
+    return f"{batch_id}: not sent, because the run is cancelled. `retry` and then `run` send it."

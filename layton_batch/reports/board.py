@@ -1,0 +1,219 @@
+"""A leaderboard as a table, JSON, CSV or Markdown."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+
+from layton_batch.records import JsonValue
+from layton_batch.reports.table import (
+    Column,
+    Table,
+    as_csv,
+    as_json,
+    as_markdown,
+    columns,
+    json_text,
+    print_table,
+    say_line,
+    show,
+)
+from layton_batch.scoring.board import FLAGS, RULE, BoardRow
+from layton_batch.text import NONE, number_text, one_line, percent, range_text
+
+FORMATS = ("table", "json", "csv", "md")
+_COUNTS = ("abstained", "unparsed", "missing", "unjudged")
+_KINDS_WIDTH, _KIND_LENGTH = 54, 24  # columns of the table of failures; of one heading
+_TEXTS = ("model", "provider")
+
+
+def write_board(rows: Sequence[BoardRow], form: str, *, wide: bool = False) -> None:
+    """The board on stdout in one of FORMATS."""
+    if form == "table":
+        print_board(rows, wide=wide)
+    elif form == "json":
+        sys.stdout.write(json_text(as_json(_fields(rows))))
+    else:
+        sys.stdout.write(board_csv(rows) if form == "csv" else board_markdown(rows))
+
+
+def print_board(rows: Sequence[BoardRow], *, wide: bool = False) -> None:
+    """At most as wide as the terminal, long names on two lines; ``wide``: every column, as wide as it takes."""
+    if not rows:
+        say_line("no model is done yet: there is no leaderboard")
+        return
+    paper = rows[0].method == "paper"
+    names = _paper_names(rows) if paper else _names(rows, wide)
+    table = _table(rows, names)
+    notes = _legend(rows[0], names)
+    # what is too wide for the terminal is for ``less -S`` or a file
+    show(Table(table.columns, table.rows, _title(rows), notes), width=10_000 if wide else None)
+    if not paper:
+        print_failures(rows)
+    for line in board_notes(rows, counts=paper):
+        say_line(line, "yellow")
+
+
+def print_failures(rows: Sequence[BoardRow]) -> None:
+    """How often each kind of failure occurs, by model in the board's order; the rarest are one column where there are
+    more kinds than fit. Models without any are left out."""
+    shown, others = _kinds(rows)
+    if not shown:
+        return
+    title = "not right, by kind" if rows[0].method == RULE else "never judged, by kind"
+    hints = len({row.n_hints for row in rows}) > 1
+    header = ["model", *(["hints"] if hints else []), *map(_heading, shown), *(["other"] if others else [])]
+    lines = []
+    for row in (row for row in rows if row.failures):
+        counts = [row.failures.get(kind, 0) for kind in shown]
+        counts += [sum(row.failures.get(kind, 0) for kind in others)] if others else []
+        lines.append([row.model, *([str(row.n_hints)] if hints else []), *map(str, counts)])
+    print_table(title, header, lines)
+
+
+def _kinds(rows: Sequence[BoardRow]) -> tuple[list[str], list[str]]:
+    """The kinds that get a column, in the order they are met, and the rest: a third party's may be many."""
+    times: Counter[str] = Counter()
+    for row in rows:
+        times.update(row.failures)
+    shown = list(times)
+    others: list[str] = []
+    while sum(max(map(len, _heading(kind).split("\n"))) + 1 for kind in shown) > _KINDS_WIDTH:
+        others.append(shown.pop(shown.index(min(shown, key=times.__getitem__))))
+    return shown, others
+
+
+def _heading(kind: str) -> str:
+    return one_line(kind)[:_KIND_LENGTH].replace("_", "\n", 1) or NONE
+
+
+def board_notes(rows: Sequence[BoardRow], *, counts: bool = True) -> list[str]:
+    """What a reader has to know of some rows, in words; models of which the same is to be said share a line.
+
+    ``counts``: also how many replies are of which kind, where no table of failures says so.
+    """
+    told: dict[str, list[str]] = {}
+    for row in rows:
+        counted = [f"{count} {name}" for name in _COUNTS if counts and (count := _count(row, name))]
+        said = [", ".join(counted) + "."] if counted else []
+        said += [FLAGS.get(flag, one_line(flag)) for flag in row.flags.split(", ") if flag]
+        if said:
+            told.setdefault(" ".join(said), []).append(one_line(row.model))
+    return [f"{_whom(models, len(rows))}: {words}" for words, models in told.items()]
+
+
+def _whom(models: Sequence[str], all_: int) -> str:
+    return "all models" if len(models) == all_ > 1 else ", ".join(models)
+
+
+# ---- columns -------------------------------------------------------------------------------------------------------
+
+
+def _title(rows: Sequence[BoardRow]) -> str:
+    items = {row.n_items for row in rows}
+    count = f"{items.pop()} items" if len(items) == 1 else f"{min(items)} to {max(items)} items"
+    how = "graded by rule" if rows[0].method == RULE else rows[0].method
+    return f"Leaderboard · {rows[0].metric.replace('_', ' ')} · {how} · {count}"
+
+
+def _legend(row: BoardRow, names: Sequence[str]) -> tuple[str, ...]:
+    """What the headings mean."""
+    if row.method == "paper":
+        return ("interval: the published bootstrap's · range: ranks that overlapping intervals leave open",)
+    level = percent(row.level)
+    where = "new items" if row.method == RULE else "these items"
+    ranks = f"{level} range: holds the ranks of all models at once, on {where}"
+    if row.method == RULE:
+        return (f"score: exact on these items · {level} CI: holds the score on new items", ranks)
+    score = f"{level} CI: holds the score, on these items and on new ones, with {level} probability"
+    labels = "human labels: on the model's own answers + borrowed from other models"
+    bins = "smallest bin: a bin is all answers with the same votes; the fewest borrowed labels behind one"
+    return (score, ranks, labels, *([bins] if "bin" in names else []))
+
+
+def _names(rows: Sequence[BoardRow], wide: bool) -> list[str]:
+    """Columns that say nothing in any row are left out of the narrow table; counts stand in the notes there."""
+    jury = rows[0].method != RULE
+    hints = ["hints"] if wide or len({row.n_hints for row in rows}) > 1 else []
+    items = ["items"] if wide or len({row.n_items for row in rows}) > 1 else []
+    score = ["score", "these", "new"] if jury else ["score", "new"]
+    labels = ["labels"] if jury else []
+    if not wide:
+        return ["rank", "range", "model", *hints, *score, *labels, *items]
+    counts = [*_COUNTS] if jury else [*_COUNTS[:3]]
+    more = (["new range"], ["bin"]) if jury else ([], [])
+    return ["rank", "range", *more[0], "model", "provider", *hints, *score, *labels, *more[1], *items, *counts]
+
+
+def _paper_names(rows: Sequence[BoardRow]) -> list[str]:
+    """Columns that say nothing in any row are left out."""
+    optional = [name for name in _COUNTS if any(_count(row, name) for row in rows)]
+    hints = ["hints"] if len({row.n_hints for row in rows}) > 1 else []
+    return ["rank", "range", "model", *hints, "score", "interval", "items", *optional]
+
+
+def _table(rows: Sequence[BoardRow], names: Sequence[str]) -> Table:
+    """The columns of these names, in words for people."""
+    level = percent(rows[0].level) if rows else ""
+    heads = {
+        "range": "range" if not rows or rows[0].method == "paper" else f"{level}\nrange",
+        "new range": f"{level} range\n(new items)",
+        "these": f"{level} CI\n(these\nitems)",
+        "new": f"{level} CI\n(new\nitems)",
+        "labels": "human labels\n(own +\nborrowed)",
+        "bin": "smallest\nbin",
+    }
+    styles = {"range": "dim"}
+    shown = tuple(Column(heads.get(name, name), name in _TEXTS, styles.get(name, "")) for name in names)
+    return Table(shown, tuple(tuple(_CELLS.get(name, _counted(name))(row) for name in names) for row in rows))
+
+
+def _counted(name: str) -> Callable[[BoardRow], JsonValue]:
+    return lambda row: _count(row, name)
+
+
+def _count(row: BoardRow, name: str) -> int:
+    return int(getattr(row, f"n_{name}"))
+
+
+def _half_width(row: BoardRow) -> str:
+    return NONE if row.score is None or row.half_width is None else f"±{row.half_width:.1f}"
+
+
+_CELLS: Mapping[str, Callable[[BoardRow], JsonValue]] = {
+    "rank": lambda row: row.rank,
+    "range": lambda row: range_text(row.rank_best, row.rank_worst, 0),
+    "new range": lambda row: range_text(row.new_rank_best, row.new_rank_worst, 0),
+    "model": lambda row: row.model,
+    "provider": lambda row: row.provider,
+    "score": lambda row: number_text(row.score),
+    "interval": _half_width,
+    "these": lambda row: range_text(row.lower, row.upper),
+    "new": lambda row: range_text(row.new_lower, row.new_upper),
+    "labels": lambda row: f"{row.own_labels} + {row.borrowed_labels}",
+    "bin": lambda row: row.smallest_gold_bin,
+}
+"""What stands under a heading of the table; the others are counts."""
+
+
+# ---- files ---------------------------------------------------------------------------------------------------------
+
+
+def board_csv(rows: Sequence[BoardRow]) -> str:
+    """A header and a row per model under the names of the run's table."""
+    return as_csv(_fields(rows, without="failures"))  # one cell holds one value
+
+
+def _fields(rows: Sequence[BoardRow], without: str = "") -> Table:
+    names = [field.name for field in fields(BoardRow) if field.name != without]
+    return Table(columns(*names), tuple(tuple(getattr(row, name) for name in names) for row in rows))
+
+
+def board_markdown(rows: Sequence[BoardRow]) -> str:
+    """A GitHub-style table; names cannot break out of their cell."""
+    paper = bool(rows) and rows[0].method == "paper"
+    names = ["rank", "range", "model", "provider", "score"]
+    names += ["interval"] if paper else ["these", "new", "labels"]
+    return as_markdown(_table(rows, [*names, "items", "unparsed", "missing"]))

@@ -1,0 +1,104 @@
+"""The bill as a table for people, as Markdown, CSV and JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+from layton_batch.costs.report import UNKNOWN, CostLine, CostReport, line_json
+from layton_batch.records import JsonValue
+from layton_batch.reports.table import Column, Table, as_csv, as_markdown, columns, json_text, say_line, show
+from layton_batch.text import money, plural, tokens_text
+
+FORMATS = ("table", "json", "csv", "md")
+_TEXTS = ("Provider", "Model", "Stage", "Price source", "Price date")
+
+
+def write_costs(report: CostReport, form: str) -> None:
+    """The bill on stdout in one of FORMATS."""
+    if form == "table":
+        print_costs(report)
+    elif form == "json":
+        sys.stdout.write(json_text(report_json(report)))
+    else:
+        sys.stdout.write(report_csv(report) if form == "csv" else report_markdown(report))
+
+
+def report_json(report: CostReport) -> dict[str, JsonValue]:
+    """``{"rows", "by_provider", "by_stage", "total"}``; keys are the cost table's columns (``line_json``)."""
+    return {
+        "rows": [line_json(line) for line in report.lines],
+        "by_provider": [line_json(line) for line in report.by_provider],
+        "by_stage": [line_json(line) for line in report.by_stage],
+        "total": line_json(report.total),
+    }
+
+
+def report_csv(report: CostReport) -> str:
+    """A header, a row per line and a last row whose provider is ``total``; dollars exact."""
+    total: Mapping[str, JsonValue] = {**line_json(report.total), "provider": "total"}
+    rows = [*(line_json(line) for line in report.lines), total]
+    return as_csv(Table(columns(*total), tuple(tuple(row.values()) for row in rows)))
+
+
+def report_markdown(report: CostReport) -> str:
+    """A GitHub-style table with the total as its last row."""
+    lines = [*((line, line.provider) for line in report.lines), (report.total, "Total")]
+    rows = [
+        {
+            "Provider": first,
+            "Model": line.model,
+            "Stage": line.stage,
+            "Requests": f"{line.requests:,}",
+            "Input": f"{line.input_tokens:,}",
+            "Cached": f"{line.cached_input_tokens:,}",
+            "Output": f"{line.output_tokens:,}",
+            "Reasoning": f"{line.reasoning_tokens:,}",
+            "Batched": line.batched.text,
+            "Unbatched": line.unbatched.text,
+            "Saved": line.saved.text,
+            "Price source": line.price_source or UNKNOWN,
+            "Price date": line.price_date or UNKNOWN,
+        }
+        for line, first in lines
+    ]
+    return as_markdown(Table(columns(*rows[0], text=_TEXTS), tuple(tuple(row.values()) for row in rows)))
+
+
+def print_costs(report: CostReport) -> None:
+    """A sum per provider with a line per model and stage under it, the total last, and where prices are from."""
+    if not report.lines:
+        say_line("no answer is in yet: nothing was paid")
+        return
+    rows: list[tuple[str, ...]] = []
+    sums = set()
+    for provider in report.by_provider:
+        sums.add(len(rows))
+        rows.append((provider.provider, "", *_figures(provider)))
+        rows += [
+            (f" {line.model}", line.stage, *_figures(line))
+            for line in report.lines
+            if line.provider == provider.provider
+        ]
+    sums.add(len(rows))
+    rows.append(("total", "", *_figures(report.total)))
+    names = ("requests", "in", "out", "batched", "unbatched", "saved")
+    heads = (Column("model", is_text=True), Column("stage", is_text=True), *columns(*names, text=0))
+    show(Table(heads, tuple(rows), "Cost · batched against the same tokens unbatched", sums=frozenset(sums)))
+    if note := unknown_cost_note(report.total):
+        say_line(note, "yellow")
+    sources = sorted({f"{line.price_source} ({line.price_date})" for line in report.lines if line.price_source})
+    say_line(f"prices: {'; '.join(sources) or UNKNOWN}", "dim")
+
+
+def unknown_cost_note(total: CostLine) -> str | None:
+    """What the sums lack: requests whose line cannot be read or had, and answers that do not tell their tokens."""
+    if not total.unknown_cost.usd:
+        return None
+    requests = plural(total.unknown_cost_requests, "request")
+    return f"upper bound for {requests} whose cost is unknown, not in these sums: {money(total.unknown_cost.usd)}"
+
+
+def _figures(line: CostLine) -> tuple[str, ...]:
+    tokens = (tokens_text(line.input_tokens), tokens_text(line.output_tokens))
+    return (f"{line.requests:,}", *tokens, line.batched.text, line.unbatched.text, line.saved.text)

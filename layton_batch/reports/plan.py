@@ -1,0 +1,72 @@
+"""A plan as JSON and as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from layton_batch.reports.table import Column, Table, columns, say_line, show
+from layton_batch.stages.preview import PlannedJob, Preview
+from layton_batch.text import decimal_text, money, plural
+
+
+def plan_json(preview: Preview) -> dict[str, object]:
+    """Dollars are exact decimal text, null where a price is unknown."""
+    return {
+        "run": preview.run_id,
+        "items": preview.items,
+        "requests": sum(job.requests for job in preview.jobs),
+        "max_usd": decimal_text(preview.max_usd),
+        "budget_usd": decimal_text(preview.budget),
+        "providers": {name: decimal_text(usd) for name, usd in preview.by_provider().items()},
+        "jobs": [_job(job) for job in preview.jobs],
+        "caveats": list(preview.caveats),
+    }
+
+
+def _job(planned: PlannedJob) -> dict[str, object]:
+    return {
+        "id": planned.job.id,
+        "role": str(planned.job.role),
+        "provider": planned.job.spec.provider,
+        "model": planned.job.spec.name,
+        "depends_on": planned.job.depends_on,
+        "requests": planned.requests,
+        "shards": planned.shards,
+        "bytes": planned.size_bytes,
+        "too_large": planned.too_large,
+        "max_usd": decimal_text(planned.max_usd),
+        "price": planned.price_note,
+    }
+
+
+def print_plan(preview: Preview) -> None:
+    """Stages and providers on one screen; the bound is over every first attempt, judges included."""
+    items, jobs = plural(preview.items, "item"), plural(len(preview.jobs), "job")
+    groups = dict.fromkeys((str(one.job.role), one.job.spec.provider) for one in preview.jobs)
+    rows = [(*group, *_figures([one for one in preview.jobs if _group(one) == group])) for group in groups]
+    rows.append(("total", "", *_figures(preview.jobs)))
+    title = f"{preview.run_id}  {items}, {jobs}; nothing was sent"
+    heads = columns("stage", "provider", "jobs", "requests", "files", "size", "costs at most", text=2)
+    show(Table(heads, tuple(rows), title, sums=frozenset({len(rows) - 1})))
+    if preview.budget is not None:
+        say_line(f"budget: {money(preview.budget)}")
+    notes = tuple(("note", caveat) for caveat in preview.caveats)
+    if notes:
+        show(Table((Column("", style="yellow"), Column("", is_text=True)), notes), gap=1)
+
+
+def _group(one: PlannedJob) -> tuple[str, str]:
+    return str(one.job.role), one.job.spec.provider
+
+
+def _figures(group: Sequence[PlannedJob]) -> tuple[str, ...]:
+    amounts = [one.max_usd for one in group]
+    total = sum((usd for usd in amounts if usd is not None), Decimal(0))
+    return (
+        str(len(group)),
+        f"{sum(one.requests for one in group):,}",
+        str(sum(one.shards for one in group)),
+        f"{sum(one.size_bytes for one in group) / 1e6:,.1f} MB",
+        "unknown" if None in amounts else money(total),
+    )

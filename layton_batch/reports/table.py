@@ -1,0 +1,209 @@
+"""One way to show a table: on a terminal of 80 columns or more, as CSV, as Markdown, as JSON.
+
+Names in a table come from manifests, models and providers. Each form guards against what a name could do in it: move
+the cursor, start a formula in a spreadsheet, break out of a Markdown cell.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import orjson
+
+from layton_batch.records import JsonValue
+from layton_batch.text import NONE, one_line, printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+WITHOUT_TERMINAL = 120
+"""Columns where there is no terminal to ask."""
+NARROW = 80
+_LEAST = 12  # characters of a folded cell
+_BREAK_AFTER = "-_./:@"
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&@]|\$(?!\d))")  # $ before a digit is money; as mathematics it needs two
+_AUTOLINK = re.compile(r"(?i)(:)(//)|(www)(\.)")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """``name``: the heading, the key in JSON; line breaks in it are for terminals. ``is_text``: flush left, and folded
+    where the table is too wide. ``styles``: the style of cells with these texts."""
+
+    name: str
+    is_text: bool = False
+    style: str = ""
+    styles: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells under columns. ``sums``: numbers of the rows that add up others, shown in bold; ``notes``: lines
+    below the table on a terminal."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[JsonValue, ...], ...]
+    title: str = ""
+    notes: tuple[str, ...] = ()
+    sums: frozenset[int] = frozenset()
+
+
+def columns(*names: str, text: int | Sequence[str] = 1) -> tuple[Column, ...]:
+    """Columns by name; ``text``: how many of the first, or which, hold text rather than figures."""
+    texts = names[:text] if isinstance(text, int) else text
+    return tuple(Column(name, name in texts) for name in names)
+
+
+# ---- files ---------------------------------------------------------------------------------------------------------
+
+
+def json_text(value: object) -> str:
+    """One JSON document."""
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE, default=str).decode()
+
+
+def as_json(table: Table) -> list[dict[str, JsonValue]]:
+    """An object a row; names as they are."""
+    return [{column.name: cell for column, cell in zip(table.columns, row, strict=True)} for row in table.rows]
+
+
+def as_csv(table: Table) -> str:
+    """A header and a line a row; what a spreadsheet would run as a formula begins with an apostrophe."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([column.name for column in table.columns])
+    writer.writerows([_csv_cell(cell) for cell in row] for row in table.rows)
+    return out.getvalue()
+
+
+def _csv_cell(value: JsonValue) -> JsonValue:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str) or _NUMBER.fullmatch(value):
+        return value
+    shown = printable(value)
+    # Spreadsheets run such cells also after blanks, and also with full-width signs.
+    return f"'{shown}" if shown.lstrip().startswith(_FORMULA_STARTS) or value.startswith(_FORMULA_STARTS) else shown
+
+
+def as_markdown(table: Table) -> str:
+    """A GitHub-style table."""
+    names = [column.name.replace("\n", " ") for column in table.columns]
+    rules = ["---" if column.is_text else "---:" for column in table.columns]
+    lines = [names, rules, *([markdown_text(_text(cell)) for cell in row] for row in table.rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def markdown_text(text: str) -> str:
+    """Text that is nothing but text in a cell of a Markdown table."""
+    escaped = _MARKDOWN.sub(r"\\\1", printable(text))
+    return _AUTOLINK.sub(lambda match: f"{match[1] or match[3]}\\{match[2] or match[4]}", escaped)
+
+
+def _text(value: JsonValue) -> str:
+    return NONE if value is None else str(value)
+
+
+# ---- terminals -----------------------------------------------------------------------------------------------------
+
+
+def console(*, stderr: bool = False, width: int | None = None) -> Console:
+    """A Rich console; NO_COLOR is honoured; without a terminal tables may be as wide as they like."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = width or (None if stream.isatty() else WITHOUT_TERMINAL)
+    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False)
+
+
+def say_line(text: str, style: str = "") -> None:
+    """A line on stdout, harmless whoever wrote parts of it."""
+    console().print(one_line(text), style=style, markup=False)
+
+
+def heading(text: str, *, first: bool = False) -> None:
+    """A line in bold; a blank line goes before, unless it is the ``first``."""
+    if not first:
+        console().print()
+    say_line(text, "bold")
+
+
+def show(table: Table, *, width: int | None = None, gap: int | None = None) -> None:
+    """The table on stdout, in ``width`` columns (default: the terminal's): the widest column of text is folded first.
+
+    ``gap``: blanks between columns; by default two where nothing must be folded for it, else one.
+    """
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    screen = console(width=width)
+    lines = [[one_line(_text(cell)) for cell in row] for row in table.rows]
+    widths = [_width(column.name, (line[i] for line in lines)) for i, column in enumerate(table.columns)]
+    gaps = len(table.columns) - 1
+    gap = gap or (2 if sum(widths) + 2 * gaps <= screen.width else 1)
+    widths = _fitted(widths, [column.is_text for column in table.columns], screen.width - gap * gaps)
+    grid = Grid(box=None, show_header=any(column.name for column in table.columns), header_style="bold",
+                padding=(0, gap, 0, 0), pad_edge=False)  # fmt: skip
+    for column in table.columns:
+        grid.add_column(Text(column.name), style=column.style, justify="left" if column.is_text else "right",
+                        no_wrap=not column.is_text, overflow="fold")  # fmt: skip
+    for number, line in enumerate(lines):
+        cells = map(_cell, table.columns, line, widths)
+        grid.add_row(*cells, style="bold" if number in table.sums else "")
+    if table.title:
+        screen.print(Text(one_line(table.title), style="bold"))
+    screen.print(grid)
+    for note in table.notes:
+        say_line(note, "dim")
+
+
+def _cell(column: Column, text: str, width: int) -> Text:
+    from rich.text import Text
+
+    return Text(folded(text, width) if column.is_text else text, style=column.styles.get(text, ""))
+
+
+def _width(name: str, cells: Iterable[str]) -> int:
+    return max(map(len, (*name.split("\n"), *cells)))
+
+
+def _fitted(widths: Sequence[int], texts: Sequence[bool], room: int) -> list[int]:
+    """Column widths that fit the room: the widest column of text gives way, to no less than twelve characters."""
+    fitted = list(widths)
+    while sum(fitted) > room and any(texts):
+        widest = max((i for i, is_text in enumerate(texts) if is_text), key=fitted.__getitem__)
+        if fitted[widest] <= _LEAST:
+            break
+        fitted[widest] -= 1
+    return fitted
+
+
+def folded(text: str, width: int) -> str:
+    """A long text on several lines, broken after a blank, else after a hyphen or the like, where it has one."""
+    lines = []
+    while len(text) > width:
+        head = text[:width]
+        blank, mark = head.rfind(" "), max(head.rfind(mark) for mark in _BREAK_AFTER)
+        cut = next((place + 1 for place in (blank, mark) if place >= width // 3), width)
+        lines.append(text[:cut])
+        text = text[cut:]
+    return "\n".join([*lines, text])
+
+
+def print_table(
+    title: str, header: Sequence[str], lines: Sequence[Sequence[str]], *, left: int = 1, first: bool = False
+) -> None:
+    """A titled table of at most 80 columns. ``left``: how many columns hold text; a blank line goes before, unless it
+    is the ``first``."""
+    heading(title, first=first)
+    table = Table(columns(*header, text=left), tuple(map(tuple, lines)))
+    show(table, width=min(console().width, NARROW), gap=1)

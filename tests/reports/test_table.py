@@ -1,0 +1,91 @@
+"""One table in four forms: what is in it is in each, and a name does nothing but stand there."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layton_batch.records import JsonValue
+from layton_batch.reports import table as tables
+from layton_batch.reports.table import Column, Table, as_csv, as_json, as_markdown, columns, folded, show
+
+BOARD = Table(
+    (Column("rank"), Column("model", is_text=True), Column("95 % CI\n(new\nitems)")),
+    ((1, "larch-2", "80.6–96.3"), (None, "wagtail=5", "77.2–94.2")),
+)
+texts = st.text(max_size=30)
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "WITHOUT_TERMINAL", 80)
+
+
+def one(cell: JsonValue) -> Table:
+    return Table((Column("name", is_text=True), Column("figure")), ((cell, 1),))
+
+
+def test_the_same_cells_stand_in_every_form(capsys: pytest.CaptureFixture[str]) -> None:
+    assert as_json(BOARD)[1] == {"rank": None, "model": "wagtail=5", "95 % CI\n(new\nitems)": "77.2–94.2"}
+    rows = [["1", "larch-2", "80.6–96.3"], ["", "wagtail=5", "77.2–94.2"]]
+    assert list(csv.reader(io.StringIO(as_csv(BOARD))))[1:] == rows
+    assert as_markdown(BOARD).splitlines() == [
+        "| rank | model | 95 % CI (new items) |",
+        "| ---: | --- | ---: |",
+        "| 1 | larch-2 | 80.6–96.3 |",
+        "| – | wagtail=5 | 77.2–94.2 |",
+    ]
+    show(BOARD)
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["95", "%", "CI"], ["(new"], ["rank", "model", "items)"], ["1", "larch-2", "80.6–96.3"],
+        ["–", "wagtail=5", "77.2–94.2"],
+    ]  # fmt: skip
+
+
+@given(texts, texts)
+@settings(max_examples=100, deadline=None)
+def test_no_text_breaks_out_of_its_cell(first: str, second: str) -> None:
+    table = Table(columns("a", "b", text=2), ((first, second),))
+    (_, row) = csv.reader(io.StringIO(as_csv(table)))
+    assert len(row) == 2
+    header, _, line, *rest = as_markdown(table).split("\n")
+    assert rest == [""]
+    assert line.replace("\\\\", "").replace("\\|", "").count("|") == header.count("|") == 3
+
+
+@pytest.mark.parametrize("cell", ["=1", " @SUM(1)", "＋1", "\t=1", "-1+1"])
+def test_what_a_spreadsheet_would_run_is_text_and_a_number_stays_one(cell: str) -> None:
+    assert list(csv.reader(io.StringIO(as_csv(one(cell)))))[1][0].startswith("'")
+    for number in ("-0.25", "12"):
+        assert list(csv.reader(io.StringIO(as_csv(one(number)))))[1][0] == number
+
+
+def test_money_stays_readable_in_markdown_and_mathematics_is_none() -> None:
+    assert "| at least $1.50 |" in as_markdown(one("at least $1.50"))
+    assert "| \\$x\\$ |" in as_markdown(one("$x$"))
+
+
+def test_the_widest_text_gives_way_and_figures_never(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "provider/a-model-with-a-name-that-no-screen-holds-" + "x" * 60
+    show(Table(columns("model", "note", "figure", text=2), ((long, "a sentence that is not so short", "83.3–92.9"),)))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "83.3–92.9" in lines[1]
+    assert "".join(line[:40].split(" ")[0] for line in lines[1:]) == long
+
+
+def test_rich_markup_and_control_characters_are_only_text(capsys: pytest.CaptureFixture[str]) -> None:
+    show(Table(columns("[red]head[/]"), (("[bold]x[/] \x1b[31m\u202e\nnext",),), "[b]title[/]", ("[i]note[/]\nrow",)))
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ("[red]head[/]", "[bold]x[/]", "[b]title[/]", "[i]note[/] row"))
+    assert not {"\x1b", "\u202e"} & set(shown)
+    assert len(shown.splitlines()) == 4
+
+
+def test_a_sentence_breaks_at_a_blank_and_a_name_after_a_hyphen() -> None:
+    assert folded("gpt-5.1 is not known here", 12).split("\n") == ["gpt-5.1 is ", "not known ", "here"]
+    assert folded("claude-opus-thinking", 14).split("\n") == ["claude-opus-", "thinking"]
