@@ -162,7 +162,7 @@ def may_be_kept(batch: Batch, error: ProviderError, at: At) -> tuple[Batch, bool
     refusal after that time is believed, a failure in passing is not, and never at the first few tries (a run may have
     slept for weeks)."""
     if isinstance(error, RequestRefusedError) and error.status in GONE:
-        batch, is_up = at.is_up(batch, (batch.ended_at or 0.0) + at.terms.retention)
+        batch, is_up = at.is_up(batch, _end(batch, at) + at.terms.retention)
         return batch, not is_up
     return is_worth_another(batch, at)
 
@@ -172,5 +172,11 @@ def is_worth_another(batch: Batch, at: At, *, is_none_of_it: bool = False) -> tu
     if batch.failures < DOWNLOADS:
         return batch, True
     worth = at.pacing.late_results if is_none_of_it else max(3 * at.terms.retention, at.pacing.failed_download)
-    batch, is_up = at.is_up(batch, (batch.ended_at or 0.0) + worth)
+    batch, is_up = at.is_up(batch, _end(batch, at) + worth)
     return batch, not is_up
+
+
+def _end(batch: Batch, at: At) -> float:
+    """When the batch ended, as far as our clock can tell: it may have been behind then, but nothing ends before it is
+    sent, or before its run begins."""
+    return max(batch.ended_at or 0.0, batch.submitted_at or 0.0, at.terms.born)

@@ -22,6 +22,7 @@ def at(run: Run, batch: Batch) -> At:
         window=limits.window_seconds,
         retention=limits.retention_seconds,
         lists=dialect.capabilities.certain_find,
+        born=run.born,
     )
     since, noted = run.late.get(batch.id, (None, 0.0))
     ours = since is not None and since == batch.late_since

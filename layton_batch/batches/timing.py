@@ -17,13 +17,14 @@ from layton_batch.records import Batch
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What the provider and the manifest allow a batch, in seconds. ``lists``: whether the provider's list shows for
-    certain that a batch does not exist."""
+    certain that a batch does not exist. ``born``: when the run began, which was before anything else of it."""
 
     poll: float
     deadline: float
     window: float
     retention: float
     lists: bool = True
+    born: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

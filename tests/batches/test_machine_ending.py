@@ -224,6 +224,16 @@ def test_a_failed_download_is_tried_as_long_as_results_may_be_kept(
         assert (decision.after.failures, told(decision)) == (failures + 1, ["download_again"])
 
 
+def test_a_clock_that_was_behind_when_the_batch_ended_gives_up_no_download() -> None:
+    before = late(ended(ended_at=NOW - 100 * DAY, failures=DOWNLOADS))
+    assert machine.after_failed_download(before, busy(), AT) is None
+    sent_since = replace(before, submitted_at=NOW - DAY)
+    assert machine.after_failed_download(sent_since, busy(), AT) is not None
+    begun_since = replace(AT, terms=replace(AT.terms, born=NOW - DAY))
+    assert machine.after_failed_download(before, busy(), begun_since) is not None
+    assert machine.after_failed_download(before, refused(404), begun_since) is not None
+
+
 # ---- a person stops it ---------------------------------------------------------------------------------------------
 
 

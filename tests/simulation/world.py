@@ -318,11 +318,17 @@ def calls_for_retry(plan: Plan) -> bool:
     )
 
 
+def is_unclear(fault: Fault) -> bool:
+    """Whether nobody can tell from the reply whether the call was carried out."""
+    return fault.action != "status" or fault.status >= SERVER_ERROR
+
+
 def calls_for_a_person(plan: Plan) -> bool:
     """Whether the program may rightly wait for a person: after an outage, a clock that was set or two creates in doubt,
     while a list is refused, or where a batch of Gemini's has no row to name."""
     doubts = len(plan.stops) + len(plan.denied) + (plan.late_create is not None)
-    doubts += sum(fault.times for fault in plan.faults if fault.on == "create" and fault.status >= SERVER_ERROR)
+    unclear = [fault for fault in plan.faults if fault.on == "create" and is_unclear(fault)]
+    doubts += sum(fault.times for fault in unclear)
     return (
         bool(plan.outages or plan.moves)
         or doubts > 1
