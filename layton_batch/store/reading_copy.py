@@ -23,7 +23,8 @@ def readable(database: Path) -> Iterator[Path]:
     """The database itself, or a copy that lasts as long as the block. Raises StoreError where there is no database,
     StorageError where no copy can be made."""
     if not database.exists():
-        raise StoreError(f"{database} is not there: put it back with its -wal file, or the whole folder")
+        lacking = f"{database.name} is not there: put it back with its -wal file, or the whole folder"
+        raise StoreError(f"{database.parent} has no run in its state store: {lacking}")
     if os.access(database.parent, os.W_OK) and os.access(database, os.W_OK):
         yield database
         return
