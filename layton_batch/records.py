@@ -345,7 +345,7 @@ class RowCount:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One line of the money ledger in USD, of a kind of ``store.standing``: reserved before a paid call, released and
-    made actual (or untold) when it is over."""
+    made actual (or of unknown cost) when it is over."""
 
     batch_id: str
     kind: str

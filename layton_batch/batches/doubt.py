@@ -15,7 +15,7 @@ from layton_batch.batches.usage_rows import bounds
 from layton_batch.files import tables
 from layton_batch.records import Batch, Entry
 from layton_batch.run.context import Run
-from layton_batch.store.standing import RELEASED, UNTOLD
+from layton_batch.store.standing import RELEASED, UNKNOWN_COST
 
 IN_DOUBT = "created without an answer"
 """The word of the table ``untold`` for a request of such a create."""
@@ -25,7 +25,7 @@ def given_up(run: Run, batch: Batch) -> list[Entry]:
     """The ledger's entries, for the move that gives this create up. Raises DamagedTableError where the batch's requests
     cannot be read."""
     known = [bound for bound in bounds(batch_requests(run, batch)).values() if bound is not None]
-    amounts = {RELEASED: run.store.held(batch.id), UNTOLD: sum(known, Decimal(0))}
+    amounts = {RELEASED: run.store.held(batch.id), UNKNOWN_COST: sum(known, Decimal(0))}
     return [Entry(batch.id, kind, usd) for kind, usd in amounts.items() if usd]
 
 

@@ -10,8 +10,7 @@ from decimal import Decimal
 import polars as pl
 
 from layton_batch.costs.prices import PriceBook
-from layton_batch.costs.report import UnknownCost as Untold
-from layton_batch.costs.report import UsageRow, priced_row
+from layton_batch.costs.report import UnknownCost, UsageRow, priced_row
 from layton_batch.files import tables
 from layton_batch.records import Batch, Job, Response, Usage
 from layton_batch.states import ErrorClass, RequestOutcome, Role
@@ -20,7 +19,7 @@ PERHAPS_BILLED = frozenset({ErrorClass.UNREADABLE, ErrorClass.OUT_OF_REACH})
 """Classes of requests that may have been answered and billed, though we have no answer."""
 WITHOUT_USAGE = "answered without usage"
 """Why nobody can tell what an answer cost, whatever its price."""
-COST_UNTOLD = "cost_untold"
+COST_UNKNOWN = "cost_untold"
 """The event of a batch that cost something nobody can tell."""
 
 Bounds = Mapping[str, Decimal | None]
@@ -35,13 +34,13 @@ def bounds(asked: pl.DataFrame) -> Bounds:
 class Bill:
     """What the answers of one batch cost, added up.
 
-    ``untold_rows``: a row of the table ``untold`` for each request of which nobody can tell what it cost. The most that
-    it can have cost is in no sum of ``spent``.
+    ``unknown_cost_rows``: a row of the table ``untold`` for each request whose cost is unknown. The upper bound for its
+    cost is in no sum of ``spent``.
     """
 
     def __init__(self, prices: PriceBook, job: Job, batch: Batch, bounds: Bounds) -> None:
         self.spent = Decimal(0)
-        self.untold_rows: list[tables.Row] = []
+        self.unknown_cost_rows: list[tables.Row] = []
         self._job, self._batch, self._bounds = job, batch, bounds
         self._price = prices.price(job.spec.provider, job.spec.model)
 
@@ -61,7 +60,7 @@ class Bill:
             self._enter(failed.custom_id, str(failed.error_class).replace("_", " "), answered=False)
 
     def _enter(self, custom_id: str, why: str, *, answered: bool) -> None:
-        self.untold_rows.append(
+        self.unknown_cost_rows.append(
             {
                 "custom_id": custom_id,
                 "role": str(self._job.role),
@@ -76,18 +75,18 @@ class Bill:
         )
 
     @property
-    def untold(self) -> Decimal:
+    def unknown_cost(self) -> Decimal:
         """The most that those requests can have cost, as far as a bound is known."""
-        return known_bounds(self.untold_rows)
+        return known_bounds(self.unknown_cost_rows)
 
     def anomalies(self) -> Iterator[tuple[str, str]]:
         """Kind and detail of the event that tells of what cannot be told."""
-        if not self.untold_rows:
+        if not self.unknown_cost_rows:
             return
-        why = Counter(str(row["why"]) for row in self.untold_rows)
+        why = Counter(str(row["why"]) for row in self.unknown_cost_rows)
         found = ", ".join(f"{count} {reason}" for reason, count in sorted(why.items()))
-        most = f"at most ${self.untold:f}, which the budget counts" if self.untold else "no bound is known"
-        yield COST_UNTOLD, f"{found}: what they cost cannot be told and is not in this run's bill; {most}"
+        most = f"at most ${self.unknown_cost:f}, which the budget counts" if self.unknown_cost else "no bound is known"
+        yield COST_UNKNOWN, f"{found}: what they cost cannot be told and is not in this run's bill; {most}"
 
 
 def _row(charged: UsageRow, custom_id: str, batch: Batch) -> dict[str, object]:
@@ -158,10 +157,10 @@ def _decimal(value: object) -> Decimal | None:
     return None if value is None else Decimal(str(value))
 
 
-def untold_of(table: Iterable[Mapping[str, object]]) -> list[Untold]:
+def unknown_costs_of(table: Iterable[Mapping[str, object]]) -> list[UnknownCost]:
     """Rows of a table ``untold`` as the cost report takes them."""
     return [
-        Untold(
+        UnknownCost(
             provider=str(row["provider"]),
             model=str(row["model"]),
             role=Role(str(row["role"])),

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from layton_batch.errors import DataError
 from layton_batch.grading.graded import check_once
 from layton_batch.records import JsonValue
-from layton_batch.scoring.board import BoardRow as Row
-from layton_batch.scoring.board import Rules, rank_marks
+from layton_batch.scoring.board import BoardRow, Rules, rank_marks
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.tasks.offline import GradedModel
 
@@ -19,11 +18,11 @@ class Board:
     """``rows``: the ranked models, best first. ``notes``: what a reader has to know, such as items that some models
     lack. ``n_items``: those ranked on."""
 
-    rows: Sequence[Row]
+    rows: Sequence[BoardRow]
     notes: Sequence[str]
     n_items: int
 
-    def of(self, name: str) -> Row | None:
+    def of(self, name: str) -> BoardRow | None:
         """A model's row; None for one that is not ranked."""
         return next((row for row in self.rows if row.model == name), None)
 

@@ -38,7 +38,6 @@ class Anthropic:
         max_requests=100_000,
         max_bytes=253_000_000,  # 256 MB less 1 %: the create call wraps the lines
         max_line_bytes=253_000_000,
-        mixed_models=True,
     )
     capabilities = Capabilities(
         tag=False,

@@ -22,7 +22,6 @@ class Groq(FileBatches):
         max_bytes=99_000_000,  # the guide says 200 MB, the SDK's own documentation 100: the smaller one is sure to pass
         max_line_bytes=99_000_000,
         retention_seconds=30 * 86_400.0,
-        mixed_models=True,
     )
     capabilities: Capabilities = Capabilities(
         caveats=(

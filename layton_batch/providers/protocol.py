@@ -35,7 +35,6 @@ class Limits:
     max_enqueued_tokens: int | None = None
     """Of a model, over all batches that have not ended; by account tier, so unset unless a deployment sets it."""
     retention_seconds: float = 29 * 86_400.0
-    mixed_models: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,6 @@ class Capabilities:
     """What this API can and cannot do; gaps are declared here and printed by ``plan`` and ``doctor``."""
 
     images: bool = True
-    strict_schema: bool = True
     tag: bool = True  # create carries our tag, which no other run or attempt has, and `find` can see it again
     certain_find: bool = True  # `find` can prove that a batch does not exist
     cancel: bool = True

@@ -22,8 +22,8 @@ def status_json(status: Status) -> dict[str, object]:
         "reason": status.reason,
         "spent_usd": decimal_text(status.spent_usd),
         "reserved_usd": decimal_text(status.reserved_usd),
-        "untold_usd": decimal_text(status.untold_usd),  # the former name of the next
-        "unknown_cost_usd": decimal_text(status.untold_usd),
+        "untold_usd": decimal_text(status.unknown_cost_usd),  # the former name of the next
+        "unknown_cost_usd": decimal_text(status.unknown_cost_usd),
         "complete": status.complete,
         "jobs": [_job(job) for job in status.jobs],
         "batches": [_batch(batch) for batch in status.batches],
@@ -82,8 +82,8 @@ def _account(job: JobStatus) -> str:
 def _spent(status: Status) -> str:
     """What is known to be spent; what may be missing in it is said."""
     parts = [f"spent {money(status.spent_usd)}"]
-    if status.untold_usd:
-        parts.append(f"upper bound for requests whose cost is unknown: {money(status.untold_usd)}")
+    if status.unknown_cost_usd:
+        parts.append(f"upper bound for requests whose cost is unknown: {money(status.unknown_cost_usd)}")
     if status.unpriced_models:
         parts.append(f"not counted: {plural(status.unpriced_models, 'model')} without a known price")
     return "; ".join(parts)

@@ -59,7 +59,7 @@ class Status:
     reserved_usd: Decimal
     jobs: tuple[JobStatus, ...]
     batches: tuple[Batch, ...]
-    untold_usd: Decimal = Decimal(0)
+    unknown_cost_usd: Decimal = Decimal(0)
     """What requests may have cost at most, beside what is spent, whose cost nobody can tell."""
 
     @property
@@ -70,7 +70,7 @@ class Status:
     @property
     def complete(self) -> bool:
         """Whether ``spent_usd`` is all that the run cost so far, not a lower bound."""
-        return not self.untold_usd and not self.unpriced_models
+        return not self.unknown_cost_usd and not self.unpriced_models
 
     @property
     def unanswered(self) -> int:
@@ -92,7 +92,7 @@ def read_status(store: RunStore) -> Status:
         reason=reason,
         spent_usd=money.spent,
         reserved_usd=money.reserved,
-        untold_usd=money.untold,
+        unknown_cost_usd=money.unknown_cost,
         jobs=tuple(_job_status(job, by_job[job.id], errors[job.id]) for job in jobs),
         batches=tuple(batches),
     )

@@ -84,7 +84,7 @@ def _write_pages(folder: RunFolder, status: Status, building: Path) -> int:
     listed = _write_items(folder, str(rows[0]["metric"]) if rows else ask.metric, [str(r["model"]) for r in rows],
                           building, about)  # fmt: skip
     costs = list(table(folder, "cost", COST_COLUMNS).iter_rows(named=True))
-    bill = show_bill(costs, unpriced(table(folder, "usage", USAGE_COLUMNS)), status.untold_usd)
+    bill = show_bill(costs, unpriced(table(folder, "usage", USAGE_COLUMNS)), status.unknown_cost_usd)
     _write(building / "index.html", "index.html", **about, bill=bill, item_count=len(listed))
     return len(listed)
 

@@ -29,7 +29,7 @@ from layton_batch.providers.wire_errors import clean
 from layton_batch.records import Batch, Collect, Entry, Job, Move, Response, Snapshot, Wait
 from layton_batch.run.context import Run
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
-from layton_batch.store.standing import ACTUAL, RELEASED, UNTOLD
+from layton_batch.store.standing import ACTUAL, RELEASED, UNKNOWN_COST
 
 
 def collect(run: Run, provider: str) -> bool:
@@ -165,7 +165,7 @@ def _file(
 def _money(run: Run, batch: Batch, bill: Bill) -> list[Entry]:
     """What is still set aside for the batch is let go; what it cost, and what nobody can tell whether it did, takes its
     place."""
-    amounts = {RELEASED: run.store.held(batch.id), ACTUAL: bill.spent, UNTOLD: bill.untold}
+    amounts = {RELEASED: run.store.held(batch.id), ACTUAL: bill.spent, UNKNOWN_COST: bill.unknown_cost}
     return [Entry(batch.id, kind, usd) for kind, usd in amounts.items() if usd]
 
 
@@ -187,8 +187,8 @@ def _write_tables(run: Run, job: Job, batch: Batch, responses: Iterable[Response
         for number, portion in enumerate(tables.portions(_response_rows(job, batch, responses, bill, charge))):
             tables.write(folder / f"{number:05d}.parquet", tables.frame("responses", portion))
     untold = run.folder.part("untold", batch.id)
-    if bill.untold_rows:
-        tables.write_rows(untold, "untold", bill.untold_rows)
+    if bill.unknown_cost_rows:
+        tables.write_rows(untold, "untold", bill.unknown_cost_rows)
     else:
         untold.unlink(missing_ok=True)  # of a collecting that a stop cut short, with another download
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import polars as pl
 
-from layton_batch.batches.usage_rows import untold_of, usage_rows
+from layton_batch.batches.usage_rows import unknown_costs_of, usage_rows
 from layton_batch.costs.report import UNKNOWN, CostReport, build_report, line_json
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
@@ -46,7 +46,7 @@ def _bill_digest(run: Run) -> str | None:
     """What the cost table is made from; None while nothing was collected."""
     parts = [path.name for name in ("usage", "untold") for path in sorted((run.folder.tables / name).glob("*.parquet"))]
     money = run.store.money()
-    return tables.digest("cost", str(money.spent), str(money.untold), *parts) if parts else None
+    return tables.digest("cost", str(money.spent), str(money.unknown_cost), *parts) if parts else None
 
 
 def _site_digest(run: Run, bill: str | None) -> str | None:
@@ -62,7 +62,7 @@ def cost_report(folders: list[RunFolder]) -> CostReport:
     """What these runs cost together, from their usage tables, and the upper bounds of unknown costs."""
     usage = pl.concat([tables.read(folder.tables, "usage") for folder in folders])
     unknown = pl.concat([tables.read(folder.tables, "untold") for folder in folders])
-    return build_report(usage_rows(usage.iter_rows(named=True)), untold_of(unknown.iter_rows(named=True)))
+    return build_report(usage_rows(usage.iter_rows(named=True)), unknown_costs_of(unknown.iter_rows(named=True)))
 
 
 def _write_costs(run: Run, origin: str | None) -> None:

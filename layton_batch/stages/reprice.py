@@ -71,7 +71,7 @@ def _charge_again(run: Run, job: Job, batch: Batch) -> None:
     charged = [bill.row(answer) for answer in charged_answers(usage, untold)]
     unanswered = [row for row in untold if not row["answered"]]
     tables.write_rows(run.folder.part("usage", batch.id), "usage", charged)
-    if rows := [*bill.untold_rows, *unanswered]:
+    if rows := [*bill.unknown_cost_rows, *unanswered]:
         tables.write_rows(path, "untold", rows)
     else:
         path.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ from layton_batch.store import schema
 from layton_batch.store.leases import Leases
 from layton_batch.store.marks import marking
 from layton_batch.store.rows import batch_from, batch_values, changed, job_columns, job_from, spec_json
-from layton_batch.store.standing import ACTUAL, UNTOLD, Money, read_money
+from layton_batch.store.standing import ACTUAL, UNKNOWN_COST, Money, read_money
 from layton_batch.store.transactions import Writing
 
 _CHANGED, _APPLIED = "changed", "applied"
@@ -347,7 +347,7 @@ class RunStore(Leases):
         with self.writing() as writing:
             writing.alone()
             known = read_money(writing.connection, self.run_id, batch_id)
-            more = {ACTUAL: spent - known.spent, UNTOLD: unknown - known.untold}
+            more = {ACTUAL: spent - known.spent, UNKNOWN_COST: unknown - known.unknown_cost}
             if any(more.values()):
                 entries = [Entry(batch_id, kind, usd) for kind, usd in more.items() if usd]
                 self._enter_money(writing.connection, entries, at)

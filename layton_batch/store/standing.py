@@ -17,8 +17,8 @@ from layton_batch.store.rows import ZERO
 HOUR = 3600.0
 CLOCKS_APART = 600.0
 """By how much the clocks of two hosts of one run may differ."""
-RESERVED, RELEASED, ACTUAL, UNTOLD = "reserved", "released", "actual", "untold"
-"""Kinds of ledger entries. ``untold``: the most that requests can have cost of which that is all anybody can tell."""
+RESERVED, RELEASED, ACTUAL, UNKNOWN_COST = "reserved", "released", "actual", "untold"
+"""Kinds of ledger entries. ``untold``: the upper bound for requests whose cost is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +99,12 @@ class Money:
 
     spent: Decimal
     reserved: Decimal
-    untold: Decimal = ZERO
+    unknown_cost: Decimal = ZERO
 
     @property
     def committed(self) -> Decimal:
         """What no budget can have a second time."""
-        return self.spent + self.reserved + self.untold
+        return self.spent + self.reserved + self.unknown_cost
 
 
 def read_money(connection: Connection, run_id: str, batch_id: str | None = None) -> Money:
@@ -113,7 +113,7 @@ def read_money(connection: Connection, run_id: str, batch_id: str | None = None)
     which = table.c.run_id == run_id
     if batch_id is not None:
         which = and_(which, table.c.batch_id == batch_id)
-    sums = dict.fromkeys((RESERVED, RELEASED, ACTUAL, UNTOLD), ZERO)
+    sums = dict.fromkeys((RESERVED, RELEASED, ACTUAL, UNKNOWN_COST), ZERO)
     for kind, usd in connection.execute(select(table.c.kind, table.c.usd).where(which)):
         sums[kind] += usd
-    return Money(sums[ACTUAL], sums[RESERVED] - sums[RELEASED], sums[UNTOLD])
+    return Money(sums[ACTUAL], sums[RESERVED] - sums[RELEASED], sums[UNKNOWN_COST])

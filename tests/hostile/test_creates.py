@@ -64,13 +64,13 @@ def test_a_create_that_is_carried_out_denied_and_never_listed_is_billed_twice_at
         assert (status.state, made_at(bench, provider)) == (RunState.NEEDS_PERSON, 2)
         assert "second time" in str(status.batches[0].reason)
         bench.billed()  # by now both are carried out
-        assert (status.untold_usd, status.reserved_usd) == (bound(status), bound(status))
-        assert bench.server.ledger().total_usd <= status.spent_usd + status.reserved_usd + status.untold_usd
-        assert cost_report([bench.run_folder(text)]).total.unknown_cost.usd == status.untold_usd
+        assert (status.unknown_cost_usd, status.reserved_usd) == (bound(status), bound(status))
+        assert bench.server.ledger().total_usd <= status.spent_usd + status.reserved_usd + status.unknown_cost_usd
+        assert cost_report([bench.run_folder(text)]).total.unknown_cost.usd == status.unknown_cost_usd
         with bench.open(text) as run:
             send_again(run, run.store.batches()[0].id)
             after = read_status(run.store)
-            assert (after.untold_usd, after.reserved_usd) == (2 * bound(status), 0)
+            assert (after.unknown_cost_usd, after.reserved_usd) == (2 * bound(status), 0)
         between.tamper = lambda _provider, _kind, _path, answer: answer
         done = bench.finish(text)
         assert done.state is not RunState.RUNNING
@@ -93,8 +93,8 @@ def test_one_create_in_doubt_goes_again_by_itself_and_stays_counted(tmp_path: Pa
         status = bench.finish(text)
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         assert set(bench.billed().values()) == {1}
-        assert (status.untold_usd, status.complete) == (bound(status), False)
-        assert cost_report([bench.run_folder(text)]).total.unknown_cost.usd == status.untold_usd
+        assert (status.unknown_cost_usd, status.complete) == (bound(status), False)
+        assert cost_report([bench.run_folder(text)]).total.unknown_cost.usd == status.unknown_cost_usd
 
 
 def test_a_batch_that_is_adopted_after_two_creates_in_doubt_costs_what_it_cost(tmp_path: Path) -> None:
@@ -108,9 +108,9 @@ def test_a_batch_that_is_adopted_after_two_creates_in_doubt_costs_what_it_cost(t
         with bench.open(text) as run:
             adopt_batch(run, run.store.batches()[0].id, one)
         status = bench.finish(text)
-        assert (status.state, status.untold_usd) == (RunState.DONE, bound(status))
+        assert (status.state, status.unknown_cost_usd) == (RunState.DONE, bound(status))
         assert set(bench.billed().values()) == {1, 2}
-        assert billed < status.spent_usd + status.untold_usd
+        assert billed < status.spent_usd + status.unknown_cost_usd
 
 
 @pytest.mark.parametrize("odd", [None, "", 7])

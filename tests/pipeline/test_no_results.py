@@ -161,7 +161,7 @@ def test_answers_that_are_counted_and_named_in_no_file_are_out_of_reach_after_a_
         assert DAY < bench.clock.now() - START < 3 * DAY
         status = bench.finish(text)
         assert (status.jobs[0].succeeded, status.jobs[0].unanswered) == (0, 3)
-        assert status.untold_usd > 0
+        assert status.unknown_cost_usd > 0
         assert set(bench.billed().values()) == {1}
 
 
@@ -185,14 +185,14 @@ SHORT_OF_AN_EXPIRED_BATCH = (
     Fault(on="batch", action="expire", provider="openai", share=0.7, times=1),
     Fault(on="results", action="short", provider="openai", share=0.4, times=1),
 )
-UNTOLD = [
+UNKNOWN_COST = [
     TransientProviderError("openai: poll: HTTP 500", status=500),
     NotFoundError("openai: no such batch", status=404),
     RequestRefusedError("openai: another project's key", status=403),
 ]
 
 
-@pytest.mark.parametrize("error", UNTOLD, ids=str)
+@pytest.mark.parametrize("error", UNKNOWN_COST, ids=str)
 def test_requests_that_a_file_lacks_while_nobody_counts_answers_are_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: ProviderError
 ) -> None:
@@ -204,7 +204,7 @@ def test_requests_that_a_file_lacks_while_nobody_counts_answers_are_waited_for(
         assert set(bench.billed().values()) == {1}
 
 
-@pytest.mark.parametrize("error", UNTOLD, ids=str)
+@pytest.mark.parametrize("error", UNKNOWN_COST, ids=str)
 def test_where_nobody_ever_does_they_are_a_persons_to_buy_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: ProviderError
 ) -> None:

@@ -255,7 +255,7 @@ def test_a_price_that_is_given_after_the_answers_came_is_what_they_cost(tmp_path
         assert charged(bench, asked()) > 0
         status = bench.finish(asked())
         assert status.spent_usd == bench.server.ledger().total_usd
-        assert (status.untold_usd, bench.table(asked(), "untold").height) == (0, 0)
+        assert (status.unknown_cost_usd, bench.table(asked(), "untold").height) == (0, 0)
         with bench.open(asked()) as run:
             before = run.store.last_event()
             advance(run)
@@ -268,9 +268,9 @@ def test_a_price_that_is_corrected_corrects_the_bill_and_one_that_is_removed_lea
         assert charged(bench, asked(3)) == 3 * once > 0
         assert charged(bench, asked()) == once
         assert charged(bench, asked(None)) == 0
-        assert bench.finish(asked(None)).untold_usd >= once
+        assert bench.finish(asked(None)).unknown_cost_usd >= once
         assert charged(bench, asked()) == once
-        assert bench.finish(asked()).untold_usd == 0
+        assert bench.finish(asked()).unknown_cost_usd == 0
 
 
 def test_an_answer_without_usage_stays_of_unknown_cost_whatever_the_price(
@@ -285,6 +285,6 @@ def test_an_answer_without_usage_stays_of_unknown_cost_whatever_the_price(
     with lab(tmp_path) as bench:
         with monkeypatch.context() as patched:
             patched.setattr(FileBatches, "decode", silent)
-            before = bench.finish(asked()).untold_usd
-        assert bench.finish(asked(2)).untold_usd > before > 0
+            before = bench.finish(asked()).unknown_cost_usd
+        assert bench.finish(asked(2)).unknown_cost_usd > before > 0
         assert bench.table(asked(2), "untold")["why"].to_list() == ["answered without usage"]

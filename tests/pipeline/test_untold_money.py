@@ -46,13 +46,13 @@ def test_a_row_that_cannot_be_read_is_bounded_in_the_ledger_in_the_status_and_in
     with lab(tmp_path, DAMAGED) as bench:
         status = bench.finish(text)
         batch = status.batches[0]
-        assert status.untold_usd == bound(bench, text, batch.id, "unreadable") > 0
+        assert status.unknown_cost_usd == bound(bench, text, batch.id, "unreadable") > 0
         assert (status.complete, status.reserved_usd) == (False, 0)
         billed = bench.server.ledger().total_usd
-        assert status.spent_usd < billed <= status.spent_usd + status.untold_usd
+        assert status.spent_usd < billed <= status.spent_usd + status.unknown_cost_usd
         assert ledger(bench, text, batch.id) == ["reserved", "released", "actual", "untold"]
         report = cost_report([bench.run_folder(text)])
-        assert (report.total.unknown_cost.usd, report.total.unknown_cost_requests) == (status.untold_usd, 1)
+        assert (report.total.unknown_cost.usd, report.total.unknown_cost_requests) == (status.unknown_cost_usd, 1)
         assert report.total.batched.usd == status.spent_usd
         assert not report.total.batched.complete
         assert report_json(report)["total"]["complete"] is False  # type: ignore[index, call-overload]
@@ -68,14 +68,14 @@ def test_buying_what_cannot_be_read_again_and_again_ends_at_the_budget(tmp_path:
     text = manifest_text(OPENAI, limit=3)
     always = replace(DAMAGED, times=0)
     with lab(tmp_path, always) as bench:
-        worst = bench.finish(text).untold_usd
+        worst = bench.finish(text).unknown_cost_usd
         within = text.replace("[items]", f"[budget]\nmax_usd = {3 * worst}\n[items]")
         for _ in range(6):
             with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
                 retry_run(run)
             status = bench.finish(within)
         assert status.state is RunState.OVER_BUDGET
-        assert bench.server.ledger().total_usd <= status.spent_usd + status.untold_usd <= 3 * worst
+        assert bench.server.ledger().total_usd <= status.spent_usd + status.unknown_cost_usd <= 3 * worst
 
 
 def patched_usage(patch: pytest.MonkeyPatch) -> None:
@@ -98,8 +98,8 @@ def bounded(bench: Lab, text: str, status: Status) -> bool:
     report = cost_report([bench.run_folder(text)])
     asked = bench.table(text, "requests").filter(role="predict")
     assert usage["cost_usd"].to_list() == [None] * 3
-    assert (report.total.unknown_cost.usd, report.total.unknown_cost_requests) == (status.untold_usd, 3)
-    assert status.untold_usd == sum(map(Decimal, asked["max_cost"]), Decimal(0))
+    assert (report.total.unknown_cost.usd, report.total.unknown_cost_requests) == (status.unknown_cost_usd, 3)
+    assert status.unknown_cost_usd == sum(map(Decimal, asked["max_cost"]), Decimal(0))
     return not status.complete and status.unanswered == 0
 
 
@@ -145,10 +145,10 @@ def test_a_price_that_changes_afterwards_changes_nothing_of_what_may_have_been_b
     dearer = manifest_text(OPENAI, limit=3, prices=demo_prices().replace('output = "', 'output = "1'))
     assert dearer != text
     with lab(tmp_path, DAMAGED) as bench:
-        before = bench.finish(text).untold_usd
+        before = bench.finish(text).unknown_cost_usd
         after = bench.finish(dearer)
         report = cost_report([bench.run_folder(dearer)])
-        assert report.total.unknown_cost.usd == after.untold_usd == before > 0
+        assert report.total.unknown_cost.usd == after.unknown_cost_usd == before > 0
 
 
 def test_what_a_collecting_that_was_cut_short_noted_does_not_outlive_the_next_one(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def _money_agrees(found: History, parts: Sequence[str] = ("usage", "cost")) -> I
     unreadable = _unreadable(found, rows)
     if found.status.spent_usd != billed - unreadable:
         yield f"the run says ${found.status.spent_usd}, the providers billed ${billed} (${unreadable} unreadable)"
-    untold = found.status.untold_usd - _in_doubt(found)
+    untold = found.status.unknown_cost_usd - _in_doubt(found)
     if untold < unreadable or (untold and not found.plan.faults and not found.plan.outages):
         yield f"the run says that up to ${untold} more cannot be told, ${unreadable} came back unreadable"
     for table in parts:

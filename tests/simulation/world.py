@@ -378,8 +378,8 @@ def _seen_to(found: History, asked: Manifest, clock: Clock) -> Status:
 def _afforded(found: History, asked: Manifest, clock: Clock) -> Status:
     """`run`, with as much more money as may have been spent on what cannot be told: that is a person's to allow."""
     budget, status = asked.budget.max_usd, once(found, asked, clock)
-    while status.state is RunState.OVER_BUDGET and budget is not None and status.untold_usd > 0:
-        allowed = budget + status.untold_usd
+    while status.state is RunState.OVER_BUDGET and budget is not None and status.unknown_cost_usd > 0:
+        allowed = budget + status.unknown_cost_usd
         if allowed == asked.budget.max_usd:
             break
         asked = with_budget(asked, str(allowed))

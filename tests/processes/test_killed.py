@@ -1,7 +1,4 @@
-"""`kill -9` of the real command while a call is received, executed, answered; and replies that are lost.
-
-The providers are in two files so that two workers share them.
-"""
+"""`kill -9` of the real command while a call is received, executed, answered; and replies that are lost."""
 
 from __future__ import annotations
 
@@ -11,7 +8,8 @@ from tests.processes.commands import Bench
 from tests.processes.killings import every_phase
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "gemini", "mistral", "together"])
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword"])
 def test_a_run_killed_at_every_phase_of_every_call_pays_each_row_once_and_loses_none(
     place: Bench, provider: str
 ) -> None:
