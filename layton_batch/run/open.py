@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
@@ -94,7 +94,8 @@ def open_run(
                 run.stopping.set()  # nothing new is begun, and calls in progress are cut short after a moment
                 executor.shutdown()
                 run.providers.close()
-            atomic.sweep(folder.root)  # what another process was writing when it was killed beside this one
+                with suppress(OSError):
+                    atomic.sweep(folder.root)  # what another process was writing when it was killed beside this one
 
 
 @contextmanager

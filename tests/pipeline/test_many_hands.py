@@ -221,19 +221,32 @@ def test_a_second_host_without_the_runs_files_is_told_to_share_them(tmp_path: Pa
             pass
 
 
+def killed_while_writing(root: Path) -> None:
+    child = "import sys, os\nfrom pathlib import Path\nfrom layton_batch.files import atomic\n"
+    child += "with atomic.writing(Path(sys.argv[1])) as handle:\n    handle.write(b'half')\n    os._exit(9)\n"
+    subprocess.run([sys.executable, "-c", child, str(root / "raw" / "x.zst")], cwd=ROOT, check=False)
+    assert len(list(root.rglob(".*.tmp"))) == 1
+
+
 def test_what_a_killed_process_was_writing_is_swept_when_the_run_is_opened(tmp_path: Path) -> None:
     text = manifest_text()
     with lab(tmp_path) as bench:
         with bench.open(text) as run:
             advance(run)
             root = run.folder.root
-        child = "import sys, os\nfrom pathlib import Path\nfrom layton_batch.files import atomic\n"
-        child += "with atomic.writing(Path(sys.argv[1])) as handle:\n    handle.write(b'half')\n    os._exit(9)\n"
-        subprocess.run([sys.executable, "-c", child, str(root / "raw" / "x.zst")], cwd=ROOT, check=False)
-        assert len(list(root.rglob(".*.tmp"))) == 1
+        killed_while_writing(root)
         with bench.open(text), atomic.writing(root / "mine"):
             assert [path.name.startswith(".mine.") for path in root.rglob(".*.tmp")] == [True]
         assert atomic.sweep(root) == 0
+
+
+def test_what_a_process_was_writing_that_is_killed_meanwhile_is_swept_when_the_run_is_closed(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        with pytest.raises(ZeroDivisionError), bench.open(manifest_text()) as run:  # a command ends by an exception
+            root = run.folder.root
+            killed_while_writing(root)
+            raise ZeroDivisionError
+        assert list(root.rglob(".*.tmp")) == []
 
 
 def start(bench_folder: Path, server: Sandbox, text: str) -> subprocess.Popen[str]:
