@@ -51,6 +51,10 @@ ALONE = 7
 ITEMS = 3
 MOST_LIVES = 12
 MOST_RETRIES = 3
+ATTEMPTS = 3
+"""What a request gets by itself."""
+LOSSY = {("batch", name) for name in ("stop", "fail", "expire", "cancel")} | {("row", "missing"), ("row", "error")}
+"""Faults that leave a request without an answer, which takes one of its attempts."""
 TOO_LARGE = "exceeds what a batch may have"
 """In the sentence of a provider that fails a batch for its size."""
 MOST_VISITS = 10
@@ -307,8 +311,11 @@ def _put_forward(found: History) -> None:
 
 def calls_for_retry(plan: Plan) -> bool:
     """Whether a person is to `retry` what the program rightly leaves without an answer: damaged rows, a row that is
-    missing where nothing counts rows, when it was the only one of its batch, and one that alone is said to be too
-    large."""
+    missing where nothing counts rows, when it was the only one of its batch, one that alone is said to be too large,
+    and one that took all its attempts."""
+    lossy = [fault for fault in plan.faults if (fault.on, fault.action) in LOSSY]
+    if sum(fault.times for fault in lossy) >= ATTEMPTS:
+        return True
     uncounted = {"*", "together"} | {fault.provider for fault in plan.faults if not fault.counts}
     return plan.retry_at is not None or any(
         fault.action == "malformed_line"
