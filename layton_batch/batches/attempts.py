@@ -18,6 +18,7 @@ from layton_batch.files import atomic, tables
 from layton_batch.records import Batch, Response
 from layton_batch.run.context import Run
 from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.text import decimal_text
 
 MOST_SPLITS = 7
 """How often a batch is halved: into 128 parts at most."""
@@ -151,7 +152,7 @@ def write_lines(
             digest.update(line.content + b"\n")
             size += len(line.content) + 1
             costs.append(line.max_cost)
-            rows.append({"custom_id": line.custom_id, "max_cost": exact(line.max_cost), "reask": reask})
+            rows.append({"custom_id": line.custom_id, "max_cost": decimal_text(line.max_cost), "reask": reask})
     tables.write(run.folder.part("attempts", batch_id), tables.frame("attempts", rows))
     return Batch(
         id=batch_id,
@@ -182,8 +183,3 @@ def total(costs: Sequence[Decimal | None]) -> Decimal | None:
     """The sum of the amounts; None if one is unknown."""
     known = [cost for cost in costs if cost is not None]
     return sum(known, Decimal(0)) if len(known) == len(costs) else None
-
-
-def exact(usd: Decimal | None) -> str | None:
-    """An amount as the tables hold it."""
-    return None if usd is None else format(usd, "f")

@@ -10,9 +10,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from layton_batch.costs.estimate import estimate_request
+from layton_batch.costs.prices import PriceBook
 from layton_batch.files import atomic
-from layton_batch.providers.protocol import Limits
-from layton_batch.records import Shard
+from layton_batch.providers.protocol import Limits, Provider
+from layton_batch.records import Request, Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,11 @@ class Line:
     custom_id: str
     content: bytes
     max_cost: Decimal | None
+
+
+def line_of(request: Request, provider: Provider, prices: PriceBook) -> Line:
+    """The request as the provider takes it, and the most it can cost."""
+    return Line(request.custom_id, provider.encode(request), estimate_request(request, prices))
 
 
 @dataclass(slots=True)

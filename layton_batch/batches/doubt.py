@@ -9,13 +9,13 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import partial
 
-from layton_batch.batches.attempts import exact
 from layton_batch.batches.batch_requests import batch_requests
 from layton_batch.batches.usage_rows import bounds
 from layton_batch.files import tables
 from layton_batch.records import Batch, Entry
 from layton_batch.run.context import Run
 from layton_batch.store.standing import RELEASED, UNKNOWN_COST
+from layton_batch.text import decimal_text
 
 IN_DOUBT = "created without an answer"
 """The word of the table ``untold`` for a request of such a create."""
@@ -59,7 +59,7 @@ def _rows(run: Run, batch: Batch) -> list[tables.Row]:
             "attempt": batch.attempt,
             "why": IN_DOUBT,
             "answered": False,
-            "bound_usd": exact(bound),
+            "bound_usd": decimal_text(bound),
         }
         for custom_id, bound in bounds(batch_requests(run, batch)).items()
     ]

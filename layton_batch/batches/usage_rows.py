@@ -14,6 +14,7 @@ from layton_batch.costs.report import UnknownCost, UsageRow, priced_row
 from layton_batch.files import tables
 from layton_batch.records import Batch, Job, Response, Usage
 from layton_batch.states import ErrorClass, RequestOutcome, Role
+from layton_batch.text import decimal_text
 
 PERHAPS_BILLED = frozenset({ErrorClass.UNREADABLE, ErrorClass.OUT_OF_REACH})
 """Classes of requests that may have been answered and billed, though we have no answer."""
@@ -70,7 +71,7 @@ class Bill:
                 "attempt": self._batch.attempt,
                 "why": why,
                 "answered": answered,
-                "bound_usd": _text(self._bounds.get(custom_id)),
+                "bound_usd": decimal_text(self._bounds.get(custom_id)),
             }
         )
 
@@ -103,15 +104,11 @@ def _row(charged: UsageRow, custom_id: str, batch: Batch) -> dict[str, object]:
         "output_tokens": usage.output_tokens,
         "reasoning_tokens": usage.reasoning_tokens,
         "cache_write_tokens": usage.cache_write_tokens,
-        "cost_usd": _text(charged.cost_batched),
-        "unbatched_usd": _text(charged.cost_unbatched),
+        "cost_usd": decimal_text(charged.cost_batched),
+        "unbatched_usd": decimal_text(charged.cost_unbatched),
         "price_source": charged.price_source,
         "price_date": charged.price_date,
     }
-
-
-def _text(usd: Decimal | None) -> str | None:
-    return None if usd is None else format(usd, "f")
 
 
 def usage_rows(table: Iterable[dict[str, object]]) -> list[UsageRow]:

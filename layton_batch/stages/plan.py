@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from decimal import Decimal
 from functools import partial
 from itertools import count
 
 import polars as pl
 
 from layton_batch.batches.admission import custom_id_problem
-from layton_batch.batches.batch_file import Line, Packed, pack
+from layton_batch.batches.batch_file import Line, Packed, line_of, pack
 from layton_batch.batches.doubt import catch_up
 from layton_batch.batches.names import custom_id, mark_of, tag
-from layton_batch.costs.estimate import estimate_request
 from layton_batch.errors import DamagedTableError, ManifestError, StaleStateError
 from layton_batch.files import item_table, tables
 from layton_batch.files.run_folder import slug
@@ -32,6 +30,7 @@ from layton_batch.stages.reask import spec_of
 from layton_batch.stages.reprice import reprice
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, PredictionKind, RequestOutcome, Role
 from layton_batch.tasks.protocol import Candidate, juried
+from layton_batch.text import decimal_text
 
 TOO_LARGE = "too-large"
 """Begins the shard of requests that no file of their provider can hold: a number follows, one more each time that a
@@ -155,8 +154,7 @@ def _lines(
         items_of[name] = item_id
         if problem := custom_id_problem(name):
             raise ManifestError(f"job {job.id}: {problem}")
-        request = Request(name, item_id, spec_of(run, job, item_id), prompt)
-        yield Line(name, provider.encode(request), estimate_request(request, run.prices))
+        yield line_of(Request(name, item_id, spec_of(run, job, item_id), prompt), provider, run.prices)
 
 
 def _write_requests(
@@ -171,15 +169,11 @@ def _write_requests(
             "model": judged.name if judged else job.spec.name,
             "judge": job.spec.name if judged else None,
             "shard_id": packed.shard_of[name],
-            "max_cost": _text(packed.max_cost.get(name)),
+            "max_cost": decimal_text(packed.max_cost.get(name)),
         }
         for name, item_id in items_of.items()
     ]
     tables.write(run.folder.part("requests", job.id), pl.concat([known, tables.frame("requests", rows)]))
-
-
-def _text(usd: Decimal | None) -> str | None:
-    return None if usd is None else format(usd, "f")
 
 
 def first_attempt(run: Run, job: Job, shard: Shard) -> Batch:

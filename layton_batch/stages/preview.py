@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 
-from layton_batch.batches.batch_file import Line, Packed, pack
+from layton_batch.batches.batch_file import Packed, line_of, pack
 from layton_batch.batches.names import custom_id
 from layton_batch.clock import Clock
-from layton_batch.costs.estimate import estimate_request, output_bound
+from layton_batch.costs.estimate import output_bound
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.asked import load_items, manifest_task
@@ -119,7 +120,10 @@ def _plan(
 ) -> PlannedJob:
     provider = connect_within(manifest, job.spec.provider, None)
     specs = {item.id: with_room(task, item, job.spec) if judged is None else job.spec for item in items}
-    lines = _lines(manifest.identity(), job, provider.encode, _prompts(task, items, judged), specs, prices)
+    names = (custom_id(manifest.identity()[:8], job.id, number) for number in count(1))
+    prompts = zip(_prompts(task, items, judged), names, strict=False)
+    requests = (Request(name, item_id, specs[item_id], prompt) for (item_id, prompt), name in prompts)
+    lines = (line_of(request, provider, prices) for request in requests)
     with tempfile.TemporaryDirectory(prefix="layton-batch-") as scratch:
         root = write if write is not None and job.role is Role.PREDICT else Path(scratch)
         packed = pack(lines, provider.limits, root, root / "requests" / job.id)
@@ -149,19 +153,6 @@ def _prompts(task: Task, items: Iterable[Item], judged: ModelSpec | None) -> Ite
             longest = "x" * min(output_bound(judged) * BYTES_PER_TOKEN, 200_000)
             submission = Prediction(item.id, judged.name, PredictionKind.ANSWERED, "x", longest)
             yield item.id, juried(task).judge_prompt(Candidate(item, submission))
-
-
-def _lines(
-    identity: str,
-    job: Job,
-    encode: Callable[[Request], bytes],
-    prompts: Iterable[tuple[str, Prompt]],
-    specs: Mapping[str, ModelSpec],
-    prices: PriceBook,
-) -> Iterator[Line]:
-    for number, (item_id, prompt) in enumerate(prompts, 1):
-        request = Request(custom_id(identity[:8], job.id, number), item_id, specs[item_id], prompt)
-        yield Line(request.custom_id, encode(request), estimate_request(request, prices))
 
 
 def _of_amounts(planned: Preview) -> Iterator[str]:

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from layton_batch.batches.attempts import reask_of, write_lines
-from layton_batch.batches.batch_file import Line
+from layton_batch.batches.batch_file import line_of
 from layton_batch.batches.names import part_of
 from layton_batch.batches.usage_rows import PERHAPS_BILLED
-from layton_batch.costs.estimate import estimate_request, output_bound
+from layton_batch.costs.estimate import output_bound
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Batch, Item, Job, ModelSpec, Prompt, Request, Response
 from layton_batch.run.context import Run
@@ -111,7 +111,7 @@ def _batch(
     for row in rows:
         spec = spec_of(run, job, row.item_id, rounds if row.truncated else 0)
         request = Request(row.custom_id, row.item_id, spec, asked[row.item_id])
-        lines.append(Line(row.custom_id, provider.encode(request), estimate_request(request, run.prices)))
+        lines.append(line_of(request, provider, run.prices))
     reason = f"{len(rows)} replies of {parent.id} could not be used; the manifest opts in to asking again"
     shard_id = part_of(parent.shard_id, f"{parent.attempt}r{rounds}")  # one of its own for each attempt asked again
     return write_lines(run, parent, lines, shard_id, parent.attempt + 1, reason, rounds)

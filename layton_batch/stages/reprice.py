@@ -15,7 +15,7 @@ from functools import partial
 
 import polars as pl
 
-from layton_batch.batches.attempts import exact, total
+from layton_batch.batches.attempts import total
 from layton_batch.batches.batch_requests import batch_requests
 from layton_batch.batches.usage_rows import Bill, bounds, charged_answers, known_bounds
 from layton_batch.costs.estimate import estimate_request
@@ -25,6 +25,7 @@ from layton_batch.records import Batch, Job, Request
 from layton_batch.run.context import Run
 from layton_batch.stages.reask import prompts, spec_of
 from layton_batch.states import Lifecycle
+from layton_batch.text import decimal_text
 
 Bounds = Mapping[str, Sequence[Decimal | None]]
 """By custom_id: the most a request can cost, and the most it can after each time that its reply was truncated."""
@@ -136,7 +137,7 @@ def _bounds(run: Run, job: Job, requests: pl.DataFrame, deepest: int) -> Bounds:
 def _bound(bounds: Bounds, custom_id: str, reask: int, known: str | None, *, unsent: bool) -> str | None:
     """Of a request asked for again it is not told here why: the most room that it can have got bounds it. What was sent
     with a known price is not without one afterwards, for it will have to be paid."""
-    bound = exact(bounds[custom_id][reask]) if custom_id in bounds else known
+    bound = decimal_text(bounds[custom_id][reask]) if custom_id in bounds else known
     return bound if unsent or bound is not None else known
 
 
