@@ -74,6 +74,8 @@ class Run:
     stopping: Event = field(default_factory=Event)
     trouble: dict[str, str] = field(default_factory=dict)
     """By job, or by what is made of all of them: why this process leaves it as it is; a person has to see to it."""
+    repriced: bool = False
+    """This process did what a change of prices asks for, as far as the tables could be read."""
     overtaken: bool = False
     """Another process wrote tables while this one thought it did: look at them once more before saying `done`."""
     late: dict[str, tuple[float, float]] = field(default_factory=dict)

@@ -34,11 +34,13 @@ Bounds = Mapping[str, Sequence[Decimal | None]]
 def reprice(run: Run) -> bool:
     """Bound planned batches and their requests anew, where they were bounded by other prices; True if any changed.
 
-    A process that was started with an earlier manifest leaves it to one that has the manifest of now.
+    A process that was started with an earlier manifest leaves it to one that has the manifest of now. A job whose table
+    is damaged is left for the process that finds the table whole again.
     """
     batches = run.store.batches()
     planned = [batch for batch in batches if batch.state is Lifecycle.PLANNED]
     new, ever = run.store.price_changes()
+    new &= not run.repriced
     if new or any(_became_known_or_unknown(run, batch) for batch in planned):
         row = run.store.row()
         if row is None or row.manifest != run.manifest.frozen_json():
@@ -50,7 +52,9 @@ def reprice(run: Run) -> bool:
         planned = [batch for batch in planned if ever and batch.due_at > 0]
     planned = [batch for batch in planned if batch.job_id not in run.trouble]
     new_bounds = {batch.id: total(_amounts(batch_requests(run, batch)["max_cost"])) for batch in planned}
-    return (new or bool(planned)) and run.store.reprice(planned, new_bounds, run.clock.now(), new=new)
+    run.repriced |= new
+    for_all = not any(batch.job_id in run.trouble for batch in batches)
+    return (new or bool(planned)) and run.store.reprice(planned, new_bounds, run.clock.now(), new=new, for_all=for_all)
 
 
 def _reprice_job(run: Run, job: Job, batches: Sequence[Batch]) -> bool:

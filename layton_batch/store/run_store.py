@@ -167,8 +167,17 @@ class RunStore(Leases):
             found = connection.execute(mine).scalar()
         return found == _CHANGED, found is not None
 
-    def reprice(self, batches: Sequence[Batch], bounds: Mapping[str, Decimal | None], at: float, *, new: bool) -> bool:
+    def reprice(
+        self,
+        batches: Sequence[Batch],
+        bounds: Mapping[str, Decimal | None],
+        at: float,
+        *,
+        new: bool,
+        for_all: bool = True,
+    ) -> bool:
         """Give planned batches other upper bounds, by id; True where one has changed. ``new``: prices have.
+        ``for_all``: no job was left out; else a later process does the same once more.
 
         What is no longer planned, or in anybody's hands to be sent, keeps its own: it is what is set aside.
         """
@@ -183,8 +192,9 @@ class RunStore(Leases):
                 except StaleStateError:
                     continue
                 number += 1
-            if number or new:
+            if for_all and (number or new):
                 writing.connection.execute(self._this_run().values(prices=_APPLIED))
+            if number or new:
                 writing.event(at, None, "repriced", f"{number} of {len(batches)} batches not sent yet")
         return number > 0
 

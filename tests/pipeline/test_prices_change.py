@@ -288,3 +288,20 @@ def test_an_answer_without_usage_stays_of_unknown_cost_whatever_the_price(
             before = bench.finish(asked()).unknown_cost_usd
         assert bench.finish(asked(2)).unknown_cost_usd > before > 0
         assert bench.table(asked(2), "untold")["why"].to_list() == ["answered without usage"]
+
+
+def test_a_job_whose_table_was_damaged_when_prices_changed_is_charged_again_once_it_is_back(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        once = charged(bench, asked())
+        with bench.open(asked()) as run:
+            job = next(job for job in run.store.jobs() if job.spec.provider == "openai")
+            table = run.folder.part("requests", job.id)
+        whole = table.read_bytes()
+        table.write_bytes(b"not a table")
+        with bench.open(asked(3)) as run:
+            advance(run)
+            said = run.store.last_event()
+            advance(run)
+            assert run.store.last_event() == said  # this process does it once
+        table.write_bytes(whole)
+        assert charged(bench, asked(3)) == 3 * once

@@ -1,4 +1,4 @@
-"""What a person does in a history: the commands beside `run`, and the looks at a provider's console."""
+"""What a person does in a history: commands beside `run`, looks at a provider's console; and when that is due."""
 
 from __future__ import annotations
 
@@ -17,10 +17,18 @@ from layton_batch.run.open import open_run
 from layton_batch.states import Lifecycle
 
 if TYPE_CHECKING:
-    from tests.simulation.world import History
+    from layton_batch.sandbox import Fault
+    from tests.simulation.world import History, Plan
 
 PATIENT_LOOKS = 1_000
 """How often a person comes back after a second."""
+ATTEMPTS = 3
+"""What a request gets by itself."""
+LOSSY = {("batch", name) for name in ("stop", "fail", "expire", "cancel")} | {("row", "missing"), ("row", "error")}
+"""Faults that leave a request without an answer, which takes one of its attempts."""
+TOO_LARGE = "exceeds what a batch may have"
+"""In the sentence of a provider that fails a batch for its size."""
+SERVER_ERROR = 500
 
 
 def cancel(found: History, asked: Manifest, clock: Clock) -> None:
@@ -89,3 +97,38 @@ def _seen_in_console(found: History, run: Run, batch: Batch) -> str | None:
         if theirs.id not in ours and requests.is_file() and first in requests.read_bytes():
             return theirs.id
     return None
+
+
+def calls_for_retry(plan: Plan) -> bool:
+    """Whether a person is to `retry` what the program rightly leaves without an answer: damaged rows, a row that is
+    missing where nothing counts rows, when it was the only one of its batch, one that alone is said to be too large,
+    and one that took all its attempts."""
+    lossy = [fault for fault in plan.faults if (fault.on, fault.action) in LOSSY]
+    if sum(fault.times for fault in lossy) >= ATTEMPTS:
+        return True
+    uncounted = {"*", "together"} | {fault.provider for fault in plan.faults if not fault.counts}
+    return plan.retry_at is not None or any(
+        fault.action == "malformed_line"
+        or TOO_LARGE in fault.name
+        or (fault.action == "missing" and fault.provider in uncounted)
+        for fault in plan.faults
+    )
+
+
+def is_unclear(fault: Fault) -> bool:
+    """Whether nobody can tell from the reply whether the call was carried out."""
+    return fault.action != "status" or fault.status >= SERVER_ERROR
+
+
+def calls_for_a_person(plan: Plan) -> bool:
+    """Whether the program may rightly wait for a person: after an outage, a clock that was set or two creates in doubt,
+    while a list is refused, or where a batch of Gemini's has no row to name."""
+    doubts = len(plan.stops) + len(plan.denied) + (plan.late_create is not None)
+    unclear = [fault for fault in plan.faults if fault.on == "create" and is_unclear(fault)]
+    doubts += sum(fault.times for fault in unclear)
+    return (
+        bool(plan.outages or plan.moves)
+        or doubts > 1
+        or any(fault.on == "list" and fault.times > 1 for fault in plan.faults)
+        or any(fault.action == "missing" and fault.provider in ("*", "gemini") for fault in plan.faults)
+    )

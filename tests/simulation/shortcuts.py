@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,8 +21,10 @@ from layton_batch.settings import Settings
 from layton_batch.store import RunStore, open_engine, sqlite_url
 from layton_batch.store import engine as opening
 
-READ_AGAIN = ("row", "jobs", "batches", "row_counts", "money")
+READ_AGAIN = ("row", "jobs", "batches", "row_counts", "money", "price_changes")
 """What a tick of the program asks its store several times over."""
+OF_LEASES = ("claim", "release", "renew", "claim_named", "release_named")
+"""What changes nothing of that, but for the reason of a batch that is held back."""
 
 Asked = tuple[str, str, tuple[frozenset[object], ...]]
 
@@ -80,20 +83,39 @@ def _sharing(url: URL, **options: Any) -> Engine:
 
 
 def _remember(stack: ExitStack, memory: dict[Asked, object]) -> None:
-    """Between two commits, of whomever, a store that is asked the same says the same."""
-    stack.enter_context(mock.patch.object(DefaultDialect, "do_commit", _forgetting(memory)))
+    """Between two commits, of whomever, a store that is asked the same says the same; a commit that only moves leases
+    is none."""
+    leases_only = threading.local()
+    stack.enter_context(mock.patch.object(DefaultDialect, "do_commit", _forgetting(memory, leases_only)))
     for name in READ_AGAIN:
         stack.enter_context(mock.patch.object(RunStore, name, _remembering(name, memory)))
+    for name in OF_LEASES:
+        stack.enter_context(mock.patch.object(RunStore, name, _telling(name, leases_only, only=True)))
+    stack.enter_context(mock.patch.object(RunStore, "_note_held", _telling("_note_held", leases_only, only=False)))
 
 
-def _forgetting(memory: dict[Asked, object]) -> Callable[..., None]:
+def _forgetting(memory: dict[Asked, object], leases_only: threading.local) -> Callable[..., None]:
     original: Callable[..., None] = DefaultDialect.do_commit
 
     def do_commit(dialect: DefaultDialect, connection: Any) -> None:
         original(dialect, connection)
-        memory.clear()
+        if not getattr(leases_only, "is_so", False):
+            memory.clear()
 
     return do_commit
+
+
+def _telling(name: str, leases_only: threading.local, *, only: bool) -> Callable[..., Any]:
+    original = getattr(RunStore, name)
+
+    def write(store: RunStore, *arguments: Any, **named: Any) -> Any:
+        leases_only.is_so = only
+        try:
+            return original(store, *arguments, **named)
+        finally:
+            leases_only.is_so = False
+
+    return write
 
 
 def _remembering(name: str, memory: dict[Asked, object]) -> Callable[..., Any]:

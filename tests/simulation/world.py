@@ -27,7 +27,7 @@ from layton_batch.sandbox import Answerer, Fault, SandboxConfig
 from layton_batch.sandbox.answerers import answerer_from_files
 from layton_batch.settings import Settings
 from tests.pipeline.lab import BUNDLED, MODELS, START, demo_prices
-from tests.simulation.by_hand import PATIENT_LOOKS, cancel, resolve, retry
+from tests.simulation.by_hand import PATIENT_LOOKS, calls_for_a_person, calls_for_retry, cancel, resolve, retry
 from tests.simulation.clock_moves import Move, MovedClock
 from tests.simulation.in_process import Providers, connected
 from tests.simulation.interruptions import Course, Killed, instrumented
@@ -51,14 +51,7 @@ ALONE = 7
 ITEMS = 3
 MOST_LIVES = 12
 MOST_RETRIES = 3
-ATTEMPTS = 3
-"""What a request gets by itself."""
-LOSSY = {("batch", name) for name in ("stop", "fail", "expire", "cancel")} | {("row", "missing"), ("row", "error")}
-"""Faults that leave a request without an answer, which takes one of its attempts."""
-TOO_LARGE = "exceeds what a batch may have"
-"""In the sentence of a provider that fails a batch for its size."""
 MOST_VISITS = 10
-SERVER_ERROR = 500
 PATIENCE_SECONDS = 200 * 3600.0
 
 
@@ -307,41 +300,6 @@ def _put_forward(found: History) -> None:
     if not (is_awaited and found.put_forward):
         found.clock.put(found.plan.jump)
     found.put_forward = is_awaited
-
-
-def calls_for_retry(plan: Plan) -> bool:
-    """Whether a person is to `retry` what the program rightly leaves without an answer: damaged rows, a row that is
-    missing where nothing counts rows, when it was the only one of its batch, one that alone is said to be too large,
-    and one that took all its attempts."""
-    lossy = [fault for fault in plan.faults if (fault.on, fault.action) in LOSSY]
-    if sum(fault.times for fault in lossy) >= ATTEMPTS:
-        return True
-    uncounted = {"*", "together"} | {fault.provider for fault in plan.faults if not fault.counts}
-    return plan.retry_at is not None or any(
-        fault.action == "malformed_line"
-        or TOO_LARGE in fault.name
-        or (fault.action == "missing" and fault.provider in uncounted)
-        for fault in plan.faults
-    )
-
-
-def is_unclear(fault: Fault) -> bool:
-    """Whether nobody can tell from the reply whether the call was carried out."""
-    return fault.action != "status" or fault.status >= SERVER_ERROR
-
-
-def calls_for_a_person(plan: Plan) -> bool:
-    """Whether the program may rightly wait for a person: after an outage, a clock that was set or two creates in doubt,
-    while a list is refused, or where a batch of Gemini's has no row to name."""
-    doubts = len(plan.stops) + len(plan.denied) + (plan.late_create is not None)
-    unclear = [fault for fault in plan.faults if fault.on == "create" and is_unclear(fault)]
-    doubts += sum(fault.times for fault in unclear)
-    return (
-        bool(plan.outages or plan.moves)
-        or doubts > 1
-        or any(fault.on == "list" and fault.times > 1 for fault in plan.faults)
-        or any(fault.action == "missing" and fault.provider in ("*", "gemini") for fault in plan.faults)
-    )
 
 
 def _command(found: History, asked: Manifest, clock: Clock, number: int) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from layton_batch.sandbox import Fault
+from tests.simulation.by_hand import TOO_LARGE
 from tests.simulation.scenarios import Scenario, provider_of, wrong
-from tests.simulation.world import TOO_LARGE, Plan, cast
+from tests.simulation.world import Plan, cast
 
 OFTEN = 0.2
 """The share of the widest seeds that draw each kind."""
