@@ -26,7 +26,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.log import EventLog, Redactor
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.form import BudgetTable, PriceTable
-from layton_batch.manifest.manifest import Manifest
+from layton_batch.manifest.manifest import Manifest, frozen_prices
 from layton_batch.processes import enable_sigint
 from layton_batch.providers import connect, problems
 from layton_batch.providers.patience import Patience
@@ -84,7 +84,7 @@ def open_run(
         ):
             past.check(store)
             store.intents, store.listen = folder.intents, EventLog(folder.log, manifest.run_id())
-            store.create(manifest.identity(), manifest.frozen_json(), __version__, clock.now())
+            store.create(manifest.identity(), manifest.frozen_json(), __version__, clock.now(), prices=frozen_prices)
             _same_folder(store, folder)
             atomic.write_text(folder.manifest, manifest.frozen_json())
             run = inputs.run(store, executor)

@@ -6,7 +6,7 @@ with the event that tells of it, the money it moves and the rows it makes. Whose
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +16,6 @@ from sqlalchemy import Connection, and_, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
-from layton_batch.manifest.manifest import frozen_prices
 from layton_batch.records import Batch, Entry, Job, Move, RowCount, Wait
 from layton_batch.states import JOB_MOVES, ErrorClass, JobState, Lifecycle, RequestOutcome, is_legal
 from layton_batch.store import schema
@@ -53,8 +52,11 @@ class RunStore(Leases):
 
     # ---- the run -----------------------------------------------------------------------------------------------
 
-    def create(self, identity: str, manifest: str, version: str, at: float) -> None:
-        """Enter the run, or, where it exists, take over the parts of its manifest that may change (budget …)."""
+    def create(self, identity: str, manifest: str, version: str, at: float, *, prices: Callable[[str], object]) -> None:
+        """Enter the run, or, where it exists, take over the parts of its manifest that may change (budget …).
+
+        ``prices``: those of a stored manifest, to be compared with another's.
+        """
         known = self.row()
         if known is None:
             self._enter(identity, manifest, version, at)
@@ -69,7 +71,7 @@ class RunStore(Leases):
             with self.writing() as writing:
                 writing.connection.execute(self._this_run().values(manifest=manifest))
                 writing.event(at, None, "manifest_changed", "budget, gold, scoring, policy or prices")
-                if frozen_prices(known.manifest) != frozen_prices(manifest):
+                if prices(known.manifest) != prices(manifest):
                     writing.connection.execute(self._this_run().values(prices=_CHANGED))
                     writing.event(at, None, "prices_changed", "what is not sent yet is bounded by the new ones")
 

@@ -62,7 +62,7 @@ def opened(url: str, count: int = 1, jobs: Sequence[Job] = (JOB,), **changes: An
     engine = open_engine(url)
     try:
         store = store_on(engine)
-        store.create("0123abcd" * 8, "{}", "0", NOW)
+        store.create("0123abcd" * 8, "{}", "0", NOW, prices=str)
         store.add_jobs(jobs, NOW)
         store.plan_job(JOB, [batch(number, **changes) for number in range(count)], NOW)
         yield store

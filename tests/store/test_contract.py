@@ -256,7 +256,7 @@ def test_many_processes_entering_one_run_at_once_make_one(url: str) -> None:
     with opened(url) as store:
         stores = [RunStore(store.engine, "fresh") for _ in range(6)]
         with ThreadPoolExecutor(6) as pool:
-            list(pool.map(lambda one: one.create("f" * 64, "{}", "0", NOW), stores))
+            list(pool.map(lambda one: one.create("f" * 64, "{}", "0", NOW, prices=str), stores))
             list(pool.map(lambda one: one.add_jobs([JOB], NOW), stores))
         assert [event.kind for event in stores[0].events()] == ["run_created", "jobs_planned"]
         assert store.run_id == RUN

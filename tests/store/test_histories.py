@@ -41,7 +41,7 @@ class Histories(RuleBasedStateMachine):
     @initialize()
     def planned(self) -> None:
         store = self.stores[0]
-        store.create("0" * 64, "{}", "0", self.now)
+        store.create("0" * 64, "{}", "0", self.now, prices=str)
         store.add_jobs([JOB], self.now)
         store.plan_job(JOB, [batch(number) for number in range(BATCHES)], self.now)
 
