@@ -32,6 +32,7 @@ def cancelled_in_flight(bench: Lab, text: str) -> tuple[int, Status]:
     return len(failed), status
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("times", [1, 5])
 @pytest.mark.parametrize(("action", "code"), [("status", 503), ("status", 429), ("status", 401), ("drop", 500)])
 def test_a_cancel_that_fails_in_passing_is_tried_again_and_nothing_more_is_paid(

@@ -203,6 +203,7 @@ def test_odd_result_lines_are_events_and_lose_nothing(tmp_path: Path) -> None:
     assert bench.table(text, "predictions").height == 6
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("action", ["drop", "drop_after", "status", "not_json"])
 @pytest.mark.parametrize("provider", SEVEN)
 def test_a_create_whose_reply_is_lost_is_looked_for_and_never_paid_twice(
@@ -218,6 +219,7 @@ def test_a_create_whose_reply_is_lost_is_looked_for_and_never_paid_twice(
         assert set(bench.billed().values()) == {1}
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("on", ["upload", "poll", "results"])
 @pytest.mark.parametrize("provider", SEVEN)
 def test_a_passing_failure_of_a_free_call_is_tried_again(tmp_path: Path, provider: str, on: str) -> None:

@@ -186,6 +186,7 @@ def test_a_cancel_that_is_stopped_while_it_waits_says_so_and_the_next_one_collec
 # ---- calls that nobody answers -------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", ["upload", "list", "create", "poll", "results"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stop_does_not_wait_for_a_provider_that_does_not_answer(

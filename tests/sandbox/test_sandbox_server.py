@@ -281,6 +281,7 @@ def planted(folder: Path, kind: str) -> Path:
     return target
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "kind",
     [

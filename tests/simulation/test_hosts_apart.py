@@ -8,6 +8,7 @@ from tests.simulation.histories import play
 from tests.simulation.world import ALONE, Plan
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("apart", [-200.0, 200.0])
 @pytest.mark.parametrize("world", range(ALONE))
 def test_two_hosts_200_seconds_apart_share_a_run(world: int, apart: float) -> None:

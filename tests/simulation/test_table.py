@@ -8,7 +8,7 @@ from tests.simulation.scenarios import PAGE, Scenario, is_on_the_page, measure
 from tests.simulation.table import TABLE
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(12)
 @pytest.mark.parametrize("scenario", TABLE, ids=lambda scenario: scenario.name)
 def test_at_every_provider_each_row_is_billed_once_and_none_is_lost_as_the_page_says(scenario: Scenario) -> None:
     measured = measure([scenario])
