@@ -76,6 +76,7 @@ class Role(StrEnum):
 
     PREDICT = "predict"
     JUDGE = "judge"
+    REJUDGE = "rejudge"  # labelled answers of the gold set before the run's own jury
 
 
 _L = Lifecycle

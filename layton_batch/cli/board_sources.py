@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from layton_batch.errors import ManifestError
-from layton_batch.scoring.board import METHODS, BoardRow, Rules, rank_board, rank_marks
+from layton_batch.scoring.board import METHODS, OTHER_JURY, BoardRow, Rules, rank_board, rank_marks, with_flag
 from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label
 from layton_batch.settings import Settings
 from layton_batch.stats.lattice import MAX_LEVEL
@@ -61,6 +61,9 @@ class Sources:
     sheets: list[ItemScores] = field(default_factory=list)
     judged: list[Judged] = field(default_factory=list)
     judge_families: dict[str, str] = field(default_factory=dict)
+    jury: frozenset[str] = frozenset()
+    other_jury: bool = False
+    """Some of the labels stand beside votes of another jury than the votes on the models that are ranked."""
 
 
 def board_of(
@@ -80,7 +83,8 @@ def board_of(
     found = read_sources(sources, runs, settings, Asked(method, metric, seed, level, provider_shift))
     if found.sheets:
         return rank_marks(found.sheets, found.rules)
-    return rank_board(found.ballots, found.labels, found.rules)
+    rows = rank_board(found.ballots, found.labels, found.rules)
+    return with_flag(rows, OTHER_JURY) if found.other_jury else rows
 
 
 def read_sources(
@@ -103,6 +107,9 @@ def read_sources(
         found.judge_families |= part.judge_families
     # a label that several sources carry is one label
     found.labels = list(dict.fromkeys(label for part in parts for label in part.labels))
+    juries = [part.jury for part in parts if part.jury]
+    mixed = any(not (one <= other or other <= one) for one in juries for other in juries)
+    found.other_jury = any(part.other_jury for part in parts) or (mixed and bool(found.labels))
     if found.sheets and found.ballots:
         raise ManifestError("some sources are graded by rule and some by a jury: rank them separately")
     return found
@@ -125,12 +132,13 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
     wanted = _known("metric", metric, METRICS) or METRICS[0]
     gold = read_gold(source, settings.cwd, settings)
     judged = judged_of(gold, wanted) if verdicts else []
-    return Sources(Rules(metric=wanted), ballots_of(gold, wanted), labels_of(gold, wanted), judged=judged)
+    jury = frozenset(gold.judges)
+    return Sources(Rules(metric=wanted), ballots_of(gold, wanted), labels_of(gold, wanted), judged=judged, jury=jury)
 
 
 def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
     from layton_batch.run.open import find_run, read_run
-    from layton_batch.stages.rank import evidence, item_scores, judged
+    from layton_batch.stages.rank import evidence, has_labels_of_another_jury, item_scores, judged
 
     with read_run(find_run(source, runs), settings) as run:
         _known("metric", metric, tuple(run.task.metrics))
@@ -139,6 +147,8 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
             found.sheets = item_scores(run, found.rules.metric)
             return found
         found.ballots, found.labels = evidence(run, found.rules.metric)
+        found.jury = frozenset(judge.model.name for judge in run.manifest.panel())
+        found.other_jury = has_labels_of_another_jury(run)
         if verdicts:
             found.judged = judged(run, found.rules.metric)
             found.judge_families = {judge.model.name: judge.model.family for judge in run.manifest.panel()}

@@ -22,7 +22,24 @@ from layton_batch.files import atomic
 
 _IMAGE = pl.Struct({"media_type": pl.String, "base64": pl.String})
 
-SCHEMAS: Mapping[str, Mapping[str, pl.DataType | type[pl.DataType]]] = {
+Columns = Mapping[str, pl.DataType | type[pl.DataType]]
+_VERDICTS: Columns = {
+    "item_id": pl.String,
+    "model": pl.String,
+    "judge": pl.String,
+    "judge_provider": pl.String,
+    "is_answer_correct": pl.Boolean,
+    "is_justification_correct": pl.Boolean,
+    "both_correct": pl.Boolean,
+    "note": pl.String,
+    "raw_text": pl.String,
+    "custom_id": pl.String,
+    "batch_id": pl.String,
+    "attempt": pl.Int64,
+}
+"""Of this run's answers, and of labelled answers of the gold set."""
+
+SCHEMAS: Mapping[str, Columns] = {
     "items": {
         "item_id": pl.String,
         "split": pl.String,
@@ -106,20 +123,8 @@ SCHEMAS: Mapping[str, Mapping[str, pl.DataType | type[pl.DataType]]] = {
         "batch_id": pl.String,
         "attempt": pl.Int64,
     },
-    "verdicts": {
-        "item_id": pl.String,
-        "model": pl.String,
-        "judge": pl.String,
-        "judge_provider": pl.String,
-        "is_answer_correct": pl.Boolean,
-        "is_justification_correct": pl.Boolean,
-        "both_correct": pl.Boolean,
-        "note": pl.String,
-        "raw_text": pl.String,
-        "custom_id": pl.String,
-        "batch_id": pl.String,
-        "attempt": pl.Int64,
-    },
+    "verdicts": _VERDICTS,
+    "rejudged": _VERDICTS,
     "grades": {
         "item_id": pl.String,
         "model": pl.String,
@@ -185,7 +190,7 @@ SCHEMAS: Mapping[str, Mapping[str, pl.DataType | type[pl.DataType]]] = {
 """Column types by table. Money is exact decimal text; scores in ``leaderboard`` are percent, as printed."""
 
 
-DERIVED = frozenset({"predictions", "verdicts", "grades", "scores", "leaderboard", "cost"})
+DERIVED = frozenset({"predictions", "verdicts", "rejudged", "grades", "scores", "leaderboard", "cost"})
 """Tables that are made again where they are gone."""
 Row = Mapping[str, object]
 PORTION_ROWS, PORTION_CHARACTERS = 1_000, 32_000_000

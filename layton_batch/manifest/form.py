@@ -257,9 +257,21 @@ class ItemsTable(Table):
 
 
 class GoldTable(Table):
-    """``[gold]``: human-labelled predictions with jury verdicts."""
+    """``[gold]``: human-labelled predictions with jury verdicts.
+
+    ``rejudge``: how many of the labelled answers go before the run's own jury; None: all where the jury differs from
+    the gold set's. ``trust``: use the labels of another jury as they are.
+    """
 
     source: Location
+    rejudge: Literal["all"] | Annotated[int, Field(ge=0, le=2**31)] | None = None
+    trust: bool = False
+
+    @model_validator(mode="after")
+    def _one(self) -> GoldTable:
+        if self.trust and self.rejudge:
+            raise _wrong("has both rejudge and trust; leave one out")
+        return self
 
 
 class ScoringTable(Table):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Item
 from layton_batch.run.lanes import Lanes
+from layton_batch.run.rejudging import Rejudged, differences, rejudge_jobs
 from layton_batch.scoring.board import Rules
 from layton_batch.scoring.gold import Gold
 from layton_batch.store import WRITER_LEASE, Gate, RunStore
@@ -154,6 +155,18 @@ class Run:
     @cached_property
     def _by_id(self) -> dict[str, Item]:
         return {item.id: item for item in self.items}
+
+    @cached_property
+    def rejudging(self) -> Mapping[str, Rejudged]:
+        """By job: the labelled answers of the gold set that go before the run's jury."""
+        gold = self.load_gold() if self.task.uses_jury else None
+        return {one.job.id: one for one in rejudge_jobs(self.manifest, gold, self._by_id)} if gold else {}
+
+    @cached_property
+    def has_labels_of_another_jury(self) -> bool:
+        """Whether another jury than this run's gave the votes in the gold set."""
+        gold = self.load_gold() if self.task.uses_jury else None
+        return gold is not None and bool(differences(self.manifest, gold))
 
     @property
     def rules(self) -> Rules:

@@ -34,6 +34,7 @@ from layton_batch.providers.protocol import Access, Provider
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Item
 from layton_batch.run.context import Providers, Run
+from layton_batch.run.rejudging import check_labels
 from layton_batch.scoring.gold import BUNDLED, Gold, read_gold
 from layton_batch.scoring.gold_votes import gold_rows
 from layton_batch.settings import Settings
@@ -254,7 +255,9 @@ class _Inputs:
             refuse_keys(self.manifest, self.settings)
         if not self.folder.part("items", "items").exists():
             self.items()
-        self.gold()
+        gold = self.gold()
+        if gold is not None and self.task.uses_jury:
+            check_labels(self.manifest, gold)
 
     @cached_property
     def task(self) -> Task:

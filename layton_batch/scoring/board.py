@@ -37,6 +37,7 @@ RULE = "rule"
 _NEVER_JUDGED = ("abstained", "unparsed", "missing")
 _DRAWN_CELLS, _LEAST_DRAWS = 12_000_000, 400  # thousands of models: fewer draws, so that they stay within memory
 
+OTHER_JURY = "labels_of_another_jury"
 FLAGS = {
     "empty_gold_bin": "For at least one number of yes votes there is no human label.",
     "no_gold": "There is no human label for this row; its interval says almost nothing.",
@@ -44,6 +45,7 @@ FLAGS = {
     "known_zeros": "Abstained, unreadable and missing answers count as wrong.",
     "monte_carlo": "The distribution was too large to enumerate and was drawn with the run's seed.",
     "short_jury": "Some answers were judged by fewer judges than the jury has seats.",
+    OTHER_JURY: "The human labels are those of another jury; they say nothing sure about this one.",
     "borrowed_only": "This model has no labels of its own; all labels are borrowed from other models.",
 }
 """What a row's ``flags`` mean, by name, in a sentence each."""
@@ -131,6 +133,11 @@ def rank_board(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules)
     if rules.method == "paper":
         return _paper_board(count_votes(ballots, labels), rules)
     return _calibrated_board(count_votes(in_order(ballots), labels), rules)
+
+
+def with_flag(rows: Sequence[BoardRow], flag: str) -> list[BoardRow]:
+    """The rows, each of which says so as well."""
+    return [replace(row, flags=", ".join(filter(None, (row.flags, flag)))) for row in rows]
 
 
 def _paper_board(counted: Counted, rules: Rules) -> list[BoardRow]:

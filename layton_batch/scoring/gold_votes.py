@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from layton_batch.scoring.evidence import Ballot, Entrant, Judged, Label, content_key
 from layton_batch.scoring.gold import Gold, GoldRow, Marks
@@ -24,6 +24,28 @@ def labels_of(gold: Gold, metric: str) -> list[Label]:
             yes, total = _votes(row, metric)
             content = content_key(row.answer, row.justification)
             labels.append(Label(_entrant(row), row.item_id, yes, total, correct, content))
+    return labels
+
+
+def rejudged_labels(
+    gold: Gold,
+    metric: str,
+    verdicts: Mapping[tuple[Entrant, str], Mapping[str, bool]],
+    own: Mapping[tuple[Entrant, str, int], tuple[int, int]],
+) -> list[Label]:
+    """The labelled predictions with another jury's votes: by entrant, item and content where that jury judged the very
+    same prediction anyway (``own``: yes, total), else its ``verdicts`` by entrant and item, each by judge.
+
+    What that jury did not judge is left out.
+    """
+    labels = []
+    for row in gold.rows:
+        correct, entrant = _mark(row.human, metric), _entrant(row)
+        content = content_key(row.answer, row.justification)
+        given = verdicts.get((entrant, row.item_id), {})
+        yes, total = own.get((entrant, row.item_id, content)) or (sum(given.values()), len(given))
+        if correct is not None and total:
+            labels.append(Label(entrant, row.item_id, yes, total, correct, content))
     return labels
 
 

@@ -20,7 +20,7 @@ COST_COLUMNS = (
 USAGE_COLUMNS = ("provider", "model", "role", "cost_usd", "unbatched_usd")
 _TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens")
 _AMOUNTS = ("cost_usd", "unbatched_usd", "saved_usd")
-STAGES = {"predict": "answers", "judge": "jury"}
+STAGES = {"predict": "answers", "judge": "jury", "rejudge": "jury on labelled answers"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from layton_batch.states import Lifecycle
 from layton_batch.text import money
 
 OUTCOMES = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
-_ROLES = {"predict": "answers", "judge": "verdicts"}
+_ROLES = {"predict": "answers", "judge": "verdicts", "rejudge": "verdicts on labelled answers"}
 _WORDS = {
     RunState.RUNNING: "This run is not finished; its numbers will change.",
     RunState.NEEDS_PERSON: "This run waits for a person: a batch is lost, or something keeps it from being sent.",

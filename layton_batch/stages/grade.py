@@ -17,6 +17,9 @@ from layton_batch.stages.reask import reask
 from layton_batch.states import OPEN, Role
 from layton_batch.tasks.protocol import juried
 
+_VERDICTS = {Role.JUDGE: "verdicts", Role.REJUDGE: "rejudged"}
+"""The tables of a jury's verdicts: on this run's answers, and on labelled ones of the gold set."""
+
 
 def grade(run: Run) -> bool:
     """Grade every planned job that has no open batch left, and write the tables of graded ones again that are gone."""
@@ -34,8 +37,8 @@ def grade(run: Run) -> bool:
 
 def _parts(run: Run, job: Job) -> Sequence[Path]:
     """The part files that grading the job writes."""
-    if job.role is Role.JUDGE:
-        return [run.folder.part("verdicts", job.id)]
+    if job.role is not Role.PREDICT:
+        return [run.folder.part(_VERDICTS[job.role], job.id)]
     names = ["predictions"] if run.task.uses_jury else ["predictions", "grades"]
     return [run.folder.part(name, job.id) for name in names]
 
@@ -112,7 +115,8 @@ def _grade_verdicts(run: Run, job: Job, origin: str) -> None:
         )
         for row in final_responses(run, job.id)
     )
-    tables.write_rows(run.folder.part("verdicts", job.id), "verdicts", rows, origin)
+    table = _VERDICTS[job.role]
+    tables.write_rows(run.folder.part(table, job.id), table, rows, origin)
 
 
 def _verdict_row(verdict: Verdict, judge_provider: str, row: Mapping[str, object]) -> dict[str, object]:

@@ -23,13 +23,13 @@ from layton_batch.files import item_table, tables
 from layton_batch.files.run_folder import slug
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Batch, Job, Judge, ModelSpec, Prediction, Prompt, Request, RowCount, Shard
+from layton_batch.records import Batch, Job, Judge, ModelSpec, Prompt, Request, RowCount, Shard
 from layton_batch.run.context import Run
-from layton_batch.stages.predictions import stored_predictions
+from layton_batch.stages.candidates import candidates
 from layton_batch.stages.reask import spec_of
 from layton_batch.stages.reprice import reprice
-from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, PredictionKind, RequestOutcome, Role
-from layton_batch.tasks.protocol import Candidate, juried
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
+from layton_batch.tasks.protocol import juried
 from layton_batch.text import decimal_text
 
 TOO_LARGE = "too-large"
@@ -46,20 +46,40 @@ def plan(run: Run) -> bool:
     if not jobs:
         item_table.write(run.folder, run.load_items())
         jobs = plan_jobs(run.manifest.model_specs(), run.manifest.panel(), run.manifest.seats, run.task.uses_jury)
+        jobs += [one.job for one in run.rejudging.values()]
         run.store.add_jobs(jobs, run.clock.now())
+    elif later := _asked_later(run, jobs):
+        run.store.add_jobs([*jobs, *later], run.clock.now())
+        jobs = run.store.jobs()
     moved = catch_up(run)
     if row is not None and row.cancelled:
         return moved
     moved |= run.apart("prices", partial(reprice, run))
     graded = {job.id for job in jobs if job.graded}
-    ready = [job for job in jobs if not job.planned and (job.depends_on is None or job.depends_on in graded)]
+    ready = [job for job in jobs if not job.planned and _waits_for(run, job) in (None, *graded)]
     specs = {job.id: job.spec for job in jobs}
     mark = _mark(run, jobs) if ready else run.mark
     with suppress(StaleStateError):  # the writer lease was lost to another process, which plans
         for job in ready:
-            judged = specs[job.depends_on] if job.depends_on else None
+            rejudged = run.rejudging.get(job.id)
+            judged = specs[job.depends_on] if job.depends_on else rejudged.judged if rejudged else None
             moved |= run.apart(job.id, partial(_plan_job, run, job, judged, mark))
     return moved
+
+
+def _asked_later(run: Run, jobs: Sequence[Job]) -> list[Job]:
+    """Jobs that rejudge, of a run that began without them: only where the manifest says so, for they are paid for."""
+    if run.manifest.gold is None or run.manifest.gold.rejudge is None:
+        return []
+    known = {job.id for job in jobs}
+    return [one.job for one in run.rejudging.values() if one.job.id not in known]
+
+
+def _waits_for(run: Run, job: Job) -> str | None:
+    """The job whose answers have to be known first: the one that is judged, or that may have brought the same answers
+    as the gold set has."""
+    rejudged = run.rejudging.get(job.id) if job.role is Role.REJUDGE else None
+    return rejudged.own if rejudged else job.depends_on
 
 
 def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, uses_jury: bool) -> list[Job]:
@@ -75,20 +95,13 @@ def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, us
     return jobs + verdicts
 
 
-def judge_candidates(run: Run, predictions: Iterable[Prediction]) -> Iterator[Candidate]:
-    """What a jury is asked about: the answered predictions."""
-    for prediction in predictions:
-        if prediction.kind is PredictionKind.ANSWERED:
-            yield Candidate(run.item(prediction.item_id), prediction)
-
-
 def _plan_job(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     """Write what the job has not asked yet; a judge's job planned again asks about new predictions only."""
     provider = run.providers.dialect(job.spec.provider)
     entered = _entered(run, job)
     known = _known_requests(run, job, entered)
     asked = set(known["item_id"])
-    prompts = ((item_id, prompt) for item_id, prompt in _prompts(run, job, judged) if item_id not in asked)
+    prompts = ((item_id, prompt) for item_id, prompt in _prompts(run, job) if item_id not in asked)
     names = (custom_id(mark, job.id, number) for number in count(known.height + 1))
     items_of: dict[str, str] = {}
     packed = pack(
@@ -135,12 +148,11 @@ def _known_requests(run: Run, job: Job, entered: Collection[str]) -> pl.DataFram
     return tables.read_part(path).filter(pl.col("shard_id").is_in(list(entered)))
 
 
-def _prompts(run: Run, job: Job, judged: ModelSpec | None) -> Iterator[tuple[str, Prompt]]:
-    if judged is None:
+def _prompts(run: Run, job: Job) -> Iterator[tuple[str, Prompt]]:
+    if job.role is Role.PREDICT:
         return ((item.id, run.task.prompt(item)) for item in run.items)
     task = juried(run.task)
-    candidates = judge_candidates(run, stored_predictions(run, str(job.depends_on)))
-    return ((candidate.item.id, task.judge_prompt(candidate)) for candidate in candidates)
+    return ((candidate.item.id, task.judge_prompt(candidate)) for candidate in candidates(run, job))
 
 
 def _lines(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
@@ -12,11 +13,11 @@ from layton_batch.files import tables
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job
 from layton_batch.run.context import Run
-from layton_batch.scoring.board import BoardRow, Rules, rank_board, rank_marks
+from layton_batch.scoring.board import OTHER_JURY, BoardRow, Rules, rank_board, rank_marks, with_flag
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Judged, Label, content_key
-from layton_batch.scoring.gold_votes import judged_of, labels_of
+from layton_batch.scoring.gold_votes import judged_of, labels_of, rejudged_labels
 from layton_batch.stages.readiness import finished
-from layton_batch.states import PredictionKind
+from layton_batch.states import PredictionKind, Role
 
 
 def rank(run: Run) -> bool:
@@ -32,7 +33,9 @@ def _origin(run: Run, done: Sequence[Job]) -> str:
     scores = [tables.made_from(run.folder.part("scores", job.id)) for job in done]
     columns = ",".join(tables.SCHEMAS["leaderboard"])
     families = (f"{job.spec.name}\t{job.spec.provider}\t{job.spec.family}" for job in done)
-    return tables.digest("leaderboard", columns, repr(run.rules), _labels_digest(run), *scores, *families)
+    labels = [_labels_digest(run), *(tables.made_from(run.folder.part("rejudged", job.id)) for job in rejudging(run))]
+    labels += ["of another jury"] if has_labels_of_another_jury(run) else []
+    return tables.digest("leaderboard", columns, repr(run.rules), *labels, *scores, *families)
 
 
 def _labels_digest(run: Run) -> str | None:
@@ -48,14 +51,46 @@ def board(run: Run, rules: Rules) -> list[BoardRow]:
     if not run.task.uses_jury:
         return rank_marks(item_scores(run, rules.metric), rules)
     ballots, labels = evidence(run, rules.metric)
-    return rank_board(ballots, labels, rules)
+    rows = rank_board(ballots, labels, rules)
+    return with_flag(rows, OTHER_JURY) if has_labels_of_another_jury(run) else rows
 
 
 def evidence(run: Run, metric: str) -> tuple[list[Ballot], list[Label]]:
-    """The votes on the models that are done, and the gold set's labels."""
+    """The votes on the models that are done, and the gold set's labels: beside the votes of this run's jury, where it
+    judged the labelled answers again, else beside those in the gold set."""
     gold = run.load_gold()
     ballots = [ballot for job in _done(run) for ballot in _ballots(run, job, metric)]
-    return ballots, labels_of(gold, metric) if gold else []
+    if gold is None:
+        return ballots, []
+    if not rejudging(run):
+        return ballots, labels_of(gold, metric)
+    own = {(one.entrant, one.item_id, one.content): (one.yes, one.total) for one in ballots}
+    return ballots, rejudged_labels(gold, metric, _rejudged(run, metric), own)
+
+
+def rejudging(run: Run) -> list[Job]:
+    """The jobs that put labelled answers of the gold set before this run's jury."""
+    return [job for job in run.store.jobs() if job.role is Role.REJUDGE]
+
+
+def has_labels_of_another_jury(run: Run) -> bool:
+    """Whether the board's labels stand beside votes that another jury gave."""
+    return run.has_labels_of_another_jury and not rejudging(run)
+
+
+def _rejudged(run: Run, metric: str) -> dict[tuple[Entrant, str], dict[str, bool]]:
+    """This jury's verdicts on labelled answers, by entrant, item and judge; a model's when all of its jury are done."""
+    graded, field = {job.id for job in rejudging(run) if job.graded}, METRIC_FIELDS.get(metric, metric)
+    juries: dict[Entrant, list[str]] = defaultdict(list)
+    for job_id, one in run.rejudging.items():
+        juries[Entrant(one.judged.name, one.judged.provider, one.rows[0].n_hints)].append(job_id)
+    verdicts: dict[tuple[Entrant, str], dict[str, bool]] = defaultdict(dict)
+    for entrant, jury in juries.items():
+        for job_id in jury if graded.issuperset(jury) else ():
+            given = tables.read_part(run.folder.part("rejudged", job_id), columns=["item_id", "judge", field])
+            for item_id, judge, verdict in given.drop_nulls().iter_rows():
+                verdicts[entrant, item_id][judge] = verdict
+    return verdicts
 
 
 def item_scores(run: Run, metric: str) -> list[ItemScores]:
@@ -69,7 +104,11 @@ def judged(run: Run, metric: str) -> list[Judged]:
     A prediction that is in both counts once: with this run's verdicts and the gold set's label.
     """
     gold = run.load_gold()
-    recorded = {(row.entrant, row.item_id, row.content): row for row in (judged_of(gold, metric) if gold else ())}
+    rows = judged_of(gold, metric) if gold else []
+    if rejudging(run):
+        given = _rejudged(run, metric)
+        rows = [replace(row, verdicts=given.get((row.entrant, row.item_id), {})) for row in rows]
+    recorded = {(row.entrant, row.item_id, row.content): row for row in rows}
     own, families = {}, {_entrant(run, job): job.spec.family for job in _done(run)}
     for job in _done(run):
         for row in _judged(run, job, metric):

@@ -18,12 +18,12 @@ from layton_batch.costs.estimate import output_bound
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Batch, Item, Job, ModelSpec, Prompt, Request, Response
 from layton_batch.run.context import Run
+from layton_batch.stages.candidates import candidates
 from layton_batch.stages.final_responses import final_responses, last_responses, response_from
-from layton_batch.stages.predictions import stored_predictions
 from layton_batch.states import ErrorClass, FinishReason, PredictionKind, RequestOutcome, Role
 from layton_batch.store.reopening import RowKey, reopen
 from layton_batch.tasks import with_room
-from layton_batch.tasks.protocol import Candidate, juried
+from layton_batch.tasks.protocol import juried
 
 
 def reask(run: Run, job: Job) -> bool:
@@ -98,9 +98,9 @@ def prompts(run: Run, job: Job, wanted: Collection[str]) -> Iterator[tuple[str, 
         yield from ((item.id, run.task.prompt(item)) for item in run.items if item.id in wanted)
         return
     task = juried(run.task)
-    for prediction in stored_predictions(run, str(job.depends_on)):
-        if prediction.item_id in wanted:
-            yield prediction.item_id, task.judge_prompt(Candidate(run.item(prediction.item_id), prediction))
+    for candidate in candidates(run, job):
+        if candidate.item.id in wanted:
+            yield candidate.item.id, task.judge_prompt(candidate)
 
 
 def _batch(

@@ -119,7 +119,7 @@ class RunStore(Leases):
     # ---- jobs --------------------------------------------------------------------------------------------------
 
     def add_jobs(self, jobs: Sequence[Job], at: float) -> None:
-        """Enter all jobs at once; the order is the order in which they are shown. Nothing happens where they are."""
+        """Enter those of the jobs that are not there; the order is the order in which they are shown."""
         rows = [
             {
                 "run_id": self.run_id,
@@ -137,10 +137,11 @@ class RunStore(Leases):
         ]
         with self.writing() as writing:
             writing.alone()
-            mine = select(func.count()).where(schema.jobs.c.run_id == self.run_id)
-            if not writing.connection.execute(mine).scalar_one():
-                writing.connection.execute(schema.jobs.insert(), rows)
-                writing.event(at, None, "jobs_planned", f"{len(jobs)} jobs")
+            mine = select(schema.jobs.c.job_id).where(schema.jobs.c.run_id == self.run_id)
+            known = set(writing.connection.execute(mine).scalars())
+            if new := [row for row in rows if row["job_id"] not in known]:
+                writing.connection.execute(schema.jobs.insert(), new)
+                writing.event(at, None, "jobs_planned", f"{len(new)} jobs")
 
     def jobs(self) -> list[Job]:
         """All jobs in order."""

@@ -1,0 +1,143 @@
+"""Rejudging: labelled answers of the gold set go before the run's own jury.
+
+A label says how often people agree with the votes of one jury. Where the gold set has the votes of another jury, the
+jury of this run judges the labelled answers again, by ordinary requests. The labels then stand beside those votes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Literal
+
+from layton_batch.errors import ManifestError
+from layton_batch.files.run_folder import slug
+from layton_batch.manifest.jury import seat_jury
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.records import Job, ModelSpec
+from layton_batch.scoring.gold import BUNDLED, Gold, GoldRow
+from layton_batch.states import Role
+
+_JUDGE_PROMPTS = "judge_"
+"""Names of the templates that a jury sees begin so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejudged:
+    """One judge's work on the labelled answers of one model. ``own``: the id of the job that asks the same model in
+    this run; the jury judges those answers anyway."""
+
+    job: Job
+    judged: ModelSpec
+    rows: tuple[GoldRow, ...]
+    own: str | None = None
+
+
+def differences(manifest: Manifest, gold: Gold) -> list[str]:
+    """How the jury whose votes stand in the gold set differs from this run's, a clause each; empty: as far as the file
+    tells, it is the same jury.
+
+    The file names its judges. It does not say by which settings they judged, and by which prompts only where it is the
+    bundled one.
+    """
+    found: dict[str, None] = {}
+    models = {judge.model.name: judge.model.model for judge in manifest.panel()}
+    for judged, _, rows in _by_model(manifest, _labelled(gold)):
+        voted = {name for row in rows for name, marks in zip(gold.judges, row.judges, strict=True) if marks is not None}
+        seated = {judge.model.name for judge in seat_jury(manifest.panel(), judged, manifest.seats)}
+        if voted and voted != seated:
+            there, here = ", ".join(sorted(voted)), ", ".join(sorted(seated))
+            found[f"{judged.name} was judged by {there}, and would be by {here}"] = None
+        for name in sorted(voted & models.keys()):
+            if models[name] != name:
+                found[f"the judge {name} is the model {models[name]} here"] = None
+    if manifest.gold is not None and manifest.gold.source == BUNDLED:
+        found |= {f"the prompt {name} is another": None for name in manifest.prompts if name.startswith(_JUDGE_PROMPTS)}
+    return list(found)
+
+
+def check_labels(manifest: Manifest, gold: Gold) -> None:
+    """Raises ManifestError where the manifest neither rejudges nor trusts the labels of another jury."""
+    table = manifest.gold
+    if table is None or table.rejudge != 0 or table.trust:
+        return
+    if found := differences(manifest, gold):
+        raise ManifestError(
+            f"{manifest.name}: the gold set {table.source} has the votes of another jury ({'; '.join(found[:3])}). Its "
+            "labels do not say how often people agree with this run's jury. Choose one: take out `rejudge = 0` (this "
+            "run's jury judges the labelled answers, which costs money); seat the gold set's jury under [jury]; or "
+            "set `trust = true` under [gold] (the board then says that the labels are those of another jury)"
+        )
+
+
+def rejudge_count(manifest: Manifest, gold: Gold) -> int | Literal["all"]:
+    """How many labelled answers go before the run's jury: as the manifest says, else all where the jury differs."""
+    table = manifest.gold
+    if table is None:
+        return 0
+    if table.rejudge is not None:
+        return table.rejudge
+    return "all" if not table.trust and differences(manifest, gold) else 0
+
+
+def rejudge_jobs(manifest: Manifest, gold: Gold, item_ids: Collection[str]) -> list[Rejudged]:
+    """The jobs that put labelled answers before the run's jury, one for each labelled model and judge.
+
+    An answer to an item that the run does not have cannot be judged, and is left out.
+    """
+    rows = [row for row in _labelled(gold) if row.answer is not None and row.item_id in item_ids]
+    chosen = _sample(rows, rejudge_count(manifest, gold))
+    own = {(spec.name, spec.provider): f"predict-{slug(spec.name)}" for spec in manifest.model_specs()}
+    found = []
+    for judged, n_hints, answers in _by_model(manifest, chosen):
+        asked = own.get((judged.name, judged.provider)) if n_hints == manifest.items.hints else None
+        name = slug(f"{judged.provider} {judged.name} {n_hints}")
+        for judge in seat_jury(manifest.panel(), judged, manifest.seats):
+            job = Job(f"rejudge-{slug(judge.model.name)}--{name}", Role.REJUDGE, judge.model)
+            found.append(Rejudged(job, judged, tuple(answers), asked))
+    return found
+
+
+def _labelled(gold: Gold) -> list[GoldRow]:
+    return [row for row in gold.rows if row.human is not None]
+
+
+def _by_model(manifest: Manifest, rows: Iterable[GoldRow]) -> Iterator[tuple[ModelSpec, int, list[GoldRow]]]:
+    """The model that answered, its hint level and its rows. A model that the run does not ask is of its provider's
+    family."""
+    known = {(spec.name, spec.provider): spec for spec in manifest.model_specs()}
+    by_name: dict[tuple[str, str, int], list[GoldRow]] = defaultdict(list)
+    for row in rows:
+        by_name[row.model, row.provider, row.n_hints].append(row)
+    for (model, provider, n_hints), answers in by_name.items():
+        yield known.get((model, provider)) or ModelSpec(model, provider, model, provider), n_hints, answers
+
+
+def _sample(rows: Sequence[GoldRow], count: int | Literal["all"]) -> list[GoldRow]:
+    """So many of the rows, from every published vote in proportion; which ones hangs on the rows alone."""
+    if count == "all" or count >= len(rows):
+        return list(rows)
+    strata: dict[tuple[int, int], list[GoldRow]] = defaultdict(list)
+    for row in sorted(rows, key=_order):
+        strata[_vote(row)].append(row)
+    shares = {vote: count * len(members) / len(rows) for vote, members in strata.items()}
+    sizes = {vote: int(share) for vote, share in shares.items()}
+    for vote in sorted(shares, key=lambda vote: (sizes[vote] - shares[vote], vote))[: count - sum(sizes.values())]:
+        sizes[vote] += 1
+    kept = {_key(row) for vote, members in strata.items() for row in members[: sizes[vote]]}
+    return [row for row in rows if _key(row) in kept]
+
+
+def _vote(row: GoldRow) -> tuple[int, int]:
+    marks = [marks.both for marks in row.judges if marks is not None and marks.both is not None]
+    return sum(marks), len(marks)
+
+
+def _key(row: GoldRow) -> tuple[str, str, str, int]:
+    return row.item_id, row.provider, row.model, row.n_hints
+
+
+def _order(row: GoldRow) -> bytes:
+    return sha256(repr(_key(row)).encode("utf-8", "surrogatepass")).digest()

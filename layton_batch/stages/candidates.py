@@ -1,0 +1,41 @@
+"""What a job's judge is asked about: what a model of this run answered, or labelled answers of the gold set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from layton_batch.files import tables
+from layton_batch.records import Job, Prediction
+from layton_batch.run.context import Run
+from layton_batch.states import PredictionKind, Role
+from layton_batch.tasks.protocol import Candidate
+
+_COLUMNS = ("item_id", "model", "kind", "answer", "justification")
+
+
+def candidates(run: Run, job: Job) -> Iterator[Candidate]:
+    """The answers that the job's judge is asked about, an item once."""
+    answers = _gold_answers(run, job) if job.role is Role.REJUDGE else stored_predictions(run, str(job.depends_on))
+    for prediction in answers:
+        if prediction.kind is PredictionKind.ANSWERED:
+            yield Candidate(run.item(prediction.item_id), prediction)
+
+
+def stored_predictions(run: Run, predict_id: str) -> Iterator[Prediction]:
+    """What one model said, item by item in their order; without the raw text."""
+    for portion in tables.read_portions(run.folder.part("predictions", predict_id), _COLUMNS):
+        for item_id, model, kind, answer, justification in portion.iter_rows():
+            yield Prediction(item_id, model, PredictionKind(kind), answer, justification)
+
+
+def _gold_answers(run: Run, job: Job) -> Iterator[Prediction]:
+    """Without those that the same model gave in this run too: the jury judges them there. None where the gold set is
+    another one by now."""
+    found = run.rejudging.get(job.id)
+    if found is None:
+        return
+    own = stored_predictions(run, found.own) if found.own else ()
+    judged = {(one.item_id, one.answer, one.justification) for one in own}
+    for row in found.rows:
+        if (row.item_id, row.answer, row.justification) not in judged:
+            yield Prediction(row.item_id, found.judged.name, PredictionKind.ANSWERED, row.answer, row.justification)

@@ -1,0 +1,184 @@
+"""Labels belong to the jury that judged: those of another jury are judged again, trusted by name, or refused."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from layton_batch.errors import ManifestError
+from layton_batch.pipeline import advance
+from layton_batch.run.rejudging import rejudge_jobs
+from layton_batch.run.status import RunState
+from layton_batch.scoring.board import OTHER_JURY
+from layton_batch.scoring.gold import Gold, GoldRow, read_gold
+from layton_batch.settings import Settings
+from layton_batch.stages.rank import board, evidence
+from layton_batch.states import Role
+from tests.pipeline.lab import BUNDLED, MODELS, Lab, lab, manifest_text
+
+GOLD = BUNDLED / "gold_llm.jsonl"
+
+
+def asked(how: str = "", *, source: Path = GOLD, limit: int = 12, providers: tuple[str, ...] = ("openai",)) -> str:
+    """One judge sits, so the jury is never that of the bundled gold set."""
+    return manifest_text(providers, limit=limit, top=f'[gold]\nsource = "{source}"\n{how}')
+
+
+def labelled(bench: Lab, text: str) -> list[GoldRow]:
+    """The labelled answers to items of the run, less those that the run got as well: its jury judges them anyway."""
+    items = set(bench.table(text, "items")["item_id"])
+    got = set(bench.table(text, "predictions").select("item_id", "answer", "justification").iter_rows())
+    rows = [row for row in bundled().rows if row.human is not None and row.answer is not None and row.item_id in items]
+    mine = [row for row in rows if row.model == MODELS["openai"]]
+    own = [row for row in mine if (row.item_id, row.answer, row.justification) in got]
+    return [row for row in rows if row not in own]
+
+
+def bundled() -> Gold:
+    return read_gold(str(GOLD), GOLD.parent, Settings.from_environment({}, GOLD.parent))
+
+
+def rejudged(bench: Lab, text: str) -> list[str]:
+    """The labelled items that went before this run's jury, once for each answer."""
+    return [row["item_id"] for row in bench.table(text, "requests").filter(role="rejudge").iter_rows(named=True)]
+
+
+def test_labelled_answers_of_another_jury_go_before_this_one_and_the_labels_stand_beside_its_votes(
+    tmp_path: Path,
+) -> None:
+    with lab(tmp_path) as bench:
+        status = bench.finish(asked())
+        assert status.state is RunState.DONE
+        answers = labelled(bench, asked())
+        assert sorted(rejudged(bench, asked())) == sorted(row.item_id for row in answers)
+        assert set(bench.billed().values()) == {1}
+        verdicts = bench.table(asked(), "rejudged")
+        assert verdicts.height == len(answers)
+        assert set(verdicts["judge"]) == {
+            "tern-3-referee",
+            "sirocco-referee",
+        }  # a judge of the same family does not sit
+        with bench.open(asked()) as run:
+            _, labels = evidence(run, "both_correct")
+            rows = board(run, run.rules)
+        assert {label.total for label in labels} == {1}  # one seat: never the three votes of the gold set
+        assert len(labels) >= len(answers) - verdicts["both_correct"].null_count()
+        assert not any(OTHER_JURY in row.flags for row in rows)
+
+
+def test_what_rejudging_costs_is_a_stage_of_its_own_and_a_second_start_pays_nothing(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        spent = bench.finish(asked()).spent_usd
+        usage = bench.table(asked(), "usage")
+        by_stage = {role: sum(map(Decimal, rows["cost_usd"]), Decimal(0)) for (role,), rows in usage.group_by("role")}
+        assert set(by_stage) == {"predict", "judge", "rejudge"}
+        assert by_stage["rejudge"] > 0
+        assert sum(by_stage.values()) == spent == bench.server.ledger().total_usd
+        before = bench.billed()
+        assert bench.finish(asked()).spent_usd == spent
+        assert bench.billed() == before
+
+
+def test_labels_of_another_jury_are_refused_where_the_manifest_does_not_rejudge_and_nothing_is_sent(
+    tmp_path: Path,
+) -> None:
+    with lab(tmp_path) as bench:
+        with pytest.raises(ManifestError, match=r"(?s)votes of another jury.*`rejudge = 0`.*\[jury\].*`trust = true`"):
+            bench.finish(asked("rejudge = 0"))
+        assert bench.billed() == {}
+
+
+def test_labels_that_are_trusted_are_named_as_another_jurys_in_every_row(tmp_path: Path) -> None:
+    text = asked("trust = true")
+    with lab(tmp_path) as bench:
+        assert bench.finish(text).state is RunState.DONE
+        assert rejudged(bench, text) == []
+        assert all(OTHER_JURY in flags for flags in bench.table(text, "leaderboard")["flags"])
+
+
+def test_rejudging_and_trust_are_not_asked_for_together(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench, pytest.raises(ManifestError, match="both rejudge and trust"):
+        bench.manifest(asked('rejudge = "all"\ntrust = true'))
+
+
+def test_a_sample_is_as_large_as_asked_has_every_vote_and_is_the_same_each_time(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        manifest = bench.manifest(asked("rejudge = 9"))
+    rows = [row for row in bundled().rows if row.human is not None and row.answer is not None]
+    items = {row.item_id for row in rows}
+    orders = (bundled().rows, tuple(reversed(bundled().rows)))
+    found = [rejudge_jobs(manifest, Gold(bundled().judges, order), items) for order in orders]
+    chosen = [{(row.item_id, row.model) for one in jobs for row in one.rows} for jobs in found]
+    assert chosen[0] == chosen[1]
+    assert len(chosen[0]) == 9
+    votes = Counter(votes_of(row) for row in rows)
+    kept = Counter(votes_of(row) for row in rows if (row.item_id, row.model) in chosen[0])
+    assert all(abs(kept[vote] - 9 * votes[vote] / len(rows)) < 1 for vote in votes)
+
+
+def votes_of(row: GoldRow) -> tuple[int, int]:
+    marks = [marks.both for marks in row.judges if marks is not None]
+    return sum(map(bool, marks)), len(marks)
+
+
+def test_a_run_that_began_without_rejudging_asks_only_that_when_its_manifest_says_so(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        bench.finish(asked("trust = true"))
+        before = bench.billed()
+        status = bench.finish(asked('rejudge = "all"'))
+        assert status.state is RunState.DONE
+        after = bench.billed()
+        assert set(after.values()) == {1}
+        assert len(after) - len(before) == len(labelled(bench, asked('rejudge = "all"')))
+        assert not any(OTHER_JURY in flags for flags in bench.table(asked(), "leaderboard")["flags"])
+
+
+def test_a_finished_run_whose_manifest_says_nothing_of_rejudging_pays_nothing_and_says_whose_labels_it_has(
+    tmp_path: Path,
+) -> None:
+    with lab(tmp_path) as bench:
+        bench.finish(asked("trust = true"))
+        before = bench.billed()
+        bench.finish(asked())
+        assert bench.billed() == before
+        assert all(OTHER_JURY in flags for flags in bench.table(asked(), "leaderboard")["flags"])
+
+
+def test_an_answer_that_this_run_got_as_well_is_not_judged_twice(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        bench.finish(manifest_text())
+        said = bench.table(manifest_text(), "predictions").filter(kind="answered")
+        own = tmp_path / "own.jsonl"
+        own.write_text(
+            "".join(json.dumps(gold_row(row)) + "\n" for row in said.iter_rows(named=True)), encoding="utf-8"
+        )
+        text = asked(source=own, limit=4).replace('name = "lab"', 'name = "again"')
+        status = bench.finish(text)
+        assert status.state is RunState.DONE
+        assert rejudged(bench, text) == []
+        with bench.open(text) as run:
+            _, labels = evidence(run, "both_correct")
+        assert len(labels) == said.height > 0
+
+
+def gold_row(row: dict[str, object]) -> dict[str, object]:
+    marks = {"is_answer_correct_somebody": True, "is_justification_correct_somebody": True}
+    people = {"human_answer_correct": True, "human_justification_correct": False}
+    named = {name: row[name] for name in ("provider", "model", "n_hints", "answer", "justification")}
+    return {"riddle_id": row["item_id"], **named, **marks, **people}
+
+
+def test_verdicts_on_labelled_answers_that_are_gone_are_read_from_the_answers_again(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        bench.finish(asked())
+        before, billed = bench.table(asked(), "rejudged"), bench.billed()
+        with bench.open(asked()) as run:
+            jobs = [job for job in run.store.jobs() if job.role is Role.REJUDGE]
+            run.folder.part("rejudged", jobs[0].id).unlink()
+            advance(run)
+        assert bench.table(asked(), "rejudged").sort("item_id", "model").equals(before.sort("item_id", "model"))
+        assert bench.billed() == billed
