@@ -16,6 +16,7 @@ BENCHES = {
     "replay": "replay",
     "stats": "stats",
     "coverage": "coverage",
+    "juries": "juries",
     "grade": "grade",
     "batch": "large_batch",
     "faults": "faults",
