@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.errors import ManifestError
-from layton_batch.pipeline import advance
+from layton_batch.pipeline import advance, is_finished
 from layton_batch.run.rejudging import rejudge_jobs
 from layton_batch.run.status import RunState
 from layton_batch.scoring.board import OTHER_JURY
@@ -182,3 +182,17 @@ def test_verdicts_on_labelled_answers_that_are_gone_are_read_from_the_answers_ag
             advance(run)
         assert bench.table(asked(), "rejudged").sort("item_id", "model").equals(before.sort("item_id", "model"))
         assert bench.billed() == billed
+
+
+def test_a_run_that_is_opened_anew_for_every_tick_pays_each_verdict_on_a_labelled_answer_once(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        for _ in range(60):
+            with bench.open(asked()) as run:
+                advance(run)
+                is_over = is_finished(run)
+            if is_over:
+                break
+            bench.clock.sleep(30)
+        assert is_over
+        assert set(bench.billed().values()) == {1}
+        assert len(rejudged(bench, asked())) == len(labelled(bench, asked()))
