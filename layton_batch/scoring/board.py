@@ -7,7 +7,7 @@ Jury boards: ``rank_board``, by the calibrated method or exactly as the layton-e
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -37,6 +37,7 @@ RULE = "rule"
 _NEVER_JUDGED = ("abstained", "unparsed", "missing")
 _DRAWN_CELLS, _LEAST_DRAWS = 12_000_000, 400  # thousands of models: fewer draws, so that they stay within memory
 
+SHORT_JURY = "short_jury"
 OTHER_JURY = "labels_of_another_jury"
 FLAGS = {
     "empty_gold_bin": "For at least one number of yes votes there is no human label.",
@@ -44,7 +45,7 @@ FLAGS = {
     "unjudged": "Some answers have no readable verdict; whether they are correct is unknown.",
     "known_zeros": "Abstained, unreadable and missing answers count as wrong.",
     "monte_carlo": "The distribution was too large to enumerate and was drawn with the run's seed.",
-    "short_jury": "Some answers were judged by fewer judges than the jury has seats.",
+    SHORT_JURY: "Some answers were judged by fewer judges than others.",
     OTHER_JURY: "The human labels are those of another jury; they say nothing sure about this one.",
     "borrowed_only": "This model has no labels of its own; all labels are borrowed from other models.",
 }
@@ -131,8 +132,23 @@ def rank_board(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules)
     if not ballots:
         return []
     if rules.method == "paper":
-        return _paper_board(count_votes(ballots, labels), rules)
-    return _calibrated_board(count_votes(in_order(ballots), labels), rules)
+        rows = _paper_board(count_votes(ballots, labels), rules)
+    else:
+        rows = _calibrated_board(count_votes(in_order(ballots), labels), rules)
+    short = _with_a_short_jury(ballots)
+    flagged = (
+        with_flag([row], SHORT_JURY) if (row.model, row.provider, row.n_hints) in short else [row] for row in rows
+    )
+    return [row for one in flagged for row in one]
+
+
+def _with_a_short_jury(ballots: Sequence[Ballot]) -> set[tuple[str, str, int]]:
+    """Entrants of whom some answers have fewer verdicts than others: their votes are of different juries."""
+    sizes: dict[Entrant, set[int]] = defaultdict(set)
+    for ballot in ballots:
+        if ballot.total:
+            sizes[ballot.entrant].add(ballot.total)
+    return {(one.model, one.provider, one.n_hints) for one, totals in sizes.items() if len(totals) > 1}
 
 
 def with_flag(rows: Sequence[BoardRow], flag: str) -> list[BoardRow]:
