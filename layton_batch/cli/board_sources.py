@@ -119,8 +119,7 @@ def _known(name: str, value: str | None, values: Sequence[str]) -> str | None:
 
 
 def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
-    from layton_batch.scoring.gold import read_gold
-    from layton_batch.scoring.gold_votes import ballots_of, judged_of, labels_of
+    from layton_batch.scoring.gold import ballots_of, judged_of, labels_of, read_gold
 
     wanted = _known("metric", metric, METRICS) or METRICS[0]
     gold = read_gold(source, settings.cwd, settings)

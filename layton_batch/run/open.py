@@ -34,8 +34,7 @@ from layton_batch.providers.protocol import Access, Provider
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Item
 from layton_batch.run.context import Providers, Run
-from layton_batch.scoring.gold import BUNDLED, Gold, read_gold
-from layton_batch.scoring.gold_votes import gold_rows
+from layton_batch.scoring.gold import BUNDLED, Gold, gold_rows, read_gold
 from layton_batch.settings import Settings
 from layton_batch.store import RunStore, open_engine, sqlite_url
 from layton_batch.store.locks import require_locks

@@ -9,8 +9,14 @@ from dataclasses import dataclass
 from layton_batch.errors import DataError
 from layton_batch.scoring.board import Rules, drawn
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label, count_votes, in_order, mark_matrix
-from layton_batch.stats.compare import differences, items_to_resolve, resolvable_difference
-from layton_batch.stats.joint import JointDraws, joint_draws, joint_draws_new_items
+from layton_batch.stats.joint import (
+    JointDraws,
+    differences,
+    items_to_resolve,
+    joint_draws,
+    joint_draws_new_items,
+    resolvable_difference,
+)
 from layton_batch.stats.marks import mark_draws
 from layton_batch.stats.planning import Separation, labels_to_separate
 

@@ -14,7 +14,7 @@ from layton_batch.records import Job
 from layton_batch.run.context import Run
 from layton_batch.scoring.board import BoardRow, Rules, rank_board, rank_marks
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Judged, Label, content_key
-from layton_batch.scoring.gold_votes import judged_of, labels_of
+from layton_batch.scoring.gold import judged_of, labels_of
 from layton_batch.stages.readiness import finished
 from layton_batch.states import PredictionKind
 

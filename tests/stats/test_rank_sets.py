@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 
 from layton_batch.stats.calibrated import calibrated_scores
-from layton_batch.stats.compare import differences, items_to_resolve, resolvable_difference
-from layton_batch.stats.joint import JointDraws, joint_draws, joint_draws_new_items
-from layton_batch.stats.rank_sets import draw_ranks, rank_ranges
-from layton_batch.stats.ranks import score_ranks
+from layton_batch.stats.joint import (
+    JointDraws,
+    differences,
+    items_to_resolve,
+    joint_draws,
+    joint_draws_new_items,
+    resolvable_difference,
+)
+from layton_batch.stats.ranks import draw_ranks, rank_ranges, score_ranks
 
 from .boards import FIELDS, Board, make_strata
 
