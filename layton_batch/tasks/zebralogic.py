@@ -21,16 +21,18 @@ from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.reply_json import ending, failure
 from layton_batch.tasks.templates import Slots, Templates
-from layton_batch.tasks.zebralogic_rules.gold import Gold, gold_from
-from layton_batch.tasks.zebralogic_rules.grading import REFUSED, TRUNCATED, GridGrade, Reading, ended
-from layton_batch.tasks.zebralogic_rules.protocols import PROTOCOLS, rules_of
-from layton_batch.tasks.zebralogic_rules.sizes import GROUPS
-from layton_batch.tasks.zebralogic_rules.tags import Tag
+from layton_batch.tasks.zebralogic_rules.corrected import CORRECTED
+from layton_batch.tasks.zebralogic_rules.gold import GROUPS, Gold, gold_from
+from layton_batch.tasks.zebralogic_rules.grading import REFUSED, TRUNCATED, GridGrade, Reading, Rules, Tag, ended
+from layton_batch.tasks.zebralogic_rules.original import ORIGINAL
+from layton_batch.tasks.zebralogic_rules.zeroeval import ZEROEVAL
 
 if TYPE_CHECKING:
     from layton_batch.tasks.zebralogic_rules.offline import ZebraForm
 
 HERE = Path(__file__).parent
+PROTOCOLS: Mapping[str, Rules] = {rules.name: rules for rules in (CORRECTED, ORIGINAL, ZEROEVAL)}
+"""The protocols by name; the first is the default."""
 ALL = ("llm", "all")
 """Splits that mean every row; the first is what a manifest without a split says."""
 SPLITS = (*ALL, *(name.lower() for name in GROUPS))
@@ -152,6 +154,13 @@ class ZebraLogicTask:
         from layton_batch.tasks.zebralogic_rules.offline import ZebraForm
 
         return ZebraForm(self, options)
+
+
+def rules_of(protocol: object) -> Rules:
+    """Raises ManifestError for a protocol there is none of; a manifest may say anything."""
+    if not isinstance(protocol, str) or protocol not in PROTOCOLS:
+        raise ManifestError(f"protocol {protocol!r}: zebralogic has {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[protocol]
 
 
 def gold_of(item: Item) -> Gold:

@@ -1,21 +1,34 @@
 """What there is of one model, its totals, and beside a board of several: the published table, ensembles, and what
-abstaining is worth."""
+abstaining is worth.
+
+The published vote of an ensemble is on outcomes (right, wrong, neither), which nobody could hold without the gold
+letters: two wrong models outvote a right one even where their letters differ. ``by_letter`` votes on what the models
+said.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import sqrt
+from typing import TypeVar
 
 from layton_batch.errors import ManifestError
 from layton_batch.records import Grade, JsonValue
 from layton_batch.tasks.mcq_idk import McqIdkTask
-from layton_batch.tasks.mcq_idk_rules.abstention import Bounds, Selective, selective
-from layton_batch.tasks.mcq_idk_rules.ensembles import Ensemble, by_letter, by_outcome
-from layton_batch.tasks.mcq_idk_rules.intervals import intervals
-from layton_batch.tasks.mcq_idk_rules.letters import Key, idk_letter
-from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, Estimate, Marks, Tally
-from layton_batch.tasks.mcq_idk_rules.table import BoardRow, cell, ordered
+from layton_batch.tasks.mcq_idk_rules.items import Key, idk_letter
+from layton_batch.tasks.mcq_idk_rules.metrics import (
+    METRICS,
+    Bounds,
+    Estimate,
+    Marks,
+    Selective,
+    Tally,
+    intervals,
+    selective,
+)
 from layton_batch.tasks.offline import NONE, GradedModel, GradedReply, GradedSet, ReportTable, percent
 
 _TOP = 3
@@ -219,3 +232,128 @@ def _penalty(view: Selective) -> str:
     if view.break_even_penalty is None:
         return "∞" if view.correct else NONE
     return f"{view.break_even_penalty:.2f}"
+
+
+# ---- the table as evaluate-idk prints it: the models' order, and every blank of the Markdown -----------------------
+
+
+_MARKDOWN = re.compile(r"([\\`*\[\]<>|])")
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRow:
+    """One line of the table: a model or an ensemble, and its estimates by metric; one that is missing prints as "-"."""
+
+    name: str
+    estimates: Mapping[str, Estimate]
+
+    def mean(self, metric: str) -> float | None:
+        """The mean; None where there is no estimate."""
+        found = self.estimates.get(metric)
+        return None if found is None else found.mean
+
+
+def ordered(rows: Iterable[BoardRow]) -> list[BoardRow]:
+    """By trad_score, highest first and those without one last; what is equal stays in its order."""
+    return sorted(rows, key=lambda row: -_or_least(row.mean("trad_score")))
+
+
+def markdown(rows: Sequence[BoardRow]) -> str:
+    """The table of the rows as they come, without a line break at its end."""
+    lines = [[row.name, *(cell(row.estimates.get(metric)) for metric in METRICS)] for row in rows]
+    return _grid(["Model", *(f"{metric} ± se" for metric in METRICS)], lines)
+
+
+def _grid(header: list[str], rows: Sequence[Sequence[str]]) -> str:
+    cells = [header, *([_plain(row[0]), *row[1:]] for row in rows)]
+    widths = [max(3, *(len(line[i]) for line in cells)) for i in range(len(header))]
+    rule = [":" + "-" * (widths[0] - 1), *("-" * (width - 1) + ":" for width in widths[1:])]
+    lines = [[line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (lines[0], rule, *lines[1:]))
+
+
+def cell(estimate: Estimate | None) -> str:
+    """Percent with two decimals: "64.65 ± 3.41", "64.65" without a standard error, "-" without a value."""
+    if estimate is None:
+        return "-"
+    value = f"{estimate.mean * 100:.2f}"
+    return value if estimate.se is None else f"{value} ± {estimate.se * 100:.2f}"
+
+
+def _plain(name: str) -> str:
+    """A name that can end neither its cell nor its line, and is nothing but text."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in name)
+    return _MARKDOWN.sub(r"\\\1", " ".join(shown.split()))
+
+
+def _or_least(value: float | None) -> float:
+    return float("-inf") if value is None else value
+
+
+# ---- several models as one: a vote on every item that all of them replied to ---------------------------------------
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Ensemble:
+    """The vote by item: +1 right, -1 wrong, 0 neither."""
+
+    votes: Mapping[str, int]
+
+    def estimates(self) -> Mapping[str, Estimate]:
+        """As the published table has them: abstentions include ties and unreadable replies, nothing fails to extract,
+        and standard errors come from the population's variance (n), unlike a single model's."""
+        values = list(self.votes.values())
+        if not values:
+            return {}
+        n, right, wrong = len(values), values.count(1), values.count(-1)
+        mean = (right - wrong) / n
+        spread = (right * (1 - mean) ** 2 + wrong * (-1 - mean) ** 2 + (n - right - wrong) * mean**2) / n
+        return dict(
+            zip(
+                METRICS,
+                (_share(right, n), Estimate(mean, sqrt(spread / n)), _share(n - right - wrong, n), Estimate(0.0, 0.0)),
+                strict=True,
+            )
+        )
+
+
+def by_outcome(members: Sequence[Mapping[str, Marks]]) -> Ensemble:
+    """The published vote. ``members``: each model's marks by item; an unreadable reply votes 0, not -1."""
+    ballots = [{item: 0 if marks.extract_fail else marks.idk_score for item, marks in one.items()} for one in members]
+    return Ensemble(_winners(ballots, otherwise=0))
+
+
+def by_letter(members: Sequence[Mapping[str, str | None]], gold: Mapping[str, str], idk: Mapping[str, str]) -> Ensemble:
+    """The vote on letters. ``members``: each model's letter by item; an unreadable reply votes to abstain.
+
+    ``gold`` and ``idk``: by item, the right letters and the letter that abstains.
+    """
+    ballots = [
+        {item: None if letter is None or letter == idk[item] else letter for item, letter in one.items()}
+        for one in members
+    ]
+    choice = _winners(ballots, otherwise=None)
+    return Ensemble(
+        {item: 0 if letter is None else 1 if letter in gold[item] else -1 for item, letter in choice.items()}
+    )
+
+
+def _winners(ballots: Sequence[Mapping[str, T]], otherwise: T) -> dict[str, T]:
+    """By item that all members have, in the first one's order: the vote with more than any other."""
+    if not ballots:
+        return {}
+    shared = [item for item in ballots[0] if all(item in ballot for ballot in ballots[1:])]
+    return {item: _plurality([ballot[item] for ballot in ballots], otherwise) for item in shared}
+
+
+def _plurality(votes: Sequence[T], otherwise: T) -> T:
+    ranked = Counter(votes).most_common(2)
+    return otherwise if len(ranked) > 1 and ranked[0][1] == ranked[1][1] else ranked[0][0]
+
+
+def _share(count: int, n: int) -> Estimate:
+    share = count / n
+    return Estimate(share, sqrt(share * (1 - share) / n))

@@ -6,8 +6,7 @@ from math import comb
 
 import pytest
 
-from layton_batch.tasks.mcq_idk_rules.abstention import Selective
-from layton_batch.tasks.mcq_idk_rules.exact import share_bounds
+from layton_batch.tasks.mcq_idk_rules.metrics import Selective, share_bounds
 from tests.tasks.offline_rows import form, grade_rows
 
 

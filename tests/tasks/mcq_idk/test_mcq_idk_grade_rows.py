@@ -8,8 +8,7 @@ import pytest
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.mcq_idk import McqIdkTask
-from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL
+from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, McqIdkTask
 from layton_batch.tasks.mcq_idk_rules.report import AbstentionReport
 from layton_batch.tasks.protocol import TaskOptions
 from tests.tasks import offline_rows
@@ -121,7 +120,7 @@ def test_a_wrong_prediction_is_named_with_what_is_wrong(row: Row, message: str) 
 
 
 def test_predictions_need_an_item_and_items_need_one_gold() -> None:
-    with pytest.raises(DataError, match=r"prediction 1 \(item 'b'\): there is no such item"):
+    with pytest.raises(DataError, match=r"prediction 1 \(item 'b'\): there is no item of this id"):
         grade_rows([{"id": "a", "gold": "A"}], [said("b", "A")])
     with pytest.raises(DataError, match="item 'a' is there twice, with different gold"):
         grade_rows([{"id": "a", "gold": "A"}, {"id": "a", "gold": "B"}], [])

@@ -21,9 +21,8 @@ from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks import validate_items
 from layton_batch.tasks.protocol import TaskOptions, juried
-from layton_batch.tasks.zebralogic import ZebraLogicTask
+from layton_batch.tasks.zebralogic import PROTOCOLS, ZebraLogicTask
 from layton_batch.tasks.zebralogic_rules.gold import PRIVATE_SOURCE
-from layton_batch.tasks.zebralogic_rules.protocols import PROTOCOLS
 
 from .grids import GRID, SOLUTION, WRONG, reply
 
