@@ -24,8 +24,7 @@ from layton_batch.scoring.evidence import (
     mark_matrix,
 )
 from layton_batch.stats.calibrated import PROVIDER_SHIFT, CalibratedScore, calibrated_scores
-from layton_batch.stats.joint import DRAWS, JointDraws, joint_draws, joint_draws_new_items
-from layton_batch.stats.marks import mark_draws, mark_scores
+from layton_batch.stats.joint import DRAWS, JointDraws, joint_draws, joint_draws_new_items, mark_draws, mark_scores
 from layton_batch.stats.paper import PaperScore, paper_scores
 from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
 from layton_batch.stats.strata import Flag, IntArray
@@ -204,7 +203,7 @@ def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
     """Rank entrants by their mean mark, in percent, best first: no jury, no labels.
 
     On these items the score is exact, so its interval is itself; the interval and the rank range for new items come
-    from weights on the items that all entrants share (``stats.marks``). Raises DataError for marks that are no numbers.
+    from weights on the items that all entrants share (``mark_draws``). Raises DataError for marks that are no numbers.
     """
     if not sheets:
         return []

@@ -15,9 +15,9 @@ from layton_batch.stats.joint import (
     items_to_resolve,
     joint_draws,
     joint_draws_new_items,
+    mark_draws,
     resolvable_difference,
 )
-from layton_batch.stats.marks import mark_draws
 from layton_batch.stats.planning import Separation, labels_to_separate
 
 

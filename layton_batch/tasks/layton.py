@@ -15,11 +15,9 @@ from typing import Literal
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.contradictions import contradiction
-from layton_batch.tasks.fencing import block, fence, without_surrogates
 from layton_batch.tasks.protocol import Candidate, TaskOptions
-from layton_batch.tasks.reply_json import as_bool, as_text, failure, read_reply
-from layton_batch.tasks.templates import Slots, Templates
+from layton_batch.tasks.reply_json import as_bool, as_text, contradiction, failure, read_reply
+from layton_batch.tasks.templates import Slots, Templates, block, fence, without_surrogates
 
 HERE = Path(__file__).parent
 SPLITS = ("llm", "vlm")

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
-from layton_batch.tasks.fencing import without_surrogates
 from layton_batch.tasks.mcq_idk_rules.corrected import read_corrected
 from layton_batch.tasks.mcq_idk_rules.items import (
     MAX_OPTIONS,
@@ -32,7 +31,7 @@ from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, Reading, after_tho
 from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.reply_json import ending, failure
-from layton_batch.tasks.templates import Slots, Templates
+from layton_batch.tasks.templates import Slots, Templates, without_surrogates
 
 if TYPE_CHECKING:
     from layton_batch.tasks.mcq_idk_rules.offline import McqForm

@@ -24,14 +24,13 @@ from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, RequestOutcome
 from layton_batch.tasks import validate_items
 from layton_batch.tasks.protocol import GradesFiles, RuleTask
+from layton_batch.text import NONE
 
 if TYPE_CHECKING:
     import altair as alt
 
 FileRow = Mapping[str, JsonValue]
 """A row of a file of predictions or items, as it was read."""
-NONE = "–"
-"""What tables show where there is nothing."""
 _ENDINGS = {
     **dict.fromkeys(("stop", "end_turn", "stop_sequence", "eos"), FinishReason.STOP),
     **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "truncated"), FinishReason.LENGTH),

@@ -18,17 +18,15 @@ from typing import TYPE_CHECKING, Literal
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
 from layton_batch.states import FinishReason, PredictionKind
-from layton_batch.tasks.contradictions import contradiction
-from layton_batch.tasks.fencing import block, fence, without_surrogates
 from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import Candidate, Task, TaskOptions
-from layton_batch.tasks.reply_json import as_bool, ending, failure, read_reply
+from layton_batch.tasks.reply_json import as_bool, contradiction, ending, failure, read_reply
 from layton_batch.tasks.rome_rules import corrected, original
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
-from layton_batch.tasks.rome_rules.mark import CORRECTED, ORIGINAL, PROTOCOLS, Mark
+from layton_batch.tasks.rome_rules.marks import CORRECTED, ORIGINAL, PROTOCOLS, Mark
 from layton_batch.tasks.rome_rules.pictures import folders_of, has_pictures, pictures_of
 from layton_batch.tasks.rome_rules.statement import Source, final_statement, without_thoughts
-from layton_batch.tasks.templates import Slots, Templates
+from layton_batch.tasks.templates import Slots, Templates, block, fence, without_surrogates
 
 if TYPE_CHECKING:
     from layton_batch.tasks.rome_rules.offline import RomeForm

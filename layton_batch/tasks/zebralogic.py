@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Literal
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
-from layton_batch.tasks.fencing import block, without_surrogates
 from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.reply_json import ending, failure
-from layton_batch.tasks.templates import Slots, Templates
+from layton_batch.tasks.templates import Slots, Templates, block, without_surrogates
 from layton_batch.tasks.zebralogic_rules.corrected import CORRECTED
 from layton_batch.tasks.zebralogic_rules.gold import GROUPS, Gold, gold_from
 from layton_batch.tasks.zebralogic_rules.grading import REFUSED, TRUNCATED, GridGrade, Reading, Rules, Tag, ended

@@ -16,8 +16,8 @@ from string import ascii_uppercase
 
 from layton_batch.errors import DataError
 from layton_batch.records import Item, JsonValue
-from layton_batch.tasks.fencing import without_surrogates
 from layton_batch.tasks.offline import FileRow
+from layton_batch.tasks.templates import without_surrogates
 
 MIN_OPTIONS, MAX_OPTIONS = 2, 25
 """Real options an item may have; "I don't know" comes on top, so that Z is the last letter there can be."""

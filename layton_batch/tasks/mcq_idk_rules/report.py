@@ -29,7 +29,8 @@ from layton_batch.tasks.mcq_idk_rules.metrics import (
     intervals,
     selective,
 )
-from layton_batch.tasks.offline import NONE, GradedModel, GradedReply, GradedSet, ReportTable, percent
+from layton_batch.tasks.offline import GradedModel, GradedReply, GradedSet, ReportTable, percent
+from layton_batch.text import NONE
 
 _TOP = 3
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from layton_batch.tasks.contradictions import without_thought
+from layton_batch.tasks.reply_json import without_thought
 from layton_batch.tasks.rome_rules.characters import spelled
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import altair as alt
 
 from layton_batch.errors import DataError
-from layton_batch.records import JsonValue
 from layton_batch.tasks.charts import BLUE, Axis, Row, named_points, table, titled
-from layton_batch.tasks.rome_rules.rounds import Rounds
+from layton_batch.tasks.rome_rules.marks import Rounds
 
 _ROOM = 1.6  # twice this way is more than from 2 to 5, so there is always a tick
 
@@ -32,17 +31,6 @@ class Point:
     model: str
     accuracy: Rounds
     tokens: Rounds
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """A row for other plotting programs; the standard deviations are null for one round."""
-        return {
-            "model": self.model,
-            "rounds": len(self.accuracy.values),
-            "accuracy": self.accuracy.mean,
-            "accuracy_std": self.accuracy.std,
-            "tokens": self.tokens.mean,
-            "tokens_std": self.tokens.std,
-        }
 
 
 def points(rounds: Iterable[Round]) -> list[Point]:

@@ -17,7 +17,6 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.offline import (
-    NONE,
     FileRow,
     GradedModel,
     GradedReply,
@@ -34,6 +33,7 @@ from layton_batch.tasks.zebralogic import CellGrade, Puzzle, ZebraLogicTask, gol
 from layton_batch.tasks.zebralogic_rules.gold import GROUPS, Gold, gold_from
 from layton_batch.tasks.zebralogic_rules.grading import INFRASTRUCTURE, GridGrade, Tag, infrastructure_tag
 from layton_batch.tasks.zebralogic_rules.zeroeval import BEST_OF_N, MODES, RM_BON, check_mode, grade_samples
+from layton_batch.text import NONE
 
 _MODES = f"; its modes are {', '.join(MODES)}"
 _PAPER = ("Puzzle Acc", "Cell Acc", "No answer", "Easy", "Hard", "Small", "Medium", "Large", "XL", "Reason Lens")

@@ -9,7 +9,7 @@ import pytest
 
 from layton_batch.errors import DataError
 from layton_batch.tasks.charts import rendered
-from layton_batch.tasks.rome_rules.rounds import Rounds, over_rounds
+from layton_batch.tasks.rome_rules.marks import Rounds, over_rounds
 from layton_batch.tasks.rome_rules.scatter import Round, points, scatter_chart
 
 
@@ -45,9 +45,14 @@ ROUNDS = [Round(f"model {m} <&>", 40.0 + 5 * m + r, 300.0 * 3**m) for m in range
 def test_a_model_is_one_point_over_its_rounds_the_best_first() -> None:
     found = points(ROUNDS)
     assert [point.model for point in found] == [f"model {m} <&>" for m in (3, 2, 1, 0)]
-    row = found[0].to_json()
-    assert (row["rounds"], row["accuracy"], row["tokens"], row["tokens_std"]) == (4, 56.5, 8100.0, 0.0)
-    assert row["accuracy_std"] == pytest.approx(math.sqrt(5 / 3))
+    first = found[0]
+    assert (len(first.accuracy.values), first.accuracy.mean, first.tokens.mean, first.tokens.std) == (
+        4,
+        56.5,
+        8100.0,
+        0.0,
+    )
+    assert first.accuracy.std == pytest.approx(math.sqrt(5 / 3))
 
 
 def test_the_picture_is_well_formed_and_names_every_model_once_beside_its_point() -> None:
