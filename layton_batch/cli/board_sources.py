@@ -11,7 +11,7 @@ from layton_batch.errors import ManifestError
 from layton_batch.scoring.board import METHODS, BoardRow, Rules, rank_board, rank_marks
 from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label
 from layton_batch.settings import Settings
-from layton_batch.stats.lattice import MAX_LEVEL
+from layton_batch.stats.distributions import MAX_LEVEL
 
 METRICS = ("both_correct", "answer_correct", "justification_correct")
 

@@ -2,6 +2,6 @@
 
 strata: votes and labels counted into bins, where everything starts · paper, calibrated: scores and intervals ·
 ranks, joint: models against models, also those graded by rule · judges: the judges themselves · planning: what to
-label next · lattice, special: laws of counts, the beta quantile. Fractions everywhere. Metrics are binary (a person's
+label next · distributions: laws of counts, the beta quantile. Fractions everywhere. Metrics are binary (a person's
 yes or no) everywhere but in the marks of rules.
 """

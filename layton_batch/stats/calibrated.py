@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layton_batch.stats import lattice
-from layton_batch.stats.special import betaincinv
+from layton_batch.stats import distributions
+from layton_batch.stats.distributions import betaincinv
 from layton_batch.stats.strata import Flag, FloatArray, IntArray, Strata
 
 PRIOR = 0.5  # Jeffreys: as good a coverage as a uniform prior, 3-14 % shorter
@@ -85,10 +85,10 @@ def positives_pmf(post: Posterior, models: IntArray) -> FloatArray:
     """[len(models), most unlabelled items + 1] exact pmf of the positives among the unlabelled items of `models`."""
     left = post.unlabelled[models]
     terms = [
-        lattice.beta_binomial_pmf(left[:, b], post.alpha[models, b], post.beta[models, b])
+        distributions.beta_binomial_pmf(left[:, b], post.alpha[models, b], post.beta[models, b])
         for b in np.flatnonzero(left.any(axis=0))
     ]
-    pmf = lattice.sum_pmf(terms, int(left.sum(axis=1).max(initial=0)))
+    pmf = distributions.sum_pmf(terms, int(left.sum(axis=1).max(initial=0)))
     return np.broadcast_to(pmf, (len(models), pmf.shape[1]))
 
 
@@ -99,13 +99,13 @@ def calibrated_scores(
 
     Without any label the posterior is the prior: the row says almost nothing, honestly, and carries `Flag.NO_GOLD`.
     """
-    lattice.check_level(level)
+    distributions.check_level(level)
     post = posterior(strata, provider_shift=provider_shift)
     scored = np.flatnonzero(strata.items > 0)
     low, high = (np.zeros(len(strata.items), dtype=np.int64) for _ in range(2))
-    for part in lattice.chunks(post.unlabelled[scored].sum(axis=1)):
+    for part in distributions.chunks(post.unlabelled[scored].sum(axis=1)):
         rows = scored[part]
-        low[rows], high[rows] = lattice.shortest_set(positives_pmf(post, rows), level)
+        low[rows], high[rows] = distributions.shortest_set(positives_pmf(post, rows), level)
     known = strata.own_positives.sum(axis=1)
     mean = posterior_mean(strata, post)
     new = np.zeros((3, len(strata.items)))

@@ -22,7 +22,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from layton_batch.stats.special import betaincinv
+from layton_batch.stats.distributions import betaincinv
 from layton_batch.stats.strata import FloatArray, IntArray, Ints, Strata, TargetPredictions
 
 DRAWS = 4000

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layton_batch.stats.special import betaincinv
+from layton_batch.stats.distributions import betaincinv
 from layton_batch.stats.strata import BoolArray, FloatArray, IntArray, Ints
 
 

@@ -6,8 +6,6 @@ special_hint, solution, answer, justification`` and, for ``vlm``, ``img`` (a bas
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -17,6 +15,7 @@ from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Res
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.reply_json import as_bool, as_text, contradiction, failure, read_reply
+from layton_batch.tasks.rows import id_of, needed_text, picture_in, text_of
 from layton_batch.tasks.templates import Slots, Templates, block, fence, without_surrogates
 
 HERE = Path(__file__).parent
@@ -147,41 +146,19 @@ class LaytonTask:
 def _item(row: Mapping[str, JsonValue], number: int, split: str) -> Item:
     name = row.get("id")
     where = f"row {number}" + (f" (item {name!r})" if isinstance(name, str) else "")
-    solution = _column(row, "solution", where)
-    answer, justification = _column(row, "answer", where), _column(row, "justification", where)
+    solution = text_of(row, "solution", where)
+    answer, justification = text_of(row, "answer", where), text_of(row, "justification", where)
     return Item(
-        id=_id(row, where),
+        id=id_of(row, "id", where),
         split=split,
-        category=_column(row, "category", where) or "",
-        question=_needed(row, "description", where),
+        category=text_of(row, "category", where) or "",
+        question=needed_text(row, "description", where),
         images=_images(row, split, where),
-        hints=tuple(_column(row, column, where) for column in HINT_COLUMNS),
+        hints=tuple(text_of(row, column, where) for column in HINT_COLUMNS),
         answer=answer or solution,
         justification=justification or solution,
         solution=solution or justification or answer,
     )
-
-
-def _column(row: Mapping[str, JsonValue], column: str, where: str) -> str | None:
-    """A text column; null, absent and blank are None."""
-    value = row.get(column)
-    if value is not None and not isinstance(value, str):
-        raise DataError(f"{where}: column {column!r} must be text or null, not {type(value).__name__}")
-    return without_surrogates(value) if value and value.strip() else None
-
-
-def _needed(row: Mapping[str, JsonValue], column: str, where: str) -> str:
-    value = _column(row, column, where)
-    if value is None:
-        raise DataError(f"{where}: column {column!r} is {'empty' if column in row else 'missing'}")
-    return value
-
-
-def _id(row: Mapping[str, JsonValue], where: str) -> str:
-    value = _needed(row, "id", where)
-    if not value.isprintable() or len(value) > 200:
-        raise DataError(f"{where}: column 'id' must be at most 200 printable characters")
-    return value
 
 
 def _images(row: Mapping[str, JsonValue], split: str, where: str) -> tuple[Image, ...]:
@@ -193,29 +170,7 @@ def _images(row: Mapping[str, JsonValue], split: str, where: str) -> tuple[Image
             state = "null" if "img" in row else "missing"
             raise DataError(f"{where}: column 'img' is {state}; split vlm needs an image")
         return ()
-    if not isinstance(value, str):
-        raise DataError(f"{where}: column 'img' must be base64 text, not {type(value).__name__}")
-    text = "".join((value.partition(";base64,")[2] if value.startswith("data:") else value).split())
-    try:
-        content = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise DataError(f"{where}: column 'img' is not base64 ({error})") from error
-    media_type = _media_type(content)
-    if media_type is None:
-        raise DataError(f"{where}: column 'img' is not a JPEG, PNG, WebP or GIF image")
-    return (Image(media_type, text),)
-
-
-def _media_type(content: bytes) -> str | None:
-    if content.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if content.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if content[:6] in {b"GIF87a", b"GIF89a"}:
-        return "image/gif"
-    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-        return "image/webp"
-    return None
+    return (picture_in(value, f"{where}: column 'img'")[0],)
 
 
 # ---- items to prompts ----------------------------------------------------------------------------------------------

@@ -24,8 +24,8 @@ from layton_batch.tasks.reply_json import as_bool, contradiction, ending, failur
 from layton_batch.tasks.rome_rules import corrected, original
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
 from layton_batch.tasks.rome_rules.marks import CORRECTED, ORIGINAL, PROTOCOLS, Mark
-from layton_batch.tasks.rome_rules.pictures import folders_of, has_pictures, pictures_of
 from layton_batch.tasks.rome_rules.statement import Source, final_statement, without_thoughts
+from layton_batch.tasks.rows import folders_of, has_pictures, id_of, needed_text, pictures_of, text_of
 from layton_batch.tasks.templates import Slots, Templates, block, fence, without_surrogates
 
 if TYPE_CHECKING:
@@ -132,19 +132,20 @@ class _Rome:
     def _item(self, row: Mapping[str, JsonValue], number: int, folder: Path | None) -> Item | None:
         name = row.get("question_id")
         where = f"row {number}" + (f" (question {name!r})" if isinstance(name, str | int) else "")
-        question_id, question = _id(row, where), _needed(row, "question", where)
+        question_id = id_of(row, "question_id", where, numbers=True)
+        question = needed_text(row, "question", where, numbers=True)
         if _split(row) != self._options.split:
             return None
         images = pictures_of(row, where, folder) if self._options.split == "vlm" else ()
         if self._options.split == "vlm" and not images:
             raise DataError(f"{where}: column 'img' is missing; split vlm needs a picture")
-        reference = _text(row, "reference", where)
+        reference = text_of(row, "reference", where, numbers=True)
         if self.uses_jury and reference is None:
             raise DataError(f"{where}: column 'reference' is empty; a jury needs it")
         return Item(
             id=question_id,
             split=self._options.split,
-            category=_text(row, "task", where) or "all",
+            category=text_of(row, "task", where, numbers=True) or "all",
             question=question,
             images=images,
             answer=reference,
@@ -250,29 +251,6 @@ def _split(row: Mapping[str, JsonValue]) -> JsonValue:
     return row.get("split") or ("vlm" if has_pictures(row) else "llm")
 
 
-def _text(row: Mapping[str, JsonValue], column: str, where: str) -> str | None:
-    """A text column; null, absent and blank are None. Numbers are taken as they are written."""
-    value = row.get(column)
-    if isinstance(value, bool) or (value is not None and not isinstance(value, str | int | float)):
-        raise DataError(f"{where}: column {column!r} must be text or null, not {type(value).__name__}")
-    text = "" if value is None else str(value)
-    return without_surrogates(text) if text.strip() else None
-
-
-def _needed(row: Mapping[str, JsonValue], column: str, where: str) -> str:
-    value = _text(row, column, where)
-    if value is None:
-        raise DataError(f"{where}: column {column!r} is {'empty' if column in row else 'missing'}")
-    return value
-
-
-def _id(row: Mapping[str, JsonValue], where: str) -> str:
-    value = _needed(row, "question_id", where)
-    if not value.isprintable() or len(value) > 200:
-        raise DataError(f"{where}: column 'question_id' must be at most 200 printable characters")
-    return value
-
-
 def rule_of(item: Item) -> Rule | None:
     """By what the item is graded; None where it does not say."""
     evaluator, arguments = item.payload.get("evaluator"), _arguments(item.payload.get("evaluator_kwargs"))
@@ -295,7 +273,7 @@ def _payload(row: Mapping[str, JsonValue], where: str) -> Mapping[str, JsonValue
     arguments = _arguments(row.get("evaluator_kwargs"))
     if arguments is None:
         raise DataError(f"{where}: column 'evaluator_kwargs' must be an object, or the JSON text of one")
-    return {"evaluator": _needed(row, "evaluator", where), "evaluator_kwargs": arguments}
+    return {"evaluator": needed_text(row, "evaluator", where, numbers=True), "evaluator_kwargs": arguments}
 
 
 # ---- items to prompts ----------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.reply_json import ending, failure
+from layton_batch.tasks.rows import id_of, needed_text
 from layton_batch.tasks.templates import Slots, Templates, block, without_surrogates
 from layton_batch.tasks.zebralogic_rules.corrected import CORRECTED
 from layton_batch.tasks.zebralogic_rules.gold import GROUPS, Gold, gold_from
@@ -173,9 +174,7 @@ def gold_of(item: Item) -> Gold:
 def _item(row: Mapping[str, JsonValue], number: int, split: str) -> Item:
     name = row.get("id")
     where = f"row {number}" + (f" (item {name!r})" if isinstance(name, str) else "")
-    item_id, puzzle = _text(row, "id", where), _text(row, "puzzle", where)
-    if not item_id.isprintable() or len(item_id) > 200:
-        raise DataError(f"{where}: column 'id' must be at most 200 printable characters")
+    item_id, puzzle = id_of(row, "id", where), needed_text(row, "puzzle", where)
     if row.get("solution") is None:
         raise DataError(f"{where}: column 'solution' is {'null' if 'solution' in row else 'missing'}")
     gold = gold_from(row["solution"], where)
@@ -188,14 +187,6 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str) -> Item:
         answer=json.dumps(_right_grid(gold), ensure_ascii=False),
         payload={"size": gold.size, "solution": solution},
     )
-
-
-def _text(row: Mapping[str, JsonValue], column: str, where: str) -> str:
-    value = row.get(column)
-    if not isinstance(value, str) or not value.strip():
-        state = "must be text" if column in row else "is missing"
-        raise DataError(f"{where}: column {column!r} {state}")
-    return without_surrogates(value)
 
 
 def _with_set(item: Item, row: Mapping[str, JsonValue]) -> Item:
