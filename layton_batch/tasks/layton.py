@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Literal
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
+from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, Verdict
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.protocol import Candidate, TaskOptions
-from layton_batch.tasks.reply_json import as_bool, as_text, contradiction, failure, read_reply
+from layton_batch.tasks.reply_json import as_bool, as_text, contradiction, failure, joined, object_schema, read_reply
 from layton_batch.tasks.rows import id_of, needed_text, picture_in, text_of
 from layton_batch.tasks.templates import Slots, Templates, block, fence, without_surrogates
 
@@ -34,26 +34,10 @@ _SLOTS: Mapping[str, Slots] = {
     ),
 }
 
-ANSWER_SCHEMA = ResponseSchema(
-    "riddle_answer",
-    {
-        "type": "object",
-        # The reasoning comes first, so that a model writes it before it commits to an answer.
-        "properties": {"justification": {"type": "string"}, "answer": {"type": "string"}},
-        "required": ["justification", "answer"],
-        "additionalProperties": False,
-    },
-)
+# The reasoning comes first, so that a model writes it before it commits to an answer.
+ANSWER_SCHEMA = object_schema("riddle_answer", {"justification": "string", "answer": "string"})
 _VERDICT_FIELDS = ("is_answer_correct", "is_justification_correct")
-VERDICT_SCHEMA = ResponseSchema(
-    "riddle_verdict",
-    {
-        "type": "object",
-        "properties": {name: {"type": "boolean"} for name in _VERDICT_FIELDS},
-        "required": list(_VERDICT_FIELDS),
-        "additionalProperties": False,
-    },
-)
+VERDICT_SCHEMA = object_schema("riddle_verdict", dict.fromkeys(_VERDICT_FIELDS, "boolean"))
 
 
 class LaytonTask:
@@ -136,7 +120,7 @@ class LaytonTask:
             return Verdict(item_id, model, judge, None, None, reply.note)
         answer, justification = (as_bool(reply.value.get(name)) for name in _VERDICT_FIELDS)
         unread = [name for name, mark in zip(_VERDICT_FIELDS, (answer, justification), strict=True) if mark is None]
-        note = _joined(reply.note, *(f"{name} is not true or false" for name in unread))
+        note = joined(reply.note, *(f"{name} is not true or false" for name in unread))
         return Verdict(item_id, model, judge, answer, justification, note)
 
 
@@ -206,7 +190,7 @@ def _submission(value: Mapping[str, JsonValue], note: str | None) -> tuple[str |
     if answer is not None and not answer.strip():
         # Some models leave their answer to the end of the justification; the paper's juries saw those and passed some.
         answer, answer_note = ("" if (justification or "").strip() else None), "blank answer"
-    return answer, justification or "", _joined(note, answer_note, justification_note)
+    return answer, justification or "", joined(note, answer_note, justification_note)
 
 
 def _field(value: Mapping[str, JsonValue], name: str) -> tuple[str | None, str | None]:
@@ -214,7 +198,3 @@ def _field(value: Mapping[str, JsonValue], name: str) -> tuple[str | None, str |
     if text is not None:
         return text, None
     return None, f"{name} is not text" if value.get(name) is not None else f"no {name}"
-
-
-def _joined(*notes: str | None) -> str | None:
-    return "; ".join(note for note in notes if note) or None

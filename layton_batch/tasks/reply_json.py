@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from layton_batch.records import JsonValue, Response
+from layton_batch.records import JsonValue, Response, ResponseSchema
 from layton_batch.states import FinishReason, RequestOutcome
 from layton_batch.tasks.templates import without_surrogates
 
@@ -33,6 +33,21 @@ class ReplyObject:
 
     value: Mapping[str, JsonValue] | None
     note: str | None = None
+
+
+def object_schema(name: str, fields: Mapping[str, str]) -> ResponseSchema:
+    """The schema of a flat object with exactly these fields, in this order; each with its JSON type."""
+    properties: JsonValue = {field: {"type": kind} for field, kind in fields.items()}
+    required: JsonValue = list(fields)
+    return ResponseSchema(
+        name,
+        {"type": "object", "properties": properties, "required": required, "additionalProperties": False},
+    )
+
+
+def joined(*notes: str | None) -> str | None:
+    """Several notes as one."""
+    return "; ".join(note for note in notes if note) or None
 
 
 def failure(response: Response) -> str | None:

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
+from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, Verdict
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import Candidate, Task, TaskOptions
-from layton_batch.tasks.reply_json import as_bool, contradiction, ending, failure, read_reply
+from layton_batch.tasks.reply_json import as_bool, contradiction, ending, failure, object_schema, read_reply
 from layton_batch.tasks.rome_rules import corrected, original
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
 from layton_batch.tasks.rome_rules.marks import CORRECTED, ORIGINAL, PROTOCOLS, Mark
@@ -46,16 +46,8 @@ _SLOTS: Mapping[str, Slots] = {
         _SHOWN | {"question", "reference", "response"}, must=frozenset({"question", "reference", "response"})
     ),
 }
-VERDICT_SCHEMA = ResponseSchema(
-    "answer_verdict",
-    {
-        "type": "object",
-        # The reasoning comes first, so that a judge writes it before it commits to a verdict.
-        "properties": {"reasoning": {"type": "string"}, "is_answer_correct": {"type": "boolean"}},
-        "required": ["reasoning", "is_answer_correct"],
-        "additionalProperties": False,
-    },
-)
+# The reasoning comes first, so that a judge writes it before it commits to a verdict.
+VERDICT_SCHEMA = object_schema("answer_verdict", {"reasoning": "string", "is_answer_correct": "boolean"})
 _VERDICT_NAMES = ("is_answer_correct", "judgement")
 Rule = tuple[str, Mapping[str, JsonValue]]
 """An evaluator's name and its arguments."""

@@ -18,7 +18,7 @@ from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Res
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
-from layton_batch.tasks.reply_json import ending, failure
+from layton_batch.tasks.reply_json import ending, failure, joined
 from layton_batch.tasks.rows import id_of, needed_text
 from layton_batch.tasks.templates import Slots, Templates, block, without_surrogates
 from layton_batch.tasks.zebralogic_rules.corrected import CORRECTED
@@ -124,7 +124,7 @@ class ZebraLogicTask:
             return Prediction(item.id, model, PredictionKind.MISSING, raw_text=raw, note=missing)
         reading = self.rules.read(raw or "")
         ended = ending(response)
-        note = _joined(_told(ended, response.refusal), reading.note)
+        note = joined(_told(ended, response.refusal), reading.note)
         if reading.tag is not Tag.NONE:
             return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=raw, note=note, ending=ended)
         reasoning = without_surrogates(reading.reasoning) if isinstance(reading.reasoning, str) else ""
@@ -215,10 +215,6 @@ def _told(ended: FinishReason | None, refusal: str | None) -> str | None:
     if ended is FinishReason.REFUSAL:
         return f"{REFUSED}: {without_surrogates(refusal)[:200]}" if refusal else REFUSED
     return TRUNCATED if ended is FinishReason.LENGTH else None
-
-
-def _joined(*notes: str | None) -> str | None:
-    return "; ".join(note for note in notes if note) or None
 
 
 def _named(wrong_cells: Sequence[str]) -> str | None:

@@ -122,19 +122,12 @@ DRAWS = 10_000
 _LOWEST, _HIGHEST = (0, -1, 0, 0), (1, 1, 1, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """A central interval of a mean, as fractions."""
-
-    lower: float
-    upper: float
-
-
 def intervals(
     counts: Mapping[Marks, int], *, level: float = 0.95, seed: int = 0, draws: int = DRAWS
-) -> Mapping[str, Interval]:
-    """Percentile bootstrap of every metric's mean. ``counts``: how often each combination of marks occurs.
+) -> Mapping[str, tuple[float, float]]:
+    """Lower and upper ends of every metric's mean, as fractions, by percentile bootstrap.
 
+    ``counts``: how often each combination of marks occurs.
     Resampling items is drawing these counts from a multinomial law, so that the time does not depend on the number of
     items. Where all items have the same mark, no resample differs and the bootstrap would claim certainty; there the
     exact (Clopper-Pearson) bound is given: the share of other marks that n equal ones do not rule out.
@@ -151,15 +144,15 @@ def intervals(
     tail = (1 - level) / 2
     bounds = np.quantile(means, [tail, 1 - tail], axis=0)
     return {
-        name: _exact(next(iter(seen)), n, tail, i) if len(seen) == 1 else Interval(*map(float, bounds[:, i]))
+        name: _exact(next(iter(seen)), n, tail, i) if len(seen) == 1 else (float(bounds[0, i]), float(bounds[1, i]))
         for i, name in enumerate(METRICS)
         for seen in ({kind.values()[i] for kind in kinds if counts[kind]},)
     }
 
 
-def _exact(value: int, n: int, tail: float, i: int) -> Interval:
+def _exact(value: int, n: int, tail: float, i: int) -> tuple[float, float]:
     other = 1 - tail ** (1 / n)
-    return Interval(value - other * (value - _LOWEST[i]), value + other * (_HIGHEST[i] - value))
+    return value - other * (value - _LOWEST[i]), value + other * (_HIGHEST[i] - value)
 
 
 # ---- exact (Clopper-Pearson) bounds of a share ---------------------------------------------------------------------

@@ -82,13 +82,11 @@ class AbstentionReport:
         The metrics' are bootstrapped, the figures' exact; ``upper`` is null where there is no bound.
         """
         view = selective(self.tally)
-        spread = intervals(self.marks, level=level, seed=seed)
-        bounds: dict[str, JsonValue] = {
-            name: None if one is None else {"lower": one[0], "upper": one[1]}
-            for name, one in view.bounds(level).items()
+        bounds = {**intervals(self.marks, level=level, seed=seed), **view.bounds(level)}
+        shown: dict[str, JsonValue] = {
+            name: None if one is None else {"lower": one[0], "upper": one[1]} for name, one in bounds.items()
         }
-        metrics = {name: {"lower": one.lower, "upper": one.upper} for name, one in spread.items()}
-        return {**view.to_json(), "level": level, "intervals": {**metrics, **bounds}}
+        return {**view.to_json(), "level": level, "intervals": shown}
 
 
 @dataclass(frozen=True, slots=True)

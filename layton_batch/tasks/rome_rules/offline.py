@@ -158,9 +158,8 @@ class RomeForm(OfflineForm):
 
     def picture(self, option: str, graded: GradedSet) -> alt.LayerChart:
         """Accuracy against tokens used."""
-        from layton_batch.tasks.rome_rules.scatter import Round, points, scatter_chart
+        from layton_batch.tasks.rome_rules.scatter import Point, scatter_chart
 
-        found = []
         for one in (round_ for rounds in graded.rounds.values() for round_ in rounds):
             silent = one.n_rows - len(one.tokens)
             if silent or not one.tokens:
@@ -168,8 +167,11 @@ class RomeForm(OfflineForm):
                     f"{one.where}: --chart needs the tokens of every answer, and {silent} of {one.n_rows} predictions "
                     "say none; give them a column output_tokens (or usage with it)"
                 )
-            found.append(Round(one.name, _over([one])["accuracy"].mean, sum(one.tokens) / len(one.tokens)))
-        return scatter_chart(points(found), "Accuracy against tokens used")
+        points = [
+            Point(name, _over(rounds)["accuracy"], Rounds.of([sum(one.tokens) / len(one.tokens) for one in rounds]))
+            for name, rounds in graded.rounds.items()
+        ]
+        return scatter_chart(points, "Accuracy against tokens used")
 
 
 def _over(rounds: Sequence[GradedModel]) -> dict[str, Rounds]:
@@ -231,16 +233,12 @@ _ROWS_AT_ONCE = 2_000
 
 def read_annotations(path: Path) -> Iterator[FileRow]:
     """The questions. Raises DataError with file and reason: not there, not UTF-8, not JSON, not in one of the forms."""
-    for number, row in enumerate(_rows(path), 1):
+    for number, row in enumerate(read_predictions(path), 1):
         yield _with_text(row, "question_id", f"{path}, annotation {number}")
 
 
 def read_predictions(path: Path) -> Iterator[FileRow]:
     """The predictions, in order; a JSONL file is read line by line. Raises DataError as for annotations."""
-    yield from _rows(path)
-
-
-def _rows(path: Path) -> Iterator[FileRow]:
     try:
         if _is_parquet(path):
             yield from _table(path)

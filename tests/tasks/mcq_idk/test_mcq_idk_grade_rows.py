@@ -146,3 +146,19 @@ def test_the_abstention_aware_figures_stand_beside_the_report() -> None:
     found = grade_rows(None, rows).abstention(seed=1)
     assert (found["coverage"], found["accuracy_answered"], found["break_even_penalty"]) == (0.8, 0.75, 3.0)
     assert found["intervals"]["trad_score"]["lower"] < 0.6 < found["intervals"]["trad_score"]["upper"]  # type: ignore[index,call-overload,operator]
+
+
+@pytest.mark.parametrize(("protocol", "right"), [("corrected", 1), ("original", 2)])
+def test_a_refusal_answers_nothing_in_the_corrected_protocol_alone(protocol: str, right: int) -> None:
+    rows = [
+        {"item_id": f"q{i}", "gold": "A", "response": "Answer: A", "finish_reason": reason}
+        for i, reason in enumerate(("stop", "refusal"))
+    ]
+    assert grade_rows(form("mcq_idk", protocol), None, rows).tally.sums[0] == right
+
+
+@pytest.mark.parametrize(("protocol", "right"), [("corrected", 2), ("original", 1)])
+def test_of_two_options_of_one_text_the_original_knows_one(protocol: str, right: int) -> None:
+    items = [{"item_id": "q", "gold": "A", "options": ["same", "other", "same"]}]
+    rows = [{"item_id": "q", "response": f"Answer: {letter}"} for letter in "ABC"]
+    assert grade_rows(form("mcq_idk", protocol), items, rows).tally.sums[0] == right
