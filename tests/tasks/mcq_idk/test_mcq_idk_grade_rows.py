@@ -154,11 +154,11 @@ def test_a_refusal_answers_nothing_in_the_corrected_protocol_alone(protocol: str
         {"item_id": f"q{i}", "gold": "A", "response": "Answer: A", "finish_reason": reason}
         for i, reason in enumerate(("stop", "refusal"))
     ]
-    assert grade_rows(form("mcq_idk", protocol), None, rows).tally.sums[0] == right
+    assert offline_rows.grade_rows(offline_rows.form("mcq_idk", protocol), None, rows).tally.sums[0] == right
 
 
 @pytest.mark.parametrize(("protocol", "right"), [("corrected", 2), ("original", 1)])
 def test_of_two_options_of_one_text_the_original_knows_one(protocol: str, right: int) -> None:
     items = [{"item_id": "q", "gold": "A", "options": ["same", "other", "same"]}]
     rows = [{"item_id": "q", "response": f"Answer: {letter}"} for letter in "ABC"]
-    assert grade_rows(form("mcq_idk", protocol), items, rows).tally.sums[0] == right
+    assert offline_rows.grade_rows(offline_rows.form("mcq_idk", protocol), items, rows).tally.sums[0] == right
