@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import sqrt
+from math import inf, sqrt
 from typing import TypeVar
 
 from layton_batch.errors import ManifestError
@@ -162,13 +162,13 @@ def _row(one: GradedModel) -> BoardRow:
     return BoardRow(one.name, {})
 
 
-def _voted(name: str, ensemble: Ensemble) -> BoardRow:
-    if not ensemble.votes:
+def _voted(name: str, votes: Votes) -> BoardRow:
+    if not votes:
         raise ManifestError(f"grade: --ensembles: the models of {name} have no item in common")
-    return BoardRow(name, ensemble.estimates())
+    return BoardRow(name, vote_estimates(votes))
 
 
-def _by_letter(group: Sequence[Member]) -> Ensemble:
+def _by_letter(group: Sequence[Member]) -> Votes:
     keys = {row.item_id: row.key for row in group[0][1].rows}
     gold: Mapping[str, str] = {item: key.gold for item, key in keys.items()}
     idk = {item: idk_letter(key.n_options) for item, key in keys.items()}
@@ -186,8 +186,7 @@ def published_table(models: Sequence[GradedModel]) -> Iterator[ReportTable]:
 def estimates_table(title: str, rows: Sequence[BoardRow]) -> Iterator[ReportTable]:
     """Means and standard errors, if there are any rows."""
     if rows:
-        lines = [[row.name, *(cell(row.estimates.get(metric)) for metric in METRICS)] for row in rows]
-        yield ReportTable(title, ["model", *METRICS], lines)
+        yield ReportTable(title, ["model", *METRICS], [row.cells() for row in rows])
 
 
 def abstention_of_one(model: GradedModel) -> Iterator[ReportTable]:
@@ -246,25 +245,21 @@ class BoardRow:
     name: str
     estimates: Mapping[str, Estimate]
 
-    def mean(self, metric: str) -> float | None:
-        """The mean; None where there is no estimate."""
-        found = self.estimates.get(metric)
-        return None if found is None else found.mean
+    def cells(self) -> list[str]:
+        """The line as text."""
+        return [self.name, *(cell(self.estimates.get(metric)) for metric in METRICS)]
 
 
 def ordered(rows: Iterable[BoardRow]) -> list[BoardRow]:
     """By trad_score, highest first and those without one last; what is equal stays in its order."""
-    return sorted(rows, key=lambda row: -_or_least(row.mean("trad_score")))
+    none = Estimate(-inf, None)
+    return sorted(rows, key=lambda row: -row.estimates.get("trad_score", none).mean)
 
 
 def markdown(rows: Sequence[BoardRow]) -> str:
     """The table of the rows as they come, without a line break at its end."""
-    lines = [[row.name, *(cell(row.estimates.get(metric)) for metric in METRICS)] for row in rows]
-    return _grid(["Model", *(f"{metric} ± se" for metric in METRICS)], lines)
-
-
-def _grid(header: list[str], rows: Sequence[Sequence[str]]) -> str:
-    cells = [header, *([_plain(row[0]), *row[1:]] for row in rows)]
+    header = ["Model", *(f"{metric} ± se" for metric in METRICS)]
+    cells = [header, *([_plain(row.name), *row.cells()[1:]] for row in rows)]
     widths = [max(3, *(len(line[i]) for line in cells)) for i in range(len(header))]
     rule = [":" + "-" * (widths[0] - 1), *("-" * (width - 1) + ":" for width in widths[1:])]
     lines = [[line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in cells]
@@ -285,47 +280,36 @@ def _plain(name: str) -> str:
     return _MARKDOWN.sub(r"\\\1", " ".join(shown.split()))
 
 
-def _or_least(value: float | None) -> float:
-    return float("-inf") if value is None else value
-
-
 # ---- several models as one: a vote on every item that all of them replied to ---------------------------------------
 
 
 T = TypeVar("T", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class Ensemble:
-    """The vote by item: +1 right, -1 wrong, 0 neither."""
-
-    votes: Mapping[str, int]
-
-    def estimates(self) -> Mapping[str, Estimate]:
-        """As the published table has them: abstentions include ties and unreadable replies, nothing fails to extract,
-        and standard errors come from the population's variance (n), unlike a single model's."""
-        values = list(self.votes.values())
-        if not values:
-            return {}
-        n, right, wrong = len(values), values.count(1), values.count(-1)
-        mean = (right - wrong) / n
-        spread = (right * (1 - mean) ** 2 + wrong * (-1 - mean) ** 2 + (n - right - wrong) * mean**2) / n
-        return dict(
-            zip(
-                METRICS,
-                (_share(right, n), Estimate(mean, sqrt(spread / n)), _share(n - right - wrong, n), Estimate(0.0, 0.0)),
-                strict=True,
-            )
-        )
+Votes = Mapping[str, int]
+"""The vote by item: +1 right, -1 wrong, 0 neither."""
 
 
-def by_outcome(members: Sequence[Mapping[str, Marks]]) -> Ensemble:
+def vote_estimates(votes: Votes) -> Mapping[str, Estimate]:
+    """As the published table has them: abstentions include ties and unreadable replies, nothing fails to extract,
+    and standard errors come from the population's variance (n), unlike a single model's."""
+    values = list(votes.values())
+    if not values:
+        return {}
+    n, right, wrong = len(values), values.count(1), values.count(-1)
+    mean = (right - wrong) / n
+    spread = (right * (1 - mean) ** 2 + wrong * (-1 - mean) ** 2 + (n - right - wrong) * mean**2) / n
+    score = Estimate(mean, sqrt(spread / n))
+    return dict(zip(METRICS, (_share(right, n), score, _share(n - right - wrong, n), Estimate(0.0, 0.0)), strict=True))
+
+
+def by_outcome(members: Sequence[Mapping[str, Marks]]) -> Votes:
     """The published vote. ``members``: each model's marks by item; an unreadable reply votes 0, not -1."""
     ballots = [{item: 0 if marks.extract_fail else marks.idk_score for item, marks in one.items()} for one in members]
-    return Ensemble(_winners(ballots, otherwise=0))
+    return _winners(ballots, otherwise=0)
 
 
-def by_letter(members: Sequence[Mapping[str, str | None]], gold: Mapping[str, str], idk: Mapping[str, str]) -> Ensemble:
+def by_letter(members: Sequence[Mapping[str, str | None]], gold: Mapping[str, str], idk: Mapping[str, str]) -> Votes:
     """The vote on letters. ``members``: each model's letter by item; an unreadable reply votes to abstain.
 
     ``gold`` and ``idk``: by item, the right letters and the letter that abstains.
@@ -335,9 +319,7 @@ def by_letter(members: Sequence[Mapping[str, str | None]], gold: Mapping[str, st
         for one in members
     ]
     choice = _winners(ballots, otherwise=None)
-    return Ensemble(
-        {item: 0 if letter is None else 1 if letter in gold[item] else -1 for item, letter in choice.items()}
-    )
+    return {item: 0 if letter is None else 1 if letter in gold[item] else -1 for item, letter in choice.items()}
 
 
 def _winners(ballots: Sequence[Mapping[str, T]], otherwise: T) -> dict[str, T]:
