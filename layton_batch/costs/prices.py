@@ -7,6 +7,7 @@ that it supersedes; genai-prices in batch context; the rest of our table. Nothin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -18,7 +19,7 @@ from layton_batch.records import Usage
 PROVIDER_IDS = {"gemini": "google", "vertex": "google", "xai": "x-ai"}
 """Our provider names where the price data says otherwise."""
 
-MODEL_PATHS = ("publishers/google/models/", "models/")
+_MODEL_PATH = re.compile(r"^(?:publishers/google/)?models/")
 """What Google's APIs may put before a model's id."""
 
 
@@ -104,10 +105,7 @@ def manifest_price(
 
 def bare_model(model: str) -> str:
     """The model id without the path that Google's APIs allow before it."""
-    for path in MODEL_PATHS:
-        if model.startswith(path):
-            return model[len(path) :]
-    return model
+    return _MODEL_PATH.sub("", model)
 
 
 class PriceBook:
@@ -147,25 +145,17 @@ class PriceBook:
         )
 
     def _look_up(self, provider: str, model: str) -> Price | None:
-        from layton_batch.costs import own_table
+        from layton_batch.costs import genai_source, own_table
 
         table = own_table.load()
         data_id, bare, on = _data_id(provider), bare_model(model), self.at.date()
         if table.refusal(data_id, bare, on):
             return None
-        found = table.superseding(data_id, bare, on) or self._from_data(data_id, bare)
-        found = found or table.entry(data_id, bare, on)
-        return None if found is None else replace(found, provider=provider, model=model)
-
-    def _from_data(self, data_id: str, bare: str) -> Price | None:
-        from layton_batch.costs import genai_source, own_table
-
-        table = own_table.load()
-        found = genai_source.find(data_id, bare, self.at, table)
+        found = table.superseding(data_id, bare, on) or genai_source.find(data_id, bare, self.at, table)
         # A price of our own beats one that is only inferred from the provider's general statement.
-        if found is not None and found.inferred and table.entry(data_id, bare, self.at.date()):
-            return None
-        return found
+        if found is None or found.inferred:
+            found = table.entry(data_id, bare, on) or found
+        return None if found is None else replace(found, provider=provider, model=model)
 
 
 def _data_id(provider: str) -> str:
