@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from layton_batch.stats.joint import (
     resolvable_difference,
 )
 from layton_batch.stats.planning import Separation, labels_to_separate
+from layton_batch.text import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,7 @@ def find_entrant(entrants: Sequence[Entrant], name: str) -> Entrant:
     if found:
         longest = ", ".join(_spellings(entrant)[-1] for entrant in found)
         raise DataError(f"{name!r} is ambiguous: give one of {longest}")
-    near = difflib.get_close_matches(name, [entrant.model for entrant in entrants], 1, 0.3)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(name, (entrant.model for entrant in entrants), 0.3)
     raise DataError(f"no model {name!r} among the {len(entrants)} models of these sources{hint}")
 
 

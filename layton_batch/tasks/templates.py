@@ -13,7 +13,6 @@ they are.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layton_batch.errors import ManifestError
-from layton_batch.text import IGNORABLE
+from layton_batch.text import IGNORABLE, did_you_mean
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -49,7 +48,8 @@ class Templates:
         self._compiled: dict[str, Template] = {}
         for name in self._overrides:
             if name not in slots:
-                raise ManifestError(_unknown(name, slots))
+                known = f"{did_you_mean(name, slots)} (templates: {', '.join(slots)})"
+                raise ManifestError(f"unknown prompt template {name!r}{known}")
             self._template(name)
 
     def render(self, name: str, **values: object) -> str:
@@ -103,12 +103,6 @@ class Templates:
         if missing := sorted(slots.must - used):
             raise ManifestError(f"prompt template {name}: {path} must use {{{{ {' }}, {{ '.join(missing)} }}}}")
         return template
-
-
-def _unknown(name: str, slots: Mapping[str, Slots]) -> str:
-    near = difflib.get_close_matches(name, slots, n=1, cutoff=0.5)
-    meant = f"; did you mean {near[0]!r}?" if near else ""
-    return f"unknown prompt template {name!r}{meant} (templates: {', '.join(slots)})"
 
 
 # ---- other people's words, made safe to stand in a prompt ----------------------------------------------------------
