@@ -20,9 +20,9 @@ from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prom
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import Candidate, Task, TaskOptions
-from layton_batch.tasks.reply_json import as_bool, contradiction, ending, failure, object_schema, read_reply
+from layton_batch.tasks.reply_json import ending, failure
 from layton_batch.tasks.rome_rules import corrected, original
-from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
+from layton_batch.tasks.rome_rules.judging import VERDICT_SCHEMA, published_judgement, verdict_of
 from layton_batch.tasks.rome_rules.marks import CORRECTED, ORIGINAL, PROTOCOLS, Mark
 from layton_batch.tasks.rome_rules.statement import Source, final_statement, without_thoughts
 from layton_batch.tasks.rows import folders_of, has_pictures, id_of, needed_text, pictures_of, text_of
@@ -46,9 +46,6 @@ _SLOTS: Mapping[str, Slots] = {
         _SHOWN | {"question", "reference", "response"}, must=frozenset({"question", "reference", "response"})
     ),
 }
-# The reasoning comes first, so that a judge writes it before it commits to a verdict.
-VERDICT_SCHEMA = object_schema("answer_verdict", {"reasoning": "string", "is_answer_correct": "boolean"})
-_VERDICT_NAMES = ("is_answer_correct", "judgement")
 Rule = tuple[str, Mapping[str, JsonValue]]
 """An evaluator's name and its arguments."""
 _MARKER = re.compile(r"<image (\d{1,2})>")
@@ -222,7 +219,7 @@ class JudgedRomeTask(_Rome):
             return Verdict(item_id, model, judge, None, None, note)
         if self.protocol == ORIGINAL:
             return Verdict(item_id, model, judge, bool(published_judgement(response.text or "")), None)
-        value, note = _verdict(response)
+        value, note = verdict_of(response)
         return Verdict(item_id, model, judge, value, None, note)
 
 
@@ -328,18 +325,3 @@ def _tag(mark: Mark, rule: Rule | None) -> str | None:
         return "wrong_answer" if mark.read.strip() else "no_answer"
     fine = rule[1].get("fine_grained_score", 1.0) if rule else 1.0
     return "coarse_location" if isinstance(fine, int | float) and mark.score < min(1.0, fine) else None
-
-
-def _verdict(response: Response) -> tuple[bool | None, str | None]:
-    """The verdict of a reply in the asked form; of one in words, what it plainly says."""
-    note = contradiction(response.text or "", [_VERDICT_NAMES])
-    if note is not None:
-        return None, note
-    reply = read_reply(response)
-    if reply.value is not None:
-        value = as_bool(next((reply.value[name] for name in _VERDICT_NAMES if name in reply.value), None))
-        return value, reply.note if value is not None else "is_answer_correct is not true or false"
-    if response.refusal or response.finish_reason is not FinishReason.STOP:
-        return None, reply.note
-    value = judgement(response.text or "")
-    return (value, "in words") if value is not None else (None, reply.note)
