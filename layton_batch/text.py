@@ -6,7 +6,9 @@ use every script. Escaping for HTML is the templates' business.
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal
 from typing import overload
 
@@ -58,6 +60,12 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _UNSEEN.sub(lambda match: f"‹U+{ord(match[0]):04X}›", text)
+
+
+def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.5) -> str:
+    """``; did you mean 'x'?`` of the nearest known word, or nothing. ``cutoff``: how near it must be, from 0 to 1."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 # ---- numbers -------------------------------------------------------------------------------------------------------

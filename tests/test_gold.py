@@ -68,7 +68,7 @@ def test_columns_may_be_left_out_of_rows_where_they_are_null(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "column",
-    ["riddle_id", "provider", "model", "n_hints", "human_answer_correct", "human_justification_correct"],
+    ["riddle_id", "provider", "model", "human_answer_correct", "human_justification_correct"],
 )
 def test_a_missing_column_is_named(tmp_path: Path, column: str) -> None:
     with pytest.raises(DataError, match=rf"gold\.jsonl: not a gold set, it has no column {column}"):
@@ -99,6 +99,11 @@ def test_the_same_prediction_twice_is_refused_and_another_hint_level_is_not(tmp_
     assert len(gold(tmp_path, row(), row(n_hints=1)).rows) == 2
     with pytest.raises(DataError, match=r"line 2: item 'r1' of model 'm' stands already in .*line 1"):
         gold(tmp_path, row(), row())
+
+
+def test_a_file_without_the_column_n_hints_as_the_published_visual_one_is_without_hints(tmp_path: Path) -> None:
+    bare = {name: value for name, value in row().items() if name != "n_hints"}
+    assert [only.n_hints for only in gold(tmp_path, bare).rows] == [0]
 
 
 def test_the_bundled_gold_set_stands_beside_the_bundled_items(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from layton_batch.errors import ManifestError
 from layton_batch.scoring.board import METHODS, OTHER_JURY, BoardRow, Rules, rank_board, rank_marks, with_flag
 from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label
 from layton_batch.settings import Settings
-from layton_batch.stats.lattice import MAX_LEVEL
+from layton_batch.stats.distributions import MAX_LEVEL
 
 METRICS = ("both_correct", "answer_correct", "justification_correct")
 
@@ -126,8 +126,7 @@ def _known(name: str, value: str | None, values: Sequence[str]) -> str | None:
 
 
 def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
-    from layton_batch.scoring.gold import read_gold
-    from layton_batch.scoring.gold_votes import ballots_of, judged_of, labels_of
+    from layton_batch.scoring.gold import ballots_of, judged_of, labels_of, read_gold
 
     wanted = _known("metric", metric, METRICS) or METRICS[0]
     gold = read_gold(source, settings.cwd, settings)

@@ -13,9 +13,8 @@ from layton_batch.cli.grade_files import Asked, form_for, picture, updating
 from layton_batch.cli.terminal import print_json
 from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
-from layton_batch.grading.board import Board, ranked, to_json
+from layton_batch.grading.board import Board, averaged, by_model, grade, items_of, ranked, to_json
 from layton_batch.grading.forms import chosen_metric
-from layton_batch.grading.graded import averaged, by_model, grade, items_of
 from layton_batch.grading.submissions import Desk, submissions
 from layton_batch.records import JsonValue
 from layton_batch.reports.board import print_board

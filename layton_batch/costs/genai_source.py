@@ -15,7 +15,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from layton_batch.costs.own_table import OwnTable
-from layton_batch.costs.prices import Price, Rates, Step
+from layton_batch.costs.rates import Price, Rates, Step
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
-from typing import cast
+from typing import TypeVar, cast
 
-from layton_batch.costs.prices import Price, Rates, Step
+from layton_batch.costs.rates import Price, Rates, Step
 
 _Toml = Mapping[str, object]
+K = TypeVar("K")
+T = TypeVar("T")
 NAME = "layton-batch table"
 
 
@@ -114,21 +116,19 @@ def load() -> OwnTable:
 def parse(text: str) -> OwnTable:
     """A table from TOML text of ``prices.toml``'s form."""
     data = tomllib.loads(text, parse_float=Decimal)
-    entries: dict[tuple[str, str], list[_Entry]] = {}
-    named: dict[str, dict[tuple[str, str], list[_Named]]] = {"alias": {}, "refused": {}}
-    discounts: dict[str, list[Discount]] = {}
-    for row in _rows(data, "discount"):
-        discounts.setdefault(str(row["provider"]), []).append(_discount(row))
-    for row in _rows(data, "price"):
-        entries.setdefault(_key(row), []).append(_entry(row))
-    for kind, field in (("alias", "listed_as"), ("refused", "reason")):
-        for row in _rows(data, kind):
-            named[kind].setdefault(_key(row), []).append(_Named(str(row[field]), _period(row)))
-    return OwnTable(entries, named["alias"], named["refused"], discounts)
+    return OwnTable(
+        entries=_grouped(data, "price", _key, _entry),
+        aliases=_grouped(data, "alias", _key, lambda row: _Named(str(row["listed_as"]), _period(row))),
+        refusals=_grouped(data, "refused", _key, lambda row: _Named(str(row["reason"]), _period(row))),
+        discounts=_grouped(data, "discount", lambda row: str(row["provider"]), _discount),
+    )
 
 
-def _rows(data: _Toml, kind: str) -> Sequence[_Toml]:
-    return cast("Sequence[_Toml]", data.get(kind, ()))
+def _grouped(data: _Toml, kind: str, key: Callable[[_Toml], K], made: Callable[[_Toml], T]) -> Mapping[K, Sequence[T]]:
+    groups: dict[K, list[T]] = {}
+    for row in cast("Sequence[_Toml]", data.get(kind, ())):
+        groups.setdefault(key(row), []).append(made(row))
+    return groups
 
 
 def _key(row: _Toml) -> tuple[str, str]:

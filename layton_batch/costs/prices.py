@@ -6,106 +6,24 @@ that it supersedes; genai-prices in batch context; the rest of our table. Nothin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from dataclasses import replace
+from datetime import UTC, datetime
 
+from layton_batch.costs.rates import Price
 from layton_batch.errors import ManifestError
 
 PROVIDER_IDS = {"gemini": "google", "vertex": "google", "xai": "x-ai"}
 """Our provider names where the price data says otherwise."""
 
-MODEL_PATHS = ("publishers/google/models/", "models/")
+_MODEL_PATH = re.compile(r"^(?:publishers/google/)?models/")
 """What Google's APIs may put before a model's id."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """USD per million tokens. None: the provider has no such rate of its own, so the tokens cost what input costs.
-
-    ``cache_write`` is Anthropic's five-minute rate; a usage does not say which kind of write it was.
-    Raises ManifestError on what is not a finite ``Decimal`` ≥ 0 (a float is not exact, so it is refused too).
-    """
-
-    input: Decimal
-    output: Decimal
-    cached_input: Decimal | None = None
-    cache_write: Decimal | None = None
-
-    def __post_init__(self) -> None:
-        _check_rate("input", self.input)
-        _check_rate("output", self.output)
-        _check_rate("cached_input", self.cached_input)
-        _check_rate("cache_write", self.cache_write)
-
-    @property
-    def dearest_input(self) -> Decimal:
-        """What an input token costs at most, whether it turns out fresh, cached or written to the cache."""
-        return max(rate for rate in (self.input, self.cached_input, self.cache_write) if rate is not None)
-
-
-def _check_rate(name: str, value: object) -> None:
-    if value is None and name not in {"input", "output"}:
-        return
-    if not isinstance(value, Decimal) or not value.is_finite() or value < 0:
-        raise ManifestError(
-            f"price: {name} is {value!r}; it must be an exact decimal, 0 or more: US dollars per million tokens"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Rates of a request whose *whole* input exceeds ``above`` tokens; all its tokens are then billed at these."""
-
-    above: int
-    batch: Rates
-    standard: Rates
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """A model's dated price. ``steps`` are in ascending order of ``above``.
-
-    ``inferred``: nobody publishes a batch price of this very model for this date; the provider's general statement (or
-    a later published price) was applied, as ``source`` says. An upper bound must then reckon with the standard rates.
-    """
-
-    provider: str
-    model: str
-    batch: Rates
-    standard: Rates
-    source: str
-    as_of: date
-    steps: tuple[Step, ...] = ()
-    inferred: bool = False
-
-    def rates(self, input_tokens: int, *, batched: bool) -> Rates:
-        """The rates of a request with that much input, cached tokens included."""
-        chosen: Price | Step = self
-        for step in self.steps:
-            if input_tokens > step.above:
-                chosen = step
-        return chosen.batch if batched else chosen.standard
-
-
-MANIFEST = "manifest"
-"""The source of a price that a manifest states, where the manifest names no other."""
-
-
-def manifest_price(
-    provider: str, model: str, batch: Rates, as_of: date, standard: Rates | None = None, source: str = MANIFEST
-) -> Price:
-    """A price stated in a manifest. Without standard rates the batch rates stand for both: nothing is claimed saved."""
-    return Price(provider, model, batch, standard or batch, source, as_of)
 
 
 def bare_model(model: str) -> str:
     """The model id without the path that Google's APIs allow before it."""
-    for path in MODEL_PATHS:
-        if model.startswith(path):
-            return model[len(path) :]
-    return model
+    return _MODEL_PATH.sub("", model)
 
 
 class PriceBook:
@@ -145,25 +63,17 @@ class PriceBook:
         )
 
     def _look_up(self, provider: str, model: str) -> Price | None:
-        from layton_batch.costs import own_table
+        from layton_batch.costs import genai_source, own_table
 
         table = own_table.load()
         data_id, bare, on = _data_id(provider), bare_model(model), self.at.date()
         if table.refusal(data_id, bare, on):
             return None
-        found = table.superseding(data_id, bare, on) or self._from_data(data_id, bare)
-        found = found or table.entry(data_id, bare, on)
-        return None if found is None else replace(found, provider=provider, model=model)
-
-    def _from_data(self, data_id: str, bare: str) -> Price | None:
-        from layton_batch.costs import genai_source, own_table
-
-        table = own_table.load()
-        found = genai_source.find(data_id, bare, self.at, table)
+        found = table.superseding(data_id, bare, on) or genai_source.find(data_id, bare, self.at, table)
         # A price of our own beats one that is only inferred from the provider's general statement.
-        if found is not None and found.inferred and table.entry(data_id, bare, self.at.date()):
-            return None
-        return found
+        if found is None or found.inferred:
+            found = table.entry(data_id, bare, on) or found
+        return None if found is None else replace(found, provider=provider, model=model)
 
 
 def _data_id(provider: str) -> str:

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from layton_batch.costs.charge import charge
-from layton_batch.costs.prices import Price
+from layton_batch.costs.rates import Price, charge
 from layton_batch.records import JsonValue, Usage
 from layton_batch.states import Role
 from layton_batch.text import decimal_text, money

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from layton_batch.errors import ManifestError
 from layton_batch.records import JsonValue
 from layton_batch.tasks import NO_SETTINGS, load_task, setting_names, task_names
-from layton_batch.tasks.offline import GradingOptions, OfflineForm, offline_form
-from layton_batch.tasks.protocol import GradesFiles, RuleTask, TaskOptions
+from layton_batch.tasks.offline import GradesFiles, GradingOptions, OfflineForm, offline_form
+from layton_batch.tasks.protocol import RuleTask, TaskOptions
 
 DEFAULT_SPLIT = "llm"  # what a manifest says that says nothing
 

@@ -18,7 +18,8 @@ import orjson
 
 from layton_batch import __version__
 from layton_batch.clock import Clock, Pacing, SystemClock, utc
-from layton_batch.costs.prices import Price, PriceBook, Rates, manifest_price
+from layton_batch.costs.prices import PriceBook
+from layton_batch.costs.rates import Price, Rates, manifest_price
 from layton_batch.echoed_keys import is_telling
 from layton_batch.errors import ManifestError, StoreError, file_error
 from layton_batch.files import atomic
@@ -35,8 +36,7 @@ from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Item
 from layton_batch.run.context import Providers, Run
 from layton_batch.run.rejudging import check_labels
-from layton_batch.scoring.gold import BUNDLED, Gold, read_gold
-from layton_batch.scoring.gold_votes import gold_rows
+from layton_batch.scoring.gold import BUNDLED, Gold, gold_rows, read_gold
 from layton_batch.settings import Settings
 from layton_batch.store import RunStore, open_engine, sqlite_url
 from layton_batch.store.locks import require_locks

@@ -24,12 +24,9 @@ from layton_batch.scoring.evidence import (
     mark_matrix,
 )
 from layton_batch.stats.calibrated import PROVIDER_SHIFT, CalibratedScore, calibrated_scores
-from layton_batch.stats.joint import DRAWS, JointDraws, joint_draws, joint_draws_new_items
-from layton_batch.stats.marks import mark_draws, mark_scores
+from layton_batch.stats.joint import DRAWS, JointDraws, joint_draws, joint_draws_new_items, mark_draws, mark_scores
 from layton_batch.stats.paper import PaperScore, paper_scores
-from layton_batch.stats.rank_sets import rank_ranges
-from layton_batch.stats.ranks import paper_ranks, score_ranks
-from layton_batch.stats.rounding import ceil_tenth, floor_tenth, round_tenth
+from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
 from layton_batch.stats.strata import Flag, IntArray
 
 METHODS = ("calibrated", "paper")
@@ -229,7 +226,7 @@ def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
     """Rank entrants by their mean mark, in percent, best first: no jury, no labels.
 
     On these items the score is exact, so its interval is itself; the interval and the rank range for new items come
-    from weights on the items that all entrants share (``stats.marks``). Raises DataError for marks that are no numbers.
+    from weights on the items that all entrants share (``mark_draws``). Raises DataError for marks that are no numbers.
     """
     if not sheets:
         return []
@@ -295,3 +292,24 @@ def _row(
         n_abstained=kinds[entrant, "abstained"],
         failures=never | ({"unjudged": scored.unjudged} if scored.unjudged else {}),
     )
+
+
+# ---- printed percent: the only place where a score is rounded ------------------------------------------------------
+
+
+_NOISE = 1e-9  # a fraction such as 157/200 must not fall a tenth short because it is not exact in binary
+
+
+def floor_tenth(fraction: float) -> float:
+    """Percent rounded down to one decimal: for lower ends, which may only move outwards."""
+    return math.floor(fraction * 1000 + _NOISE) / 10
+
+
+def ceil_tenth(fraction: float) -> float:
+    """Percent rounded up to one decimal: for upper ends."""
+    return math.ceil(fraction * 1000 - _NOISE) / 10
+
+
+def round_tenth(fraction: float) -> float:
+    """Percent rounded to one decimal, half to even, as numpy and Python do: for point estimates."""
+    return round(fraction * 100, 1)

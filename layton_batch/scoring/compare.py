@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from layton_batch.errors import DataError
 from layton_batch.scoring.board import Rules, drawn
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label, count_votes, in_order, mark_matrix
-from layton_batch.stats.compare import differences, items_to_resolve, resolvable_difference
-from layton_batch.stats.joint import JointDraws, joint_draws, joint_draws_new_items
-from layton_batch.stats.marks import mark_draws
+from layton_batch.stats.joint import (
+    JointDraws,
+    differences,
+    items_to_resolve,
+    joint_draws,
+    joint_draws_new_items,
+    mark_draws,
+    resolvable_difference,
+)
 from layton_batch.stats.planning import Separation, labels_to_separate
+from layton_batch.text import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +65,7 @@ def find_entrant(entrants: Sequence[Entrant], name: str) -> Entrant:
     if found:
         longest = ", ".join(_spellings(entrant)[-1] for entrant in found)
         raise DataError(f"{name!r} is ambiguous: give one of {longest}")
-    near = difflib.get_close_matches(name, [entrant.model for entrant in entrants], 1, 0.3)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(name, (entrant.model for entrant in entrants), 0.3)
     raise DataError(f"no model {name!r} among the {len(entrants)} models of these sources{hint}")
 
 

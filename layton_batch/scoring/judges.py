@@ -10,20 +10,23 @@ import numpy as np
 from layton_batch.errors import DataError
 from layton_batch.scoring.board import Rules
 from layton_batch.scoring.evidence import Ballot, Judged, Label, count_votes, in_order
-from layton_batch.stats.agreement import Agreement, agreement
-from layton_batch.stats.calibrated import posterior, posterior_mean
-from layton_batch.stats.generalisation import new_items_moments
+from layton_batch.stats.calibrated import new_items_moments, posterior, posterior_mean
 from layton_batch.stats.judges import (
+    Agreement,
     BinCalibration,
     JudgeReport,
     JuryReport,
+    Leniency,
+    PreferenceEstimate,
+    agreement,
     calibration,
     effective_sizes,
     judge_reports,
     jury_errors,
     jury_report,
+    leniency_by_group,
+    self_preference,
 )
-from layton_batch.stats.leniency import Leniency, PreferenceEstimate, leniency_by_group, self_preference
 from layton_batch.stats.planning import expected_variance
 from layton_batch.stats.strata import Ints
 

@@ -15,7 +15,7 @@ from layton_batch.records import Job
 from layton_batch.run.context import Run
 from layton_batch.scoring.board import OTHER_JURY, BoardRow, Rules, rank_board, rank_marks, with_flag
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Judged, Label, content_key
-from layton_batch.scoring.gold_votes import judged_of, labels_of, rejudged_labels
+from layton_batch.scoring.gold import judged_of, labels_of, rejudged_labels
 from layton_batch.stages.readiness import finished
 from layton_batch.states import PredictionKind, Role
 
@@ -75,7 +75,7 @@ def rejudging(run: Run) -> list[Job]:
 
 def has_labels_of_another_jury(run: Run) -> bool:
     """Whether the board's labels stand beside votes that another jury gave."""
-    return run.has_labels_of_another_jury and not rejudging(run)
+    return run.manifest.gold is not None and run.has_labels_of_another_jury and not rejudging(run)
 
 
 def _rejudged(run: Run, metric: str) -> dict[tuple[Entrant, str], dict[str, bool]]:

@@ -19,7 +19,7 @@ from layton_batch.batches.attempts import total
 from layton_batch.batches.batch_requests import batch_requests
 from layton_batch.batches.usage_rows import Bill, bounds, charged_answers, known_bounds
 from layton_batch.costs.estimate import estimate_request
-from layton_batch.costs.prices import MANIFEST
+from layton_batch.costs.rates import MANIFEST
 from layton_batch.files import tables
 from layton_batch.records import Batch, Job, Request
 from layton_batch.run.context import Run

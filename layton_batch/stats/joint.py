@@ -1,17 +1,28 @@
-"""Joint posterior draws of all models' scores: every comparison between models is read off one [draws, models] matrix.
+"""Joint draws of all models' scores: every comparison between models is read off one [draws, models] matrix.
 
-One draw takes one rate per vote bin, p_b ~ Beta(1/2 + positives, 1/2 + negatives) over all labels, shared by all
-models, so that what the labels leave open moves models together and cancels in their differences. On these items a
-model's score is its own labels plus Binomial(unlabelled_b, p_b); for new items it is sum_r w_r p_b(i,r) with weights
-w ~ Dirichlet(1, ..., 1) over the items, shared too (a paired comparison). Provider shift is left out here.
+With a jury they are posterior: one draw takes one rate per vote bin, p_b ~ Beta(1/2 + positives, 1/2 + negatives) over
+all labels, shared by all models, so that what the labels leave open moves models together and cancels in their
+differences. On these items a model's score is its own labels plus Binomial(unlabelled_b, p_b); for new items it is
+sum_r w_r p_b(i,r) with weights w ~ Dirichlet(1, ..., 1) over the items, shared too (a paired comparison). Provider
+shift is left out here.
+
+Graded by rule, a score on the items at hand is exact. For new items of the same kind the marks are an exchangeable
+sample: item weights are Exp(1), shared by all models (the Bayesian bootstrap: Rubin, Ann. Stat. 9, 1981), and every
+model has two items of its own besides, with the least and the greatest mark possible and weights Gamma(1/2). For marks
+of 0 and 1 a model's draws are then exactly Beta(1/2 + right, 1/2 + wrong), Jeffreys' posterior: never certain, however
+right a model is. Marks are any finite numbers; [K, I] with NaN where a model was not asked.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
+from layton_batch.stats.distributions import betaincinv
 from layton_batch.stats.strata import FloatArray, IntArray, Ints, Strata, TargetPredictions
 
 DRAWS = 4000
@@ -78,3 +89,114 @@ def _bin_table(strata: Strata, target: TargetPredictions, models: IntArray) -> t
     table = np.full((len(models), len(names)), -2, dtype=strata.row_bin.dtype)
     table[place[target.model], item] = strata.row_bin
     return table, len(names)
+
+
+# ---- model against model -------------------------------------------------------------------------------------------
+
+
+POWER = 0.8  # the chance with which a true difference shall be found
+_Z = NormalDist()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """First minus second model, in fractions: mean, central interval, P(first better).
+
+    A tie counts half. With nearly equal models a flat prior is over-confident about new items: near-certainty there
+    is none.
+    """
+
+    mean: float
+    lower: float
+    upper: float
+    better: float
+
+
+def differences(draws: JointDraws, pairs: Sequence[tuple[int, int]], *, level: float = 0.95) -> tuple[Difference, ...]:
+    """Compare `pairs` of model indices. Raises KeyError for a model without items."""
+    column = {int(m): i for i, m in enumerate(draws.models)}
+    rows = []
+    for first, second in pairs:
+        delta = draws.theta[:, column[first]] - draws.theta[:, column[second]]
+        lower, upper = np.quantile(delta, [(1 - level) / 2, (1 + level) / 2])
+        better = float((delta > 0).mean() + 0.5 * (delta == 0).mean())
+        rows.append(Difference(float(delta.mean()), float(lower), float(upper), better))
+    return tuple(rows)
+
+
+def resolvable_difference(draws: JointDraws, *, level: float = 0.95) -> float | None:
+    """The smallest true difference (fraction) that separates typical neighbours at `level` with chance `POWER`.
+
+    (z_level + z_power) times the median, over neighbours by mean score, of the standard deviation of their
+    difference. None for fewer than two models.
+    """
+    theta = draws.theta[:, np.argsort(-draws.theta.mean(axis=0), kind="stable")]
+    if theta.shape[1] < 2:
+        return None
+    sd = float(np.median(np.diff(theta, axis=1).std(axis=0)))
+    return (_Z.inv_cdf((1 + level) / 2) + _Z.inv_cdf(POWER)) * sd
+
+
+def items_to_resolve(draws: JointDraws, items: int, difference: float, *, level: float = 0.95) -> int:
+    """How many items of this kind would resolve `difference` (fraction), from draws for *new* items out of `items`.
+
+    The variance of a paired difference falls with the number of items. Raises ValueError for a difference not above 0.
+    """
+    if not difference > 0:
+        raise ValueError(f"the difference to resolve must be above 0, not {difference!r}")
+    now = resolvable_difference(draws, level=level)
+    return items if now is None else math.ceil(items * (now / difference) ** 2 - 1e-9)
+
+
+# ---- tasks graded by rule ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MarkScores:
+    """[K] each: `mean` mark on these items, and the equal-tailed interval for new ones."""
+
+    mean: FloatArray
+    new_lower: FloatArray
+    new_upper: FloatArray
+
+
+def mark_scores(marks: FloatArray, draws: JointDraws, *, level: float = 0.95) -> MarkScores:
+    """Score every model; `draws` are `mark_draws` of the same marks. Raises ValueError for a level not in (0, 1).
+
+    Models whose board has marks of 0 and 1 only get Jeffreys' interval in closed form, others the draws' quantiles.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, not {level!r}")
+    asked = np.isfinite(marks)
+    count = asked.sum(axis=1)
+    total = np.where(asked, marks, 0.0).sum(axis=1)
+    tails = np.array([(1 - level) / 2, (1 + level) / 2])
+    if np.isin(marks[asked], (0.0, 1.0)).all():
+        low, high = (betaincinv(total + 0.5, count - total + 0.5, np.array(p)) for p in tails)
+        low, high = np.where(total == 0, 0.0, low), np.where(total == count, 1.0, high)
+    else:
+        low, high = np.quantile(draws.theta, tails, axis=0)
+    return MarkScores(total / np.maximum(count, 1), low, high)
+
+
+def mark_draws(marks: FloatArray, *, seed: int, draws: int = DRAWS) -> JointDraws:
+    """Draws [T, K] of the mean mark on new items, shared weights making comparisons paired.
+
+    Raises ValueError for a model without a mark or a mark that is infinite.
+    """
+    asked = np.isfinite(marks)
+    if np.isinf(marks).any() or not asked.any(axis=1).all():
+        raise ValueError("every model needs a mark, and every mark must be finite")
+    rng = np.random.default_rng(seed)
+    models, items = marks.shape
+    least, most = min(0.0, float(marks[asked].min())), max(1.0, float(marks[asked].max()))
+    given, there = np.where(asked, marks, 0.0).T, asked.T.astype(np.float64)
+    theta = np.empty((draws, models))
+    block = max(1, _CELLS // max(1, items, models))
+    for at in range(0, draws, block):
+        rows = min(block, draws - at)
+        weights = rng.standard_exponential((rows, items))
+        low, high = rng.standard_gamma(0.5, (2, rows, models))
+        mass = weights @ there + low + high
+        theta[at : at + rows] = (weights @ given + least * low + most * high) / mass
+    return JointDraws(theta, np.arange(models))

@@ -1,7 +1,11 @@
-"""How good the judges are: each against people, the jury as a whole, and what it gets wrong, item by item.
+"""How good the judges are: each against people, the jury as a whole, what it gets wrong, and whom it favours.
 
 Verdicts are [R, J] with 1 yes, 0 no, -1 not asked or not answered; people's labels [R] with -1 for none. Fractions
-throughout; leniency is verdict minus label, so +0.02 is two points too kind.
+throughout; leniency is verdict minus label, so +0.02 is two points too kind. Coefficients of agreement are None where
+they are undefined (no item with two verdicts, or one answer only: then chance agrees too).
+
+Where a jury never sits on its own family's answers, self-preference is *not identifiable*: no arithmetic on the other
+verdicts can tell it from anything else. ``self_preference`` says so instead of estimating.
 """
 
 from __future__ import annotations
@@ -10,9 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layton_batch.stats.agreement import cohen_kappa
-from layton_batch.stats.special import betaincinv
-from layton_batch.stats.strata import FloatArray, IntArray, Ints
+from layton_batch.stats.distributions import betaincinv
+from layton_batch.stats.strata import BoolArray, FloatArray, IntArray, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,3 +205,156 @@ def effective_sizes(
         here = np.where(spread > 0, spread * items / ((items - 1) * variance + spread), 0.0)
         new = np.where(new_variance > 0, spread / new_variance, 0.0)
     return here, new
+
+
+# ---- agreement between graders -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """`items` with two verdicts or more, `unanimous` share of them, kappa and alpha in [-1, 1]."""
+
+    items: int
+    unanimous: float | None
+    fleiss_kappa: float | None
+    krippendorff_alpha: float | None
+
+
+def agreement(yes: Ints, total: Ints) -> Agreement:
+    """Agreement among the graders of each item, from [R] yes votes and [R] verdicts; who voted does not matter.
+
+    Fleiss (Psychol. Bull. 76, 1971) supposes equally many verdicts an item; with unequal ones every item's pairwise
+    agreement counts once, and the chance rate is that of all verdicts. Krippendorff's nominal alpha weighs by verdicts.
+    """
+    pairable = total >= 2
+    y, t = yes[pairable].astype(np.float64), total[pairable].astype(np.float64)
+    if len(t) == 0:
+        return Agreement(0, None, None, None)
+    split = y * (t - y)
+    agreeing = float((1 - 2 * split / (t * (t - 1))).mean())
+    rate = float(y.sum() / t.sum())
+    chance = rate**2 + (1 - rate) ** 2
+    ones, zeros, all_ = float(y.sum()), float((t - y).sum()), float(t.sum())
+    apart = float((split / (t - 1)).sum())
+    constant = ones == 0 or zeros == 0
+    return Agreement(
+        items=len(t),
+        unanimous=float((split == 0).mean()),
+        fleiss_kappa=None if constant else (agreeing - chance) / (1 - chance),
+        krippendorff_alpha=None if constant else 1 - (all_ - 1) * apart / (ones * zeros),
+    )
+
+
+def cohen_kappa(first: Ints, second: Ints) -> float | None:
+    """Cohen's kappa of two graders' 0/1 verdicts on the same items, both [R]; e.g. two people, labelling blindly."""
+    if len(first) == 0:
+        return None
+    a, b = float(np.mean(first)), float(np.mean(second))
+    chance = a * b + (1 - a) * (1 - b)
+    if chance >= 1:
+        return None
+    return (float(np.mean(first == second)) - chance) / (1 - chance)
+
+
+# ---- leniency towards a family -------------------------------------------------------------------------------------
+
+
+UNIDENTIFIABLE = "not identifiable: no verdict of this judge on its own family's answers"
+
+
+@dataclass(frozen=True, slots=True)
+class Leniency:
+    """How much kinder a judge is to a group than the yardstick: `mean`, `standard_error` (fractions) over `count`."""
+
+    judge: int
+    group: int
+    count: int
+    mean: float
+    standard_error: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceEstimate:
+    """Extra leniency of a judge towards its own family. `against`: what verdicts are measured by, people or the
+    other judges.
+
+    None and a `reason` where the data cannot tell; `own` and `other` count the verdicts compared.
+    """
+
+    judge: int
+    against: str
+    estimate: float | None
+    standard_error: float | None
+    own: int
+    other: int
+    reason: str | None
+
+
+def leniency_by_group(verdicts: Ints, human: Ints, group: Ints) -> tuple[Leniency, ...]:
+    """Verdict minus label, for every judge and group ([R] family of the answer) with labelled verdicts."""
+    yardstick = np.where(human >= 0, human, np.nan).astype(np.float64)
+    return _table(verdicts, np.repeat(yardstick[:, None], verdicts.shape[1], axis=1), group)
+
+
+def self_preference(
+    verdicts: Ints, human: Ints, judge_family: Ints, family: Ints, item: Ints, *, seed: int = 0, draws: int = 2000
+) -> tuple[PreferenceEstimate, ...]:
+    """Two estimates a judge: against people's labels, and, without labels, against the other judges (difference of
+    differences).
+
+    The mean of verdict minus yardstick on the judge's own family less that on others; its standard error is a
+    bootstrap over items, since answers to one item stand or fall together. `judge_family` [J], `family` and
+    `item` [R].
+    """
+    yardsticks = {
+        "people": np.repeat(np.where(human >= 0, human, np.nan)[:, None], verdicts.shape[1], axis=1),
+        "other judges": _other_judges(verdicts),
+    }
+    rng = np.random.default_rng(seed)
+    rows = []
+    for judge in range(verdicts.shape[1]):
+        for against, yardstick in yardsticks.items():
+            usable = (verdicts[:, judge] >= 0) & np.isfinite(yardstick[:, judge])
+            gap = verdicts[usable, judge] - yardstick[usable, judge]
+            own = np.asarray(family[usable] == judge_family[judge])
+            rows.append(_self_preference(judge, against, gap, own, item[usable], rng, draws))
+    return tuple(rows)
+
+
+def _self_preference(
+    judge: int, against: str, gap: FloatArray, own: BoolArray, item: Ints, rng: np.random.Generator, draws: int
+) -> PreferenceEstimate:
+    ours, others = int(own.sum()), int((~own).sum())
+    if ours == 0 or others == 0:
+        reason = UNIDENTIFIABLE if ours == 0 else "no verdict of this judge on other families' answers"
+        return PreferenceEstimate(judge, against, None, None, ours, others, reason)
+    estimate = float(gap[own].mean() - gap[~own].mean())
+    _, index = np.unique(item, return_inverse=True)
+    count = int(index.max()) + 1
+    sums = np.stack([np.bincount(index, w, count) for w in (gap * own, own * 1.0, gap * ~own, ~own * 1.0)])
+    weights = rng.multinomial(count, np.full(count, 1 / count), draws)
+    drawn = weights @ sums.T
+    kept = drawn[(drawn[:, 1] > 0) & (drawn[:, 3] > 0)]
+    spread = kept[:, 0] / kept[:, 1] - kept[:, 2] / kept[:, 3]
+    error = float(spread.std(ddof=1)) if len(spread) > 1 and count > 1 else None
+    return PreferenceEstimate(judge, against, estimate, error, ours, others, None)
+
+
+def _other_judges(verdicts: Ints) -> FloatArray:
+    given = verdicts >= 0
+    votes = np.where(given, verdicts, 0)
+    others = given.sum(axis=1, keepdims=True) - given
+    total = votes.sum(axis=1, keepdims=True) - votes
+    return np.where(given & (others > 0), total / np.maximum(others, 1), np.nan)
+
+
+def _table(verdicts: Ints, yardstick: FloatArray, group: Ints) -> tuple[Leniency, ...]:
+    rows = []
+    for judge in range(verdicts.shape[1]):
+        usable = (verdicts[:, judge] >= 0) & np.isfinite(yardstick[:, judge])
+        gap = verdicts[usable, judge] - yardstick[usable, judge]
+        for g in np.unique(group[usable]).tolist():
+            part = gap[group[usable] == g]
+            error = float(part.std(ddof=1) / len(part) ** 0.5) if len(part) > 1 else None
+            rows.append(Leniency(judge, g, len(part), float(part.mean()), error))
+    return tuple(rows)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layton_batch.stats import lattice
+from layton_batch.stats import distributions
 from layton_batch.stats.strata import BoolArray, Flag, FloatArray, IntArray, Strata
 
 LOW, HIGH = 0.025, 0.975
@@ -143,14 +143,16 @@ def _exact(strata: Strata, effective: IntArray, models: IntArray) -> tuple[IntAr
     mean = np.zeros(len(strata.items))
     use = _usable(strata)
     n = np.where(use, strata.n, 0)
-    for part in lattice.chunks(n[models].sum(axis=1)):
+    for part in distributions.chunks(n[models].sum(axis=1)):
         rows = models[part]
         terms = []
         for b in np.flatnonzero(n[rows].any(axis=0)):
             positives, labels = strata.pool_positives[rows, b], strata.pool_labels[rows, b]
-            terms.append(lattice.binomial_pmf(n[rows, b], positives.astype(float), (labels - positives).astype(float)))
-        pmf = lattice.sum_pmf(terms, int(n[rows].sum(axis=1).max()))
-        low[rows], high[rows] = lattice.quantile(pmf, LOW), lattice.quantile(pmf, HIGH)
+            terms.append(
+                distributions.binomial_pmf(n[rows, b], positives.astype(float), (labels - positives).astype(float))
+            )
+        pmf = distributions.sum_pmf(terms, int(n[rows].sum(axis=1).max()))
+        low[rows], high[rows] = distributions.quantile(pmf, LOW), distributions.quantile(pmf, HIGH)
     total = (n * strata.pool_positives / np.maximum(strata.pool_labels, 1)).sum(axis=1)
     mean[models] = total[models] / effective[models]
     return low, high, mean
@@ -190,7 +192,7 @@ class _Ppi:
     def estimate(self, positives: IntArray, votes: IntArray, unit: int) -> FloatArray:
         """Point estimates for drawn `positives` whose votes add up to `votes` / `unit`; equal shapes in and out."""
         rate = positives / self.gold
-        if abs(self.mean_gold - self.mean_target) < lattice.SLACK or self.scale <= 0:
+        if abs(self.mean_gold - self.mean_target) < distributions.SLACK or self.scale <= 0:
             return np.asarray(rate)
         covariance = votes / (unit * self.gold) - rate * self.mean_gold
         return np.asarray(rate + np.clip(covariance / self.scale, 0, 1) * (self.mean_target - self.mean_gold))
@@ -216,7 +218,7 @@ def _short_gold_score(
         values, weights = law[0][order], law[1][order]
     cdf = np.cumsum(weights)
     last = len(cdf) - 1
-    ends = [float(values[min(int(np.searchsorted(cdf, q - lattice.SLACK)), last)]) for q in (LOW, HIGH)]
+    ends = [float(values[min(int(np.searchsorted(cdf, q - distributions.SLACK)), last)]) for q in (LOW, HIGH)]
     score, width = printed_from_fractions(ends[0], ends[1])
     return PaperScore(score, width, ends[0], ends[1], float(values @ weights), *tail, flags, None)
 
@@ -229,7 +231,7 @@ def _enumerate(strata: Strata, model: int) -> tuple[FloatArray, FloatArray] | No
     for b, w in zip(use.tolist(), weight.tolist(), strict=True):
         positives, labels = int(strata.pool_positives[model, b]), int(strata.pool_labels[model, b])
         rate = np.array([[float(positives)], [float(labels - positives)]])
-        pmf = lattice.binomial_pmf(strata.n[model, b : b + 1], rate[0], rate[1])
+        pmf = distributions.binomial_pmf(strata.n[model, b : b + 1], rate[0], rate[1])
         support = np.flatnonzero(pmf[0] > 1e-18)
         start, span = int(support[0]), int(support[-1] - support[0])
         first = first + np.array([start, start * w])

@@ -6,7 +6,6 @@ options the task cannot work with.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 from collections import Counter
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, cast
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Item, JsonValue, ModelSpec
 from layton_batch.tasks.protocol import AdvisesLimits, Factory, Task, TaskOptions
+from layton_batch.text import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -48,9 +48,7 @@ def load_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue]
     factory, known = _factory(name), setting_names(name)
     for key in settings:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
-            told = f"task {name!r} has no such option{meant} (known: {', '.join(known) or 'none'})"
+            told = f"task {name!r} has no such option{did_you_mean(key, known)} (known: {', '.join(known) or 'none'})"
             raise ManifestError(f"task_options.{key}: {told}")
     return factory(options, **settings)
 
@@ -95,8 +93,7 @@ def _factory(name: str) -> Factory:
 def unknown_task(name: str) -> str:
     """What to tell someone who named a task there is none of."""
     names = task_names()
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"unknown task {name!r}{f'; did you mean {near[0]!r}?' if near else ''} (known: {', '.join(names)})"
+    return f"unknown task {name!r}{did_you_mean(name, names)} (known: {', '.join(names)})"
 
 
 def _entry_points() -> dict[str, EntryPoint]:

@@ -6,20 +6,17 @@ special_hint, solution, answer, justification`` and, for ``vlm``, ``img`` (a bas
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
+from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, Verdict
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.contradictions import contradiction
-from layton_batch.tasks.fencing import block, fence, without_surrogates
 from layton_batch.tasks.protocol import Candidate, TaskOptions
-from layton_batch.tasks.reply_json import as_bool, as_text, failure, read_reply
-from layton_batch.tasks.templates import Slots, Templates
+from layton_batch.tasks.reply_json import as_bool, as_text, contradiction, failure, joined, object_schema, read_reply
+from layton_batch.tasks.rows import id_of, needed_text, picture_in, text_of
+from layton_batch.tasks.templates import Slots, Templates, block, fence, without_surrogates
 
 HERE = Path(__file__).parent
 SPLITS = ("llm", "vlm")
@@ -37,26 +34,10 @@ _SLOTS: Mapping[str, Slots] = {
     ),
 }
 
-ANSWER_SCHEMA = ResponseSchema(
-    "riddle_answer",
-    {
-        "type": "object",
-        # The reasoning comes first, so that a model writes it before it commits to an answer.
-        "properties": {"justification": {"type": "string"}, "answer": {"type": "string"}},
-        "required": ["justification", "answer"],
-        "additionalProperties": False,
-    },
-)
+# The reasoning comes first, so that a model writes it before it commits to an answer.
+ANSWER_SCHEMA = object_schema("riddle_answer", {"justification": "string", "answer": "string"})
 _VERDICT_FIELDS = ("is_answer_correct", "is_justification_correct")
-VERDICT_SCHEMA = ResponseSchema(
-    "riddle_verdict",
-    {
-        "type": "object",
-        "properties": {name: {"type": "boolean"} for name in _VERDICT_FIELDS},
-        "required": list(_VERDICT_FIELDS),
-        "additionalProperties": False,
-    },
-)
+VERDICT_SCHEMA = object_schema("riddle_verdict", dict.fromkeys(_VERDICT_FIELDS, "boolean"))
 
 
 class LaytonTask:
@@ -139,7 +120,7 @@ class LaytonTask:
             return Verdict(item_id, model, judge, None, None, reply.note)
         answer, justification = (as_bool(reply.value.get(name)) for name in _VERDICT_FIELDS)
         unread = [name for name, mark in zip(_VERDICT_FIELDS, (answer, justification), strict=True) if mark is None]
-        note = _joined(reply.note, *(f"{name} is not true or false" for name in unread))
+        note = joined(reply.note, *(f"{name} is not true or false" for name in unread))
         return Verdict(item_id, model, judge, answer, justification, note)
 
 
@@ -149,41 +130,19 @@ class LaytonTask:
 def _item(row: Mapping[str, JsonValue], number: int, split: str) -> Item:
     name = row.get("id")
     where = f"row {number}" + (f" (item {name!r})" if isinstance(name, str) else "")
-    solution = _column(row, "solution", where)
-    answer, justification = _column(row, "answer", where), _column(row, "justification", where)
+    solution = text_of(row, "solution", where)
+    answer, justification = text_of(row, "answer", where), text_of(row, "justification", where)
     return Item(
-        id=_id(row, where),
+        id=id_of(row, "id", where),
         split=split,
-        category=_column(row, "category", where) or "",
-        question=_needed(row, "description", where),
+        category=text_of(row, "category", where) or "",
+        question=needed_text(row, "description", where),
         images=_images(row, split, where),
-        hints=tuple(_column(row, column, where) for column in HINT_COLUMNS),
+        hints=tuple(text_of(row, column, where) for column in HINT_COLUMNS),
         answer=answer or solution,
         justification=justification or solution,
         solution=solution or justification or answer,
     )
-
-
-def _column(row: Mapping[str, JsonValue], column: str, where: str) -> str | None:
-    """A text column; null, absent and blank are None."""
-    value = row.get(column)
-    if value is not None and not isinstance(value, str):
-        raise DataError(f"{where}: column {column!r} must be text or null, not {type(value).__name__}")
-    return without_surrogates(value) if value and value.strip() else None
-
-
-def _needed(row: Mapping[str, JsonValue], column: str, where: str) -> str:
-    value = _column(row, column, where)
-    if value is None:
-        raise DataError(f"{where}: column {column!r} is {'empty' if column in row else 'missing'}")
-    return value
-
-
-def _id(row: Mapping[str, JsonValue], where: str) -> str:
-    value = _needed(row, "id", where)
-    if not value.isprintable() or len(value) > 200:
-        raise DataError(f"{where}: column 'id' must be at most 200 printable characters")
-    return value
 
 
 def _images(row: Mapping[str, JsonValue], split: str, where: str) -> tuple[Image, ...]:
@@ -195,29 +154,7 @@ def _images(row: Mapping[str, JsonValue], split: str, where: str) -> tuple[Image
             state = "null" if "img" in row else "missing"
             raise DataError(f"{where}: column 'img' is {state}; split vlm needs an image")
         return ()
-    if not isinstance(value, str):
-        raise DataError(f"{where}: column 'img' must be base64 text, not {type(value).__name__}")
-    text = "".join((value.partition(";base64,")[2] if value.startswith("data:") else value).split())
-    try:
-        content = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise DataError(f"{where}: column 'img' is not base64 ({error})") from error
-    media_type = _media_type(content)
-    if media_type is None:
-        raise DataError(f"{where}: column 'img' is not a JPEG, PNG, WebP or GIF image")
-    return (Image(media_type, text),)
-
-
-def _media_type(content: bytes) -> str | None:
-    if content.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if content.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if content[:6] in {b"GIF87a", b"GIF89a"}:
-        return "image/gif"
-    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-        return "image/webp"
-    return None
+    return (picture_in(value, f"{where}: column 'img'")[0],)
 
 
 # ---- items to prompts ----------------------------------------------------------------------------------------------
@@ -253,7 +190,7 @@ def _submission(value: Mapping[str, JsonValue], note: str | None) -> tuple[str |
     if answer is not None and not answer.strip():
         # Some models leave their answer to the end of the justification; the paper's juries saw those and passed some.
         answer, answer_note = ("" if (justification or "").strip() else None), "blank answer"
-    return answer, justification or "", _joined(note, answer_note, justification_note)
+    return answer, justification or "", joined(note, answer_note, justification_note)
 
 
 def _field(value: Mapping[str, JsonValue], name: str) -> tuple[str | None, str | None]:
@@ -261,7 +198,3 @@ def _field(value: Mapping[str, JsonValue], name: str) -> tuple[str | None, str |
     if text is not None:
         return text, None
     return None, f"{name} is not text" if value.get(name) is not None else f"no {name}"
-
-
-def _joined(*notes: str | None) -> str | None:
-    return "; ".join(note for note in notes if note) or None

@@ -1,6 +1,6 @@
 """mcq_idk: multiple choice where "I don't know" is the last option, and a mistake costs a point (evaluate-idk).
 
-Any data set with 2 to 25 options an item; ``mcq_idk_rules/item_rows.py`` says which columns are read. The options are
+Any data set with 2 to 25 options an item; ``mcq_idk_rules/items.py`` says which columns are read. The options are
 shuffled once, when rows become items, and kept on the item: ``payload`` has ``options`` as shown, ``gold`` and
 ``idk_letter`` (letters), ``order`` (of each shown option, its index in the row) and ``seed``.
 """
@@ -8,34 +8,38 @@ shuffled once, when rows become items, and kept on the item: ``payload`` has ``o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
-from layton_batch.tasks.fencing import without_surrogates
-from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL, PROTOCOLS, read_letters
-from layton_batch.tasks.mcq_idk_rules.item_rows import belongs, item_from
-from layton_batch.tasks.mcq_idk_rules.letters import (
+from layton_batch.tasks.mcq_idk_rules.corrected import read_corrected
+from layton_batch.tasks.mcq_idk_rules.items import (
     MAX_OPTIONS,
-    NOTHING,
     Key,
-    Reading,
+    belongs,
     idk_letter,
+    item_from,
     item_key,
     option_letters,
 )
-from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, Outcome, mark
+from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, Outcome, mark
+from layton_batch.tasks.mcq_idk_rules.original import read_original
+from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, Reading, after_thoughts, without_thoughts
 from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.reply_json import ending, failure
-from layton_batch.tasks.templates import Slots, Templates
+from layton_batch.tasks.templates import Slots, Templates, without_surrogates
 
 if TYPE_CHECKING:
     from layton_batch.tasks.mcq_idk_rules.offline import McqForm
 
 HERE = Path(__file__).parent
+ORIGINAL, CORRECTED = "original", "corrected"
+PROTOCOLS = (CORRECTED, ORIGINAL)
+"""``original``: evaluate-idk to the letter. ``corrected``, the default: the requested form wins, 2 to 25 options."""
 BUNDLED_SPLIT = "demo"
 _ENDINGS: Mapping[FinishReason | None, str] = {FinishReason.LENGTH: "truncated", FinishReason.REFUSAL: "refused"}
 """In notes of a prediction, and tags of a grade beside the outcomes and ``missing``."""
@@ -120,7 +124,7 @@ class McqIdkTask:
         reading = self._reading(prediction.raw_text, prediction.ending, key.n_options)
         if prediction.kind is PredictionKind.MISSING:
             reading = NOTHING
-        marks = mark(reading.letters, key.gold, key.n_options) if reading.letters else UNREAD
+        marks = mark(reading.letter, key.gold, key.n_options)
         values = {name: float(value) for name, value in marks.as_dict().items()}
         return Grade(item.id, prediction.model, values, tag_of(marks.outcome, prediction), reading.note)
 
@@ -154,3 +158,14 @@ def tag_of(outcome: Outcome, prediction: Prediction) -> str | None:
     if prediction.kind is PredictionKind.MISSING:
         return str(PredictionKind.MISSING)
     return _ENDINGS.get(prediction.ending, str(outcome))
+
+
+@lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
+def read_letters(text: str, protocol: str, n_options: int, *, cut: bool = False) -> Reading:
+    """What a reply answers. ``cut``: it hit the output limit, which only the corrected protocol minds.
+
+    The original knows no number of options: it reads A-E in prose and A-K in the requested forms, whatever was asked.
+    """
+    if protocol == ORIGINAL:
+        return read_original(without_thoughts(text))
+    return read_corrected(after_thoughts(text), n_options, cut=cut)

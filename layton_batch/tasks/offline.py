@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, ClassVar, Protocol
+from typing import IO, TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import orjson
 
@@ -23,15 +23,14 @@ from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, RequestOutcome
 from layton_batch.tasks import validate_items
-from layton_batch.tasks.protocol import GradesFiles, RuleTask
+from layton_batch.tasks.protocol import RuleTask
+from layton_batch.text import NONE
 
 if TYPE_CHECKING:
     import altair as alt
 
 FileRow = Mapping[str, JsonValue]
 """A row of a file of predictions or items, as it was read."""
-NONE = "–"
-"""What tables show where there is nothing."""
 _ENDINGS = {
     **dict.fromkeys(("stop", "end_turn", "stop_sequence", "eos"), FinishReason.STOP),
     **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "truncated"), FinishReason.LENGTH),
@@ -279,6 +278,16 @@ class OfflineForm:
     def picture(self, option: str, graded: GradedSet) -> alt.LayerChart:
         """The picture that an option of this form asks for. Raises DataError where there is nothing to draw."""
         raise NotImplementedError(option)
+
+
+@runtime_checkable
+class GradesFiles(Protocol):
+    """A rule task with protocols, and with files and reports of its own for predictions made elsewhere: ``protocols``
+    are what its setting ``protocol`` may say, the default first."""
+
+    protocols: Sequence[str]
+
+    def offline(self, options: GradingOptions) -> OfflineForm: ...
 
 
 def offline_form(task: RuleTask, options: GradingOptions) -> OfflineForm:

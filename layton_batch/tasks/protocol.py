@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from layton_batch.errors import LaytonBatchError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response, Verdict
-
-if TYPE_CHECKING:
-    from layton_batch.tasks.offline import GradingOptions, OfflineForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +100,6 @@ class AdvisesLimits(Protocol):
     """A task that advises an output limit, where the manifest sets none."""
 
     def output_tokens(self, item: Item) -> int: ...
-
-
-@runtime_checkable
-class GradesFiles(Protocol):
-    """A rule task with protocols, and with files and reports of its own for predictions made elsewhere: ``protocols``
-    are what its setting ``protocol`` may say, the default first."""
-
-    protocols: Sequence[str]
-
-    def offline(self, options: GradingOptions) -> OfflineForm: ...
 
 
 def juried(task: Task) -> JuryTask:

@@ -1,4 +1,5 @@
-"""The JSON object in a model's reply, however it is wrapped. Never raises, in time linear in the text.
+"""The JSON object in a model's reply, however it is wrapped, and whether the reply contradicts itself. Never raises, in
+time linear in the text.
 
 Tried in this order: the text as it is, a code fence, the outermost braces, json-repair. A reply that was cut off is not
 repaired: repairing it would turn half an answer into a whole one.
@@ -8,13 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from layton_batch.records import JsonValue, Response
+from layton_batch.records import JsonValue, Response, ResponseSchema
 from layton_batch.states import FinishReason, RequestOutcome
-from layton_batch.tasks.fencing import without_surrogates
+from layton_batch.tasks.templates import without_surrogates
 
 MAX_REPAIR_CHARS = 200_000
 """json-repair takes about 4 µs a character, so this bounds it to about a second; no honest answer is longer."""
@@ -23,7 +24,7 @@ MAX_REPAIR_DEPTH = 64
 _EXCERPT = 200
 _BRACKET = re.compile(r"[\[\]{}]")
 _FENCE = re.compile(r"```[^\n`]*\n?")
-_THOUGHT_END = "</think>"
+_THOUGHT, _THOUGHT_END = "<think>", "</think>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,21 @@ class ReplyObject:
 
     value: Mapping[str, JsonValue] | None
     note: str | None = None
+
+
+def object_schema(name: str, fields: Mapping[str, str]) -> ResponseSchema:
+    """The schema of a flat object with exactly these fields, in this order; each with its JSON type."""
+    properties: JsonValue = {field: {"type": kind} for field, kind in fields.items()}
+    required: JsonValue = list(fields)
+    return ResponseSchema(
+        name,
+        {"type": "object", "properties": properties, "required": required, "additionalProperties": False},
+    )
+
+
+def joined(*notes: str | None) -> str | None:
+    """Several notes as one."""
+    return "; ".join(note for note in notes if note) or None
 
 
 def failure(response: Response) -> str | None:
@@ -169,3 +185,60 @@ def _depth(text: str) -> int:
 def _excerpt(text: str) -> str:
     line = " ".join(without_surrogates(text[: 4 * _EXCERPT]).split())
     return line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…"
+
+
+# ---- replies that contradict themselves ----------------------------------------------------------------------------
+
+
+_MOST_BROKEN = 64
+"""How many opening braces of what is no object are tried; behind them fields are looked for in the bare text."""
+_AROUND = r"[\s\\\"'*`]{0,8}"
+
+
+def contradiction(text: str, fields: Iterable[Sequence[str]]) -> str | None:
+    """Why the reply cannot be believed; None where nothing in it contradicts itself. ``fields``: for each mark, the
+    names it goes by.
+
+    Every object in the text counts, at any depth, and every ``name: value`` between them. What the text of a JSON
+    string says does not: whose string it is in is plain.
+    """
+    pairs, rest = _objects(without_thought(text))
+    for names in fields:
+        marks = {as_bool(value) for name, value in pairs if name in names}
+        marks |= {as_bool(found) for found in _bare(rest, names)}
+        if {True, False} <= marks:
+            return f"contradicts itself: {names[0]} is said to be true and to be false"
+    return None
+
+
+def without_thought(text: str) -> str:
+    """What follows the thought that a reply begins with. It ends where it first may: an end that is quoted later hides
+    nothing."""
+    return text.partition(_THOUGHT_END)[2] if text.lstrip().startswith(_THOUGHT) and _THOUGHT_END in text else text
+
+
+def _objects(text: str) -> tuple[list[tuple[str, JsonValue]], str]:
+    """The fields of every JSON object in the text, repeated ones too, and the text without the objects."""
+    pairs: list[tuple[str, JsonValue]] = []
+
+    def keep(found: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+        pairs.extend(found)
+        return dict(found)
+
+    decoder = json.JSONDecoder(object_pairs_hook=keep, parse_int=str, parse_float=str, parse_constant=str)
+    rest: list[str] = []
+    place = broken = 0
+    while (start := text.find("{", place)) >= 0 and broken < _MOST_BROKEN:
+        try:
+            _, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            broken, end = broken + 1, start + 1
+        rest.append(text[place:start])
+        place = end
+    return pairs, " ".join([*rest, text[place:]])
+
+
+def _bare(text: str, names: Sequence[str]) -> Iterator[str]:
+    any_name = "|".join(map(re.escape, names))
+    field = rf"(?<![a-z_])(?:{any_name}){_AROUND}[:=]{_AROUND}(true|false|[01])(?![a-z0-9_.]*[a-z0-9_])"
+    return (match.group(1) for match in re.finditer(field, text, re.IGNORECASE))

@@ -16,19 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
+from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, Verdict
 from layton_batch.states import FinishReason, PredictionKind
-from layton_batch.tasks.contradictions import contradiction
-from layton_batch.tasks.fencing import block, fence, without_surrogates
 from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import Candidate, Task, TaskOptions
-from layton_batch.tasks.reply_json import as_bool, ending, failure, read_reply
+from layton_batch.tasks.reply_json import ending, failure
 from layton_batch.tasks.rome_rules import corrected, original
-from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
-from layton_batch.tasks.rome_rules.mark import CORRECTED, ORIGINAL, PROTOCOLS, Mark
-from layton_batch.tasks.rome_rules.pictures import folders_of, has_pictures, pictures_of
+from layton_batch.tasks.rome_rules.judging import VERDICT_SCHEMA, published_judgement, verdict_of
+from layton_batch.tasks.rome_rules.marks import CORRECTED, ORIGINAL, PROTOCOLS, Mark
 from layton_batch.tasks.rome_rules.statement import Source, final_statement, without_thoughts
-from layton_batch.tasks.templates import Slots, Templates
+from layton_batch.tasks.rows import folders_of, has_pictures, id_of, needed_text, pictures_of, text_of
+from layton_batch.tasks.templates import Slots, Templates, block, fence, without_surrogates
 
 if TYPE_CHECKING:
     from layton_batch.tasks.rome_rules.offline import RomeForm
@@ -48,17 +46,6 @@ _SLOTS: Mapping[str, Slots] = {
         _SHOWN | {"question", "reference", "response"}, must=frozenset({"question", "reference", "response"})
     ),
 }
-VERDICT_SCHEMA = ResponseSchema(
-    "answer_verdict",
-    {
-        "type": "object",
-        # The reasoning comes first, so that a judge writes it before it commits to a verdict.
-        "properties": {"reasoning": {"type": "string"}, "is_answer_correct": {"type": "boolean"}},
-        "required": ["reasoning", "is_answer_correct"],
-        "additionalProperties": False,
-    },
-)
-_VERDICT_NAMES = ("is_answer_correct", "judgement")
 Rule = tuple[str, Mapping[str, JsonValue]]
 """An evaluator's name and its arguments."""
 _MARKER = re.compile(r"<image (\d{1,2})>")
@@ -134,19 +121,20 @@ class _Rome:
     def _item(self, row: Mapping[str, JsonValue], number: int, folder: Path | None) -> Item | None:
         name = row.get("question_id")
         where = f"row {number}" + (f" (question {name!r})" if isinstance(name, str | int) else "")
-        question_id, question = _id(row, where), _needed(row, "question", where)
+        question_id = id_of(row, "question_id", where, numbers=True)
+        question = needed_text(row, "question", where, numbers=True)
         if _split(row) != self._options.split:
             return None
         images = pictures_of(row, where, folder) if self._options.split == "vlm" else ()
         if self._options.split == "vlm" and not images:
             raise DataError(f"{where}: column 'img' is missing; split vlm needs a picture")
-        reference = _text(row, "reference", where)
+        reference = text_of(row, "reference", where, numbers=True)
         if self.uses_jury and reference is None:
             raise DataError(f"{where}: column 'reference' is empty; a jury needs it")
         return Item(
             id=question_id,
             split=self._options.split,
-            category=_text(row, "task", where) or "all",
+            category=text_of(row, "task", where, numbers=True) or "all",
             question=question,
             images=images,
             answer=reference,
@@ -231,7 +219,7 @@ class JudgedRomeTask(_Rome):
             return Verdict(item_id, model, judge, None, None, note)
         if self.protocol == ORIGINAL:
             return Verdict(item_id, model, judge, bool(published_judgement(response.text or "")), None)
-        value, note = _verdict(response)
+        value, note = verdict_of(response)
         return Verdict(item_id, model, judge, value, None, note)
 
 
@@ -250,29 +238,6 @@ def rome_task(
 
 def _split(row: Mapping[str, JsonValue]) -> JsonValue:
     return row.get("split") or ("vlm" if has_pictures(row) else "llm")
-
-
-def _text(row: Mapping[str, JsonValue], column: str, where: str) -> str | None:
-    """A text column; null, absent and blank are None. Numbers are taken as they are written."""
-    value = row.get(column)
-    if isinstance(value, bool) or (value is not None and not isinstance(value, str | int | float)):
-        raise DataError(f"{where}: column {column!r} must be text or null, not {type(value).__name__}")
-    text = "" if value is None else str(value)
-    return without_surrogates(text) if text.strip() else None
-
-
-def _needed(row: Mapping[str, JsonValue], column: str, where: str) -> str:
-    value = _text(row, column, where)
-    if value is None:
-        raise DataError(f"{where}: column {column!r} is {'empty' if column in row else 'missing'}")
-    return value
-
-
-def _id(row: Mapping[str, JsonValue], where: str) -> str:
-    value = _needed(row, "question_id", where)
-    if not value.isprintable() or len(value) > 200:
-        raise DataError(f"{where}: column 'question_id' must be at most 200 printable characters")
-    return value
 
 
 def rule_of(item: Item) -> Rule | None:
@@ -297,7 +262,7 @@ def _payload(row: Mapping[str, JsonValue], where: str) -> Mapping[str, JsonValue
     arguments = _arguments(row.get("evaluator_kwargs"))
     if arguments is None:
         raise DataError(f"{where}: column 'evaluator_kwargs' must be an object, or the JSON text of one")
-    return {"evaluator": _needed(row, "evaluator", where), "evaluator_kwargs": arguments}
+    return {"evaluator": needed_text(row, "evaluator", where, numbers=True), "evaluator_kwargs": arguments}
 
 
 # ---- items to prompts ----------------------------------------------------------------------------------------------
@@ -360,18 +325,3 @@ def _tag(mark: Mark, rule: Rule | None) -> str | None:
         return "wrong_answer" if mark.read.strip() else "no_answer"
     fine = rule[1].get("fine_grained_score", 1.0) if rule else 1.0
     return "coarse_location" if isinstance(fine, int | float) and mark.score < min(1.0, fine) else None
-
-
-def _verdict(response: Response) -> tuple[bool | None, str | None]:
-    """The verdict of a reply in the asked form; of one in words, what it plainly says."""
-    note = contradiction(response.text or "", [_VERDICT_NAMES])
-    if note is not None:
-        return None, note
-    reply = read_reply(response)
-    if reply.value is not None:
-        value = as_bool(next((reply.value[name] for name in _VERDICT_NAMES if name in reply.value), None))
-        return value, reply.note if value is not None else "is_answer_correct is not true or false"
-    if response.refusal or response.finish_reason is not FinishReason.STOP:
-        return None, reply.note
-    value = judgement(response.text or "")
-    return (value, "in words") if value is not None else (None, reply.note)

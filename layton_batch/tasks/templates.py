@@ -1,13 +1,20 @@
-"""Prompt templates: files in Jinja's language, the packaged ones or those a manifest puts in their place.
+"""Prompts: templates in Jinja's language, and the words of others made safe to stand in them.
 
-Replacements are checked when a task is made, before anything is sent: they must be UTF-8, parse, use only variables the
-task gives and use those without which the prompt would be pointless. They run in Jinja's sandbox, and the text they are
-given is fenced already, so no template can show it raw.
+Templates are the packaged ones or those a manifest puts in their place. Replacements are checked when a task is made,
+before anything is sent: they must be UTF-8, parse, use only variables the task gives and use those without which the
+prompt would be pointless. They run in Jinja's sandbox, and the text they are given is fenced already, so no template
+can show it raw.
+
+Text is fenced in two forms. :func:`fence` turns text into one JSON string: nothing in it can end the string, start a
+line, turn the writing direction or hide. :func:`block` keeps text verbatim between two fence lines that no line of it
+equals. The first is for participants, whose words are hostile; the second for the data set, whose words are shown as
+they are.
 """
 
 from __future__ import annotations
 
-import difflib
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layton_batch.errors import ManifestError
+from layton_batch.text import IGNORABLE, did_you_mean
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -40,7 +48,8 @@ class Templates:
         self._compiled: dict[str, Template] = {}
         for name in self._overrides:
             if name not in slots:
-                raise ManifestError(_unknown(name, slots))
+                known = f"{did_you_mean(name, slots)} (templates: {', '.join(slots)})"
+                raise ManifestError(f"unknown prompt template {name!r}{known}")
             self._template(name)
 
     def render(self, name: str, **values: object) -> str:
@@ -96,7 +105,36 @@ class Templates:
         return template
 
 
-def _unknown(name: str, slots: Mapping[str, Slots]) -> str:
-    near = difflib.get_close_matches(name, slots, n=1, cutoff=0.5)
-    meant = f"; did you mean {near[0]!r}?" if near else ""
-    return f"unknown prompt template {name!r}{meant} (templates: {', '.join(slots)})"
+# ---- other people's words, made safe to stand in a prompt ----------------------------------------------------------
+
+
+_INVISIBLE = re.compile(
+    f"[{IGNORABLE}\x7f-\x9f\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u2028\u2029\ud800-\udfff\ufff9-\ufffb\ufffe\uffff"
+    "\U000110bd\U000110cd\U00013430-\U0001343f]"
+)
+"""What is not seen, and the control, format, separator and surrogate characters beyond those JSON escapes by itself."""
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_TILDES = re.compile("~+")
+_SHORTEST_FENCE = 4
+
+
+def fence(text: str) -> str:
+    """The text as one JSON string on one line; decoding it gives the text back. Letters of any script stay readable."""
+    return _INVISIBLE.sub(_escaped, json.dumps(text, ensure_ascii=False))
+
+
+def block(text: str) -> str:
+    """The text between two lines of tildes, longer than any run of tildes in it. Blanks at the ends are dropped."""
+    clean = without_surrogates(text).strip()
+    longest = max((len(run) for run in _TILDES.findall(clean)), default=0)
+    line = "~" * max(_SHORTEST_FENCE, longest + 1)
+    return f"{line}\n{clean}\n{line}"
+
+
+def without_surrogates(text: str) -> str:
+    """The text with lone surrogates replaced, so that it can be encoded and stored."""
+    return _LONE_SURROGATE.sub("�", text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return json.dumps(match.group())[1:-1]

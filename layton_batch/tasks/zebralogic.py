@@ -16,21 +16,23 @@ from typing import TYPE_CHECKING, Literal
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
-from layton_batch.tasks.fencing import block, without_surrogates
 from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
-from layton_batch.tasks.reply_json import ending, failure
-from layton_batch.tasks.templates import Slots, Templates
-from layton_batch.tasks.zebralogic_rules.gold import Gold, gold_from
-from layton_batch.tasks.zebralogic_rules.grading import REFUSED, TRUNCATED, GridGrade, Reading, ended
-from layton_batch.tasks.zebralogic_rules.protocols import PROTOCOLS, rules_of
-from layton_batch.tasks.zebralogic_rules.sizes import GROUPS
-from layton_batch.tasks.zebralogic_rules.tags import Tag
+from layton_batch.tasks.reply_json import ending, failure, joined
+from layton_batch.tasks.rows import id_of, needed_text
+from layton_batch.tasks.templates import Slots, Templates, block, without_surrogates
+from layton_batch.tasks.zebralogic_rules.corrected import CORRECTED
+from layton_batch.tasks.zebralogic_rules.gold import GROUPS, Gold, gold_from
+from layton_batch.tasks.zebralogic_rules.grading import REFUSED, TRUNCATED, GridGrade, Reading, Rules, Tag, ended
+from layton_batch.tasks.zebralogic_rules.original import ORIGINAL
+from layton_batch.tasks.zebralogic_rules.zeroeval import ZEROEVAL
 
 if TYPE_CHECKING:
     from layton_batch.tasks.zebralogic_rules.offline import ZebraForm
 
 HERE = Path(__file__).parent
+PROTOCOLS: Mapping[str, Rules] = {rules.name: rules for rules in (CORRECTED, ORIGINAL, ZEROEVAL)}
+"""The protocols by name; the first is the default."""
 ALL = ("llm", "all")
 """Splits that mean every row; the first is what a manifest without a split says."""
 SPLITS = (*ALL, *(name.lower() for name in GROUPS))
@@ -122,7 +124,7 @@ class ZebraLogicTask:
             return Prediction(item.id, model, PredictionKind.MISSING, raw_text=raw, note=missing)
         reading = self.rules.read(raw or "")
         ended = ending(response)
-        note = _joined(_told(ended, response.refusal), reading.note)
+        note = joined(_told(ended, response.refusal), reading.note)
         if reading.tag is not Tag.NONE:
             return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=raw, note=note, ending=ended)
         reasoning = without_surrogates(reading.reasoning) if isinstance(reading.reasoning, str) else ""
@@ -154,6 +156,13 @@ class ZebraLogicTask:
         return ZebraForm(self, options)
 
 
+def rules_of(protocol: object) -> Rules:
+    """Raises ManifestError for a protocol there is none of; a manifest may say anything."""
+    if not isinstance(protocol, str) or protocol not in PROTOCOLS:
+        raise ManifestError(f"protocol {protocol!r}: zebralogic has {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[protocol]
+
+
 def gold_of(item: Item) -> Gold:
     """The right grid of an item. Raises DataError where its payload has none."""
     return item.gold if isinstance(item, Puzzle) else gold_from(item.payload.get("solution"), f"item {item.id!r}")
@@ -165,9 +174,7 @@ def gold_of(item: Item) -> Gold:
 def _item(row: Mapping[str, JsonValue], number: int, split: str) -> Item:
     name = row.get("id")
     where = f"row {number}" + (f" (item {name!r})" if isinstance(name, str) else "")
-    item_id, puzzle = _text(row, "id", where), _text(row, "puzzle", where)
-    if not item_id.isprintable() or len(item_id) > 200:
-        raise DataError(f"{where}: column 'id' must be at most 200 printable characters")
+    item_id, puzzle = id_of(row, "id", where), needed_text(row, "puzzle", where)
     if row.get("solution") is None:
         raise DataError(f"{where}: column 'solution' is {'null' if 'solution' in row else 'missing'}")
     gold = gold_from(row["solution"], where)
@@ -180,14 +187,6 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str) -> Item:
         answer=json.dumps(_right_grid(gold), ensure_ascii=False),
         payload={"size": gold.size, "solution": solution},
     )
-
-
-def _text(row: Mapping[str, JsonValue], column: str, where: str) -> str:
-    value = row.get(column)
-    if not isinstance(value, str) or not value.strip():
-        state = "must be text" if column in row else "is missing"
-        raise DataError(f"{where}: column {column!r} {state}")
-    return without_surrogates(value)
 
 
 def _with_set(item: Item, row: Mapping[str, JsonValue]) -> Item:
@@ -216,10 +215,6 @@ def _told(ended: FinishReason | None, refusal: str | None) -> str | None:
     if ended is FinishReason.REFUSAL:
         return f"{REFUSED}: {without_surrogates(refusal)[:200]}" if refusal else REFUSED
     return TRUNCATED if ended is FinishReason.LENGTH else None
-
-
-def _joined(*notes: str | None) -> str | None:
-    return "; ".join(note for note in notes if note) or None
 
 
 def _named(wrong_cells: Sequence[str]) -> str | None:

@@ -14,8 +14,7 @@ import polars as pl
 from layton_batch.stats.calibrated import calibrated_scores
 from layton_batch.stats.joint import joint_draws
 from layton_batch.stats.paper import paper_scores
-from layton_batch.stats.rank_sets import rank_ranges
-from layton_batch.stats.ranks import paper_ranks, score_ranks
+from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
 from layton_batch.stats.strata import GoldPredictions, Strata, TargetPredictions, build_strata
 from tests.bench.measure import DATA, told
 from tests.bench.measure import best as quickest

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.tasks.zebralogic_rules.zeroeval_samples import MODES
+from layton_batch.tasks.zebralogic_rules.zeroeval import MODES
 from tests.cli.cli_harness import call
 from tests.cli.graded_files import Row, board, lines, models, refused
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import layton_batch
-from layton_batch.costs.charge import charge
-from layton_batch.costs.prices import Price, PriceBook, Rates, Step
+from layton_batch.costs.prices import PriceBook
+from layton_batch.costs.rates import Price, Rates, Step, charge
 from layton_batch.records import Usage
 
 D = Decimal

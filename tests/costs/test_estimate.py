@@ -13,16 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layton_batch.costs.charge import charge
 from layton_batch.costs.estimate import (
     OUTPUT_BY_EFFORT,
     bound_cost,
     estimate_request,
     estimate_tokens,
+    image_size,
+    image_tokens,
     output_bound,
 )
-from layton_batch.costs.images import image_size, image_tokens
-from layton_batch.costs.prices import Price, PriceBook, Rates, Step
+from layton_batch.costs.prices import PriceBook
+from layton_batch.costs.rates import Price, Rates, Step, charge
 from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Usage
 
 D = Decimal

@@ -11,7 +11,8 @@ import pytest
 
 from layton_batch.costs import own_table
 from layton_batch.costs.genai_source import is_same_model
-from layton_batch.costs.prices import Price, PriceBook, Rates, manifest_price
+from layton_batch.costs.prices import PriceBook
+from layton_batch.costs.rates import Price, Rates, manifest_price
 from layton_batch.errors import ManifestError
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

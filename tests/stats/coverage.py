@@ -16,8 +16,7 @@ import numpy.typing as npt
 from layton_batch.stats.calibrated import calibrated_scores
 from layton_batch.stats.joint import joint_draws
 from layton_batch.stats.paper import paper_scores
-from layton_batch.stats.rank_sets import rank_ranges
-from layton_batch.stats.ranks import paper_ranks
+from layton_batch.stats.ranks import paper_ranks, rank_ranges
 from layton_batch.stats.strata import BoolArray, FloatArray, IntArray, Strata
 from tests.stats.simulated_boards import LABELLED, Design, draw_boards
 

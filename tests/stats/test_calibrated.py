@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from layton_batch.scoring.board import ceil_tenth, floor_tenth, round_tenth
 from layton_batch.stats.calibrated import CalibratedScore, calibrated_scores, posterior
-from layton_batch.stats.rounding import ceil_tenth, floor_tenth, round_tenth
 from layton_batch.stats.strata import Flag
 
 from .boards import FIELDS, Board, make_strata

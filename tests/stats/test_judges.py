@@ -7,18 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layton_batch.stats.agreement import agreement, cohen_kappa
-from layton_batch.stats.calibrated import posterior, posterior_mean
-from layton_batch.stats.generalisation import new_items_moments
+from layton_batch.stats.calibrated import new_items_moments, posterior, posterior_mean
 from layton_batch.stats.judges import (
+    UNIDENTIFIABLE,
+    agreement,
     calibration,
+    cohen_kappa,
     effective_sizes,
     jeffreys_interval,
     judge_reports,
     jury_errors,
     jury_report,
+    leniency_by_group,
+    self_preference,
 )
-from layton_batch.stats.leniency import UNIDENTIFIABLE, leniency_by_group, self_preference
 from layton_batch.stats.planning import expected_variance
 
 from .boards import FIELDS, JUDGES, Board

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from layton_batch.stats.compare import differences
-from layton_batch.stats.marks import mark_draws, mark_scores
+from layton_batch.stats.joint import differences, mark_draws, mark_scores
 from layton_batch.stats.strata import FloatArray
 
 

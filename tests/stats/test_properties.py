@@ -13,8 +13,7 @@ from layton_batch.stats.calibrated import calibrated_scores, posterior
 from layton_batch.stats.joint import joint_draws, joint_draws_new_items
 from layton_batch.stats.paper import paper_draws, paper_scores
 from layton_batch.stats.planning import expected_variance
-from layton_batch.stats.rank_sets import draw_ranks, rank_ranges
-from layton_batch.stats.ranks import paper_ranks, score_ranks
+from layton_batch.stats.ranks import draw_ranks, paper_ranks, rank_ranges, score_ranks
 from layton_batch.stats.strata import GoldPredictions, TargetPredictions, build_strata
 
 SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from layton_batch.providers.wire_errors import clean
 from layton_batch.records import Image, Item, Prediction, Response, Verdict
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
-from layton_batch.tasks.fencing import block, fence, without_surrogates
 from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.reply_json import MAX_REPAIR_CHARS, read_object
+from layton_batch.tasks.templates import block, fence, without_surrogates
 from layton_batch.text import plain
 
 TASK = LaytonTask(TaskOptions("llm"))

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from layton_batch.tasks.mcq_idk_rules.letters import NOTHING, Reading, idk_letter, option_letters
-from layton_batch.tasks.mcq_idk_rules.thoughts import OPEN
+from layton_batch.tasks.mcq_idk_rules.items import idk_letter, option_letters
+from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, OPEN, Reading
 
 SEVERAL = Reading(note="names several letters")
 
@@ -128,7 +128,7 @@ _CHOOSING = re.compile("option|choice|choose|pick|select|go", re.IGNORECASE)
 
 
 def _found(letter: str, rule: str) -> Reading:
-    return Reading((letter,), rule, "primary")
+    return Reading(letter, rule, "primary")
 
 
 # ---- a letter after an anchor word ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Marks of one reply, and their means with standard errors over many.
+"""Marks of one reply; over many their means with standard errors and intervals, and what abstaining is worth.
 
 A reply without a readable letter costs as much as a wrong one: idk_score = 2 trad_score - 1 + idk_freq, always.
 """
@@ -9,8 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import sqrt
+from typing import TYPE_CHECKING
 
-from layton_batch.tasks.mcq_idk_rules.letters import idk_letter
+from layton_batch.tasks.mcq_idk_rules.items import idk_letter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 METRICS = ("trad_score", "idk_score", "idk_freq", "extract_fail")
 """In the published order; the first is the one the published table is sorted by."""
@@ -50,24 +55,22 @@ class Marks:
         return dict(zip(METRICS, self.values(), strict=True))
 
 
-UNREAD = Marks(0, -1, 0, 1)
-_RIGHT, _WRONG, _ABSTAINED = Marks(1, 1, 0, 0), Marks(0, -1, 0, 0), Marks(0, 0, 1, 0)
+_RIGHT, _WRONG, _ABSTAINED, UNREAD = Marks(1, 1, 0, 0), Marks(0, -1, 0, 0), Marks(0, 0, 1, 0), Marks(0, -1, 0, 1)
 
 
-def mark(letters: Sequence[str], gold: str, n_options: int) -> Marks:
-    """Marks of the letters a reply gives; the best of several counts, metric by metric.
+def mark(letter: str | None, gold: str, n_options: int) -> Marks:
+    """Marks of the letter a reply gives; None: it could not be read.
 
     ``gold``: every letter that is right (more than one only where two options have the same text). A letter the item
     has no option for is wrong.
     """
-    if not letters:
+    if letter is None:
         return UNREAD
-    idk = idk_letter(n_options)
-    return best_of([_ABSTAINED if letter == idk else _RIGHT if letter in gold else _WRONG for letter in letters])
+    return _ABSTAINED if letter == idk_letter(n_options) else _RIGHT if letter in gold else _WRONG
 
 
 def best_of(marks: Sequence[Marks]) -> Marks:
-    """The best per metric of several letters, or of several replies to one item; unreadable only if all are."""
+    """The best per metric of several replies to one item; unreadable only if all are."""
     if len(marks) == 1:
         return marks[0]
     columns = tuple(zip(*(one.values() for one in marks), strict=True)) or ((0,), (-1,), (0,), (1,))
@@ -110,3 +113,163 @@ class Tally:
             return Estimate(float(total), None)
         variance = (n * self.squares[i] - total * total) / (n * (n - 1))
         return Estimate(total / n, sqrt(variance / n))
+
+
+# ---- how far a mean of marks can be trusted ------------------------------------------------------------------------
+
+
+DRAWS = 10_000
+_LOWEST, _HIGHEST = (0, -1, 0, 0), (1, 1, 1, 1)
+
+
+def intervals(
+    counts: Mapping[Marks, int], *, level: float = 0.95, seed: int = 0, draws: int = DRAWS
+) -> Mapping[str, tuple[float, float]]:
+    """Lower and upper ends of every metric's mean, as fractions, by percentile bootstrap.
+
+    ``counts``: how often each combination of marks occurs.
+    Resampling items is drawing these counts from a multinomial law, so that the time does not depend on the number of
+    items. Where all items have the same mark, no resample differs and the bootstrap would claim certainty; there the
+    exact (Clopper-Pearson) bound is given: the share of other marks that n equal ones do not rule out.
+    """
+    import numpy as np
+
+    n = sum(counts.values())
+    if not n:
+        return {}
+    kinds = list(counts)
+    weights = np.array([counts[kind] for kind in kinds]) / n
+    resampled = np.random.default_rng(seed).multinomial(n, weights, size=draws)
+    means = resampled @ np.array([kind.values() for kind in kinds]) / n
+    tail = (1 - level) / 2
+    bounds = np.quantile(means, [tail, 1 - tail], axis=0)
+    return {
+        name: _exact(next(iter(seen)), n, tail, i) if len(seen) == 1 else (float(bounds[0, i]), float(bounds[1, i]))
+        for i, name in enumerate(METRICS)
+        for seen in ({kind.values()[i] for kind in kinds if counts[kind]},)
+    }
+
+
+def _exact(value: int, n: int, tail: float, i: int) -> tuple[float, float]:
+    other = 1 - tail ** (1 / n)
+    return value - other * (value - _LOWEST[i]), value + other * (_HIGHEST[i] - value)
+
+
+# ---- exact (Clopper-Pearson) bounds of a share ---------------------------------------------------------------------
+
+
+_STEPS = 60
+
+
+def share_bounds(count: int, n: int, level: float = 0.95) -> tuple[float, float] | None:
+    """Bounds of the share behind ``count`` of ``n``, each wrong with half of 1 - level at most; None for n = 0."""
+    if not n:
+        return None
+    tail = (1 - level) / 2
+    lower = _reaching(count, n, tail) if count else 0.0
+    upper = _reaching(count + 1, n, 1 - tail) if count < n else 1.0
+    return lower, upper
+
+
+def _reaching(count: int, n: int, chance: float) -> float:
+    """The share at which ``count`` or more of ``n`` have this chance, by bisection: the chance grows with the share."""
+    import numpy as np
+
+    hits = np.arange(n + 1)
+    log_ways = np.concatenate([np.zeros(1), np.cumsum(np.log((n - hits[:-1]) / hits[1:]))])
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _at_least(count, hits, log_ways, middle) < chance else (low, middle)
+    return (low + high) / 2
+
+
+def _at_least(count: int, hits: NDArray[np.int64], log_ways: NDArray[np.float64], share: float) -> float:
+    import numpy as np
+
+    logs = log_ways + hits * np.log(share) + hits[::-1] * np.log1p(-share)
+    return float(np.exp(logs[count:]).sum())
+
+
+# ---- what abstaining is worth --------------------------------------------------------------------------------------
+
+
+Bounds = tuple[float, float | None]
+"""Lower and upper; no upper bound: None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selective:
+    """One model's replies as counts, and what follows from them: fractions, None where nothing can be divided by."""
+
+    correct: int
+    wrong: int
+    abstained: int
+    no_letter: int
+
+    @property
+    def n(self) -> int:
+        return self.correct + self.wrong + self.abstained + self.no_letter
+
+    @property
+    def answered(self) -> int:
+        """Replies that commit to an option. An unreadable one neither answers nor abstains."""
+        return self.correct + self.wrong
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the items the model answers."""
+        return self.answered / self.n if self.n else None
+
+    @property
+    def accuracy(self) -> float | None:
+        """Share of the answers that are right."""
+        return self.correct / self.answered if self.answered else None
+
+    @property
+    def risk(self) -> float | None:
+        """Share of the answers that are wrong."""
+        return self.wrong / self.answered if self.answered else None
+
+    @property
+    def break_even_penalty(self) -> float | None:
+        """The price of a mistake at which the model does no better than abstaining throughout.
+
+        Below 1 exactly where idk_score is negative. Unreadable replies count as mistakes, as they do there. None where
+        the model makes no mistake: it gains at any price.
+        """
+        mistakes = self.wrong + self.no_letter
+        return self.correct / mistakes if mistakes else None
+
+    def to_json(self) -> dict[str, float | int | None]:
+        return {
+            "answered": self.answered,
+            "abstained": self.abstained,
+            "coverage": self.coverage,
+            "accuracy_answered": self.accuracy,
+            "risk": self.risk,
+            "break_even_penalty": self.break_even_penalty,
+        }
+
+    def bounds(self, level: float = 0.95) -> dict[str, Bounds | None]:
+        """Exact intervals of the figures by their names in ``to_json``; None where nothing can be divided by.
+
+        Each is Clopper and Pearson's: of the answers among all items, of the right among the answers, and of the right
+        among right and mistaken replies, whose odds are the break-even penalty.
+        """
+        mistakes = self.wrong + self.no_letter
+        odds = share_bounds(self.correct, self.correct + mistakes, level)
+        return {
+            "coverage": share_bounds(self.answered, self.n, level),
+            "accuracy_answered": share_bounds(self.correct, self.answered, level),
+            "risk": share_bounds(self.wrong, self.answered, level),
+            "break_even_penalty": odds and (odds[0] / (1 - odds[0]), odds[1] / (1 - odds[1]) if odds[1] < 1 else None),
+        }
+
+
+def selective(tally: Tally) -> Selective:
+    """The abstention-aware view of a tally."""
+    counts = tally.outcomes
+    return Selective(
+        counts[Outcome.CORRECT], counts[Outcome.WRONG], counts[Outcome.ABSTAINED], counts[Outcome.NO_LETTER]
+    )

@@ -19,14 +19,18 @@ from layton_batch.errors import DataError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.mcq_idk import McqIdkTask, tag_of
+from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, McqIdkTask, tag_of
 from layton_batch.tasks.mcq_idk_rules import report, result_files
-from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL
-from layton_batch.tasks.mcq_idk_rules.item_rows import item_from
-from layton_batch.tasks.mcq_idk_rules.letters import MAX_OPTIONS, MIN_OPTIONS, option_letters
+from layton_batch.tasks.mcq_idk_rules.items import MAX_OPTIONS, MIN_OPTIONS, item_from, option_letters
 from layton_batch.tasks.mcq_idk_rules.metrics import best_of
-from layton_batch.tasks.mcq_idk_rules.report import AbstentionReport, PublishedTotals, as_json, marks_of
-from layton_batch.tasks.mcq_idk_rules.table import BoardRow, markdown
+from layton_batch.tasks.mcq_idk_rules.report import (
+    AbstentionReport,
+    BoardRow,
+    PublishedTotals,
+    as_json,
+    markdown,
+    marks_of,
+)
 from layton_batch.tasks.offline import (
     FileRow,
     GradedModel,
@@ -102,11 +106,6 @@ class McqForm(OfflineForm):
     def item(self, row: FileRow, where: str) -> Item:
         return _item(item_id(row, self.id_columns, where), row, where)
 
-    def found(self, items: Sequence[Item], row: FileRow, where: str) -> Item:
-        if not items:
-            raise DataError(f"{where}: there is no such item")
-        return items[-1]
-
     def grade(self, item: Item, row: FileRow, where: str, model: str) -> tuple[Prediction, Grade]:
         if "response" not in row:
             raise DataError(f"{where}: no column 'response'")
@@ -139,10 +138,10 @@ class McqForm(OfflineForm):
 
     def picture(self, option: str, graded: GradedSet) -> alt.LayerChart:
         if option == "--chart":
-            from layton_batch.tasks.mcq_idk_rules.chart import bar_chart
+            from layton_batch.tasks.mcq_idk_rules.charts import bar_chart
 
             return bar_chart(self._rows(graded), self.asked.title, clip_negative=self.protocol == ORIGINAL)
-        from layton_batch.tasks.mcq_idk_rules.risk_chart import risk_chart
+        from layton_batch.tasks.mcq_idk_rules.charts import risk_chart
 
         seen = report.views(graded.models)
         if not any(view.answered for view in seen.values()):

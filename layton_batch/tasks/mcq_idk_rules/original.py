@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from layton_batch.tasks.mcq_idk_rules.letters import NOTHING, Reading
+from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, Reading
 
 _LETTER = r"(?P<letter>[A-E]|\([A-E]\))"
 _MARKED = rf"(?:\*\*)?{_LETTER}(?:\*\*)?(?:\.|,|\s?:| |$)"
@@ -62,7 +62,7 @@ def _stage_1(text: str) -> Reading | None:
         for last in pattern.finditer(text):  # noqa: B007  # the last match is the one that ends furthest right
             pass
         if last is not None:
-            return Reading((last["letter"].strip("()"),), rule, "primary")
+            return Reading(last["letter"].strip("()"), rule, "primary")
     return None
 
 
@@ -81,4 +81,4 @@ def _stage_2(text: str) -> Reading | None:
 
 
 def _fallback(letter: str, rule: str) -> Reading:
-    return Reading((letter.upper(),), rule, "fallback")
+    return Reading(letter.upper(), rule, "fallback")

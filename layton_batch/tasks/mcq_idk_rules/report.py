@@ -1,22 +1,36 @@
 """What there is of one model, its totals, and beside a board of several: the published table, ensembles, and what
-abstaining is worth."""
+abstaining is worth.
+
+The published vote of an ensemble is on outcomes (right, wrong, neither), which nobody could hold without the gold
+letters: two wrong models outvote a right one even where their letters differ. ``by_letter`` votes on what the models
+said.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf, sqrt
+from typing import TypeVar
 
 from layton_batch.errors import ManifestError
 from layton_batch.records import Grade, JsonValue
 from layton_batch.tasks.mcq_idk import McqIdkTask
-from layton_batch.tasks.mcq_idk_rules.abstention import Bounds, Selective, selective
-from layton_batch.tasks.mcq_idk_rules.ensembles import Ensemble, by_letter, by_outcome
-from layton_batch.tasks.mcq_idk_rules.intervals import intervals
-from layton_batch.tasks.mcq_idk_rules.letters import Key, idk_letter
-from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, Estimate, Marks, Tally
-from layton_batch.tasks.mcq_idk_rules.table import BoardRow, cell, ordered
-from layton_batch.tasks.offline import NONE, GradedModel, GradedReply, GradedSet, ReportTable, percent
+from layton_batch.tasks.mcq_idk_rules.items import Key, idk_letter
+from layton_batch.tasks.mcq_idk_rules.metrics import (
+    METRICS,
+    Bounds,
+    Estimate,
+    Marks,
+    Selective,
+    Tally,
+    intervals,
+    selective,
+)
+from layton_batch.tasks.offline import GradedModel, GradedReply, GradedSet, ReportTable, percent
+from layton_batch.text import NONE
 
 _TOP = 3
 
@@ -68,13 +82,11 @@ class AbstentionReport:
         The metrics' are bootstrapped, the figures' exact; ``upper`` is null where there is no bound.
         """
         view = selective(self.tally)
-        spread = intervals(self.marks, level=level, seed=seed)
-        bounds: dict[str, JsonValue] = {
-            name: None if one is None else {"lower": one[0], "upper": one[1]}
-            for name, one in view.bounds(level).items()
+        bounds = {**intervals(self.marks, level=level, seed=seed), **view.bounds(level)}
+        shown: dict[str, JsonValue] = {
+            name: None if one is None else {"lower": one[0], "upper": one[1]} for name, one in bounds.items()
         }
-        metrics = {name: {"lower": one.lower, "upper": one.upper} for name, one in spread.items()}
-        return {**view.to_json(), "level": level, "intervals": {**metrics, **bounds}}
+        return {**view.to_json(), "level": level, "intervals": shown}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +162,13 @@ def _row(one: GradedModel) -> BoardRow:
     return BoardRow(one.name, {})
 
 
-def _voted(name: str, ensemble: Ensemble) -> BoardRow:
-    if not ensemble.votes:
+def _voted(name: str, votes: Votes) -> BoardRow:
+    if not votes:
         raise ManifestError(f"grade: --ensembles: the models of {name} have no item in common")
-    return BoardRow(name, ensemble.estimates())
+    return BoardRow(name, vote_estimates(votes))
 
 
-def _by_letter(group: Sequence[Member]) -> Ensemble:
+def _by_letter(group: Sequence[Member]) -> Votes:
     keys = {row.item_id: row.key for row in group[0][1].rows}
     gold: Mapping[str, str] = {item: key.gold for item, key in keys.items()}
     idk = {item: idk_letter(key.n_options) for item, key in keys.items()}
@@ -174,8 +186,7 @@ def published_table(models: Sequence[GradedModel]) -> Iterator[ReportTable]:
 def estimates_table(title: str, rows: Sequence[BoardRow]) -> Iterator[ReportTable]:
     """Means and standard errors, if there are any rows."""
     if rows:
-        lines = [[row.name, *(cell(row.estimates.get(metric)) for metric in METRICS)] for row in rows]
-        yield ReportTable(title, ["model", *METRICS], lines)
+        yield ReportTable(title, ["model", *METRICS], [row.cells() for row in rows])
 
 
 def abstention_of_one(model: GradedModel) -> Iterator[ReportTable]:
@@ -219,3 +230,111 @@ def _penalty(view: Selective) -> str:
     if view.break_even_penalty is None:
         return "∞" if view.correct else NONE
     return f"{view.break_even_penalty:.2f}"
+
+
+# ---- the table as evaluate-idk prints it: the models' order, and every blank of the Markdown -----------------------
+
+
+_MARKDOWN = re.compile(r"([\\`*\[\]<>|])")
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRow:
+    """One line of the table: a model or an ensemble, and its estimates by metric; one that is missing prints as "-"."""
+
+    name: str
+    estimates: Mapping[str, Estimate]
+
+    def cells(self) -> list[str]:
+        """The line as text."""
+        return [self.name, *(cell(self.estimates.get(metric)) for metric in METRICS)]
+
+
+def ordered(rows: Iterable[BoardRow]) -> list[BoardRow]:
+    """By trad_score, highest first and those without one last; what is equal stays in its order."""
+    none = Estimate(-inf, None)
+    return sorted(rows, key=lambda row: -row.estimates.get("trad_score", none).mean)
+
+
+def markdown(rows: Sequence[BoardRow]) -> str:
+    """The table of the rows as they come, without a line break at its end."""
+    header = ["Model", *(f"{metric} ± se" for metric in METRICS)]
+    cells = [header, *([_plain(row.name), *row.cells()[1:]] for row in rows)]
+    widths = [max(3, *(len(line[i]) for line in cells)) for i in range(len(header))]
+    rule = [":" + "-" * (widths[0] - 1), *("-" * (width - 1) + ":" for width in widths[1:])]
+    lines = [[line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in cells]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (lines[0], rule, *lines[1:]))
+
+
+def cell(estimate: Estimate | None) -> str:
+    """Percent with two decimals: "64.65 ± 3.41", "64.65" without a standard error, "-" without a value."""
+    if estimate is None:
+        return "-"
+    value = f"{estimate.mean * 100:.2f}"
+    return value if estimate.se is None else f"{value} ± {estimate.se * 100:.2f}"
+
+
+def _plain(name: str) -> str:
+    """A name that can end neither its cell nor its line, and is nothing but text."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in name)
+    return _MARKDOWN.sub(r"\\\1", " ".join(shown.split()))
+
+
+# ---- several models as one: a vote on every item that all of them replied to ---------------------------------------
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+Votes = Mapping[str, int]
+"""The vote by item: +1 right, -1 wrong, 0 neither."""
+
+
+def vote_estimates(votes: Votes) -> Mapping[str, Estimate]:
+    """As the published table has them: abstentions include ties and unreadable replies, nothing fails to extract,
+    and standard errors come from the population's variance (n), unlike a single model's."""
+    values = list(votes.values())
+    if not values:
+        return {}
+    n, right, wrong = len(values), values.count(1), values.count(-1)
+    mean = (right - wrong) / n
+    spread = (right * (1 - mean) ** 2 + wrong * (-1 - mean) ** 2 + (n - right - wrong) * mean**2) / n
+    score = Estimate(mean, sqrt(spread / n))
+    return dict(zip(METRICS, (_share(right, n), score, _share(n - right - wrong, n), Estimate(0.0, 0.0)), strict=True))
+
+
+def by_outcome(members: Sequence[Mapping[str, Marks]]) -> Votes:
+    """The published vote. ``members``: each model's marks by item; an unreadable reply votes 0, not -1."""
+    ballots = [{item: 0 if marks.extract_fail else marks.idk_score for item, marks in one.items()} for one in members]
+    return _winners(ballots, otherwise=0)
+
+
+def by_letter(members: Sequence[Mapping[str, str | None]], gold: Mapping[str, str], idk: Mapping[str, str]) -> Votes:
+    """The vote on letters. ``members``: each model's letter by item; an unreadable reply votes to abstain.
+
+    ``gold`` and ``idk``: by item, the right letters and the letter that abstains.
+    """
+    ballots = [
+        {item: None if letter is None or letter == idk[item] else letter for item, letter in one.items()}
+        for one in members
+    ]
+    choice = _winners(ballots, otherwise=None)
+    return {item: 0 if letter is None else 1 if letter in gold[item] else -1 for item, letter in choice.items()}
+
+
+def _winners(ballots: Sequence[Mapping[str, T]], otherwise: T) -> dict[str, T]:
+    """By item that all members have, in the first one's order: the vote with more than any other."""
+    if not ballots:
+        return {}
+    shared = [item for item in ballots[0] if all(item in ballot for ballot in ballots[1:])]
+    return {item: _plurality([ballot[item] for ballot in ballots], otherwise) for item in shared}
+
+
+def _plurality(votes: Sequence[T], otherwise: T) -> T:
+    ranked = Counter(votes).most_common(2)
+    return otherwise if len(ranked) > 1 and ranked[0][1] == ranked[1][1] else ranked[0][0]
+
+
+def _share(count: int, n: int) -> Estimate:
+    share = count / n
+    return Estimate(share, sqrt(share * (1 - share) / n))

@@ -10,19 +10,34 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, Estimate
-from layton_batch.tasks.mcq_idk_rules.table import RunResult, latest
 from layton_batch.tasks.offline import FileRow
 
 TOTALS, DETAILS = "results_*.json", "details_*.parquet"
 """The names of the two kinds of file."""
 
 _TIME = re.compile(r"_\d{4}-\d\d-\d\dT[\d.:-]+$")
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """One run's result as it lies in a file; ``model`` is the full name, such as ``openrouter/openai/gpt-5``."""
+
+    path: str
+    model: str
+    estimates: Mapping[str, Estimate]
+
+
+def latest(results: Iterable[RunResult]) -> dict[str, RunResult]:
+    """By model, named by what follows the last slash: of several runs the one with the largest path."""
+    in_order = sorted(results, key=lambda result: result.path)
+    return {result.model.rpartition("/")[2]: result for result in in_order}
 
 
 def is_detail(row: FileRow) -> bool:

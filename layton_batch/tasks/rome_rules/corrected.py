@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from layton_batch.records import JsonValue
 from layton_batch.tasks.rome_rules.letters import chosen_letters, label_letters
-from layton_batch.tasks.rome_rules.mark import Mark, Score
-from layton_batch.tasks.rome_rules.phrases import Mentions
+from layton_batch.tasks.rome_rules.marks import Mark, Score
+from layton_batch.tasks.rome_rules.mentions import Mentions
 from layton_batch.tasks.rome_rules.quantity import gold_number, matches, stated_number
 from layton_batch.tasks.rome_rules.sequence import is_in_order, things_in_order
 from layton_batch.tasks.rome_rules.statement import Source, Statement, final_statement

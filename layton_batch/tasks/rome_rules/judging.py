@@ -1,12 +1,17 @@
-"""What a judge's reply in words says. As published, and as it is meant."""
+"""What a judge is asked to say, and what its reply says: in the asked form, in words, and as published."""
 
 from __future__ import annotations
 
 import re
 
-from layton_batch.tasks.contradictions import without_thought
+from layton_batch.records import Response
+from layton_batch.states import FinishReason
+from layton_batch.tasks.reply_json import as_bool, contradiction, object_schema, read_reply, without_thought
 from layton_batch.tasks.rome_rules.characters import spelled
 
+# The reasoning comes first, so that a judge writes it before it commits to a verdict.
+VERDICT_SCHEMA = object_schema("answer_verdict", {"reasoning": "string", "is_answer_correct": "boolean"})
+_VERDICT_NAMES = ("is_answer_correct", "judgement")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _MARKS = r"[\s*_`\"'()\[\]{}$]{0,8}"
 _LABELLED = re.compile(
@@ -17,6 +22,21 @@ _LABELLED = re.compile(
 _THOUGHT_END = "</think>"
 _WORDS = {"true": True, "yes": True, "correct": True, "false": False, "no": False, "incorrect": False}
 _LONGEST_BARE = 40
+
+
+def verdict_of(response: Response) -> tuple[bool | None, str | None]:
+    """The verdict of a reply in the asked form; of one in words, what it plainly says."""
+    note = contradiction(response.text or "", [_VERDICT_NAMES])
+    if note is not None:
+        return None, note
+    reply = read_reply(response)
+    if reply.value is not None:
+        value = as_bool(next((reply.value[name] for name in _VERDICT_NAMES if name in reply.value), None))
+        return value, reply.note if value is not None else "is_answer_correct is not true or false"
+    if response.refusal or response.finish_reason is not FinishReason.STOP:
+        return None, reply.note
+    value = judgement(response.text or "")
+    return (value, "in words") if value is not None else (None, reply.note)
 
 
 def published_judgement(reply: str) -> int:

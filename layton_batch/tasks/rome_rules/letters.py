@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from layton_batch.tasks.rome_rules.negation import is_ruled_out
+from layton_batch.tasks.rome_rules.mentions import is_ruled_out
 from layton_batch.tasks.rome_rules.statement import Source, Statement
 
 MOST_CHARACTERS = 8_000

@@ -7,9 +7,8 @@ import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from layton_batch.tasks.rome_rules.negation import is_ruled_out
-from layton_batch.tasks.rome_rules.number_words import number_words
-from layton_batch.tasks.rome_rules.numerals import Numeral, numerals
+from layton_batch.tasks.rome_rules.mentions import is_ruled_out
+from layton_batch.tasks.rome_rules.numerals import Numeral, number_words, numerals
 from layton_batch.tasks.rome_rules.statement import Source, Statement
 
 RELATIVE, ABSOLUTE = 0.1, 1e-3

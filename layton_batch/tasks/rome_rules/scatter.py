@@ -9,58 +9,29 @@ from dataclasses import dataclass
 import altair as alt
 
 from layton_batch.errors import DataError
-from layton_batch.records import JsonValue
 from layton_batch.tasks.charts import BLUE, Axis, Row, named_points, table, titled
-from layton_batch.tasks.rome_rules.rounds import Rounds
+from layton_batch.tasks.rome_rules.marks import Rounds
 
 _ROOM = 1.6  # twice this way is more than from 2 to 5, so there is always a tick
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
-    """One model's one round: accuracy in percent, output tokens an answer (mean over the questions)."""
-
-    model: str
-    accuracy: float
-    tokens: float
-
-
-@dataclass(frozen=True, slots=True)
 class Point:
-    """A model over its rounds."""
+    """A model over its rounds: accuracy in percent, output tokens an answer (mean over the questions)."""
 
     model: str
     accuracy: Rounds
     tokens: Rounds
 
-    def to_json(self) -> dict[str, JsonValue]:
-        """A row for other plotting programs; the standard deviations are null for one round."""
-        return {
-            "model": self.model,
-            "rounds": len(self.accuracy.values),
-            "accuracy": self.accuracy.mean,
-            "accuracy_std": self.accuracy.std,
-            "tokens": self.tokens.mean,
-            "tokens_std": self.tokens.std,
-        }
 
-
-def points(rounds: Iterable[Round]) -> list[Point]:
-    """One point a model, the most accurate first. Raises DataError for values that cannot be drawn."""
-    by_model: dict[str, list[Round]] = {}
-    for one in rounds:
-        if not (math.isfinite(one.accuracy) and math.isfinite(one.tokens)) or one.tokens < 0:
-            raise DataError(f"model {one.model!r}: accuracy {one.accuracy} and tokens {one.tokens} cannot be drawn")
-        by_model.setdefault(one.model, []).append(one)
-    found = [
-        Point(model, Rounds.of([one.accuracy for one in mine]), Rounds.of([one.tokens for one in mine]))
-        for model, mine in by_model.items()
-    ]
-    return sorted(found, key=lambda point: (-point.accuracy.mean, point.tokens.mean, point.model))
-
-
-def scatter_chart(found: Sequence[Point], title: str) -> alt.LayerChart:
-    """Tokens on a logarithmic axis, accuracy in percent, a standard deviation up and down."""
+def scatter_chart(points: Iterable[Point], title: str) -> alt.LayerChart:
+    """Tokens on a logarithmic axis, accuracy in percent, a standard deviation up and down; the most accurate model
+    first. Raises DataError for values that cannot be drawn."""
+    found = sorted(points, key=lambda point: (-point.accuracy.mean, point.tokens.mean, point.model))
+    for one in found:
+        accuracy, tokens = one.accuracy.mean, one.tokens.mean
+        if not (math.isfinite(accuracy) and math.isfinite(tokens)) or tokens < 0:
+            raise DataError(f"model {one.model!r}: accuracy {accuracy} and tokens {tokens} cannot be drawn")
     across, up = _token_axis(found), _accuracy_axis(found)
     rows: list[Row] = [
         {

@@ -12,9 +12,8 @@ from functools import lru_cache
 
 from layton_batch.records import JsonValue
 from layton_batch.tasks.zebralogic_rules.gold import Gold, house_number, tolerant_house_key
-from layton_batch.tasks.zebralogic_rules.grading import GridGrade, Reading, Rules, compared, normal_grid
-from layton_batch.tasks.zebralogic_rules.json_objects import objects, outermost
-from layton_batch.tasks.zebralogic_rules.tags import Tag
+from layton_batch.tasks.zebralogic_rules.grading import GridGrade, Reading, Rules, Tag, compared, normal_grid
+from layton_batch.tasks.zebralogic_rules.json_reading import objects, outermost
 
 
 @lru_cache(maxsize=1)  # parsing and grading a reply read it in turn

@@ -1,4 +1,6 @@
-"""The right grid of a puzzle: ``{"header": ["House", attribute …], "rows": [["1", value …] …]}``, also as JSON text."""
+"""The right grid of a puzzle: ``{"header": ["House", attribute …], "rows": [["1", value …] …]}``, also as JSON
+text; and the groups of sizes that ZebraLogic's tables count by (WildEval/ZeroEval).
+"""
 
 from __future__ import annotations
 
@@ -120,3 +122,26 @@ def _cell(header: tuple[str, ...], row: tuple[str, ...], house: int, place: int)
         tolerant_house=tolerant_house_key(key),
         tolerant_value=" ".join(value.lower().split()),
     )
+
+
+# ---- groups of sizes -----------------------------------------------------------------------------------------------
+
+
+_SMALL = "2*2 2*3 2*4 2*5 2*6 3*2 3*3 4*2"
+_MEDIUM = "3*4 3*5 3*6 4*3 4*4 5*2 6*2"
+_LARGE = "4*5 5*3 4*6 5*4 6*3"
+_XL = "5*5 5*6 6*4 6*5 6*6"
+
+SMALL, MEDIUM, LARGE, XL = (frozenset(sizes.split()) for sizes in (_SMALL, _MEDIUM, _LARGE, _XL))
+EASY = SMALL - {"4*2"}
+HARD = (SMALL | MEDIUM | LARGE | XL) - EASY
+
+GROUPS: Mapping[str, frozenset[str]] = {
+    "Easy": EASY,
+    "Hard": HARD,
+    "Small": SMALL,
+    "Medium": MEDIUM,
+    "Large": LARGE,
+    "XL": XL,
+}
+"""By the names the tables have for them. A size outside 2…6 × 2…6 is in none."""

@@ -8,8 +8,7 @@ import pytest
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.mcq_idk import McqIdkTask
-from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL
+from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, McqIdkTask
 from layton_batch.tasks.mcq_idk_rules.report import AbstentionReport
 from layton_batch.tasks.protocol import TaskOptions
 from tests.tasks import offline_rows
@@ -121,7 +120,7 @@ def test_a_wrong_prediction_is_named_with_what_is_wrong(row: Row, message: str) 
 
 
 def test_predictions_need_an_item_and_items_need_one_gold() -> None:
-    with pytest.raises(DataError, match=r"prediction 1 \(item 'b'\): there is no such item"):
+    with pytest.raises(DataError, match=r"prediction 1 \(item 'b'\): there is no item of this id"):
         grade_rows([{"id": "a", "gold": "A"}], [said("b", "A")])
     with pytest.raises(DataError, match="item 'a' is there twice, with different gold"):
         grade_rows([{"id": "a", "gold": "A"}, {"id": "a", "gold": "B"}], [])
@@ -147,3 +146,19 @@ def test_the_abstention_aware_figures_stand_beside_the_report() -> None:
     found = grade_rows(None, rows).abstention(seed=1)
     assert (found["coverage"], found["accuracy_answered"], found["break_even_penalty"]) == (0.8, 0.75, 3.0)
     assert found["intervals"]["trad_score"]["lower"] < 0.6 < found["intervals"]["trad_score"]["upper"]  # type: ignore[index,call-overload,operator]
+
+
+@pytest.mark.parametrize(("protocol", "right"), [("corrected", 1), ("original", 2)])
+def test_a_refusal_answers_nothing_in_the_corrected_protocol_alone(protocol: str, right: int) -> None:
+    rows = [
+        {"item_id": f"q{i}", "gold": "A", "response": "Answer: A", "finish_reason": reason}
+        for i, reason in enumerate(("stop", "refusal"))
+    ]
+    assert offline_rows.grade_rows(offline_rows.form("mcq_idk", protocol), None, rows).tally.sums[0] == right
+
+
+@pytest.mark.parametrize(("protocol", "right"), [("corrected", 2), ("original", 1)])
+def test_of_two_options_of_one_text_the_original_knows_one(protocol: str, right: int) -> None:
+    items = [{"item_id": "q", "gold": "A", "options": ["same", "other", "same"]}]
+    rows = [{"item_id": "q", "response": f"Answer: {letter}"} for letter in "ABC"]
+    assert offline_rows.grade_rows(offline_rows.form("mcq_idk", protocol), items, rows).tally.sums[0] == right

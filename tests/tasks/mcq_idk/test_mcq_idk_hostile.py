@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL, read_letters
+from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, read_letters
 
 MEGABYTE = 1_000_000
 BAIT = {

@@ -6,14 +6,25 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 from itertools import product
-from math import isclose
+from math import comb, isclose
 
 import numpy as np
 import pytest
 
-from layton_batch.tasks.mcq_idk_rules.abstention import Selective, selective
-from layton_batch.tasks.mcq_idk_rules.intervals import intervals
-from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, Estimate, Marks, Outcome, Tally, best_of, mark
+from layton_batch.tasks.mcq_idk_rules.metrics import (
+    METRICS,
+    UNREAD,
+    Estimate,
+    Marks,
+    Outcome,
+    Selective,
+    Tally,
+    best_of,
+    intervals,
+    mark,
+    selective,
+    share_bounds,
+)
 
 RIGHT, WRONG, ABSTAINED = Marks(1, 1, 0, 0), Marks(0, -1, 0, 0), Marks(0, 0, 1, 0)
 
@@ -33,38 +44,34 @@ def some_marks(n: int, seed: int = 0) -> list[Marks]:
 
 
 @pytest.mark.parametrize(
-    ("letters", "n_options", "marks", "outcome"),
+    ("letter", "n_options", "marks", "outcome"),
     [
-        ((), 4, (0, -1, 0, 1), Outcome.NO_LETTER),
-        (("B",), 4, (1, 1, 0, 0), Outcome.CORRECT),
-        (("A",), 4, (0, -1, 0, 0), Outcome.WRONG),
-        (("E",), 4, (0, 0, 1, 0), Outcome.ABSTAINED),
-        (("E",), 10, (0, -1, 0, 0), Outcome.WRONG),
-        (("K",), 10, (0, 0, 1, 0), Outcome.ABSTAINED),
-        (("F",), 4, (0, -1, 0, 0), Outcome.WRONG),
-        (("C",), 2, (0, 0, 1, 0), Outcome.ABSTAINED),
-        (("A", "B"), 4, (1, 1, 0, 0), Outcome.CORRECT),
-        (("A", "E"), 4, (0, 0, 1, 0), Outcome.ABSTAINED),
-        (("B", "E"), 4, (1, 1, 1, 0), Outcome.CORRECT),
+        (None, 4, (0, -1, 0, 1), Outcome.NO_LETTER),
+        ("B", 4, (1, 1, 0, 0), Outcome.CORRECT),
+        ("A", 4, (0, -1, 0, 0), Outcome.WRONG),
+        ("E", 4, (0, 0, 1, 0), Outcome.ABSTAINED),
+        ("E", 10, (0, -1, 0, 0), Outcome.WRONG),
+        ("K", 10, (0, 0, 1, 0), Outcome.ABSTAINED),
+        ("F", 4, (0, -1, 0, 0), Outcome.WRONG),
+        ("C", 2, (0, 0, 1, 0), Outcome.ABSTAINED),
     ],
 )
-def test_a_letter_gets_its_marks_and_the_best_of_several_counts(
-    letters: tuple[str, ...], n_options: int, marks: tuple[int, ...], outcome: Outcome
-) -> None:
-    found = mark(letters, "B", n_options)
+def test_a_letter_gets_its_marks(letter: str | None, n_options: int, marks: tuple[int, ...], outcome: Outcome) -> None:
+    found = mark(letter, "B", n_options)
     assert found.values() == marks
     assert found.outcome is outcome
 
 
 def test_of_several_replies_the_best_counts_and_only_all_unreadable_ones_are_unreadable() -> None:
     assert best_of([UNREAD, WRONG]) == WRONG
+    assert best_of([WRONG, ABSTAINED]) == Marks(0, 0, 1, 0)
     assert best_of([UNREAD, ABSTAINED, RIGHT]) == Marks(1, 1, 1, 0)
     assert best_of([UNREAD, UNREAD]) == best_of([]) == UNREAD
 
 
 @pytest.mark.parametrize("letter", [None, *"ABCDEFK"])
 def test_a_single_letter_obeys_the_identity(letter: str | None) -> None:
-    marks = mark([letter] if letter else [], "B", 4)
+    marks = mark(letter, "B", 4)
     assert marks.idk_score == 2 * marks.trad_score - 1 + marks.idk_freq
 
 
@@ -118,8 +125,8 @@ def test_the_bootstrap_interval_is_close_to_the_normal_one_for_many_items() -> N
     found, estimates = intervals(Counter(marks), seed=1), tally(marks).estimates()
     for name in METRICS:
         se = estimates[name].se or 0
-        assert found[name].lower == pytest.approx(estimates[name].mean - 1.96 * se, abs=0.12 * se + 1e-3)
-        assert found[name].upper == pytest.approx(estimates[name].mean + 1.96 * se, abs=0.12 * se + 1e-3)
+        assert found[name][0] == pytest.approx(estimates[name].mean - 1.96 * se, abs=0.12 * se + 1e-3)
+        assert found[name][1] == pytest.approx(estimates[name].mean + 1.96 * se, abs=0.12 * se + 1e-3)
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:
@@ -130,15 +137,58 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 def test_where_all_items_agree_the_interval_is_exact_and_not_a_point() -> None:
     found = intervals({RIGHT: 10}, level=0.95)
     unseen = 1 - 0.025 ** (1 / 10)  # the Clopper-Pearson bound for 0 of 10
-    assert found["trad_score"].lower == pytest.approx(1 - unseen)
-    assert found["trad_score"].upper == 1
-    assert found["idk_score"].lower == pytest.approx(1 - 2 * unseen)
-    assert found["extract_fail"].lower == 0
-    assert found["extract_fail"].upper == pytest.approx(unseen)
+    assert found["trad_score"][0] == pytest.approx(1 - unseen)
+    assert found["trad_score"][1] == 1
+    assert found["idk_score"][0] == pytest.approx(1 - 2 * unseen)
+    assert found["extract_fail"][0] == 0
+    assert found["extract_fail"][1] == pytest.approx(unseen)
     assert intervals({}) == {}
 
 
-def test_several_letters_never_beat_the_sum_of_their_parts() -> None:
-    for first, second in product("ABE", repeat=2):
-        both, one, two = (mark(letters, "B", 4) for letters in ((first, second), (first,), (second,)))
-        assert both.idk_score == max(one.idk_score, two.idk_score)
+def test_several_replies_never_beat_the_sum_of_their_parts() -> None:
+    for letters in product("ABE", repeat=2):
+        one, two = (mark(letter, "B", 4) for letter in letters)
+        assert best_of([one, two]).idk_score == max(one.idk_score, two.idk_score)
+
+
+# ---- exact bounds --------------------------------------------------------------------------------------------------
+
+
+def at_least(count: int, n: int, share: float) -> float:
+    """The chance of ``count`` or more of ``n``, summed term by term."""
+    return sum(comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(count, n + 1))
+
+
+@pytest.mark.parametrize(("count", "n"), [(0, 5), (1, 1), (3, 7), (7, 7), (90, 198), (198, 198), (1, 400)])
+def test_the_bounds_are_where_the_binomial_tails_hold_half_of_what_is_left(count: int, n: int) -> None:
+    bounds = share_bounds(count, n, 0.9)
+    assert bounds is not None
+    lower, upper = bounds
+    assert lower <= count / n <= upper
+    assert at_least(count, n, lower) == pytest.approx(0.05 if count else 1.0, abs=1e-9)
+    assert 1 - at_least(count + 1, n, upper) == pytest.approx(0.05 if count < n else 1.0, abs=1e-9)
+
+
+def test_the_bounds_of_a_great_many_are_narrow_and_of_none_are_not_there() -> None:
+    lower, upper = share_bounds(50_000, 100_000) or (0, 1)
+    assert (round(lower, 4), round(upper, 4)) == (0.4969, 0.5031)
+    assert share_bounds(0, 0) is None
+
+
+def test_risk_and_accuracy_have_mirrored_bounds_and_the_penalty_the_odds() -> None:
+    view = Selective(correct=60, wrong=20, abstained=15, no_letter=5)
+    bounds = view.bounds()
+    right, wrong, odds = bounds["accuracy_answered"], bounds["risk"], bounds["break_even_penalty"]
+    assert right is not None
+    assert wrong == pytest.approx((1 - (right[1] or 0), 1 - right[0]))
+    assert odds is not None
+    assert odds[0] < (view.break_even_penalty or 0) == 60 / 25 < (odds[1] or 0)
+
+
+def test_without_mistakes_the_penalty_has_no_upper_bound_and_without_answers_none_at_all() -> None:
+    faultless = Selective(5, 0, 1, 0).bounds()["break_even_penalty"]
+    assert faultless is not None
+    assert faultless[0] > 0
+    assert faultless[1] is None
+    silent = Selective(0, 0, 4, 0).bounds()
+    assert [name for name, one in silent.items() if one is None] == ["accuracy_answered", "risk", "break_even_penalty"]

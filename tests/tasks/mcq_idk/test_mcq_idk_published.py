@@ -9,11 +9,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL, read_letters
+from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, read_letters
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, mark
-from layton_batch.tasks.mcq_idk_rules.report import AbstentionReport
-from layton_batch.tasks.mcq_idk_rules.table import cell
-from layton_batch.tasks.mcq_idk_rules.thoughts import without_thoughts
+from layton_batch.tasks.mcq_idk_rules.reading import without_thoughts
+from layton_batch.tasks.mcq_idk_rules.report import AbstentionReport, cell
 from tests.tasks.offline_rows import form, grade_rows
 
 REAL = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "idk"
@@ -84,7 +83,7 @@ def test_every_extraction_case_gives_the_original_letter_stage_and_marks(case: d
     assert (reading.letter, reading.stage, reading.rule) == (case["extracted"], case["stage"], case["rule"])
     names = ("trad", "idk", "idk_freq", "extract_fail")
     for gold in "AC":
-        assert dict(zip(names, mark(reading.letters, gold, 4).values(), strict=True)) == case[f"scores_gold_{gold}"]
+        assert dict(zip(names, mark(reading.letter, gold, 4).values(), strict=True)) == case[f"scores_gold_{gold}"]
 
 
 @every_sample

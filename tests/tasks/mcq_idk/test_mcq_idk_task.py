@@ -10,8 +10,7 @@ import pytest
 from layton_batch.errors import DataError, LaytonBatchError, ManifestError
 from layton_batch.records import Item, JsonValue, Prediction, Response
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
-from layton_batch.tasks.mcq_idk import McqIdkTask
-from layton_batch.tasks.mcq_idk_rules.extraction import CORRECTED, ORIGINAL
+from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, McqIdkTask
 from layton_batch.tasks.protocol import Task, TaskOptions, juried
 
 Row = dict[str, JsonValue]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from layton_batch.records import JsonValue
 from layton_batch.tasks.offline import FileRow
 from layton_batch.tasks.rome_rules import corrected, original
-from layton_batch.tasks.rome_rules.mark import CORRECTED, ORIGINAL, Mark
+from layton_batch.tasks.rome_rules.marks import CORRECTED, ORIGINAL, Mark
 from tests.tasks.offline_rows import form, grade_rows
 
 

@@ -7,10 +7,9 @@ import math
 import pytest
 
 from layton_batch.tasks.rome_rules.characters import spelled
-from layton_batch.tasks.rome_rules.markup import plain
-from layton_batch.tasks.rome_rules.number_words import number_words
-from layton_batch.tasks.rome_rules.numerals import numerals
+from layton_batch.tasks.rome_rules.numerals import number_words, numerals
 from layton_batch.tasks.rome_rules.quantity import gold_number, matches
+from layton_batch.tasks.rome_rules.statement import plain
 from tests.tasks.rome.grading import grade_answer
 
 

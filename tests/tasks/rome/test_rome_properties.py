@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
-from layton_batch.tasks.rome_rules.mark import PROTOCOLS
+from layton_batch.tasks.rome_rules.marks import PROTOCOLS
 from tests.tasks.rome.grading import grade_answer
 
 LABELS = st.sampled_from(

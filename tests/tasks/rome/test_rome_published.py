@@ -11,8 +11,8 @@ import pytest
 
 from layton_batch.tasks.offline import RowsFile, json_text
 from layton_batch.tasks.rome_rules import original
-from layton_batch.tasks.rome_rules.files import read_annotations, read_predictions
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
+from layton_batch.tasks.rome_rules.offline import read_annotations, read_predictions
 from tests.tasks.offline_rows import form, grade_rows
 from tests.tasks.rome.grading import grade_answer, graded
 

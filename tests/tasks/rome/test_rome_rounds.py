@@ -9,8 +9,8 @@ import pytest
 
 from layton_batch.errors import DataError
 from layton_batch.tasks.charts import rendered
-from layton_batch.tasks.rome_rules.rounds import Rounds, over_rounds
-from layton_batch.tasks.rome_rules.scatter import Round, points, scatter_chart
+from layton_batch.tasks.rome_rules.marks import Rounds, over_rounds
+from layton_batch.tasks.rome_rules.scatter import Point, scatter_chart
 
 
 def test_four_rounds_have_a_mean_and_a_sample_standard_deviation() -> None:
@@ -39,19 +39,16 @@ def test_rounds_are_averaged_bucket_by_bucket_from_the_exact_sums() -> None:
         over_rounds([{"x": "high"}])
 
 
-ROUNDS = [Round(f"model {m} <&>", 40.0 + 5 * m + r, 300.0 * 3**m) for m in range(4) for r in range(4)]
+def point(model: str, *rounds: tuple[float, float]) -> Point:
+    """A model's rounds of accuracy and tokens."""
+    return Point(model, *(Rounds.of(values) for values in zip(*rounds, strict=True)))
 
 
-def test_a_model_is_one_point_over_its_rounds_the_best_first() -> None:
-    found = points(ROUNDS)
-    assert [point.model for point in found] == [f"model {m} <&>" for m in (3, 2, 1, 0)]
-    row = found[0].to_json()
-    assert (row["rounds"], row["accuracy"], row["tokens"], row["tokens_std"]) == (4, 56.5, 8100.0, 0.0)
-    assert row["accuracy_std"] == pytest.approx(math.sqrt(5 / 3))
+POINTS = [point(f"model {m} <&>", *((40.0 + 5 * m + r, 300.0 * 3**m) for r in range(4))) for m in range(4)]
 
 
 def test_the_picture_is_well_formed_and_names_every_model_once_beside_its_point() -> None:
-    root = ElementTree.fromstring(rendered(scatter_chart(points(ROUNDS), "Accuracy & tokens \x00"), ".svg"))
+    root = ElementTree.fromstring(rendered(scatter_chart(POINTS, "Accuracy & tokens \x00"), ".svg"))
     shown = [one for one in root.iter("{http://www.w3.org/2000/svg}text") if one.get("stroke") != "white"]
     texts = [element.text for element in shown]
     assert [text for text in texts if text and text.startswith("model")] == [f"model {m} <&>" for m in (3, 2, 1, 0)]
@@ -62,12 +59,12 @@ def test_the_picture_is_well_formed_and_names_every_model_once_beside_its_point(
     assert up == sorted(up)
 
 
-@pytest.mark.parametrize("rounds", [[], [Round("a", 0.0, 0.0)], [Round("a", 50.0, 1.0), Round("b", 50.0, 1.0)]])
-def test_few_and_equal_points_are_drawn_too(rounds: list[Round]) -> None:
-    ElementTree.fromstring(rendered(scatter_chart(points(rounds), "few"), ".svg"))
+@pytest.mark.parametrize("points", [[], [point("a", (0.0, 0.0))], [point("a", (50.0, 1.0)), point("b", (50.0, 1.0))]])
+def test_few_and_equal_points_are_drawn_too(points: list[Point]) -> None:
+    ElementTree.fromstring(rendered(scatter_chart(points, "few"), ".svg"))
 
 
-@pytest.mark.parametrize("round_", [Round("a", math.nan, 1.0), Round("a", 1.0, math.inf), Round("a", 1.0, -1.0)])
-def test_what_cannot_be_drawn_is_refused(round_: Round) -> None:
+@pytest.mark.parametrize("values", [(math.nan, 1.0), (1.0, math.inf), (1.0, -1.0)])
+def test_what_cannot_be_drawn_is_refused(values: tuple[float, float]) -> None:
     with pytest.raises(DataError, match="cannot be drawn"):
-        points([round_])
+        scatter_chart([point("a", values)], "none")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layton_batch.tasks.rome_rules.characters import folded, spelled
-from layton_batch.tasks.rome_rules.markup import boxes, plain
-from layton_batch.tasks.rome_rules.statement import Source, final_statement
+from layton_batch.tasks.rome_rules.statement import Source, boxes, final_statement, plain
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from layton_batch.records import JsonValue
+from layton_batch.tasks.zebralogic import PROTOCOLS
 from layton_batch.tasks.zebralogic_rules.gold import gold_from
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade
-from layton_batch.tasks.zebralogic_rules.protocols import PROTOCOLS
 
 SOLUTION: JsonValue = {
     "header": ["House", "Name", "Drink"],

@@ -9,7 +9,7 @@ import pytest
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.protocols import PROTOCOLS
+from layton_batch.tasks.zebralogic import PROTOCOLS
 from tests.tasks.offline_rows import form, grade_rows
 
 from .grids import GRID, SOLUTION, WRONG, reply

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from layton_batch.tasks.zebralogic_rules.protocols import PROTOCOLS
+from layton_batch.tasks.zebralogic import PROTOCOLS
 
 from .grids import GOLD, reply
 

@@ -7,8 +7,7 @@ import pytest
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade
-from layton_batch.tasks.zebralogic_rules.zeroeval import ZEROEVAL
-from layton_batch.tasks.zebralogic_rules.zeroeval_samples import MODES, RM_BON, grade_samples
+from layton_batch.tasks.zebralogic_rules.zeroeval import MODES, RM_BON, ZEROEVAL, grade_samples
 from tests.tasks.offline_rows import form, grade_rows
 
 from .grids import GOLD, GRID, SOLUTION, WRONG, reply

@@ -21,9 +21,8 @@ from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks import validate_items
 from layton_batch.tasks.protocol import TaskOptions, juried
-from layton_batch.tasks.zebralogic import ZebraLogicTask
+from layton_batch.tasks.zebralogic import PROTOCOLS, ZebraLogicTask
 from layton_batch.tasks.zebralogic_rules.gold import PRIVATE_SOURCE
-from layton_batch.tasks.zebralogic_rules.protocols import PROTOCOLS
 
 from .grids import GRID, SOLUTION, WRONG, reply
 
@@ -74,7 +73,7 @@ def test_the_published_columns_become_an_item() -> None:
     [
         ({"id": 5}, "row 1: column 'id' must be text"),
         ({"id": "a\nb"}, "column 'id' must be at most 200 printable characters"),
-        ({"puzzle": None}, r"row 1 \(item 'z1'\): column 'puzzle' must be text"),
+        ({"puzzle": None}, r"row 1 \(item 'z1'\): column 'puzzle' is empty"),
         ({"solution": None}, r"row 1 \(item 'z1'\): column 'solution' is null"),
         ({"solution": {"header": ["House", "Name"], "rows": [["1", "___"]]}}, "blanked out.*HF_TOKEN"),
     ],

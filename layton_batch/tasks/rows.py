@@ -1,4 +1,7 @@
-"""The pictures of a question: base64 in the row, or files under one folder and nowhere else."""
+"""Columns of a benchmark's rows: texts, ids, and pictures as base64 or as files under one folder and nowhere else.
+
+Everything here raises DataError that starts with ``where`` for a column that holds something else.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from pathlib import Path, PurePosixPath
 
 from layton_batch.errors import DataError
 from layton_batch.records import Image, JsonValue
+from layton_batch.tasks.templates import without_surrogates
 
+MAX_ID_CHARS = 200
 MAX_BYTES = 20_000_000
 MAX_PICTURES = 32
 _SIGNATURES = (
@@ -21,13 +26,57 @@ _SIGNATURES = (
 )
 
 
+def text_of(row: Mapping[str, JsonValue], column: str, where: str, *, numbers: bool = False) -> str | None:
+    """A text column; null, absent and blank are None. ``numbers`` are taken as they are written."""
+    value = row.get(column)
+    if numbers and isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
+    if value is not None and not isinstance(value, str):
+        raise DataError(f"{where}: column {column!r} must be text or null, not {type(value).__name__}")
+    return without_surrogates(value) if value and value.strip() else None
+
+
+def needed_text(row: Mapping[str, JsonValue], column: str, where: str, *, numbers: bool = False) -> str:
+    """A text column that must say something."""
+    value = text_of(row, column, where, numbers=numbers)
+    if value is None:
+        raise DataError(f"{where}: column {column!r} is {'empty' if column in row else 'missing'}")
+    return value
+
+
+def id_of(row: Mapping[str, JsonValue], column: str, where: str, *, numbers: bool = False) -> str:
+    """An item's id: short enough and fit to be shown."""
+    value = needed_text(row, column, where, numbers=numbers)
+    if not value.isprintable() or len(value) > MAX_ID_CHARS:
+        raise DataError(f"{where}: column {column!r} must be at most {MAX_ID_CHARS} printable characters")
+    return value
+
+
+# ---- pictures ------------------------------------------------------------------------------------------------------
+
+
+def picture_in(value: JsonValue, where: str) -> tuple[Image, int]:
+    """A picture in base64 (also as a data URL, or in the form Parquet files of image data sets have), and its size in
+    bytes."""
+    if isinstance(value, Mapping):
+        value = value.get("bytes")
+    if not isinstance(value, str):
+        raise DataError(f"{where} must be base64 text, not {type(value).__name__}")
+    text = "".join((value.partition(";base64,")[2] if value.startswith("data:") else value).split())
+    try:
+        content = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise DataError(f"{where} is not base64 ({error})") from error
+    return Image(_media_type(content, where), text), len(content)
+
+
 def pictures_of(row: Mapping[str, JsonValue], where: str, folder: Path | None) -> tuple[Image, ...]:
     """The row's ``img`` (base64, or a list of it), else the files its ``img_path`` names below ``folder``.
 
     Raises DataError: no base64, no JPEG, PNG, WebP or GIF, too large, or a path that is missing or leads elsewhere.
     """
     values = _listed(row.get("img"))
-    pictures = tuple(_decoded(value, where) for value in values) or tuple(_files(row, where, folder))
+    pictures = tuple(_decoded(value, f"{where}: column 'img'") for value in values) or tuple(_files(row, where, folder))
     if len(pictures) > MAX_PICTURES:
         raise DataError(f"{where}: {len(pictures)} pictures; at most {MAX_PICTURES} are sent")
     return pictures
@@ -53,16 +102,9 @@ def _listed(value: JsonValue) -> list[JsonValue]:
 
 
 def _decoded(value: JsonValue, where: str) -> Image:
-    if isinstance(value, Mapping):  # the form Parquet files of image data sets have
-        value = value.get("bytes")
-    if not isinstance(value, str):
-        raise DataError(f"{where}: column 'img' must be base64 text or a list of it")
-    text = "".join((value.partition(";base64,")[2] if value.startswith("data:") else value).split())
-    try:
-        content = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise DataError(f"{where}: column 'img' is not base64 ({error})") from error
-    return Image(_media_type(content, f"{where}: column 'img'"), text)
+    image, size = picture_in(value, where)
+    _check_size(size, where)
+    return image
 
 
 def _files(row: Mapping[str, JsonValue], where: str, folder: Path | None) -> Iterator[Image]:
@@ -75,8 +117,9 @@ def _files(row: Mapping[str, JsonValue], where: str, folder: Path | None) -> Ite
                 "the task option pictures names one"
             )
         content = _content(_inside(name, folder, where), name, where)
-        media_type = _media_type(content, f"{where}: picture {name!r}")
-        yield Image(media_type, base64.b64encode(content).decode("ascii"))
+        shown = f"{where}: picture {name!r}"
+        _check_size(len(content), shown)
+        yield Image(_media_type(content, shown), base64.b64encode(content).decode("ascii"))
 
 
 def _inside(name: str, folder: Path, where: str) -> Path:
@@ -109,9 +152,12 @@ def _content(path: Path, name: str, where: str) -> bytes:
         raise DataError(f"{where}: cannot read picture {name!r}: {error.strerror or error}") from error
 
 
+def _check_size(size: int, where: str) -> None:
+    if size > MAX_BYTES:
+        raise DataError(f"{where} has {size:,} bytes; at most {MAX_BYTES:,} are sent")
+
+
 def _media_type(content: bytes, where: str) -> str:
-    if len(content) > MAX_BYTES:
-        raise DataError(f"{where} has {len(content):,} bytes; at most {MAX_BYTES:,} are sent")
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
     for signature, media_type in _SIGNATURES:

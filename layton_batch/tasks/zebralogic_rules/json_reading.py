@@ -1,8 +1,12 @@
-"""Every JSON object in a text, however it is wrapped, in time linear in the text.
+"""JSON in replies: every object in a text, however it is wrapped, and strict JSON as the published graders read it.
 
-From left to right, each object once and whole. Where one is broken, the whole objects within its readable part are
-found, and reading goes on at the fault. Objects that begin inside a string of a broken one are seen only if it is the
-last string before the fault: that is the one whose quote may have been prose.
+``objects`` takes time linear in the text. From left to right, each object once and whole. Where one is broken, the
+whole objects within its readable part are found, and reading goes on at the fault. Objects that begin inside a string
+of a broken one are seen only if it is the last string before the fault: that one's quote may have been prose.
+
+``load`` has the limit on nesting made the same on every version of Python. Both published graders let
+``RecursionError`` pass. When CPython raises it depends on its version and on how deep the caller is, so here it is the
+depth of the text that decides.
 """
 
 from __future__ import annotations
@@ -14,7 +18,6 @@ from dataclasses import dataclass
 from typing import cast
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.strict_json import string_end
 
 JsonObject = Mapping[str, JsonValue]
 
@@ -124,3 +127,56 @@ def _close(text: str, start: int, whole: list[int]) -> None:
         while whole and whole[-1] > start:
             whole.pop()
         whole.append(start)
+
+
+# ---- JSON as Python's own reader takes it --------------------------------------------------------------------------
+
+
+MAX_DEPTH = 990
+"""CPython 3.11 gives up at 1,000 frames, of which the graders' own take a few."""
+
+
+class TooDeepError(Exception):
+    """The text nests deeper than MAX_DEPTH."""
+
+
+def load(text: str) -> JsonValue:
+    """The value. Raises ValueError where it is not JSON (JSONDecodeError but for over-long integers), TooDeepError."""
+    try:
+        value = cast("JsonValue", json.loads(text))
+    except RecursionError as error:
+        raise TooDeepError from error
+    except json.JSONDecodeError as error:
+        # What was read before the fault may already have been too deep.
+        _check_depth(text, error.pos)
+        raise
+    _check_depth(text, len(text))
+    return value
+
+
+def _check_depth(text: str, end: int) -> None:
+    """Raises TooDeepError. The text up to ``end`` is JSON as far as it goes."""
+    if text.count("{", 0, end) + text.count("[", 0, end) <= MAX_DEPTH:
+        return
+    depth = position = 0
+    while match := _TOKEN.search(text, position, end):
+        mark, position = match.group(), match.end()
+        if mark == '"':
+            position = string_end(text, position, end)
+        else:
+            depth += 1 if mark in "{[" else -1
+        if depth > MAX_DEPTH:
+            raise TooDeepError
+
+
+def string_end(text: str, start: int, end: int) -> int:
+    """Where the string literal whose content begins at ``start`` is over: after its quote, or at ``end``."""
+    position = start
+    while (quote := text.find('"', position, end)) >= 0:
+        first = quote
+        while first > position and text[first - 1] == "\\":
+            first -= 1
+        position = quote + 1
+        if (quote - first) % 2 == 0:
+            return position
+    return end

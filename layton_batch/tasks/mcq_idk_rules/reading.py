@@ -1,6 +1,28 @@
-"""Thoughts a model writes between ``<think>`` and ``</think>``, taken out before an answer is looked for."""
+"""What is read in a reply by either protocol; and the reply without the thoughts a model writes in ``<think>`` tags,
+which are taken out before an answer is looked for."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Stage = Literal["primary", "fallback", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The letter a reply gives as its answer, None where there is none, and the rule that found it."""
+
+    letter: str | None = None
+    rule: str | None = None
+    stage: Stage = "none"
+    note: str | None = None  # why there is no letter, where the rule can tell
+
+
+NOTHING = Reading()
+
+
+# ---- thoughts ------------------------------------------------------------------------------------------------------
 
 OPEN, CLOSE = "<think>", "</think>"
 _OVERLAP = len(OPEN) - 1

@@ -1,12 +1,16 @@
-"""Exact laws of counts against scipy and against definitions, and the sets read off them."""
+"""Exact laws of whole numbers, and the quantile of the beta distribution: against independent sums and scipy."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import special as scipy_special
 from scipy import stats
 
-from layton_batch.stats import lattice
+from layton_batch.stats import distributions
+from layton_batch.stats.distributions import betaincinv, gammaln
+
+# ---- whole numbers -------------------------------------------------------------------------------------------------
 
 
 def test_pmfs_equal_scipy() -> None:
@@ -14,8 +18,8 @@ def test_pmfs_equal_scipy() -> None:
     positives, negatives = np.array([3.0, 1.0, 5.0, 300.0, 2.0]), np.array([2.0, 40.0, 5.0, 4.0, 9.0])
     alpha, beta = np.array([0.5, 1.5, 0.5, 423.6, 2.0]), np.array([0.5, 0.5, 154.8, 0.5, 0.7])
     y = np.arange(187)
-    binomial = lattice.binomial_pmf(trials, positives, negatives)
-    mixed = lattice.beta_binomial_pmf(trials, alpha, beta)
+    binomial = distributions.binomial_pmf(trials, positives, negatives)
+    mixed = distributions.beta_binomial_pmf(trials, alpha, beta)
     for i, n in enumerate(trials):
         assert binomial[i] == pytest.approx(
             stats.binom.pmf(y, n, positives[i] / (positives[i] + negatives[i])), abs=1e-13
@@ -24,12 +28,12 @@ def test_pmfs_equal_scipy() -> None:
 
 
 def test_rates_of_zero_and_one_are_exact() -> None:
-    pmf = lattice.binomial_pmf(np.array([4, 4, 0]), np.array([0.0, 9.0, 9.0]), np.array([9.0, 0.0, 0.0]))
+    pmf = distributions.binomial_pmf(np.array([4, 4, 0]), np.array([0.0, 9.0, 9.0]), np.array([9.0, 0.0, 0.0]))
     assert pmf.tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 0, 1], [1, 0, 0, 0, 0]]
 
 
 def test_a_large_beta_binomial_keeps_its_digits() -> None:
-    pmf = lattice.beta_binomial_pmf(np.array([100_000]), np.array([420.5]), np.array([3.5]))[0]
+    pmf = distributions.beta_binomial_pmf(np.array([100_000]), np.array([420.5]), np.array([3.5]))[0]
     assert pmf.sum() == pytest.approx(1, abs=1e-12)
     at = np.array([90_000, 99_000, 99_900, 100_000])
     assert pmf[at] == pytest.approx(stats.betabinom.pmf(at, 100_000, 420.5, 3.5), rel=1e-6)
@@ -38,11 +42,11 @@ def test_a_large_beta_binomial_keeps_its_digits() -> None:
 def test_the_sum_of_counts_is_their_convolution() -> None:
     rng = np.random.default_rng(1)
     terms = [rng.dirichlet(np.ones(w), 6) for w in (3, 8, 5)]
-    ours = lattice.sum_pmf(terms, 2 + 7 + 4)
+    ours = distributions.sum_pmf(terms, 2 + 7 + 4)
     for i in range(6):
         direct = np.convolve(np.convolve(terms[0][i], terms[1][i]), terms[2][i])
         assert ours[i] == pytest.approx(direct, abs=1e-15)
-    assert lattice.sum_pmf([], 0).tolist() == [[1.0]]
+    assert distributions.sum_pmf([], 0).tolist() == [[1.0]]
 
 
 def shortest_by_definition(p: np.ndarray, level: float) -> tuple[int, int]:
@@ -61,7 +65,7 @@ def shortest_by_definition(p: np.ndarray, level: float) -> tuple[int, int]:
 def test_the_shortest_set_is_the_shortest(level: float) -> None:
     rng = np.random.default_rng(2)
     pmf = np.concatenate([rng.dirichlet(np.full(12, c), 60) for c in (0.2, 1.0, 8.0)] + [np.full((1, 12), 1 / 12)])
-    first, last = lattice.shortest_set(pmf, level)
+    first, last = distributions.shortest_set(pmf, level)
     assert [(int(a), int(b)) for a, b in zip(first, last, strict=True)] == [
         shortest_by_definition(p, level) for p in pmf
     ]
@@ -69,19 +73,54 @@ def test_the_shortest_set_is_the_shortest(level: float) -> None:
 
 def test_quantile_is_the_first_count_that_reaches_the_level() -> None:
     pmf = np.array([[0.025, 0.475, 0.475, 0.025], [0.0, 0.0, 0.0, 1.0]])
-    assert lattice.quantile(pmf, 0.025).tolist() == [0, 3]
-    assert lattice.quantile(pmf, 0.975).tolist() == [2, 3]
+    assert distributions.quantile(pmf, 0.025).tolist() == [0, 3]
+    assert distributions.quantile(pmf, 0.975).tolist() == [2, 3]
 
 
 def test_levels_that_cannot_be_honoured_are_refused() -> None:
     for level in (0.0, 1.0, -0.1, 1.1, float("nan"), 1 - 1e-12):
         with pytest.raises(ValueError, match="level must lie"):
-            lattice.check_level(level)
-    lattice.check_level(1 - 1e-9)
+            distributions.check_level(level)
+    distributions.check_level(1 - 1e-9)
 
 
 def test_chunks_hold_every_model_once() -> None:
     sizes = np.array([3, 2_000_000, 5, 0, 9, 600_000, 600_000])
-    parts = lattice.chunks(sizes)
+    parts = distributions.chunks(sizes)
     assert sorted(np.concatenate(parts).tolist()) == list(range(7))
     assert all(len(p) == 1 or int(sizes[p].max() + 1) * len(p) <= 1_000_000 for p in parts)
+
+
+# ---- the quantile of the beta distribution -------------------------------------------------------------------------
+
+
+RNG = np.random.default_rng(7)
+A = np.concatenate([10 ** RNG.uniform(-0.7, 4, 800), [0.5, 0.5, 1.0, 2.0, 1e5]])
+B = np.concatenate([10 ** RNG.uniform(-0.7, 4, 800), [0.5, 200.5, 1.0, 3.0, 1e5]])
+U = RNG.uniform(0, 1, len(A))
+
+
+def test_gammaln() -> None:
+    x = np.concatenate([A, [1.0, 2.0, 0.5]])
+    assert gammaln(x) == pytest.approx(scipy_special.gammaln(x), rel=1e-13, abs=2e-13)
+
+
+def test_betaincinv_equals_scipy() -> None:
+    for p in (np.array(0.025), np.array(0.975), U):
+        assert betaincinv(A, B, p) == pytest.approx(
+            scipy_special.betaincinv(A, B, np.broadcast_to(p, A.shape)), rel=1e-8
+        )
+
+
+def test_inverse_undoes_the_function() -> None:
+    x = betaincinv(A, B, U)
+    told = x < 1 - 1e-9  # nearer to 1, neighbouring floats differ in probability by more
+    assert scipy_special.betainc(A, B, x)[told] == pytest.approx(U[told], abs=1e-9)
+    assert told.mean() > 0.95
+
+
+def test_closed_forms_and_ends() -> None:
+    one = np.array([1.0])
+    assert betaincinv(one, 3 * one, np.array([0.271])) == pytest.approx(1 - (1 - 0.271) ** (1 / 3), rel=1e-12)
+    assert betaincinv(0.5 * one, 0.5 * one, np.array([0.1])) == pytest.approx(np.sin(0.05 * np.pi) ** 2, rel=1e-10)
+    assert betaincinv(one, one, np.array([0.0, 1.0])).tolist() == [0.0, 1.0]

@@ -1,0 +1,115 @@
+"""A model's dated price, and what tokens that were used cost at a price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+from layton_batch.errors import ManifestError
+from layton_batch.records import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """USD per million tokens. None: the provider has no such rate of its own, so the tokens cost what input costs.
+
+    ``cache_write`` is Anthropic's five-minute rate; a usage does not say which kind of write it was.
+    Raises ManifestError on what is not a finite ``Decimal`` ≥ 0 (a float is not exact, so it is refused too).
+    """
+
+    input: Decimal
+    output: Decimal
+    cached_input: Decimal | None = None
+    cache_write: Decimal | None = None
+
+    def __post_init__(self) -> None:
+        _check_rate("input", self.input)
+        _check_rate("output", self.output)
+        _check_rate("cached_input", self.cached_input)
+        _check_rate("cache_write", self.cache_write)
+
+    @property
+    def dearest_input(self) -> Decimal:
+        """What an input token costs at most, whether it turns out fresh, cached or written to the cache."""
+        return max(rate for rate in (self.input, self.cached_input, self.cache_write) if rate is not None)
+
+
+def _check_rate(name: str, value: object) -> None:
+    if value is None and name not in {"input", "output"}:
+        return
+    if not isinstance(value, Decimal) or not value.is_finite() or value < 0:
+        raise ManifestError(
+            f"price: {name} is {value!r}; it must be an exact decimal, 0 or more: US dollars per million tokens"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Rates of a request whose *whole* input exceeds ``above`` tokens; all its tokens are then billed at these."""
+
+    above: int
+    batch: Rates
+    standard: Rates
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """A model's dated price. ``steps`` are in ascending order of ``above``.
+
+    ``inferred``: nobody publishes a batch price of this very model for this date; the provider's general statement (or
+    a later published price) was applied, as ``source`` says. An upper bound must then reckon with the standard rates.
+    """
+
+    provider: str
+    model: str
+    batch: Rates
+    standard: Rates
+    source: str
+    as_of: date
+    steps: tuple[Step, ...] = ()
+    inferred: bool = False
+
+    def rates(self, input_tokens: int, *, batched: bool) -> Rates:
+        """The rates of a request with that much input, cached tokens included."""
+        chosen: Price | Step = self
+        for step in self.steps:
+            if input_tokens > step.above:
+                chosen = step
+        return chosen.batch if batched else chosen.standard
+
+
+MANIFEST = "manifest"
+"""The source of a price that a manifest states, where the manifest names no other."""
+
+
+def manifest_price(
+    provider: str, model: str, batch: Rates, as_of: date, standard: Rates | None = None, source: str = MANIFEST
+) -> Price:
+    """A price stated in a manifest. Without standard rates the batch rates stand for both: nothing is claimed saved."""
+    return Price(provider, model, batch, standard or batch, source, as_of)
+
+
+# ---- what tokens that were used cost -------------------------------------------------------------------------------
+
+
+PER_MILLION = -6
+"""Rates are per million tokens: the sum is shifted by so many decimal places, which loses nothing."""
+
+
+def charge(usage: Usage, price: Price, *, batched: bool) -> Decimal:
+    """Exact USD of one request: ``usage`` must be one reply's, since a price may step up with a request's input.
+
+    Cached input and cache writes are part of ``input_tokens`` and are charged at their own rates where the price has
+    them, at the input rate where it has not. Negative counts, which no provider means, are taken as zero.
+    """
+    cached, written = max(usage.cached_input_tokens, 0), max(usage.cache_write_tokens, 0)
+    read = max(usage.input_tokens, cached + written)
+    rates = price.rates(read, batched=batched)
+    total = (
+        (read - cached - written) * rates.input
+        + cached * (rates.input if rates.cached_input is None else rates.cached_input)
+        + written * (rates.input if rates.cache_write is None else rates.cache_write)
+        + max(usage.output_tokens, 0) * rates.output
+    )
+    return total.scaleb(PER_MILLION)
