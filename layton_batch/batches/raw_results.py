@@ -98,14 +98,16 @@ def _store(folder: Path, part: ResultPart) -> Stored:
             digest.update(chunk)
     same = next((one for one in earlier if _content(one) == digest.digest()), None)
     if same is not None:
-        path.unlink()
+        path.unlink(missing_ok=True)
     return Stored(same or path, arrived, part.size, is_new=same is None)
 
 
 def _content(path: Path) -> bytes:
+    """A hash of what a copy holds; of nothing where the process that has the batch by now removed it."""
     digest = sha256()
-    for chunk in _chunks(path):
-        digest.update(chunk)
+    with suppress(FileNotFoundError):
+        for chunk in _chunks(path):
+            digest.update(chunk)
     return digest.digest()
 
 
@@ -124,12 +126,16 @@ def _arrived(folder: Path) -> Mapping[str, tuple[str | None, Stored]]:
     return {kind: (ref, one) for kind, (ref, one) in found.items() if one.path.is_file()}
 
 
-def prune(folder: Path, naming: Collection[Path]) -> None:
-    """Remove the copies that name no request of the batch: all where another copy does, else all but the last."""
+def prune(folder: Path, read: Collection[Path], naming: Collection[Path]) -> None:
+    """Remove the copies that name no request of the batch: all where another copy does, else all but the last.
+
+    Only copies that were ``read``: one that another process brought since may hold answers.
+    """
     for paths in copies(folder).values():
-        useless = [path for path in paths if path not in naming]
-        for path in useless if len(useless) < len(paths) else useless[:-1]:
-            path.unlink()
+        known = [path for path in paths if path in read]
+        useless = [path for path in known if path not in naming]
+        for path in useless if len(useless) < len(known) else useless[:-1]:
+            path.unlink(missing_ok=True)
 
 
 def _whole(part: ResultPart) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -115,7 +115,10 @@ def _read(folder: Path, decode: Decode, lines: IO[bytes]) -> Replies:
     damaged = 0
     for paths in raw_results.copies(folder).values():
         seen = set[tuple[str, bytes]]()
-        copies = {path: _read_copy(path, decode, lines, seen) for path in paths}
+        copies: dict[Path, _Copy] = {}
+        for path in paths:
+            with suppress(FileNotFoundError):  # the process that has the batch by now removed a copy of no use
+                copies[path] = _read_copy(path, decode, lines, seen)
         told = [copy for copy in copies.values() if not copy.is_foreign] or list(copies.values())
         for copy in told:
             entries += copy.replies

@@ -59,7 +59,7 @@ def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
         asked, folder = batch_requests(run, batch), run.folder.raw(batch.id)
         with run.filing, unpacked(folder, decode, run.folder.root) as replies:
             reading = Reading(replies, frozenset(asked["custom_id"]))
-            raw_results.prune(folder, reading.naming)
+            raw_results.prune(folder, replies.parts.keys(), reading.naming)
             decision = _decided(run, batch, download, reading)
             if isinstance(decision, Wait):
                 return apply(run, batch, decision)

@@ -145,11 +145,29 @@ def test_copies_that_name_nothing_go_when_a_better_one_is_there_and_the_last_of_
     tmp_path: Path,
 ) -> None:
     pages = [raw_results.store(tmp_path, [part(b"page %d" % number)])[0].path for number in range(3)]
-    raw_results.prune(tmp_path, ())
+    raw_results.prune(tmp_path, pages, ())
     assert raw_results.copies(tmp_path) == {"output": pages[2:]}
     better = raw_results.store(tmp_path, [part(b"answers\n")])[0].path
-    raw_results.prune(tmp_path, {better})
+    raw_results.prune(tmp_path, {better, pages[2]}, {better})
     assert raw_results.copies(tmp_path) == {"output": [better]}
+
+
+def test_a_copy_that_another_process_brought_after_the_reading_stays(tmp_path: Path) -> None:
+    read = raw_results.store(tmp_path, [part(b"few answers\n")])[0].path
+    since = raw_results.store(tmp_path, [part(b"all answers\n")])[0].path
+    raw_results.prune(tmp_path, {read}, {read})
+    assert raw_results.copies(tmp_path) == {"output": [read, since]}
+
+
+def test_a_copy_that_another_process_removed_meanwhile_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, answers = (raw_results.store(tmp_path, [part(content)])[0].path for content in (b"page\n", b"answers\n"))
+    page.unlink()
+    monkeypatch.setattr(raw_results, "copies", lambda _folder: {"output": [page, answers]})
+    assert not raw_results.store(tmp_path, [part(b"answers\n")])[0].is_new
+    raw_results.prune(tmp_path, {page, answers}, {answers})
+    assert [path.name for path in tmp_path.iterdir()] == [answers.name]
 
 
 def test_a_long_line_is_read_in_linear_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

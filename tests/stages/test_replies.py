@@ -165,3 +165,15 @@ def test_a_line_longer_than_any_reply_is_a_damaged_one(tmp_path: Path, monkeypat
         (damaged,) = [one for one in replies.entries if isinstance(one, Response)]
         assert (damaged.custom_id, damaged.error_class) == ("c1", "unreadable")
         assert "longer than 1000 bytes" in str(damaged.error_message)
+
+
+def test_a_copy_that_another_process_removed_meanwhile_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = copies(tmp_path, b"<html>", C1 + C2)
+    listed = raw_results.copies(folder)
+    listed["output"][0].unlink()
+    monkeypatch.setattr(raw_results, "copies", lambda _folder: listed)
+    with unpacked(folder, decode, tmp_path) as replies:
+        assert replies.named == {"c1", "c2"}
+        assert replies.parts.keys() == {listed["output"][1]}
