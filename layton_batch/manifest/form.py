@@ -279,7 +279,7 @@ class ScoringTable(Table):
 
     method: Literal["calibrated", "paper"] = "calibrated"
     metric: str = ""
-    level: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.95
+    level: Annotated[float, Field(gt=0, le=1 - 1e-9, allow_inf_nan=False)] = 0.95  # no interval is computed beyond
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
 
