@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError, RequestRefusedError, UnknownStatusError
 from layton_batch.providers import gemini_forms as forms
-from layton_batch.providers import http_rules, ranges
+from layton_batch.providers import http_rules
 from layton_batch.providers.openai_files import stuck
 from layton_batch.providers.openai_shape import meaning
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
@@ -283,13 +283,13 @@ class Gemini:
     def _download(self, name: str, start: int = 0) -> Iterator[bytes]:
         url = f"{self._address()}/{VERSION}/{_resource(name)}:download"
         asked = self._transport().stream(
-            "GET", url, params={"alt": "media"}, headers=ranges.headers(start), follow_redirects=True
+            "GET", url, params={"alt": "media"}, headers=http_rules.range_headers(start), follow_redirects=True
         )
         with self._wire(f"download {name}"), asked as reply:
             if reply.is_error:
                 reply.read()
             reply.raise_for_status()
-            ranges.check(self.name, start, reply.status_code, reply.headers)
+            http_rules.check_range(self.name, start, reply.status_code, reply.headers)
             yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError
-from layton_batch.providers import http_rules, ranges
+from layton_batch.providers import http_rules
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.openai_files import stuck
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
@@ -249,13 +249,13 @@ class Mistral:
         client = self._connected()
         assert self._http is not None  # noqa: S101 - made with the client
         url = f"{client.sdk_configuration.get_server_details()[0]}/v1/files/{quote(ref, safe='')}/content"
-        headers = {"Authorization": f"Bearer {self._key()}", **ranges.headers(start)}
+        headers = {"Authorization": f"Bearer {self._key()}", **http_rules.range_headers(start)}
         asked = self._http.inner.stream("GET", url, headers=headers, timeout=self._seconds(), follow_redirects=True)
         with self._wire(f"download {ref}"), asked as reply:
             if reply.is_error:
                 reply.read()
             reply.raise_for_status()
-            ranges.check(self.name, start, reply.status_code, reply.headers)
+            http_rules.check_range(self.name, start, reply.status_code, reply.headers)
             yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
 
 

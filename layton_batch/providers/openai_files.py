@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError, TransientProviderError
+from layton_batch.providers import http_rules
 from layton_batch.providers import openai_shape as shape
-from layton_batch.providers import ranges
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, parse_object, wire
 from layton_batch.records import Found, JsonValue, ModelSpec, Reasoning, Request, Response, Snapshot, Submission
@@ -209,8 +209,8 @@ class FileBatches:
 
     def _download(self, ref: str, start: int = 0) -> Iterator[bytes]:
         files = self._open().files.with_streaming_response
-        with self._wire(f"download {ref}"), files.content(ref, extra_headers=ranges.headers(start)) as reply:
-            ranges.check(self.name, start, reply.status_code, reply.headers)
+        with self._wire(f"download {ref}"), files.content(ref, extra_headers=http_rules.range_headers(start)) as reply:
+            http_rules.check_range(self.name, start, reply.status_code, reply.headers)
             self._check_download(reply)
             yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
 
