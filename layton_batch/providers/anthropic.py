@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from layton_batch.errors import NotFoundError, ProviderError, ProviderReplyError, UnknownStatusError
 from layton_batch.providers import anthropic_forms as forms
 from layton_batch.providers import http_rules
-from layton_batch.providers.openai_files import stuck
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text, whole
@@ -24,7 +23,6 @@ from layton_batch.states import BatchOutcome, Lifecycle
 if TYPE_CHECKING:
     import anthropic
 
-_MAX_PAGES = 1_000
 _KINDS = ("processing", "succeeded", "errored", "canceled", "expired")
 _HEAD = 1 << 20
 """Bytes of a result file whose custom_ids tell whose it is."""
@@ -188,22 +186,20 @@ class Anthropic:
 
     def _listed(self, submission: Submission) -> Iterator[tuple[JsonObject, float | None]]:
         """Every batch of the list, and our intent's time on the provider's clock."""
-        after: str | None = None
-        turned: set[str] = set()
-        while True:
+
+        def read(after: str | None) -> tuple[JsonObject, float | None]:
             with self._wire("listing batches"):
                 batches = self._connected().messages.batches.with_raw_response
                 reply = batches.list(limit=100, after_id=after) if after else batches.list(limit=100)
                 page = parse_object(reply.http_response.content, self.name, "the list of batches")
-                since = http_rules.intended_at(submission, reply.http_response.headers)
+                return page, http_rules.intended_at(submission, reply.http_response.headers)
+
+        def following(told: tuple[JsonObject, float | None]) -> str | None:
+            return (text(told[0], "last_id") or "") if told[0].get("has_more") else None
+
+        for page, since in http_rules.turned(self.name, read, following):
             for batch in _rows(page):
                 yield batch, since
-            if not page.get("has_more"):
-                return
-            after = text(page, "last_id")
-            if after is None or after in turned or len(turned) == _MAX_PAGES:
-                raise stuck(self.name)
-            turned.add(after)
 
     def _first_custom_ids(self, provider_id: str) -> frozenset[str]:
         """The first ``custom_id``s of the results; none while these cannot be read (404 just after the end)."""

@@ -1,5 +1,5 @@
 """What every dialect's HTTP shares: when a call is over, how much a reply may hold, what is not followed; the clock of
-the other side; a download taken up again.
+the other side; a download taken up again; a list read to its end.
 
 ``http_rules.bound(openai.DefaultHttpxClient(), access)``, given to an SDK as its ``http_client``. Timeouts of HTTP
 libraries are of single reads: a server that sends a header line, a ``100 Continue`` or a byte now and then would hold
@@ -29,6 +29,7 @@ _STEP = 1 << 20
 _GZIP = frozenset({"gzip", "x-gzip", "deflate"})
 
 _Result = TypeVar("_Result")
+_Page = TypeVar("_Page")
 
 
 class RedirectedError(Exception):
@@ -224,3 +225,34 @@ def check_range(provider: str, start: int, status: int, reply: Mapping[str, str]
     """Raises ProviderReplyError where the reply is not what ``start`` asked for: servers may send everything again."""
     if start and not (status == 206 and reply.get("content-range", "").strip().startswith(f"bytes {start}-")):
         raise ProviderReplyError(f"{provider}: a download cannot be taken up where it broke off (HTTP {status})")
+
+
+# ---- a list of several pages
+
+MAX_PAGES = 1_000
+"""Of one list: beyond that it is taken for one that never ends."""
+
+
+def turned(
+    provider: str, read: Callable[[str | None], _Page], following: Callable[[_Page], str | None]
+) -> Iterator[_Page]:
+    """Every page of a list. ``following``: what asks for the page after this one; None after the last one, empty where
+    there is one and it is not said which. Raises ProviderReplyError where the list goes on and cannot be followed."""
+    cursor: str | None = None
+    asked: set[str] = set()
+    while True:
+        page = read(cursor)
+        yield page
+        cursor = following(page)
+        if cursor is None:
+            return
+        if not cursor or cursor in asked or len(asked) == MAX_PAGES:
+            raise stuck(provider)
+        asked.add(cursor)
+
+
+def stuck(provider: str) -> ProviderReplyError:
+    """A listing that says there is more and not where: what was not seen must not count as absent."""
+    return ProviderReplyError(
+        f"{provider}: the list of batches says that it goes on, but its next page cannot be found"
+    )

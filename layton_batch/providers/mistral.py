@@ -16,7 +16,6 @@ from urllib.parse import quote
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError
 from layton_batch.providers import http_rules
 from layton_batch.providers import openai_shape as shape
-from layton_batch.providers.openai_files import stuck
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, moment, objects, text, whole
@@ -34,7 +33,6 @@ EFFORTS = ("none", "minimal", "low", "medium", "high")
 WINDOW_HOURS = 24
 
 _PAGE = 100
-_MAX_PAGES = 1_000
 
 
 class Mistral:
@@ -229,7 +227,7 @@ class Mistral:
         """Every job. A page can be smaller than was asked for, so the list ends where a page brings nothing new, if it
         has shown as many as it said there are (the least it said: others' jobs come and go meanwhile)."""
         seen, read, totals = set[str](), 0, list[int]()
-        for number in range(_MAX_PAGES):
+        for number in range(http_rules.MAX_PAGES):
             page = self._asked("list batches", partial(_list_jobs, number))
             jobs, total = _rows(page), whole(page.get("total"))
             totals += [] if total is None else [total]
@@ -241,7 +239,7 @@ class Mistral:
                 if read >= min(totals, default=0) and (totals or not jobs):
                     return
                 break
-        raise stuck(self.name)
+        raise http_rules.stuck(self.name)
 
     def _download(self, ref: str, start: int = 0) -> Iterator[bytes]:
         """The file from byte ``start`` on, over the SDK's client but not through the SDK: that takes 206 for an error,
