@@ -1,6 +1,7 @@
 """Transactions on one run's rows: reading, writing with the events that tell of it, and errors as sentences.
 
-Events are a log for people."""
+Events are a log for people: no decision hangs on them.
+"""
 
 from __future__ import annotations
 
