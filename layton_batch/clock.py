@@ -97,22 +97,6 @@ class SystemClock:
         self._sleep(seconds)
 
 
-@dataclass(slots=True)
-class ManualClock:
-    """A clock that moves only when told: ``sleep`` advances it and returns at once. For tests and simulations."""
-
-    seconds: float = 1_800_000_000.0
-
-    def now(self) -> float:
-        return self.seconds
-
-    def elapsed(self) -> float:
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
-
-
 def is_due(moment: float, now: float) -> bool:
     """Whether a moment has come until which a batch was to wait, or be held.
 

@@ -98,16 +98,6 @@ def protect(secrets: Iterable[str]) -> Redactor:
     return redactor
 
 
-def unprotect() -> None:
-    """Undo :func:`protect`."""
-    _known[:] = [Redactor()]
-    logging.setLogRecordFactory(logging.LogRecord)
-    sys.excepthook, warnings.formatwarning = sys.__excepthook__, _FORMAT_WARNING
-    for module, name, default in _OTHER_HOOKS:
-        if getattr(module, name) in _ours:
-            setattr(module, name, default)
-
-
 def _factory(redactor: Redactor) -> Callable[..., logging.LogRecord]:
     def make(*arguments: object, **named: object) -> logging.LogRecord:
         record = logging.LogRecord(*arguments, **named)  # type: ignore[arg-type]

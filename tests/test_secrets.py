@@ -7,6 +7,7 @@ import logging
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -139,10 +140,16 @@ def test_a_process_does_not_show_keys_in_its_arguments() -> None:
 
 
 @pytest.fixture
-def protected() -> Iterator[None]:
+def protected(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What ``protect`` changes in this process is as it was afterwards."""
+    hooks = ((sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook"), (warnings, "formatwarning"))
+    for module, name in (*hooks, (log, "_known"), (log, "_ours")):
+        there = getattr(module, name)
+        monkeypatch.setattr(module, name, list(there) if isinstance(there, list) else there)
+    factory = logging.getLogRecordFactory()
     log.protect(KEYS.values())
     yield
-    log.unprotect()
+    logging.setLogRecordFactory(factory)
 
 
 @pytest.mark.usefixtures("protected")

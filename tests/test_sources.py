@@ -14,11 +14,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layton_batch.clock import ManualClock
 from layton_batch.errors import DataError
-from layton_batch.files.download import LONGEST_WAIT_SECONDS, WAITS_SECONDS, shown
-from layton_batch.files.sources import Place, Rows, read_rows
+from layton_batch.files.sources import LONGEST_WAIT_SECONDS, WAITS_SECONDS, Place, Rows, read_rows, shown
 from layton_batch.settings import Settings
+from tests.manual_clock import ManualClock
 
 GOOD = b'{"id": "a"}\n\n{"id": "b", "text": "\xc3\xa9"}\n'
 

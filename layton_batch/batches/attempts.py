@@ -7,8 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from hashlib import sha256
 
-from layton_batch.batches.batch_file import Line
-from layton_batch.batches.batch_requests import batch_requests, check_file
+from layton_batch.batches.batch_file import Line, batch_requests, check_file
 from layton_batch.batches.names import part_of, tag
 from layton_batch.batches.outcomes import Tally
 from layton_batch.batches.replies import ReplyIndex

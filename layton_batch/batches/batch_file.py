@@ -1,7 +1,8 @@
-"""Packing encoded lines into batch files that a provider will take."""
+"""Batch files: packing encoded lines into files that a provider will take, and what a file holds."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -10,11 +11,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import polars as pl
+
 from layton_batch.costs.estimate import estimate_request
 from layton_batch.costs.prices import PriceBook
-from layton_batch.files import atomic
+from layton_batch.errors import DamagedTableError
+from layton_batch.files import atomic, tables
 from layton_batch.providers.protocol import Limits, Provider
-from layton_batch.records import Request, Shard
+from layton_batch.records import Batch, Request, Shard
+from layton_batch.run.context import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +104,28 @@ def _next_fitting(pending: Iterator[Line], limits: Limits, packed: Packed) -> Li
             return line
         packed.too_large.append(line.custom_id)
     return None
+
+
+def batch_requests(run: Run, batch: Batch) -> pl.DataFrame:
+    """``custom_id, item_id, max_cost`` (exact text, null: unknown) of every line of the batch's file, in its order."""
+    requests = tables.read_part(
+        run.folder.part("requests", batch.job_id), columns=["custom_id", "item_id", "shard_id", "max_cost"]
+    )
+    attempt = run.folder.part("attempts", batch.id)
+    if not attempt.exists():
+        return requests.filter(pl.col("shard_id") == batch.shard_id).drop("shard_id")
+    repeated = tables.read_part(attempt)
+    return repeated.join(requests.drop("shard_id", "max_cost"), on="custom_id", how="left", maintain_order="left")
+
+
+def check_file(run: Run, batch: Batch) -> None:
+    """Raises DamagedTableError where the batch file is not what was planned: what is paid for must be what was asked,
+    also when lines of it go again."""
+    path = run.folder.root / batch.path
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DamagedTableError(f"its file {path} cannot be read: {error.strerror}", path) from error
+    if found != batch.sha256:
+        raise DamagedTableError(f"its file {path} was changed since it was planned: put it back", path)

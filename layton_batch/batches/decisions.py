@@ -1,4 +1,4 @@
-"""From a decision of the machine to the store."""
+"""From a decision of the machine to the store, and what ends a lane: a provider that does not answer."""
 
 from __future__ import annotations
 
@@ -7,9 +7,23 @@ from dataclasses import replace
 from layton_batch.batches import machine
 from layton_batch.batches.doubt import given_up, set_down
 from layton_batch.batches.timing import At, Terms
-from layton_batch.errors import DamagedTableError
+from layton_batch.errors import AmbiguousCallError, DamagedTableError, ProviderError, TransientProviderError
 from layton_batch.records import Batch, Move, Wait
 from layton_batch.run.context import Run
+
+
+class NoAnswer(Exception):
+    """A provider did not answer at all: what else was to be asked of it now would only wait as long."""
+
+    def __init__(self, error: ProviderError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+    @classmethod
+    def check(cls, error: ProviderError) -> None:
+        """Raises NoAnswer where the error is that; what has a status, or was read, is an answer."""
+        if error.status is None and isinstance(error, TransientProviderError | AmbiguousCallError):
+            raise cls(error) from error
 
 
 def at(run: Run, batch: Batch) -> At:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import partial
 
-from layton_batch.batches.batch_requests import batch_requests
+from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.usage_rows import bounds
 from layton_batch.files import tables
 from layton_batch.records import Batch, Entry

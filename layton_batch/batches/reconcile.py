@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from layton_batch.batches import machine
-from layton_batch.batches.decisions import apply, at
-from layton_batch.batches.intent import submission
-from layton_batch.batches.no_answer import NoAnswer
+from layton_batch.batches.decisions import NoAnswer, apply, at
+from layton_batch.batches.names import has_mark
 from layton_batch.errors import ProviderError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found, Submission
@@ -55,3 +54,31 @@ def _not_taken(run: Run, found: Sequence[Found]) -> Sequence[Found]:
     """Those that are no other batch of this run, each once: lists that grow while they are read repeat rows."""
     taken = run.store.provider_ids()
     return list({one.provider_id: one for one in found if one.provider_id not in taken}.values())
+
+
+def submission(run: Run, batch: Batch) -> Submission:
+    """What a dialect needs to know of a batch."""
+    return Submission(
+        batch_id=batch.id,
+        tag=batch.tag,
+        path=run.folder.root / batch.path,
+        file_name=f"{batch.tag}.jsonl",
+        sha256=batch.sha256,
+        requests=batch.requests,
+        model=batch.model,
+        input_ref=batch.input_ref,
+        not_before=batch.submitting_at,
+        marked=_is_marked(run, batch),
+    )
+
+
+def _is_marked(run: Run, batch: Batch) -> bool:
+    try:
+        with (run.folder.root / batch.path).open("rb") as lines:
+            return has_mark(run.mark, lines.read(_FIRST))
+    except OSError:
+        return False  # the file is gone; nothing is sent without it
+
+
+_FIRST = 1024
+"""Bytes of a batch file in which its first custom_id stands."""

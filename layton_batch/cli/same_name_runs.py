@@ -6,9 +6,11 @@ folder means another `runs`, and would pay for everything again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import orjson
 
@@ -70,8 +72,17 @@ def remember(folder: RunFolder, settings: Settings) -> None:
     path = settings.user_state / LIST
     with suppress(OSError, TypeError):  # TypeError: a path that is no Unicode
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab") as lines:
-            lines.write(orjson.dumps({"run": root.name, "root": str(root)}, option=orjson.OPT_APPEND_NEWLINE))
+        entry = orjson.dumps({"run": root.name, "root": str(root)}, option=orjson.OPT_APPEND_NEWLINE)
+        with path.open("ab+") as lines:
+            lines.write(entry if _is_at_line_start(lines) else b"\n" + entry)
+
+
+def _is_at_line_start(lines: BinaryIO) -> bool:
+    """Whether the file's last line is whole: an entry that was cut short must not swallow the next one."""
+    if not lines.seek(0, os.SEEK_END):
+        return True
+    lines.seek(-1, os.SEEK_END)
+    return lines.read(1) == b"\n"
 
 
 def _known(settings: Settings, run_id: str) -> list[Path]:

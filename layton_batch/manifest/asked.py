@@ -27,8 +27,7 @@ def manifest_task(manifest: Manifest, prompts_folder: Path | None = None) -> Tas
 
 def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock | None = None) -> Sequence[Item]:
     """The items a manifest asks about. Raises DataError: unreadable, empty, an id twice, a row that is no item."""
-    from layton_batch.files.download import shown
-    from layton_batch.files.sources import read_rows
+    from layton_batch.files.sources import read_rows, shown
 
     asked = manifest.items
     source = str(task.bundled(asked.split)) if asked.source == BUNDLED else asked.source

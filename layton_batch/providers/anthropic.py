@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from layton_batch.errors import NotFoundError, ProviderError, ProviderReplyError, UnknownStatusError
 from layton_batch.providers import anthropic_forms as forms
-from layton_batch.providers import clocks, http_rules, ranges
-from layton_batch.providers.openai_files import stuck
+from layton_batch.providers import http_rules
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text, whole
@@ -24,7 +23,6 @@ from layton_batch.states import BatchOutcome, Lifecycle
 if TYPE_CHECKING:
     import anthropic
 
-_MAX_PAGES = 1_000
 _KINDS = ("processing", "succeeded", "errored", "canceled", "expired")
 _HEAD = 1 << 20
 """Bytes of a result file whose custom_ids tell whose it is."""
@@ -104,7 +102,7 @@ class Anthropic:
             seen, made = frozenset[str](), moment(batch, "created_at")
             of_our_size = _total(batch) in (0, submission.requests)
             if text(batch, "processing_status") == "ended":
-                if not clocks.is_near(made, since) and (_is_archived(batch) or not of_our_size):
+                if not http_rules.is_near(made, since) and (_is_archived(batch) or not of_our_size):
                     continue
                 ours = forms.custom_ids(submission.path) if ours is None else ours
                 seen = self._first_custom_ids(_id_of(batch))
@@ -112,7 +110,7 @@ class Anthropic:
                     continue
             elif not of_our_size:
                 continue
-            certain = bool(seen and ours) and (submission.marked or clocks.is_since(made, since))
+            certain = bool(seen and ours) and (submission.marked or http_rules.is_since(made, since))
             found.append(Found(_id_of(batch), certain=certain, created_at=made, may_tell=not seen))
         return found
 
@@ -188,22 +186,20 @@ class Anthropic:
 
     def _listed(self, submission: Submission) -> Iterator[tuple[JsonObject, float | None]]:
         """Every batch of the list, and our intent's time on the provider's clock."""
-        after: str | None = None
-        turned: set[str] = set()
-        while True:
+
+        def read(after: str | None) -> tuple[JsonObject, float | None]:
             with self._wire("listing batches"):
                 batches = self._connected().messages.batches.with_raw_response
                 reply = batches.list(limit=100, after_id=after) if after else batches.list(limit=100)
                 page = parse_object(reply.http_response.content, self.name, "the list of batches")
-                since = clocks.intent(submission, reply.http_response.headers)
+                return page, http_rules.intended_at(submission, reply.http_response.headers)
+
+        def following(told: tuple[JsonObject, float | None]) -> str | None:
+            return (text(told[0], "last_id") or "") if told[0].get("has_more") else None
+
+        for page, since in http_rules.turned(self.name, read, following):
             for batch in _rows(page):
                 yield batch, since
-            if not page.get("has_more"):
-                return
-            after = text(page, "last_id")
-            if after is None or after in turned or len(turned) == _MAX_PAGES:
-                raise stuck(self.name)
-            turned.add(after)
 
     def _first_custom_ids(self, provider_id: str) -> frozenset[str]:
         """The first ``custom_id``s of the results; none while these cannot be read (404 just after the end)."""
@@ -221,11 +217,12 @@ class Anthropic:
 
     def _download(self, provider_id: str, start: int = 0) -> Generator[bytes, None, None]:
         batches = self._connected().messages.batches
+        asked = http_rules.range_headers(start)
         with (
             self._wire(f"reading the results of batch {provider_id}"),
-            batches.with_streaming_response.results(provider_id, extra_headers=ranges.headers(start)) as reply,
+            batches.with_streaming_response.results(provider_id, extra_headers=asked) as reply,
         ):
-            ranges.check(self.name, start, reply.status_code, reply.headers)
+            http_rules.check_range(self.name, start, reply.status_code, reply.headers)
             yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
 
 

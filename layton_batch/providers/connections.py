@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any
 
 from layton_batch.errors import StoppedError
-from layton_batch.providers.patience import Patience
+from layton_batch.providers.protocol import Patience
 
 SLICE = 0.25
 """Seconds between two looks at whether the program was told to stop."""

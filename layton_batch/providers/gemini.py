@@ -16,8 +16,7 @@ from urllib.parse import quote
 
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError, RequestRefusedError, UnknownStatusError
 from layton_batch.providers import gemini_forms as forms
-from layton_batch.providers import http_rules, ranges
-from layton_batch.providers.openai_files import stuck
+from layton_batch.providers import http_rules
 from layton_batch.providers.openai_shape import meaning
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
@@ -33,7 +32,6 @@ ADDRESS = "https://generativelanguage.googleapis.com"
 VERSION = "v1"
 
 _KEY_HEADER = "x-goog-api-key"
-_MAX_PAGES = 1_000
 _RUNNING = ("PENDING", "QUEUED", "RUNNING", "PAUSED", "UPDATING")
 _ENDED = {
     "SUCCEEDED": BatchOutcome.COMPLETED,
@@ -260,17 +258,15 @@ class Gemini:
 
     def _listed(self) -> Iterator[JsonObject]:
         """Every operation: the API neither filters nor promises an order."""
-        params, turned = {"pageSize": "100"}, set[str]()
-        while True:
-            page = self._get("batches", "list batches", params)
+
+        def read(token: str | None) -> JsonObject:
+            return self._get("batches", "list batches", {"pageSize": "100"} | ({"pageToken": token} if token else {}))
+
+        def following(page: JsonObject) -> str | None:
+            return (text(page, "nextPageToken") or "") if page.get("nextPageToken") else None
+
+        for page in http_rules.turned(self.name, read, following):
             yield from _rows(page)
-            if not page.get("nextPageToken"):
-                return
-            token = text(page, "nextPageToken")
-            if token is None or token in turned or len(turned) == _MAX_PAGES:
-                raise stuck(self.name)
-            turned.add(token)
-            params["pageToken"] = token
 
     def _is_there(self, name: str, submission: Submission) -> bool:
         """Whether an earlier upload of the same bytes holds the name; 403 or 404 where there is none."""
@@ -283,13 +279,13 @@ class Gemini:
     def _download(self, name: str, start: int = 0) -> Iterator[bytes]:
         url = f"{self._address()}/{VERSION}/{_resource(name)}:download"
         asked = self._transport().stream(
-            "GET", url, params={"alt": "media"}, headers=ranges.headers(start), follow_redirects=True
+            "GET", url, params={"alt": "media"}, headers=http_rules.range_headers(start), follow_redirects=True
         )
         with self._wire(f"download {name}"), asked as reply:
             if reply.is_error:
                 reply.read()
             reply.raise_for_status()
-            ranges.check(self.name, start, reply.status_code, reply.headers)
+            http_rules.check_range(self.name, start, reply.status_code, reply.headers)
             yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
 
 

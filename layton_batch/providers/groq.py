@@ -7,7 +7,7 @@ from typing import Any
 
 from layton_batch.providers import http_rules
 from layton_batch.providers import openai_shape as shape
-from layton_batch.providers.openai_files import FileBatches, stuck
+from layton_batch.providers.openai_files import FileBatches
 from layton_batch.providers.protocol import Access, Capabilities, Limits
 from layton_batch.records import JsonValue
 
@@ -43,16 +43,12 @@ class Groq(FileBatches):
         return self._open().files.with_raw_response.list()
 
     def _pages(self) -> Iterator[Mapping[str, JsonValue]]:
-        seen: set[str] = set()
-        query: dict[str, str] = {}
-        while True:
-            page = self._object(self._open().batches.with_raw_response.list(extra_query=query), "the list of batches")
-            yield page
+        def read(cursor: str | None) -> Mapping[str, JsonValue]:
+            query = {"cursor": cursor} if cursor else {}
+            return self._object(self._open().batches.with_raw_response.list(extra_query=query), "the list of batches")
+
+        def following(page: Mapping[str, JsonValue]) -> str | None:
             paging = page.get("paging")
-            cursor = shape.text_or_none(paging.get("next_cursor")) if isinstance(paging, Mapping) else None
-            if cursor is None:
-                return
-            if cursor in seen:
-                raise stuck(self.name)
-            seen.add(cursor)
-            query = {"cursor": cursor}
+            return shape.text_or_none(paging.get("next_cursor")) if isinstance(paging, Mapping) else None
+
+        return http_rules.turned(self.name, read, following)

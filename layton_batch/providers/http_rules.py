@@ -1,4 +1,5 @@
-"""What the SDKs' HTTP clients are told besides: when a call is over, how much a reply may hold, what is not followed.
+"""What every dialect's HTTP shares: when a call is over, how much a reply may hold, what is not followed; the clock of
+the other side; a download taken up again; a list read to its end.
 
 ``http_rules.bound(openai.DefaultHttpxClient(), access)``, given to an SDK as its ``http_client``. Timeouts of HTTP
 libraries are of single reads: a server that sends a header line, a ``100 Continue`` or a byte now and then would hold
@@ -11,12 +12,13 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 from layton_batch.errors import ProviderReplyError
 from layton_batch.providers.connections import SLICE, Connection, Watch, watched
-from layton_batch.providers.patience import Patience
-from layton_batch.providers.protocol import Access
+from layton_batch.providers.protocol import Access, Patience
+from layton_batch.records import Submission
 
 _CREATE = "/batches"
 """Where the path of the paid call ends, in every OpenAI-shaped API."""
@@ -27,6 +29,7 @@ _STEP = 1 << 20
 _GZIP = frozenset({"gzip", "x-gzip", "deflate"})
 
 _Result = TypeVar("_Result")
+_Page = TypeVar("_Page")
 
 
 class RedirectedError(Exception):
@@ -172,3 +175,84 @@ async def _watched(step: Coroutine[Any, Any, _Result], left: Callable[[], float]
         return task.result()
     finally:
         task.cancel()
+
+
+# ---- the provider's clock
+
+# Where a batch carries no mark, its time of creation tells it from a batch that an earlier execution of the same
+# manifest made of the same bytes. Our clock may be wrong by hours (a time zone, a machine that has just started), so
+# the `date` header of the reply that lists the batches (RFC 9110, 6.6.1) says how far apart the two are.
+
+SLACK = 60.0
+"""Seconds left over when the clocks' difference is known: headers have whole seconds, replies take their time."""
+APART = 86_400.0
+"""How far apart times may be that our clock and another told, and be the same: where nothing but the time tells whose a
+batch is, one within it is not ruled out."""
+
+
+def intended_at(submission: Submission, headers: Mapping[str, str]) -> float | None:
+    """When the intent to create was committed, on the provider's clock as of a reply with these headers."""
+    if submission.not_before is None or submission.asked_at is None:
+        return submission.not_before
+    try:
+        theirs = parsedate_to_datetime(headers.get("date", "")).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return submission.not_before
+    return submission.not_before + theirs - submission.asked_at
+
+
+def is_near(created_at: float | None, since: float | None) -> bool:
+    """Whether a batch may have been made at ``since``; unknown times may be any."""
+    return created_at is None or since is None or abs(created_at - since) <= APART
+
+
+def is_since(created_at: float | None, since: float | None) -> bool:
+    """Whether a batch was surely not made before ``since``; unknown times are no proof."""
+    return created_at is not None and since is not None and created_at >= since - SLACK
+
+
+# ---- a download that broke off, taken up where it broke: HTTP ranges (RFC 9110, section 14)
+
+# No provider's documents promise them and none forbids them: what the reply says decides.
+
+
+def range_headers(start: int) -> Mapping[str, str]:
+    """What asks for the bytes from ``start`` on: of the content itself, so never of a compressed form of it."""
+    return {"Range": f"bytes={start}-", "Accept-Encoding": "identity"} if start else {}
+
+
+def check_range(provider: str, start: int, status: int, reply: Mapping[str, str]) -> None:
+    """Raises ProviderReplyError where the reply is not what ``start`` asked for: servers may send everything again."""
+    if start and not (status == 206 and reply.get("content-range", "").strip().startswith(f"bytes {start}-")):
+        raise ProviderReplyError(f"{provider}: a download cannot be taken up where it broke off (HTTP {status})")
+
+
+# ---- a list of several pages
+
+MAX_PAGES = 1_000
+"""Of one list: beyond that it is taken for one that never ends."""
+
+
+def turned(
+    provider: str, read: Callable[[str | None], _Page], following: Callable[[_Page], str | None]
+) -> Iterator[_Page]:
+    """Every page of a list. ``following``: what asks for the page after this one; None after the last one, empty where
+    there is one and it is not said which. Raises ProviderReplyError where the list goes on and cannot be followed."""
+    cursor: str | None = None
+    asked: set[str] = set()
+    while True:
+        page = read(cursor)
+        yield page
+        cursor = following(page)
+        if cursor is None:
+            return
+        if not cursor or cursor in asked or len(asked) == MAX_PAGES:
+            raise stuck(provider)
+        asked.add(cursor)
+
+
+def stuck(provider: str) -> ProviderReplyError:
+    """A listing that says there is more and not where: what was not seen must not count as absent."""
+    return ProviderReplyError(
+        f"{provider}: the list of batches says that it goes on, but its next page cannot be found"
+    )

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from layton_batch.errors import FileError, ProviderError, RequestRefusedError
 from layton_batch.providers import http_rules
 from layton_batch.providers import openai_shape as shape
-from layton_batch.providers.patience import Patience
-from layton_batch.providers.protocol import Access, Capabilities, Limits, StatusMeaning
+from layton_batch.providers.protocol import Access, Capabilities, Limits, Patience, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject
 from layton_batch.records import Found, ModelSpec, Request, Snapshot, Submission

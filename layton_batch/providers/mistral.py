@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError
-from layton_batch.providers import http_rules, ranges
+from layton_batch.providers import http_rules
 from layton_batch.providers import openai_shape as shape
-from layton_batch.providers.openai_files import stuck
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, moment, objects, text, whole
@@ -34,7 +33,6 @@ EFFORTS = ("none", "minimal", "low", "medium", "high")
 WINDOW_HOURS = 24
 
 _PAGE = 100
-_MAX_PAGES = 1_000
 
 
 class Mistral:
@@ -229,7 +227,7 @@ class Mistral:
         """Every job. A page can be smaller than was asked for, so the list ends where a page brings nothing new, if it
         has shown as many as it said there are (the least it said: others' jobs come and go meanwhile)."""
         seen, read, totals = set[str](), 0, list[int]()
-        for number in range(_MAX_PAGES):
+        for number in range(http_rules.MAX_PAGES):
             page = self._asked("list batches", partial(_list_jobs, number))
             jobs, total = _rows(page), whole(page.get("total"))
             totals += [] if total is None else [total]
@@ -241,7 +239,7 @@ class Mistral:
                 if read >= min(totals, default=0) and (totals or not jobs):
                     return
                 break
-        raise stuck(self.name)
+        raise http_rules.stuck(self.name)
 
     def _download(self, ref: str, start: int = 0) -> Iterator[bytes]:
         """The file from byte ``start`` on, over the SDK's client but not through the SDK: that takes 206 for an error,
@@ -249,13 +247,13 @@ class Mistral:
         client = self._connected()
         assert self._http is not None  # noqa: S101 - made with the client
         url = f"{client.sdk_configuration.get_server_details()[0]}/v1/files/{quote(ref, safe='')}/content"
-        headers = {"Authorization": f"Bearer {self._key()}", **ranges.headers(start)}
+        headers = {"Authorization": f"Bearer {self._key()}", **http_rules.range_headers(start)}
         asked = self._http.inner.stream("GET", url, headers=headers, timeout=self._seconds(), follow_redirects=True)
         with self._wire(f"download {ref}"), asked as reply:
             if reply.is_error:
                 reply.read()
             reply.raise_for_status()
-            ranges.check(self.name, start, reply.status_code, reply.headers)
+            http_rules.check_range(self.name, start, reply.status_code, reply.headers)
             yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
 
 

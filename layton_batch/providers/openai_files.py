@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError, TransientProviderError
+from layton_batch.providers import http_rules
 from layton_batch.providers import openai_shape as shape
-from layton_batch.providers import ranges
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, parse_object, wire
 from layton_batch.records import Found, JsonValue, ModelSpec, Reasoning, Request, Response, Snapshot, Submission
@@ -21,8 +21,6 @@ from layton_batch.states import Lifecycle
 
 TAG = "layton_batch"
 """The metadata key that carries our tag."""
-
-_MAX_PAGES = 1000
 
 
 class FileBatches:
@@ -145,16 +143,15 @@ class FileBatches:
 
     def _pages(self) -> Iterator[Mapping[str, JsonValue]]:
         """Pages of the batch listing, newest first."""
-        after: dict[str, str] = {}
-        while True:
-            page = self._object(self._open().batches.with_raw_response.list(limit=100, **after), "the list of batches")
-            yield page
-            if not page.get("has_more"):
-                return
-            last = shape.text_or_none(page.get("last_id"))
-            if last is None or after.get("after") == last:
-                raise stuck(self.name)
-            after = {"after": last}
+
+        def read(last: str | None) -> Mapping[str, JsonValue]:
+            after = {"after": last} if last else {}
+            return self._object(self._open().batches.with_raw_response.list(limit=100, **after), "the list of batches")
+
+        def following(page: Mapping[str, JsonValue]) -> str | None:
+            return (shape.text_or_none(page.get("last_id")) or "") if page.get("has_more") else None
+
+        return http_rules.turned(self.name, read, following)
 
     def _read(self, batch: Mapping[str, JsonValue], provider_id: str) -> Snapshot:
         return shape.snapshot_of(batch, provider_id, self.name, self.status_map)
@@ -202,15 +199,13 @@ class FileBatches:
     def _listed(self) -> Iterator[Mapping[str, JsonValue]]:
         """Every batch of the list, however old: whose it is the tag tells, and no clock of ours where to stop."""
         with self._wire("list batches"):
-            for number, page in enumerate(self._pages()):
-                if number >= _MAX_PAGES:
-                    raise ProviderReplyError(f"{self.name}: the list of batches does not end after {_MAX_PAGES} pages")
+            for page in self._pages():
                 yield from rows(page, self.name)
 
     def _download(self, ref: str, start: int = 0) -> Iterator[bytes]:
         files = self._open().files.with_streaming_response
-        with self._wire(f"download {ref}"), files.content(ref, extra_headers=ranges.headers(start)) as reply:
-            ranges.check(self.name, start, reply.status_code, reply.headers)
+        with self._wire(f"download {ref}"), files.content(ref, extra_headers=http_rules.range_headers(start)) as reply:
+            http_rules.check_range(self.name, start, reply.status_code, reply.headers)
             self._check_download(reply)
             yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
 
@@ -224,13 +219,6 @@ def rows(page: Mapping[str, JsonValue], provider: str) -> list[Mapping[str, Json
     if found != data or found is None:
         raise ProviderReplyError(f"{provider}: a listing holds no list of objects")
     return found
-
-
-def stuck(provider: str) -> ProviderReplyError:
-    """A listing that says there is more and not where: what was not seen must not count as absent."""
-    return ProviderReplyError(
-        f"{provider}: the list of batches says that it goes on, but its next page cannot be found"
-    )
 
 
 def incomplete(provider: str) -> TransientProviderError:

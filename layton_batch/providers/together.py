@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError
-from layton_batch.providers import clocks, http_rules
+from layton_batch.providers import http_rules
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
@@ -101,7 +101,7 @@ class Together(FileBatches):
         with self._wire("list batches"):
             reply = self._open().batches.with_raw_response.list()
             listed = parse_json(reply.http_response.content, self.name, "the list of batches")
-            since = clocks.intent(submission, reply.http_response.headers)
+            since = http_rules.intended_at(submission, reply.http_response.headers)
         if listed is not None and not isinstance(listed, list):
             raise ProviderReplyError(f"{self.name}: the list of batches is not a list")
         found = []
@@ -110,7 +110,7 @@ class Together(FileBatches):
                 raise ProviderReplyError(f"{self.name}: the list of batches holds what is no batch")
             if submission.input_ref and job.get("input_file_id") == submission.input_ref:
                 created = when(job.get("created_at"))
-                certain = submission.marked or clocks.is_since(created, since)
+                certain = submission.marked or http_rules.is_since(created, since)
                 found.append(Found(shape.text_or_none(job.get("id")) or "", certain, created_at=created))
         return found
 

@@ -30,8 +30,7 @@ from layton_batch.manifest.form import BudgetTable, PriceTable
 from layton_batch.manifest.manifest import Manifest, frozen_prices
 from layton_batch.processes import enable_sigint
 from layton_batch.providers import connect, problems
-from layton_batch.providers.patience import Patience
-from layton_batch.providers.protocol import Access, Provider
+from layton_batch.providers.protocol import Access, Patience, Provider
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Item
 from layton_batch.run.context import Providers, Run
@@ -39,9 +38,9 @@ from layton_batch.run.rejudging import check_labels
 from layton_batch.scoring.gold import BUNDLED, Gold, gold_rows, read_gold
 from layton_batch.settings import Settings
 from layton_batch.store import RunStore, open_engine, sqlite_url
+from layton_batch.store.engine import readable
 from layton_batch.store.locks import require_locks
-from layton_batch.store.past import read_past
-from layton_batch.store.reading_copy import readable
+from layton_batch.store.marks import read_past
 from layton_batch.store.transactions import anywhere
 from layton_batch.tasks.protocol import Task
 
@@ -83,7 +82,7 @@ def open_run(
             _keeping(store, clock),
             ThreadPoolExecutor(THREADS) as executor,
         ):
-            past.check(store)
+            past.check(store, has_run=store.row() is not None)
             store.intents, store.listen = folder.intents, EventLog(folder.log, manifest.run_id())
             store.create(manifest.identity(), manifest.frozen_json(), __version__, clock.now(), prices=frozen_prices)
             _same_folder(store, folder)

@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 import polars as pl
 
 from layton_batch.costs.report import Amount
-from layton_batch.site.sanitize import short_line
+from layton_batch.site.pages import short_line
 from layton_batch.text import money
 
 COST_COLUMNS = (

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from layton_batch.scoring.board import FLAGS, RULE
+from layton_batch.site.pages import short_line
 from layton_batch.site.reading import Asked
-from layton_batch.site.sanitize import short_line
 from layton_batch.text import NONE, number_text, percent, range_text
 
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.site.pages import Passage, passage, short_line
 from layton_batch.site.reading import table
-from layton_batch.site.sanitize import Passage, passage, short_line
 from layton_batch.states import PredictionKind
 
 ITEM_COLUMNS = ("item_id", "split", "category", "question", "images", "hints", "answer", "justification", "solution")

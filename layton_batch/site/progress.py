@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from layton_batch.run.status import JobStatus, RunState, Status
-from layton_batch.site.sanitize import short_line
+from layton_batch.site.pages import short_line
 from layton_batch.states import Lifecycle
 from layton_batch.text import money
 

@@ -11,7 +11,7 @@ import polars as pl
 from layton_batch.clock import utc
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.site.sanitize import short_line
+from layton_batch.site.pages import short_line
 
 DEFAULT_LEVEL = 0.95
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from layton_batch.batches import machine, raw_results
 from layton_batch.batches.attempts import next_attempts
-from layton_batch.batches.batch_requests import batch_requests
+from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.completeness import Downloaded, Reading, counted, lack
 from layton_batch.batches.decisions import apply, at
 from layton_batch.batches.outcomes import Tally, assign_outcomes, count_rows, summed

@@ -7,8 +7,7 @@ from contextlib import closing
 
 from layton_batch.batches import machine
 from layton_batch.batches.admission import warn_of_retention
-from layton_batch.batches.decisions import apply, at
-from layton_batch.batches.no_answer import NoAnswer
+from layton_batch.batches.decisions import NoAnswer, apply, at
 from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError, StaleStateError
 from layton_batch.providers.protocol import Provider

@@ -16,7 +16,7 @@ from functools import partial
 import polars as pl
 
 from layton_batch.batches.attempts import total
-from layton_batch.batches.batch_requests import batch_requests
+from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.usage_rows import Bill, bounds, charged_answers, known_bounds
 from layton_batch.costs.estimate import estimate_request
 from layton_batch.costs.rates import MANIFEST

@@ -15,12 +15,10 @@ from decimal import Decimal
 
 from layton_batch.batches import machine
 from layton_batch.batches.admission import HELD, gate, within_limits
-from layton_batch.batches.batch_requests import check_file
+from layton_batch.batches.batch_file import check_file
 from layton_batch.batches.cancel import is_cancelled, stop_rest
-from layton_batch.batches.decisions import apply, at
-from layton_batch.batches.intent import submission
-from layton_batch.batches.no_answer import NoAnswer
-from layton_batch.batches.reconcile import reconcile, sent_already
+from layton_batch.batches.decisions import NoAnswer, apply, at
+from layton_batch.batches.reconcile import reconcile, sent_already, submission
 from layton_batch.clock import is_due
 from layton_batch.errors import FileError, ProviderError, StaleStateError
 from layton_batch.providers.protocol import Provider

@@ -12,6 +12,7 @@ not renewed it for a lease's length before our eyes, or it ended so long ago tha
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,14 +24,51 @@ from sqlalchemy.exc import IntegrityError
 
 from layton_batch.clock import LONGEST_PAUSE, Pacing, is_due
 from layton_batch.errors import StaleStateError, StoreError
+from layton_batch.processes import UNKNOWN, is_gone, myself
 from layton_batch.records import Batch
 from layton_batch.states import OPEN, Lifecycle
 from layton_batch.store import schema
-from layton_batch.store.events import Events
-from layton_batch.store.owner import is_dead, new_owner, retire, shares_our_clock
 from layton_batch.store.rows import batch_from
 from layton_batch.store.standing import CLOCKS_APART, Gate, HeldBack, ProviderLoad, read_load, still_held
-from layton_batch.store.transactions import Writing
+from layton_batch.store.transactions import Events, Writing
+
+_numbers = itertools.count(1)
+_open: set[str] = set()
+_lock = Lock()
+
+
+def new_owner() -> str:
+    """``machine/pid/start/number``: unique in time and space, also among several holders of one process."""
+    machine, pid, begun = myself()
+    owner = f"{machine}/{pid}/{begun}/{next(_numbers)}"
+    with _lock:
+        _open.add(owner)
+    return owner
+
+
+def retire(owner: str) -> None:
+    """This process will not use the name again: what it still holds can be taken at once."""
+    with _lock:
+        _open.discard(owner)
+
+
+def shares_our_clock(owner: str) -> bool:
+    """Whether the holder is on this machine, so that its times are ours. False wherever that is not known."""
+    machine, pid, begun = myself()
+    return owner.startswith(f"{machine}/{pid}/{begun}/" if machine == UNKNOWN else f"{machine}/")
+
+
+def is_dead(owner: str) -> bool:
+    """Whether the holder certainly cannot act any more. False wherever that cannot be known from here."""
+    try:
+        machine, pid, begun, _ = owner.split("/")
+        if (machine, int(pid), begun) == myself():
+            with _lock:
+                return owner not in _open
+        return is_gone(machine, int(pid), begun)
+    except ValueError:
+        return False
+
 
 LEASE_SECONDS = 120.0
 """How long a lease lasts when nobody renews it: what a host that vanished can hold up a batch."""

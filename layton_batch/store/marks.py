@@ -2,8 +2,8 @@
 
 The mark of an intent is a small file under the batch's name. It is written while the intent is being committed, and
 comes to its name and to the disk after the commit and before the call that pays. So a mark that the store does not know
-of means that the store is older than a payment, and nothing else does. A file of its own for each batch needs no lock:
-whoever holds the batch's lease is the only one to write it.
+of means that the store is older than a payment, and nothing else does; such a store is refused when it is opened. A
+file of its own for each batch needs no lock: whoever holds the batch's lease is the only one to write it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from sqlalchemy import select
 
 from layton_batch.errors import StoreError, file_error
 from layton_batch.files import atomic
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.log import last_payment
 from layton_batch.records import Event
 from layton_batch.store import schema
-from layton_batch.store.transactions import Transactions
+from layton_batch.store.transactions import Events, Transactions
 
 INTENT = "submitting"
 """The event that an intent is committed with."""
@@ -90,3 +92,47 @@ def _known(store: Transactions) -> set[Mark]:
     mine = select(events.c.seq, events.c.batch_id).where(events.c.run_id == store.run_id, events.c.kind == INTENT)
     with store.reading() as connection:
         return {Mark(int(seq), batch_id) for seq, batch_id in connection.execute(mine)}
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """``marks``: the intents to pay; where no program has kept any yet, what the log says was paid for last.
+    ``traces``: files that only a run that is in a store can have written."""
+
+    folder: RunFolder
+    marks: list[Mark] | None
+    logged: tuple[int, str]
+    traces: tuple[str, ...]
+
+    def check(self, store: Events, *, has_run: bool) -> None:
+        """Raises StoreError where the store is not the one of this folder, or an older copy of it."""
+        if self.traces and not has_run:
+            raise StoreError(
+                f"{self.folder.root} has files of a run ({', '.join(self.traces)}), and the state store knows of none: "
+                "what they tell of may have been paid for. Is LAYTON_BATCH_STATE set as it was when the run began? "
+                "If so, put the store back (state.sqlite3 with its -wal file, or that database), or move the folder "
+                "away to pay for everything again"
+            )
+        if unknown := unknown_marks(store, self.marks or []):
+            self._refuse(store, f"{self.folder.intents} tells of the payment for {unknown[-1].batch_id}")
+        if self.logged[0] > store.last_event():
+            self._refuse(store, f"{self.folder.log} ends with event {self.logged[0]} ({self.logged[1]})")
+        if self.marks is None:
+            atomic.make_folder(self.folder.intents)
+            mark_known(store, self.folder.intents)
+
+    def _refuse(self, store: Events, shown: str) -> None:
+        raise StoreError(
+            f"the state store of {store.run_id} is older than its folder: {shown}, and the store, which ends with "
+            f"event {store.last_event()}, does not know of it. Put back the whole store (state.sqlite3 with its -wal "
+            "file, or the database it was in); if that is lost, cancel at the providers what log.jsonl says was "
+            "submitted, move the folder away and start again"
+        )
+
+
+def read_past(folder: RunFolder) -> Past:
+    """What is beside the store now. To be read before the store is: its writers commit there first."""
+    marks = read_marks(folder.intents)
+    logged = last_payment(folder.log, folder.root.name) if marks is None else (0, "")
+    written = (folder.manifest, folder.root / "requests", folder.root / "raw", folder.tables)
+    return Past(folder, marks, logged, tuple(path.name for path in written if path.exists()))

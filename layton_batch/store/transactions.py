@@ -1,4 +1,7 @@
-"""Transactions on one run's rows: reading, writing with the events that tell of it, and errors as sentences."""
+"""Transactions on one run's rows: reading, writing with the events that tell of it, and errors as sentences.
+
+Events are a log for people: no decision hangs on them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from layton_batch.records import Event
@@ -92,3 +95,27 @@ class Transactions:
         if self.listen is not None:
             for event in writing.events:
                 self.listen(event)
+
+
+@dataclass(slots=True)
+class Events(Transactions):
+    """The events of one run in an open store."""
+
+    def add_event(self, at: float, batch_id: str | None, kind: str, detail: str) -> None:
+        """Write down something that moved no state."""
+        with self.writing() as writing:
+            writing.event(at, batch_id, kind, detail)
+
+    def last_event(self) -> int:
+        """The number of the newest event; 0 where there is none."""
+        table = schema.events
+        with self.reading() as connection:
+            return connection.execute(select(func.max(table.c.seq)).where(table.c.run_id == self.run_id)).scalar() or 0
+
+    def events(self, after: int = 0) -> list[Event]:
+        """What happened, in order, after event number ``after``."""
+        table = schema.events
+        query = select(table).where(table.c.run_id == self.run_id, table.c.seq > after).order_by(table.c.seq)
+        with self.reading() as connection:
+            rows = connection.execute(query).mappings()
+            return [Event(row["seq"], row["at"], row["batch_id"], row["kind"], row["detail"]) for row in rows]

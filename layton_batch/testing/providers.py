@@ -24,8 +24,7 @@ from layton_batch.errors import (
     UnknownStatusError,
 )
 from layton_batch.providers import closing
-from layton_batch.providers.patience import Patience
-from layton_batch.providers.protocol import Access, Provider
+from layton_batch.providers.protocol import Access, Patience, Provider
 from layton_batch.records import (
     Image,
     JsonValue,

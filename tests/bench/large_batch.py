@@ -13,7 +13,7 @@ from pathlib import Path
 
 import orjson
 
-from layton_batch.batches.batch_requests import batch_requests
+from layton_batch.batches.batch_file import batch_requests
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.providers.protocol import ResultPart
 from layton_batch.records import Batch, Snapshot

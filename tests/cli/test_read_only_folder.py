@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from layton_batch.errors import StoreError
-from layton_batch.store import reading_copy
-from layton_batch.store.reading_copy import readable
+from layton_batch.store import engine
+from layton_batch.store.engine import readable
 from tests.cli.cli_harness import PROGRAM, ROOT, Ending, call, desk
 from tests.pipeline.lab import MODELS, manifest_text
 
@@ -102,7 +102,7 @@ def test_a_copy_has_the_log_of_the_same_moment_or_is_not_made(tmp_path: Path, mo
         real(source, target)
         log.write_bytes(log.read_bytes() + b" more")
 
-    monkeypatch.setattr(reading_copy.shutil, "copyfile", while_written)
+    monkeypatch.setattr(engine.shutil, "copyfile", while_written)
     with pytest.raises(StoreError, match="being written to all the time"), readable(database):
         pass
 

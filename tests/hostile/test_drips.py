@@ -14,8 +14,7 @@ import pytest
 from layton_batch.errors import AmbiguousCallError, ProviderError, StoppedError, TransientProviderError
 from layton_batch.pipeline import advance
 from layton_batch.providers import closing, connect
-from layton_batch.providers.patience import Patience
-from layton_batch.providers.protocol import Access, Provider
+from layton_batch.providers.protocol import Access, Patience, Provider
 from layton_batch.records import Submission
 from layton_batch.run.context import Run
 from layton_batch.run.status import RunState

@@ -82,6 +82,16 @@ def test_a_list_of_runs_that_is_damaged_or_cannot_be_written_stops_no_run(bench:
     assert call("run", bench.folder / "manifest.toml", "--once").code == 75
 
 
+def test_an_entry_after_a_torn_line_of_the_list_of_runs_is_not_lost(bench: Desk) -> None:
+    listed = bench.folder / "user" / "layton-batch" / "runs.jsonl"
+    entry = listed.read_bytes()
+    listed.write_bytes(entry[:-9])
+    again = call("run", bench.folder / "manifest.toml", "--runs", bench.lab.runs, "--once")
+    assert again.code == 75
+    assert listed.read_bytes() == entry[:-9] + b"\n" + entry
+    assert f"was begun in {bench.run_root()}" in call("run", bench.folder / "manifest.toml").err
+
+
 # ---- real processes ------------------------------------------------------------------------------------------------
 
 

@@ -11,8 +11,7 @@ from typing import NoReturn
 import pytest
 
 from layton_batch.batches.cancel import cancel_run
-from layton_batch.batches.intent import submission
-from layton_batch.batches.reconcile import surely_ours
+from layton_batch.batches.reconcile import submission, surely_ours
 from layton_batch.batches.resolve import adopt_batch, send_again
 from layton_batch.errors import ManifestError, ProviderError, TransientProviderError
 from layton_batch.pipeline import advance

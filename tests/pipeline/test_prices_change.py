@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.batches.attempts import total
-from layton_batch.batches.batch_requests import batch_requests
+from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.resolve import send_again
 from layton_batch.batches.retry import retry_run
 from layton_batch.errors import ManifestError

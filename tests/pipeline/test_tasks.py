@@ -15,7 +15,6 @@ import polars as pl
 import pytest
 
 from layton_batch.cli.demo import MANIFESTS, bundled_items, demo_manifest, run_demo
-from layton_batch.clock import ManualClock
 from layton_batch.errors import ManifestError
 from layton_batch.files import tables
 from layton_batch.manifest.asked import load_items as task_items
@@ -32,6 +31,7 @@ from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.rome import RomeTask
 from layton_batch.tasks.zebralogic import ZebraLogicTask
+from tests.manual_clock import ManualClock
 from tests.pipeline.lab import JUDGES, MODELS, ROOT, START, Lab, demo_prices
 
 CASES = {

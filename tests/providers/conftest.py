@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.providers import closing, connect
-from layton_batch.providers.patience import Patience
-from layton_batch.providers.protocol import Access, Provider
+from layton_batch.providers.protocol import Access, Patience, Provider
 from layton_batch.records import Image, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Submission
 from layton_batch.testing.providers import Answer, Loopback, Received
 

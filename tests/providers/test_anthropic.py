@@ -21,8 +21,7 @@ from layton_batch.errors import (
 )
 from layton_batch.providers import closing
 from layton_batch.providers.anthropic import Anthropic
-from layton_batch.providers.patience import Patience
-from layton_batch.providers.protocol import Access
+from layton_batch.providers.protocol import Access, Patience
 from layton_batch.records import (
     JsonValue,
     Submission,

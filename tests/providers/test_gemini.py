@@ -21,8 +21,7 @@ from layton_batch.errors import (
     UnknownStatusError,
 )
 from layton_batch.providers.gemini import Gemini
-from layton_batch.providers.patience import Patience
-from layton_batch.providers.protocol import Access
+from layton_batch.providers.protocol import Access, Patience
 from layton_batch.records import (
     JsonValue,
     Submission,

@@ -17,8 +17,7 @@ from layton_batch.errors import (
 )
 from layton_batch.providers import provider_class
 from layton_batch.providers.longtail import Sference, Vertex, Xai
-from layton_batch.providers.patience import Patience
-from layton_batch.providers.protocol import Access
+from layton_batch.providers.protocol import Access, Patience
 from layton_batch.records import (
     Image,
     JsonValue,

@@ -20,8 +20,7 @@ from layton_batch.errors import (
     TransientProviderError,
 )
 from layton_batch.providers.mistral import Mistral
-from layton_batch.providers.patience import Patience
-from layton_batch.providers.protocol import Access
+from layton_batch.providers.protocol import Access, Patience
 from layton_batch.records import (
     JsonValue,
     Submission,

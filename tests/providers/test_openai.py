@@ -18,8 +18,7 @@ from layton_batch.errors import (
     TransientProviderError,
 )
 from layton_batch.providers import connect
-from layton_batch.providers.patience import Patience
-from layton_batch.providers.protocol import Access
+from layton_batch.providers.protocol import Access, Patience
 from layton_batch.records import Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.testing.providers import Answer, Received

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layton_batch.batches.batch_requests import batch_requests
+from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.resolve import adopt_batch, send_again
 from layton_batch.batches.retry import retry_run

@@ -24,8 +24,8 @@ from weakref import WeakKeyDictionary
 from sqlalchemy.engine.default import DefaultDialect
 
 from layton_batch.files import atomic
-from layton_batch.run.lanes import Lanes
-from layton_batch.store import owner
+from layton_batch.run.context import Lanes
+from layton_batch.store import leases
 
 _NUMBERS = re.compile(r"\.[0-9a-f]{8}-[^/]*\.tmp")
 
@@ -149,8 +149,8 @@ def instrumented(course: Course, shuffle: random.Random | None = None) -> Iterat
             (shutil, "rmtree", _removing(course, shutil.rmtree)),
             (atomic, "_exchange", _exchanging(course)),
             (atomic, "os", _NoDisk()),
-            *((module, "myself", course.myself) for module in (atomic, owner)),
-            *((module, "is_gone", course.is_gone) for module in (atomic, owner)),
+            *((module, "myself", course.myself) for module in (atomic, leases)),
+            *((module, "is_gone", course.is_gone) for module in (atomic, leases)),
             (atomic, "machine", course.machine),
         ):
             stack.enter_context(mock.patch.object(target, name, replacement))

@@ -16,10 +16,11 @@ from sqlalchemy import URL, Engine, create_engine, make_url
 from sqlalchemy.engine.default import DefaultDialect
 
 from layton_batch.cli import loop
-from layton_batch.clock import ManualClock, Pacing
+from layton_batch.clock import Pacing
 from layton_batch.settings import Settings
 from layton_batch.store import RunStore, open_engine, sqlite_url
 from layton_batch.store import engine as opening
+from tests.manual_clock import ManualClock
 
 READ_AGAIN = ("row", "jobs", "batches", "row_counts", "money", "price_changes")
 """What a tick of the program asks its store several times over."""

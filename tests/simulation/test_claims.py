@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from layton_batch.batches import intent, machine
+from layton_batch.batches import machine, reconcile
 from layton_batch.clock import Pacing
 from layton_batch.records import Batch
 from layton_batch.run.context import Run
@@ -61,8 +61,8 @@ def test_a_program_that_pays_before_it_has_written_down_that_it_will_is_caught(m
     create: Callable[..., bool] = submitting._create
 
     def send(run: Run, provider: Any, batch: Batch) -> bool:
-        ready = replace(batch, input_ref=provider.upload(intent.submission(run, batch)))
-        provider_id = provider.create(intent.submission(run, ready))
+        ready = replace(batch, input_ref=provider.upload(reconcile.submission(run, batch)))
+        provider_id = provider.create(reconcile.submission(run, ready))
         monkeypatch.setattr(provider, "create", lambda _submission: provider_id, raising=False)
         run.store.apply(batch, moved(batch, Lifecycle.SUBMITTING, "late", input_ref=ready.input_ref), run.clock.now())
         return create(run, provider, run.store.batch(batch.id))

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from layton_batch.clock import ManualClock
+from tests.manual_clock import ManualClock
 from tests.simulation.interruptions import Course
 
 OFTEN = 0.35

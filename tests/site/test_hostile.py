@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from layton_batch.run.status import RunState
 from layton_batch.site.build import build_site
-from layton_batch.site.pages import environment, policy
-from layton_batch.site.sanitize import LONGEST, passage, short_line
+from layton_batch.site.pages import LONGEST, environment, passage, policy, short_line
 from layton_batch.text import visible
 from tests.site.fabricated_run import fabricated, hostile
 from tests.site.read_html import Page, pages

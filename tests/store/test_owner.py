@@ -8,7 +8,7 @@ from pathlib import Path
 
 from layton_batch.processes import machine, started
 from layton_batch.store import Holder, RunStore, sqlite_url
-from layton_batch.store.owner import is_dead, new_owner, retire, shares_our_clock
+from layton_batch.store.leases import is_dead, new_owner, retire, shares_our_clock
 from tests.store.rows import NOW, batch, opened
 
 ROOT = Path(__file__).resolve().parents[2]

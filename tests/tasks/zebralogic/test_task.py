@@ -13,7 +13,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layton_batch.clock import ManualClock
 from layton_batch.errors import DataError, LaytonBatchError, ManifestError
 from layton_batch.files.sources import read_rows
 from layton_batch.records import Item, JsonValue, Prediction, Response
@@ -23,6 +22,7 @@ from layton_batch.tasks import validate_items
 from layton_batch.tasks.protocol import TaskOptions, juried
 from layton_batch.tasks.zebralogic import PROTOCOLS, ZebraLogicTask
 from layton_batch.tasks.zebralogic_rules.gold import PRIVATE_SOURCE
+from tests.manual_clock import ManualClock
 
 from .grids import GRID, SOLUTION, WRONG, reply
 
