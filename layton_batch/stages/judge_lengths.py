@@ -27,14 +27,11 @@ class JudgeRequest:
 
     def longest_line(self, written: int) -> int:
         """At least the bytes of the line about a justification that is ``written`` bytes long once it is fenced."""
-        return self.size + LINE_BYTES_PER_BYTE * self._added(written)
+        return self.size + LINE_BYTES_PER_BYTE * self.growth * written
 
     def most_tokens(self, written: int) -> TokenBound:
         """At least the tokens of that request: a token has at least one byte."""
-        return TokenBound(self.bound.input + self._added(written), self.bound.output)
-
-    def _added(self, written: int) -> int:
-        return self.growth * max(written - 1, 0)
+        return TokenBound(self.bound.input + self.growth * max(written - 1, 0), self.bound.output)
 
 
 class JudgeRequests:
