@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 
 from layton_batch.batches.batch_file import files_needed, line_of, pack
@@ -130,7 +131,6 @@ class _Planner:
     def __init__(self, manifest: Manifest, task: Task, items: Sequence[Item], prices: PriceBook, runs: Path) -> None:
         self._manifest, self._task, self._items, self._prices = manifest, task, items, prices
         self._prompts = [task.prompt(item) for item in items]
-        self._judged = JudgeRequests(juried(task), items) if task.uses_jury else None
         self._earlier, self._priors = EarlierTokens(manifest, runs), bundled_priors()
 
     def participant(self, job: Job, write: Path | None) -> PlannedJob:
@@ -161,8 +161,7 @@ class _Planner:
         """A judge's job, its requests as long as the participant's longest submission makes them."""
         provider = connect_within(self._manifest, job.spec.provider, None)
         most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
-        requests = JudgeRequests(juried(self._task), ()) if self._judged is None else self._judged
-        measured = requests.about(job.spec, provider, self._name(job, 1))
+        measured = self._judges.about(job.spec, provider, self._name(job, 1))
         sent = [request for request in measured if request.size <= most]
         written = output_bound(judged) * BYTES_PER_TOKEN
         sizes = [min(request.longest_line(written), most) for request in sent]
@@ -176,6 +175,10 @@ class _Planner:
             max_usd=_sum(bound_cost(request.most_tokens(written), price) if price else None for request in sent),
             too_large=len(measured) - len(sent),
         )
+
+    @cached_property
+    def _judges(self) -> JudgeRequests:
+        return JudgeRequests(juried(self._task), self._items)
 
     def _planned(self, job: Job, guesses: Sequence[tuple[int, int]]) -> PlannedJob:
         """The job with what its requests will probably cost; ``guesses``: tokens read and written, by the priors."""
