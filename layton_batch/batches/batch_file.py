@@ -84,6 +84,17 @@ def pack(lines: Iterable[Line], limits: Limits, root: Path, folder: Path, first:
     return packed
 
 
+def files_needed(sizes: Iterable[int], limits: Limits) -> int:
+    """How many files :func:`pack` makes of lines of these sizes (without the newline) that all fit by themselves."""
+    files, requests, filled = 0, 0, 0
+    for size in sizes:
+        full = requests >= limits.max_requests or filled + size + 1 > limits.max_bytes
+        if files == 0 or (full and requests):
+            files, requests, filled = files + 1, 0, 0
+        requests, filled = requests + 1, filled + size + 1
+    return files
+
+
 def _fill(shard: _Open, first: Line, pending: Iterator[Line], limits: Limits, packed: Packed, name: str) -> Line | None:
     """Fill one file; returns the first line that no longer fits, or None at the end."""
     line: Line | None = first

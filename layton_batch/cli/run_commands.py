@@ -38,10 +38,13 @@ def plan(
     manifest: ManifestPath,
     as_json: Json = False,
     write: Annotated[Path | None, typer.Option("--write", help="Write the batch files into this folder.")] = None,
+    runs: Runs = RUNS,
 ) -> None:
-    """Check a manifest and bound what it can cost; sends nothing.
+    """Check a manifest; say what it will probably cost and what at most. Sends nothing.
 
     Items, gold set and models are read and checked, requests written and split into batch files, prices looked up.
+    The expected cost comes from the tokens of earlier runs of the same model and task (under --runs), else from bundled
+    figures by reasoning effort; a note says which.
     """
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
@@ -50,7 +53,7 @@ def plan(
     from layton_batch.settings import Settings
     from layton_batch.stages.preview import preview
 
-    result = preview(load_manifest(manifest), Settings.from_process(), SystemClock(), write)
+    result = preview(load_manifest(manifest), Settings.from_process(), SystemClock(), write, runs)
     if as_json:
         print_json(plan_json(result))
     else:

@@ -82,11 +82,19 @@ def bound_cost(bound: TokenBound, price: Price) -> Decimal:
     return dearest.scaleb(PER_MILLION)
 
 
-def _input_bound(prompt: Prompt, spec: ModelSpec) -> int:
-    total = REQUEST_OVERHEAD + _bytes(prompt.system)
+def parts_size(prompt: Prompt, spec: ModelSpec) -> tuple[int, int]:
+    """Bytes of the prompt's text, and at most how many tokens its images are."""
+    text, images = _bytes(prompt.system), 0
     for part in prompt.parts:
-        total += PART_OVERHEAD
-        total += _bytes(part) if isinstance(part, str) else image_tokens(part, spec.provider, spec.model)
+        if isinstance(part, str):
+            text += _bytes(part)
+        else:
+            images += image_tokens(part, spec.provider, spec.model)
+    return text, images
+
+
+def _input_bound(prompt: Prompt, spec: ModelSpec) -> int:
+    total = REQUEST_OVERHEAD + PART_OVERHEAD * len(prompt.parts) + sum(parts_size(prompt, spec))
     if prompt.response_schema is not None:
         total += SCHEMA_OVERHEAD + 2 * _json_bytes(prompt.response_schema.schema)
     return total

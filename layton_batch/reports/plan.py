@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
+from layton_batch.costs.expected import bundled_priors
 from layton_batch.reports.table import Column, Table, columns, say_line, show
-from layton_batch.stages.preview import PlannedJob, Preview
+from layton_batch.stages.preview import EARLIER, PlannedJob, Preview
 from layton_batch.text import decimal_text, money, plural
 
 
@@ -16,6 +17,7 @@ def plan_json(preview: Preview) -> dict[str, object]:
         "run": preview.run_id,
         "items": preview.items,
         "requests": sum(job.requests for job in preview.jobs),
+        "expected_usd": decimal_text(preview.expected_usd),
         "max_usd": decimal_text(preview.max_usd),
         "budget_usd": decimal_text(preview.budget),
         "providers": {name: decimal_text(usd) for name, usd in preview.by_provider().items()},
@@ -35,25 +37,38 @@ def _job(planned: PlannedJob) -> dict[str, object]:
         "shards": planned.shards,
         "bytes": planned.size_bytes,
         "too_large": planned.too_large,
+        "expected_usd": decimal_text(planned.expected_usd),
+        "expected_from": planned.expected_from,
         "max_usd": decimal_text(planned.max_usd),
         "price": planned.price_note,
     }
 
 
 def print_plan(preview: Preview) -> None:
-    """Stages and providers on one screen; the bound is over every first attempt, judges included."""
+    """Stages and providers on one screen; the amounts are over every first attempt, judges included."""
     items, jobs = plural(preview.items, "item"), plural(len(preview.jobs), "job")
     groups = dict.fromkeys((str(one.job.role), one.job.spec.provider) for one in preview.jobs)
     rows = [(*group, *_figures([one for one in preview.jobs if _group(one) == group])) for group in groups]
     rows.append(("total", "", *_figures(preview.jobs)))
     title = f"{preview.run_id}  {items}, {jobs}; nothing was sent"
-    heads = columns("stage", "provider", "jobs", "requests", "files", "size", "costs at most", text=2)
+    heads = columns("stage", "provider", "jobs", "requests", "files", "size", "expected", "at most", text=2)
     show(Table(heads, tuple(rows), title, sums=frozenset({len(rows) - 1})))
     if preview.budget is not None:
         say_line(f"budget: {money(preview.budget)}")
-    notes = tuple(("note", caveat) for caveat in preview.caveats)
-    if notes:
-        show(Table((Column("", style="yellow"), Column("", is_text=True)), notes), gap=1)
+    notes = tuple(("note", caveat) for caveat in (_sources(preview), *preview.caveats))
+    show(Table((Column("", style="yellow"), Column("", is_text=True)), notes), gap=1)
+
+
+def _sources(preview: Preview) -> str:
+    """Which of the expected costs are from earlier runs and which from the priors."""
+    priors = f"the bundled priors by reasoning effort of {bundled_priors().as_of}"
+    earlier = [one for one in preview.jobs if one.expected_from == EARLIER]
+    if not earlier:
+        return f"expected: from {priors}; no earlier run of these models and this task"
+    if len(earlier) == len(preview.jobs):
+        return "expected: from the tokens of earlier runs of these models and this task"
+    names = ", ".join(dict.fromkeys(f"{one.job.role} {one.job.spec.name}" for one in earlier))
+    return f"expected: from the tokens of earlier runs for {names}; from {priors} for the others"
 
 
 def _group(one: PlannedJob) -> tuple[str, str]:
@@ -61,12 +76,15 @@ def _group(one: PlannedJob) -> tuple[str, str]:
 
 
 def _figures(group: Sequence[PlannedJob]) -> tuple[str, ...]:
-    amounts = [one.max_usd for one in group]
-    total = sum((usd for usd in amounts if usd is not None), Decimal(0))
     return (
         str(len(group)),
         f"{sum(one.requests for one in group):,}",
         str(sum(one.shards for one in group)),
         f"{sum(one.size_bytes for one in group) / 1e6:,.1f} MB",
-        "unknown" if None in amounts else money(total),
+        _total([one.expected_usd for one in group]),
+        _total([one.max_usd for one in group]),
     )
+
+
+def _total(amounts: Sequence[Decimal | None]) -> str:
+    return "unknown" if None in amounts else money(sum((usd for usd in amounts if usd is not None), Decimal(0)))

@@ -6,35 +6,42 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import count
+from functools import cached_property
 from pathlib import Path
 
-from layton_batch.batches.batch_file import Packed, line_of, pack
+from layton_batch.batches.batch_file import files_needed, line_of, pack
 from layton_batch.batches.names import custom_id
 from layton_batch.clock import Clock
-from layton_batch.costs.estimate import output_bound
+from layton_batch.costs.estimate import bound_cost, output_bound
+from layton_batch.costs.expected import bundled_priors, expected_cost, expected_input
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers import connect, problems
-from layton_batch.records import Item, Job, ModelSpec, Prediction, Prompt, Request
+from layton_batch.records import Item, Job, ModelSpec, Request
+from layton_batch.run.earlier import EarlierTokens
 from layton_batch.run.open import connect_within, price_book, refuse_keys
 from layton_batch.scoring.gold import BUNDLED, read_gold
 from layton_batch.settings import Settings
+from layton_batch.stages.judge_lengths import JudgeRequests
 from layton_batch.stages.plan import plan_jobs
-from layton_batch.states import PredictionKind, Role
+from layton_batch.states import Role
 from layton_batch.tasks import with_room
-from layton_batch.tasks.protocol import Candidate, Task, juried
+from layton_batch.tasks.protocol import Task, juried
 from layton_batch.text import plural
 
 BYTES_PER_TOKEN = 4
 """Of what a participant may write, when bounding what its judges will have to read."""
+EARLIER, PRIORS = "earlier runs", "priors"
+"""Where the tokens of an expected cost come from."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedJob:
-    """A job as it would be: how much is sent, in how many files, and the most it can cost (None: price unknown)."""
+    """A job as it would be: how much is sent, in how many files, what it will probably cost, by whose tokens
+    (``EARLIER`` or ``PRIORS``), and the most it can cost (None: price unknown). Files and size of a judge's job are the
+    most they can be as well."""
 
     job: Job
     requests: int
@@ -43,6 +50,8 @@ class PlannedJob:
     max_usd: Decimal | None
     price_note: str
     too_large: int = 0
+    expected_usd: Decimal | None = None
+    expected_from: str = PRIORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +76,19 @@ class Preview:
     @property
     def max_usd(self) -> Decimal | None:
         """The most the first attempts can cost together."""
-        amounts = list(self.by_provider().values())
-        return None if None in amounts else sum((one for one in amounts if one is not None), Decimal(0))
+        return _sum(self.by_provider().values())
+
+    @property
+    def expected_usd(self) -> Decimal | None:
+        """What the first attempts will probably cost together."""
+        return _sum(one.expected_usd for one in self.jobs)
 
 
-def preview(manifest: Manifest, settings: Settings, clock: Clock, write: Path | None = None) -> Preview:
-    """Plan without a run. With ``write``, the participants' batch files are kept in that folder.
+def preview(
+    manifest: Manifest, settings: Settings, clock: Clock, write: Path | None = None, runs: Path = Path("runs")
+) -> Preview:
+    """Plan without a run. With ``write``, the participants' batch files are kept in that folder. The expected cost is
+    from the runs under ``runs`` where they tell it.
 
     Raises ManifestError and DataError for everything that `run` would refuse before sending, save missing keys, which
     become caveats.
@@ -83,10 +99,10 @@ def preview(manifest: Manifest, settings: Settings, clock: Clock, write: Path | 
     prices = price_book(manifest, clock)
     jobs = plan_jobs(manifest.model_specs(), manifest.panel(), manifest.seats, task.uses_jury)
     specs = {job.id: job.spec for job in jobs}
-    planned = []
-    for job in jobs:
-        judged = specs[job.depends_on] if job.depends_on else None
-        planned.append(_plan(manifest, task, items, prices, job, judged, write))
+    planner = _Planner(manifest, task, items, prices, runs)
+    planned = [
+        planner.judge(job, specs[job.depends_on]) if job.depends_on else planner.participant(job, write) for job in jobs
+    ]
     result = Preview(
         run_id=manifest.run_id(),
         items=len(items),
@@ -109,50 +125,90 @@ def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> 
         read_gold(source, manifest.folder, settings, clock, bundled)
 
 
-def _plan(
-    manifest: Manifest,
-    task: Task,
-    items: Sequence[Item],
-    prices: PriceBook,
-    job: Job,
-    judged: ModelSpec | None,
-    write: Path | None,
-) -> PlannedJob:
-    provider = connect_within(manifest, job.spec.provider, None)
-    specs = {item.id: with_room(task, item, job.spec) if judged is None else job.spec for item in items}
-    names = (custom_id(manifest.identity()[:8], job.id, number) for number in count(1))
-    prompts = zip(_prompts(task, items, judged), names, strict=False)
-    requests = (Request(name, item_id, specs[item_id], prompt) for (item_id, prompt), name in prompts)
-    lines = (line_of(request, provider, prices) for request in requests)
-    with tempfile.TemporaryDirectory(prefix="layton-batch-") as scratch:
-        root = write if write is not None and job.role is Role.PREDICT else Path(scratch)
-        packed = pack(lines, provider.limits, root, root / "requests" / job.id)
-    price = prices.price(job.spec.provider, job.spec.model)
-    return PlannedJob(
-        job=job,
-        requests=sum(shard.requests for shard in packed.shards) + len(packed.too_large),
-        shards=len(packed.shards),
-        size_bytes=sum(shard.size_bytes for shard in packed.shards),
-        max_usd=_bound(packed),
-        price_note=f"{price.source}, {price.as_of}" if price else "unknown",
-        too_large=len(packed.too_large),
-    )
+class _Planner:
+    """Plans a manifest's jobs one by one; what they share is made once."""
+
+    def __init__(self, manifest: Manifest, task: Task, items: Sequence[Item], prices: PriceBook, runs: Path) -> None:
+        self._manifest, self._task, self._items, self._prices = manifest, task, items, prices
+        self._prompts = [task.prompt(item) for item in items]
+        self._earlier, self._priors = EarlierTokens(manifest, runs), bundled_priors()
+
+    def participant(self, job: Job, write: Path | None) -> PlannedJob:
+        """A job of a model that answers; its batch files are kept under ``write``."""
+        provider = connect_within(self._manifest, job.spec.provider, None)
+        asked = [
+            Request(self._name(job, number), item.id, with_room(self._task, item, job.spec), prompt)
+            for number, (item, prompt) in enumerate(zip(self._items, self._prompts, strict=True), 1)
+        ]
+        with tempfile.TemporaryDirectory(prefix="layton-batch-") as scratch:
+            root = write or Path(scratch)
+            lines = (line_of(request, provider, self._prices) for request in asked)
+            packed = pack(lines, provider.limits, root, root / "requests" / job.id)
+        sent = [request for request in asked if request.custom_id in packed.max_cost]
+        guesses = [
+            (expected_input(request.prompt, job.spec), self._priors.output(request.model, job.role)) for request in sent
+        ]
+        return replace(
+            self._planned(job, guesses),
+            requests=len(asked),
+            shards=len(packed.shards),
+            size_bytes=sum(shard.size_bytes for shard in packed.shards),
+            max_usd=_sum(packed.max_cost.values()),
+            too_large=len(packed.too_large),
+        )
+
+    def judge(self, job: Job, judged: ModelSpec) -> PlannedJob:
+        """A judge's job, its requests as long as the participant's longest submission makes them."""
+        provider = connect_within(self._manifest, job.spec.provider, None)
+        most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
+        measured = self._judges.about(job.spec, provider, self._name(job, 1))
+        sent = [request for request in measured if request.size <= most]
+        written = output_bound(judged) * BYTES_PER_TOKEN
+        sizes = [min(request.longest_line(written), most) for request in sent]
+        price = self._prices.price(job.spec.provider, job.spec.model)
+        read, answer = self._priors.text[Role.PREDICT], self._priors.output(job.spec, job.role)
+        return replace(
+            self._planned(job, [(request.expected_input + read * request.growth, answer) for request in sent]),
+            requests=len(measured),
+            shards=files_needed(sizes, provider.limits),
+            size_bytes=sum(sizes) + len(sizes),
+            max_usd=_sum(bound_cost(request.most_tokens(written), price) if price else None for request in sent),
+            too_large=len(measured) - len(sent),
+        )
+
+    @cached_property
+    def _judges(self) -> JudgeRequests:
+        return JudgeRequests(juried(self._task), self._items)
+
+    def _planned(self, job: Job, guesses: Sequence[tuple[int, int]]) -> PlannedJob:
+        """The job with what its requests will probably cost; ``guesses``: tokens read and written, by the priors."""
+        price = self._prices.price(job.spec.provider, job.spec.model)
+        tokens = self._earlier.mean(job.role, job.spec)
+        if tokens is not None:
+            guesses = [(tokens.input, tokens.output)] * len(guesses)
+        return PlannedJob(
+            job=job,
+            requests=0,
+            shards=0,
+            size_bytes=0,
+            max_usd=None,
+            price_note=f"{price.source}, {price.as_of}" if price else "unknown",
+            expected_usd=_sum(expected_cost(read, written, price) for read, written in guesses) if price else None,
+            expected_from=PRIORS if tokens is None else EARLIER,
+        )
+
+    def _name(self, job: Job, number: int) -> str:
+        return custom_id(self._manifest.identity()[:8], job.id, number)
 
 
-def _bound(packed: Packed) -> Decimal | None:
-    costs = list(packed.max_cost.values())
-    return None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
-
-
-def _prompts(task: Task, items: Iterable[Item], judged: ModelSpec | None) -> Iterator[tuple[str, Prompt]]:
-    """Participants' prompts as they are; judges' with the longest submission the participant could write."""
-    for item in items:
-        if judged is None:
-            yield item.id, task.prompt(item)
-        else:
-            longest = "x" * min(output_bound(judged) * BYTES_PER_TOKEN, 200_000)
-            submission = Prediction(item.id, judged.name, PredictionKind.ANSWERED, "x", longest)
-            yield item.id, juried(task).judge_prompt(Candidate(item, submission))
+def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
+    """None where one is not known."""
+    total = Decimal(0)
+    for usd in amounts:
+        if usd is None:
+            return None
+        total += usd
+    return total
 
 
 def _of_amounts(planned: Preview) -> Iterator[str]:

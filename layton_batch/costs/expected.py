@@ -1,0 +1,62 @@
+"""What a request will probably cost, before it is sent: a guess for people. The bound is in :mod:`.estimate`.
+
+Tokens come from earlier runs of the same model and task where there are any, else from ``priors.toml``.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+
+from layton_batch.costs.charge import charge
+from layton_batch.costs.estimate import output_bound, parts_size
+from layton_batch.costs.prices import Price
+from layton_batch.records import ModelSpec, Prompt, Usage
+from layton_batch.states import Role
+
+BYTES_PER_TOKEN = 4
+"""Of ordinary text."""
+OVERHEAD = 150
+"""Tokens of the chat template and the response schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Priors:
+    """Tokens of a reply: ``text`` by role, ``reasoning`` by effort (``default``: none named), or of a budget."""
+
+    as_of: str
+    text: Mapping[str, int]
+    reasoning: Mapping[str, int]
+    of_budget: float
+
+    def output(self, spec: ModelSpec, role: Role) -> int:
+        """Output tokens of one request, reasoning included; never above what the request may use."""
+        budget, effort = spec.reasoning.budget_tokens, spec.reasoning.effort or "default"
+        if budget is not None:
+            thought = int(self.of_budget * max(budget, 0))
+        else:  # an effort that the table lacks is above those it has
+            thought = self.reasoning.get(effort, self.reasoning["high"])
+        return min(self.text[role] + thought, output_bound(spec))
+
+
+@cache
+def bundled_priors() -> Priors:
+    """``priors.toml`` of the package."""
+    data = tomllib.loads((files("layton_batch.costs") / "priors.toml").read_text(encoding="utf-8"))
+    reasoning = dict(data["reasoning"])
+    return Priors(str(data["as_of"]), data["text"], reasoning, float(reasoning.pop("of_budget")))
+
+
+def expected_input(prompt: Prompt, spec: ModelSpec) -> int:
+    """Input tokens of ordinary text; images count as in the bound."""
+    text, images = parts_size(prompt, spec)
+    return OVERHEAD + images + text // BYTES_PER_TOKEN
+
+
+def expected_cost(input_tokens: int, output_tokens: int, price: Price) -> Decimal:
+    """USD of one request in a batch, nothing cached."""
+    return charge(Usage(input_tokens=input_tokens, output_tokens=output_tokens), price, batched=True)

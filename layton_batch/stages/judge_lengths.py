@@ -1,0 +1,71 @@
+"""How long judges' requests can get while nobody has answered yet, by arithmetic: no long text is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from layton_batch.costs.estimate import TokenBound, estimate_tokens
+from layton_batch.costs.expected import expected_input
+from layton_batch.providers.protocol import Provider
+from layton_batch.records import Item, ModelSpec, Prediction, Prompt, Request
+from layton_batch.states import PredictionKind
+from layton_batch.tasks.protocol import Candidate, JuryTask
+
+LINE_BYTES_PER_BYTE = 2
+"""A fenced text holds no control character and no line break: JSON escapes only its quotes and backslashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRequest:
+    """A judge's request about a justification of one byte; each byte more lengthens the prompt by ``growth`` bytes."""
+
+    size: int
+    bound: TokenBound
+    expected_input: int
+    growth: int
+
+    def longest_line(self, written: int) -> int:
+        """At least the bytes of the line about a justification that is ``written`` bytes long once it is fenced."""
+        return self.size + LINE_BYTES_PER_BYTE * self.growth * written
+
+    def most_tokens(self, written: int) -> TokenBound:
+        """At least the tokens of that request: a token has at least one byte."""
+        return TokenBound(self.bound.input + self.growth * max(written - 1, 0), self.bound.output)
+
+
+class JudgeRequests:
+    """The requests of every judge about every item, each measured once, whichever participant is judged."""
+
+    def __init__(self, task: JuryTask, items: Sequence[Item]) -> None:
+        self._prompts = [(item.id, *_prompt_and_growth(task, item)) for item in items]
+        self._measured: dict[tuple[str, str], list[JudgeRequest]] = {}
+
+    def about(self, judge: ModelSpec, provider: Provider, name: str) -> list[JudgeRequest]:
+        """In the items' order. ``name`` is a custom_id; all are of one length."""
+        key = (judge.provider, judge.name)
+        if key not in self._measured:
+            self._measured[key] = [
+                JudgeRequest(
+                    size=len(provider.encode(Request(name, item_id, judge, prompt))),
+                    bound=estimate_tokens(prompt, judge),
+                    expected_input=expected_input(prompt, judge),
+                    growth=growth,
+                )
+                for item_id, prompt, growth in self._prompts
+            ]
+        return self._measured[key]
+
+
+def _prompt_and_growth(task: JuryTask, item: Item) -> tuple[Prompt, int]:
+    """A manifest's own template may show the submission more than once."""
+    short, longer = (task.judge_prompt(Candidate(item, _submission(item, text))) for text in ("x", "xx"))
+    return short, _characters(longer) - _characters(short)
+
+
+def _submission(item: Item, text: str) -> Prediction:
+    return Prediction(item.id, "x", PredictionKind.ANSWERED, "x", text)
+
+
+def _characters(prompt: Prompt) -> int:
+    return len(prompt.system) + sum(len(part) for part in prompt.parts if isinstance(part, str))

@@ -1,0 +1,96 @@
+"""`plan`'s two amounts: at most is never below what a run sets aside, expected is near what is paid."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.run.earlier import EarlierTokens
+from layton_batch.settings import Settings
+from layton_batch.stages.preview import EARLIER, PRIORS, Preview, preview
+from layton_batch.states import Role
+from tests.pipeline.lab import JUDGES, Lab, lab, manifest_text
+from tests.pipeline.replay_manifest import replay_manifest
+from tests.simulation.clock_moves import MovedClock
+
+DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "layton"
+TEXT = manifest_text(("openai", "anthropic", "gemini"), jury="[jury]\nseats = 2\n" + JUDGES)
+PAID_BY_THE_AUTHORS = 193.0
+FACTOR = 2.0
+
+
+def planned(bench: Lab, text: str = TEXT) -> Preview:
+    return preview(bench.manifest(text), bench.settings, bench.clock, runs=bench.runs)
+
+
+def test_at_most_is_never_below_what_the_run_sets_aside_for_any_of_its_jobs(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        plan = planned(bench)
+        bench.finish(TEXT)
+        set_aside: dict[str, Decimal] = {}
+        for job_id, usd in bench.table(TEXT, "requests").select("job_id", "max_cost").iter_rows():
+            set_aside[job_id] = set_aside.get(job_id, Decimal(0)) + Decimal(usd)
+    bounds = {one.job.id: one.max_usd for one in plan.jobs}
+    assert set_aside.keys() == bounds.keys()
+    for job_id, usd in set_aside.items():
+        bound = bounds[job_id]
+        assert bound is not None
+        assert usd <= bound
+    assert plan.max_usd is not None
+    assert sum(set_aside.values()) <= plan.max_usd
+
+
+def test_expected_comes_from_the_priors_first_and_from_an_earlier_runs_tokens_then(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        before = planned(bench)
+        spent = bench.finish(TEXT).spent_usd
+        after = planned(bench)
+        other = planned(bench, TEXT.replace('split = "llm"', 'split = "llm"\nhints = 2'))
+    assert {one.expected_from for one in before.jobs} == {PRIORS}
+    assert {one.expected_from for one in after.jobs} == {EARLIER}
+    assert {one.expected_from for one in other.jobs} == {PRIORS}
+    assert after.expected_usd is not None
+    # Some of the simulated answers are not judged, and some input was cached: less was paid than a full run costs.
+    assert after.expected_usd == pytest.approx(spent, rel=Decimal("0.25"))
+    for one in (*before.jobs, *after.jobs):
+        assert one.expected_usd is not None
+        assert one.max_usd is not None
+        assert 0 < one.expected_usd <= one.max_usd
+
+
+def test_another_effort_is_not_taken_for_the_same_model(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        bench.finish(TEXT)
+        earlier = EarlierTokens(bench.manifest(TEXT), bench.runs)
+        harder = bench.manifest(
+            TEXT.replace("max_output_tokens = 4000", 'max_output_tokens = 4000\nreasoning = "high"')
+        )
+    assert all(earlier.mean(Role.PREDICT, spec) is not None for spec in bench.manifest(TEXT).model_specs())
+    assert all(earlier.mean(Role.PREDICT, spec) is None for spec in harder.model_specs())
+
+
+def test_a_run_that_cannot_be_read_does_not_stop_a_plan(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        broken = bench.runs / "broken-00000000"
+        broken.mkdir(parents=True)
+        (broken / "run.json").write_text("{", encoding="utf-8")
+        assert {one.expected_from for one in planned(bench).jobs} == {PRIORS}
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the published data is not here")
+def test_the_expected_cost_of_the_papers_splits_is_within_a_factor_of_two_of_what_its_authors_paid(
+    tmp_path: Path,
+) -> None:
+    text = tmp_path / "layton-llm.toml"
+    text.write_text(replay_manifest(DATA), encoding="utf-8")
+    plan = preview(
+        load_manifest(text), Settings.from_environment({}, tmp_path), MovedClock(1_795_000_000.0), runs=tmp_path
+    )
+    assert plan.max_usd is not None
+    assert plan.expected_usd is not None
+    both_splits = float(plan.expected_usd) * (186 + 317) / 186  # pictures add little to what is read
+    assert PAID_BY_THE_AUTHORS / FACTOR < both_splits < PAID_BY_THE_AUTHORS * FACTOR
+    assert round(plan.max_usd) == 1270

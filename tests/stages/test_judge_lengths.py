@@ -1,0 +1,85 @@
+"""What `plan` says of judges' requests is never below what they become, whatever the participant writes."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layton_batch.batches.batch_file import Line, files_needed, pack
+from layton_batch.costs.estimate import estimate_tokens
+from layton_batch.providers import connect
+from layton_batch.providers.protocol import Limits
+from layton_batch.records import Item, ModelSpec, Prediction, Prompt, Request
+from layton_batch.stages.judge_lengths import JudgeRequests
+from layton_batch.states import PredictionKind
+from layton_batch.tasks.fencing import fence
+from layton_batch.tasks.layton import LaytonTask
+from layton_batch.tasks.protocol import Candidate, TaskOptions
+
+ITEM = Item(
+    "r1", "llm", "logic", 'A "riddle"\n~~~~ \u200b\U0001f9e9 é?', hints=("one", None), answer="7", solution="sept"
+)
+NAME = "r00000000-00000000-000001"
+HOSTILE = st.text(
+    st.one_of(
+        st.sampled_from('"\\\n\r\t\x00\x1f\x7f\x85\u200b\u2028\u202e\ufeff\ud800\udfff\U000110bd\U0001f600é漢{}~'),
+        st.characters(exclude_categories=()),
+    ),
+    min_size=1,
+    max_size=200,
+)
+
+
+def judge(provider: str) -> ModelSpec:
+    return ModelSpec("judge", provider, "some-model", "family", max_output_tokens=2000)
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword"])
+@settings(deadline=None, max_examples=60)
+@given(HOSTILE)
+def test_no_submission_makes_a_longer_line_or_more_tokens_than_the_arithmetic_says(provider: str, text: str) -> None:
+    task, spec, dialect = LaytonTask(TaskOptions("llm")), judge(provider), connect(provider, None)
+    (measured,) = JudgeRequests(task, [ITEM]).about(spec, dialect, NAME)
+    written = len(fence(text).encode()) - len('""')
+    prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "x", text)))
+    line = dialect.encode(Request(NAME, "r1", spec, prompt))
+    assert len(line) <= measured.longest_line(written)
+    assert estimate_tokens(prompt, spec) == measured.most_tokens(written)
+
+
+def test_a_template_that_shows_the_submission_twice_counts_it_twice(tmp_path: Path) -> None:
+    template = tmp_path / "judge_submission.txt"
+    template.write_text("{{ submission }} and again {{ submission }}", encoding="utf-8")
+    task = LaytonTask(TaskOptions("llm", prompts={"judge_submission": template}))
+    (measured,) = JudgeRequests(task, [ITEM]).about(judge("openai"), connect("openai", None), NAME)
+    prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "x", "y" * 5000)))
+    assert estimate_tokens(prompt, judge("openai")) == measured.most_tokens(5000)
+
+
+def test_an_item_is_put_into_a_judges_prompt_twice_however_many_judges_and_participants_there_are() -> None:
+    task = LaytonTask(TaskOptions("llm"))
+    lengths: list[int] = []
+
+    class Counting(LaytonTask):
+        def judge_prompt(self, candidate: Candidate) -> Prompt:
+            lengths.append(len(candidate.prediction.justification or ""))
+            return task.judge_prompt(candidate)
+
+    requests = JudgeRequests(Counting(TaskOptions("llm")), [ITEM])
+    for provider in ("openai", "mistral", "openai"):
+        requests.about(judge(provider), connect(provider, None), NAME)
+    assert lengths == [1, 2]
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 99), max_size=30), st.integers(1, 6), st.integers(100, 300))
+def test_files_are_counted_as_they_are_packed(sizes: list[int], most_requests: int, most_bytes: int) -> None:
+    limits = Limits(most_requests, most_bytes, most_bytes)
+    lines = (Line(str(number), b"x" * size, None) for number, size in enumerate(sizes))
+    with tempfile.TemporaryDirectory() as scratch:
+        packed = pack(lines, limits, Path(scratch), Path(scratch))
+    assert files_needed(sizes, limits) == len(packed.shards)
