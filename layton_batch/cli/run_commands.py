@@ -41,10 +41,12 @@ def plan(
 ) -> None:
     """Check a manifest and bound what it can cost; sends nothing.
 
-    Items, gold set and models are read and checked, requests written and split into batch files, prices looked up.
+    Items, gold set and models are read and checked, requests written and split into batch files, prices looked up. Ends
+    with 2 where `run` would refuse a model, after the plan.
     """
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
+    from layton_batch.errors import ManifestError
     from layton_batch.manifest.checks import load_manifest
     from layton_batch.reports.plan import plan_json, print_plan
     from layton_batch.settings import Settings
@@ -55,6 +57,8 @@ def plan(
         print_json(plan_json(result))
     else:
         print_plan(result)
+    if result.refused:
+        raise ManifestError("\n".join(("`run` refuses this manifest:", *result.refused)))
 
 
 def run(
@@ -79,6 +83,7 @@ def run(
     from layton_batch.clock import SystemClock
     from layton_batch.files.run_folder import RunFolder
     from layton_batch.manifest.checks import load_manifest
+    from layton_batch.manifest.model_checks import check_models
     from layton_batch.run.open import open_run, with_budget
     from layton_batch.settings import Settings
 
@@ -92,11 +97,12 @@ def run(
         not_begun_elsewhere(asked, runs, settings)
     begins = not RunFolder(runs / asked.run_id()).manifest.exists()
     beside = list(unfinished_same_name_runs(asked, runs, settings))
+    models = check_models(asked, settings, clock) if begins else None
     with open_run(asked, runs, settings, clock=clock, poll_seconds=poll_seconds) as opened:
         remember(opened.folder, settings)
         if begins and not as_json:
             say(f"{opened.id} begins in {opened.folder.root.absolute()}")
-        for line in beside:
+        for line in (*beside, *(models.warnings if models else ())):
             say(line)
         status = drive(opened, once=once, stop_at=stop_at, quiet=as_json)
         _finish(opened, status, as_json=as_json)

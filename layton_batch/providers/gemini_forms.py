@@ -13,7 +13,7 @@ from layton_batch.providers.wire_json import JsonObject, at, count, merged, obje
 from layton_batch.records import EMPTY, Image, JsonValue, ModelSpec, Reasoning, Request, Response, Usage
 from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
 
-LEVELS = {"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH"}
+LEVELS = {"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH", "xhigh": "XHIGH"}
 
 _REQUEST_FIELDS = frozenset(
     {

@@ -22,6 +22,7 @@ from layton_batch.records import Batch, Item
 from layton_batch.run.lanes import Lanes
 from layton_batch.scoring.board import Rules
 from layton_batch.scoring.gold import Gold
+from layton_batch.states import Role
 from layton_batch.store import WRITER_LEASE, Gate, RunStore
 from layton_batch.tasks.protocol import Task
 
@@ -154,6 +155,14 @@ class Run:
     @cached_property
     def _by_id(self) -> dict[str, Item]:
         return {item.id: item for item in self.items}
+
+    def window(self, batch: Batch) -> str | None:
+        """How long the batch may take, by the manifest; None: as long as its provider's usually."""
+        return self._windows.get(batch.job_id)
+
+    @cached_property
+    def _windows(self) -> dict[str, str | None]:
+        return {job.id: self.manifest.window(job.spec.name, judge=job.role is Role.JUDGE) for job in self.store.jobs()}
 
     @property
     def rules(self) -> Rules:

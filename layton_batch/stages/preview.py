@@ -17,6 +17,7 @@ from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest
+from layton_batch.manifest.model_checks import check_models
 from layton_batch.providers import connect, problems
 from layton_batch.records import Item, Job, ModelSpec, Prediction, Prompt, Request
 from layton_batch.run.open import connect_within, price_book, refuse_keys
@@ -54,6 +55,8 @@ class Preview:
     jobs: tuple[PlannedJob, ...]
     caveats: tuple[str, ...]
     budget: Decimal | None
+    refused: tuple[str, ...] = ()
+    """Why `run` refuses to begin: models that are gone, settings that they do not take."""
 
     def by_provider(self) -> dict[str, Decimal | None]:
         """Upper bounds in USD; None where a model of the provider has no known price."""
@@ -75,7 +78,8 @@ def preview(manifest: Manifest, settings: Settings, clock: Clock, write: Path | 
     """Plan without a run. With ``write``, the participants' batch files are kept in that folder.
 
     Raises ManifestError and DataError for everything that `run` would refuse before sending, save missing keys, which
-    become caveats.
+    become caveats, and what is known of the models, which stands beside the plan: a benchmark of models that are gone
+    can still be looked at.
     """
     task = manifest_task(manifest)
     items = load_items(manifest, task, settings, clock)
@@ -87,14 +91,16 @@ def preview(manifest: Manifest, settings: Settings, clock: Clock, write: Path | 
     for job in jobs:
         judged = specs[job.depends_on] if job.depends_on else None
         planned.append(_plan(manifest, task, items, prices, job, judged, write))
+    models = check_models(manifest, settings, clock)
     result = Preview(
         run_id=manifest.run_id(),
         items=len(items),
         jobs=tuple(planned),
         caveats=tuple(_caveats(manifest, settings, jobs, prices)),
         budget=manifest.budget.max_usd,
+        refused=models.refused,
     )
-    return replace(result, caveats=(*_of_amounts(result), *result.caveats))
+    return replace(result, caveats=(*_of_amounts(result), *models.warnings, *result.caveats))
 
 
 def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> None:
