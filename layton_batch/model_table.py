@@ -7,7 +7,7 @@ manifest what its provider would refuse.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from fnmatch import fnmatchcase
@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Annotated, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, Strict
+from pydantic import BaseModel, ConfigDict, Field, Strict, TypeAdapter
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Thinking = Literal["budget", "adaptive"]
@@ -70,12 +70,12 @@ class _Row(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    provider: str
     source: str
     as_of: date
 
 
-class _ProviderRow(_Row):
+class _WireRow(_Row):
+    provider: str
     refuses: Annotated[tuple[str, ...], Strict(False)]
     wire: str
 
@@ -101,23 +101,20 @@ class _ModelRow(_Row):
         return None if day is None else End(day, self.ends is not None, self.replacement)
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    provider: Annotated[tuple[_ProviderRow, ...], Strict(False)] = ()
-    model: Annotated[tuple[_ModelRow, ...], Strict(False)] = ()
+_WIRE_ROWS = TypeAdapter(tuple[_WireRow, ...])
+_MODEL_ROWS = TypeAdapter(dict[str, tuple[_ModelRow, ...]])
 
 
 @dataclass(frozen=True, slots=True)
 class ModelTable:
     """The entries, in the order of the file: the first that states a fact is believed."""
 
-    _providers: tuple[_ProviderRow, ...]
-    _models: tuple[_ModelRow, ...]
+    _wires: Sequence[_WireRow]
+    _models: Mapping[str, Sequence[_ModelRow]]
 
     def model(self, provider: str, model: str) -> KnownModel | None:
         """What is known of a model by the id that its provider is told; None where no entry names it."""
-        rows = [row for row in self._models if row.provider == provider and row.names(model)]
+        rows = [row for row in self._models.get(provider, ()) if row.names(model)]
         if not rows:
             return None
         return KnownModel(
@@ -134,7 +131,7 @@ class ModelTable:
 
     def wire_refusals(self, provider: str) -> Sequence[Stated[WireRefusal]]:
         """What the provider's API refuses in every request."""
-        rows = (row for row in self._providers if row.provider == provider)
+        rows = (row for row in self._wires if row.provider == provider)
         return [Stated(WireRefusal(row.refuses, row.wire), row.source, row.as_of) for row in rows]
 
 
@@ -151,5 +148,6 @@ def load() -> ModelTable:
 
 def parse(text: str) -> ModelTable:
     """A table from TOML text of ``models.toml``'s form. Raises ValueError for any other."""
-    found = _File.model_validate(tomllib.loads(text))
-    return ModelTable(found.provider, found.model)
+    tables = tomllib.loads(text)
+    wires = _WIRE_ROWS.validate_python(tables.pop("wire", ()))
+    return ModelTable(wires, _MODEL_ROWS.validate_python(tables))

@@ -238,7 +238,7 @@ def test_the_papers_manifests_name_models_that_are_gone(name: str, gone: int) ->
 
 # ---- the table -----------------------------------------------------------------------------------------------------
 
-ENTRY = '[[model]]\nprovider = "openai"\nmodels = ["{}"]\nsource = "{}"\nas_of = 2026-11-22\n'
+ENTRY = '[[openai]]\nmodels = ["{}"]\nsource = "{}"\nas_of = 2026-11-22\n'
 
 
 def test_each_fact_is_that_of_the_first_entry_which_states_it() -> None:

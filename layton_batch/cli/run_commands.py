@@ -97,12 +97,13 @@ def run(
         not_begun_elsewhere(asked, runs, settings)
     begins = not RunFolder(runs / asked.run_id()).manifest.exists()
     beside = list(unfinished_same_name_runs(asked, runs, settings))
-    models = check_models(asked, settings, clock) if begins else None
     with open_run(asked, runs, settings, clock=clock, poll_seconds=poll_seconds) as opened:
         remember(opened.folder, settings)
         if begins and not as_json:
             say(f"{opened.id} begins in {opened.folder.root.absolute()}")
-        for line in (*beside, *(models.warnings if models else ())):
+            for line in check_models(asked, settings, clock).warnings:
+                say(line)
+        for line in beside:
             say(line)
         status = drive(opened, once=once, stop_at=stop_at, quiet=as_json)
         _finish(opened, status, as_json=as_json)
