@@ -1,6 +1,6 @@
 """Refresh leaderboards overnight: work on each manifest's run until a time of day, then write pages for those done.
 
-    python jobs/overnight_refresh.py --until 07:00 --out public manifests/layton-llm.toml manifests/layton-vlm.toml
+    python jobs/overnight_refresh.py --until 07:00 --out public manifests/layton-today.toml mine.toml
 
 The exit code is the worst of the runs' (CLI.md): 0 all done, 75 some go on the next night, 3/4 someone must look.
 """

@@ -1,6 +1,6 @@
 """One tick of a run: submit what is due, ask how batches are going, collect what has ended. For a scheduler.
 
-    python jobs/submit_and_poll.py manifests/layton-llm.toml [--runs DIR] [--max-usd X]
+    python jobs/submit_and_poll.py manifests/layton-today.toml [--runs DIR] [--max-usd X]
 
 Exit code 75 means "not finished, call again"; 0 means done. See schedules/ for cron, systemd and Kubernetes.
 """

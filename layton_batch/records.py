@@ -79,7 +79,7 @@ class Prompt:
 class Reasoning:
     """How much a model may think: an effort word, or a token budget, never both. Neither = the provider's default."""
 
-    effort: str | None = None  # none | minimal | low | medium | high
+    effort: str | None = None  # none | minimal | low | medium | high | xhigh | max
     budget_tokens: int | None = None
 
 
@@ -94,6 +94,7 @@ class ModelSpec:
     max_output_tokens: int | None = None
     reasoning: Reasoning = Reasoning()
     params: Mapping[str, JsonValue] = field(default_factory=lambda: EMPTY)
+    window: str | None = None  # how long its batches may take (``1h``, ``24h``, ``7d``); None: the provider's usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +217,7 @@ class Submission:
     not_before: float | None = None  # when the intent to create was committed, by our clock
     asked_at: float | None = None  # our clock now, where the provider's replies are to be compared with it
     marked: bool = False  # its custom_ids carry this run's own mark: no other run's file has any of them
+    window: str | None = None  # how long the batch may take; None: the provider's usual
 
 
 @dataclass(frozen=True, slots=True)

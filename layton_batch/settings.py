@@ -106,6 +106,14 @@ class Settings:
         """The variables a key for this provider may be in."""
         return _names(provider).keys
 
+    def address_names(self, provider: str) -> tuple[str, ...]:
+        """The variables that may set another address for this provider."""
+        return _names(provider).urls
+
+    def is_elsewhere(self, provider: str) -> bool:
+        """Whether the environment sets another address than the provider's own."""
+        return self._first(_names(provider).urls) is not None
+
     @property
     def state_url(self) -> str | None:
         """Database URL of the state store; None = SQLite in the run folder."""

@@ -114,8 +114,12 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         (MINIMAL + "max_output_tokens = 0", "models[0].max_output_tokens: must be at least 1, not 0"),
         (MINIMAL + 'max_output_tokens = "9"', "models[0].max_output_tokens: must be a whole number, not '9'"),
         (
+            MINIMAL + 'window = "a day"',
+            "models[0].window: must be a number of hours or days, as in '24h' or '7d'",
+        ),
+        (
             MINIMAL + 'reasoning = "hihg"',
-            "models[0].reasoning.effort: 'hihg' is not one of none, minimal, low, medium, high; did",
+            "models[0].reasoning.effort: 'hihg' is not one of none, minimal, low, medium, high, xhigh, max; did",
         ),
         (
             MINIMAL + 'reasoning = { effort = "low", budget_tokens = 5 }',

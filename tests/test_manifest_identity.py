@@ -51,9 +51,13 @@ def test_what_determines_the_requests_changes_the_identity(tmp_path: Path, old: 
         ("max_usd = 200.10", "max_usd = 300"), ('"paper"', '"calibrated"'), ("seed = 7", "seed = 8"),
         ('"answer_correct"', '"both_correct"'), ("ppi_llm", "ppi_other"), ("attempts = 2", "attempts = 5"),
         ("output = 2.8", "output = 9"), ("deadline_hours = 48", ""),
+        ('family = "moonshotai"', 'family = "moonshotai"\nwindow = "24h"'),
+        ("substitute = true", 'substitute = true\nwindow = "24h"'),
     ],
 )  # fmt: skip
-def test_budget_scoring_gold_policy_and_prices_may_change_in_mid_run(tmp_path: Path, old: str, new: str) -> None:
+def test_budget_scoring_gold_policy_prices_and_windows_may_change_in_mid_run(
+    tmp_path: Path, old: str, new: str
+) -> None:
     assert old in FULL
     assert load(tmp_path, FULL).identity() == load(tmp_path, FULL.replace(old, new)).identity()
 

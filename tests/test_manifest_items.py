@@ -46,7 +46,7 @@ def test_items_are_read_checked_and_limited(tmp_path: Path) -> None:
 # ---- the shipped manifests -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["demo", "layton-llm", "layton-vlm"])
+@pytest.mark.parametrize("name", ["demo", "layton-today", "layton-llm", "layton-vlm"])
 def test_every_shipped_manifest_loads_and_seats_three_judges_for_every_model(name: str) -> None:
     found = load_manifest(SHIPPED / f"{name}.toml")
     assert found.name == name

@@ -8,6 +8,7 @@ from layton_batch.batches import machine
 from layton_batch.batches.doubt import given_up, set_down
 from layton_batch.batches.timing import At, Terms
 from layton_batch.errors import AmbiguousCallError, DamagedTableError, ProviderError, TransientProviderError
+from layton_batch.providers.protocol import seconds_of
 from layton_batch.records import Batch, Move, Wait
 from layton_batch.run.context import Run
 
@@ -30,10 +31,11 @@ def at(run: Run, batch: Batch) -> At:
     """Now, with what the batch's provider and the manifest allow."""
     dialect, hours = run.providers.dialect(batch.provider), run.manifest.policy.deadline_hours
     limits, pacing = dialect.limits, run.pacing
+    window = limits.window_seconds if (asked := run.window(batch)) is None else seconds_of(asked)
     terms = Terms(
         poll=limits.poll_seconds * pacing.advised if pacing.poll is None else pacing.poll,
-        deadline=limits.window_seconds + 86_400 if hours is None else hours * 3600,
-        window=limits.window_seconds,
+        deadline=window + 86_400 if hours is None else hours * 3600,
+        window=window,
         retention=limits.retention_seconds,
         lists=dialect.capabilities.certain_find,
         born=run.born,

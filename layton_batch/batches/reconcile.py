@@ -69,6 +69,7 @@ def submission(run: Run, batch: Batch) -> Submission:
         input_ref=batch.input_ref,
         not_before=batch.submitting_at,
         marked=_is_marked(run, batch),
+        window=run.window(batch),
     )
 
 

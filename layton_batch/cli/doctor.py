@@ -17,6 +17,7 @@ from layton_batch.errors import LaytonBatchError, MissingKeyError
 from layton_batch.files.sources import shown
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
+from layton_batch.manifest.model_checks import check_models
 from layton_batch.providers import BUILT_IN
 from layton_batch.records import ModelSpec
 from layton_batch.reports.table import Column, Table
@@ -76,6 +77,7 @@ def examine(path: Path | None, settings: Settings, *, offline: bool = False) -> 
         findings += _endpoints([name for name in names if keys[name].state is State.OK], settings)
     if manifest is not None:
         findings += _prices(manifest, needed)
+        findings += _models(manifest, settings)
     findings.append(_disk(settings.cwd))
     return findings
 
@@ -170,6 +172,13 @@ def _prices(manifest: Manifest, needed: Sequence[ModelSpec]) -> Iterator[Finding
             batch = price.batch
             detail = f"${batch.input} in, ${batch.output} out per M batched ({price.source}, {price.as_of})"
             yield Finding(f"price {model}", State.OK, detail)
+
+
+def _models(manifest: Manifest, settings: Settings) -> Iterator[Finding]:
+    """What our own table says of them; nobody is asked."""
+    found = check_models(manifest, settings, SystemClock())
+    for state, lines in ((State.BAD, found.refused), (State.NOTE, found.warnings)):
+        yield from (Finding("models", state, line) for line in lines)
 
 
 def _disk(folder: Path) -> Finding:

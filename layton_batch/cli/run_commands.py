@@ -45,9 +45,11 @@ def plan(
     Items, gold set and models are read and checked, requests written and split into batch files, prices looked up.
     The expected cost comes from the tokens of earlier runs of the same model and task (under --runs), else from bundled
     figures by reasoning effort; a note says which.
+    Ends with 2 where `run` would refuse a model, after the plan.
     """
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
+    from layton_batch.errors import ManifestError
     from layton_batch.manifest.checks import load_manifest
     from layton_batch.reports.plan import plan_json, print_plan
     from layton_batch.settings import Settings
@@ -58,6 +60,8 @@ def plan(
         print_json(plan_json(result))
     else:
         print_plan(result)
+    if result.refused:
+        raise ManifestError("\n".join(("`run` refuses this manifest:", *result.refused)))
 
 
 def run(
@@ -82,6 +86,7 @@ def run(
     from layton_batch.clock import SystemClock
     from layton_batch.files.run_folder import RunFolder
     from layton_batch.manifest.checks import load_manifest
+    from layton_batch.manifest.model_checks import check_models
     from layton_batch.run.open import open_run, with_budget
     from layton_batch.settings import Settings
 
@@ -99,6 +104,8 @@ def run(
         remember(opened.folder, settings)
         if begins and not as_json:
             say(f"{opened.id} begins in {opened.folder.root.absolute()}")
+            for line in check_models(asked, settings, clock).warnings:
+                say(line)
         for line in beside:
             say(line)
         status = drive(opened, once=once, stop_at=stop_at, quiet=as_json)

@@ -12,9 +12,8 @@ from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 
-from layton_batch.costs.charge import charge
 from layton_batch.costs.estimate import output_bound, parts_size
-from layton_batch.costs.prices import Price
+from layton_batch.costs.rates import Price, charge
 from layton_batch.records import ModelSpec, Prompt, Usage
 from layton_batch.states import Role
 

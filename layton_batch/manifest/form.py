@@ -42,6 +42,7 @@ _OPENS = frozenset(
     {"access", "account", "api", "auth", "bearer", "encryption", "hf", "id", "oauth", "private", "refresh", "secret",
      "security", "service", "session", "signing", "ssh", "subscription", "user"}
 )  # fmt: skip
+_WINDOW = re.compile(r"[1-9][0-9]{0,2}[hd]")
 _BEARER = re.compile(r"(?i)bearer\s+\S{6,}\s*")
 _BASIC = re.compile(r"(?i)basic\s+([a-z0-9+/]{4,}={0,2})\s*")
 _NAMES_OF_FIELDS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
@@ -148,6 +149,12 @@ def _params(value: dict[str, pydantic.JsonValue], about: ValidationInfo) -> dict
     return value
 
 
+def _window(value: str) -> str:
+    if not _WINDOW.fullmatch(value):
+        raise _wrong("must be a number of hours or days, as in '24h' or '7d'")
+    return value
+
+
 def _reasoning(value: object) -> object:
     return {"effort": value} if isinstance(value, str) else value
 
@@ -172,7 +179,7 @@ class Table(BaseModel):
 class ReasoningTable(Table):
     """``reasoning = "high"`` or ``reasoning = { budget_tokens = 32000 }``."""
 
-    effort: Literal["none", "minimal", "low", "medium", "high"] | None = None
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     budget_tokens: Count | None = None
 
     @model_validator(mode="after")
@@ -192,6 +199,7 @@ class ModelTable(Table):
     max_output_tokens: Count | None = None
     reasoning: Annotated[ReasoningTable | None, BeforeValidator(_reasoning)] = None
     params: Annotated[dict[str, pydantic.JsonValue], AfterValidator(_params)] = {}
+    window: Annotated[str | None, AfterValidator(lambda value: value if value is None else _window(value))] = None
 
     @model_validator(mode="after")
     def _room_to_answer(self) -> ModelTable:
@@ -212,6 +220,7 @@ class ModelTable(Table):
             max_output_tokens=self.max_output_tokens,
             reasoning=Reasoning(thinking.effort, thinking.budget_tokens),
             params=cast("Mapping[str, JsonValue]", self.params),
+            window=self.window,
         )
 
 

@@ -22,7 +22,9 @@ from layton_batch.records import JsonValue, Judge, ModelSpec
 _FROZEN_FORMAT = 1
 _IDENTITY_FIELDS = {"name", "task", "items", "models"}
 """What determines the requests, beside jury and prompts. Budget, scoring, gold, policy and prices may change, and of
-the limits those that do not say how large a batch file is."""
+the limits those that do not say how large a batch file is. A model's window says how long a batch may take, not what is
+asked."""
+_NOT_ASKED = {"window"}
 
 
 class Manifest(Form):
@@ -49,6 +51,11 @@ class Manifest(Form):
         """The judges of the panel in order; empty for a task graded by rule."""
         return tuple(judge.judge() for judge in self._panel)
 
+    def window(self, name: str, *, judge: bool) -> str | None:
+        """How long the batches of a model or judge of this name may take; None: as long as its provider's usually."""
+        tables = self._panel if judge else self.models
+        return next((table.window for table in tables if table.name == name), None)
+
     def prompt_paths(self, folder: Path | None = None) -> Mapping[str, Path]:
         """The prompt files by template name: the ones named, or, with a folder, the carried texts written there."""
         if folder is None:
@@ -60,12 +67,13 @@ class Manifest(Form):
 
     def identity(self) -> str:
         """SHA-256, in hex, over what determines the requests."""
-        asked = self.model_dump(mode="json", include=_IDENTITY_FIELDS, exclude_none=True)
+        exclude = {"models": {"__all__": _NOT_ASKED}}
+        asked = self.model_dump(mode="json", include=_IDENTITY_FIELDS, exclude=exclude, exclude_none=True)
         if self.task_options:
             asked["task_options"] = self.task_options
         if files := {name: packed for name, table in self.limits.items() if (packed := table.of_files())}:
             asked["limits"] = files
-        asked["jury"] = {"seats": self.seats, "panel": _dumped(self._panel)} if self._panel else None
+        asked["jury"] = {"seats": self.seats, "panel": _asked_of(self._panel)} if self._panel else None
         asked["prompts"] = self._prompt_texts
         canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
@@ -131,6 +139,10 @@ def _places(value: object, secrets: Collection[str], at: str) -> Iterator[str]:
             yield from _places(part, secrets, f"{at}[{number}]")
     elif isinstance(value, str) and any(secret in value for secret in secrets):
         yield at
+
+
+def _asked_of(judges: tuple[JudgeTable, ...]) -> list[dict[str, JsonValue]]:
+    return [judge.model_dump(mode="json", exclude=_NOT_ASKED, exclude_none=True) for judge in judges]
 
 
 def _dumped(judges: tuple[JudgeTable, ...]) -> list[dict[str, JsonValue]]:

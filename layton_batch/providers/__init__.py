@@ -3,8 +3,9 @@
 A class is made with ``Class(access)``; with ``access = None`` everything that needs no network works (``limits``,
 ``capabilities``, ``status_map``, ``encode``, ``decode``, ``check``), and a call that needs it raises MissingKeyError.
 
-Besides the protocol a class may have ``check(spec) -> list[str]`` (what in a model's declaration this API cannot do)
-and ``close()`` (let go of connections); :func:`problems` and :func:`closing` use them where they exist.
+Besides the protocol a class may have ``check(spec) -> list[str]`` (what in a model's declaration this API cannot do),
+``windows`` (how long a batch may be given; else ``24h`` alone) and ``close()`` (let go of connections);
+:func:`problems` and :func:`closing` use them where they exist.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, cast
 
 from layton_batch.errors import ManifestError
-from layton_batch.providers.protocol import Access, Provider
+from layton_batch.providers.protocol import USUAL_WINDOW, Access, Provider
 from layton_batch.records import ModelSpec
 
 if TYPE_CHECKING:
@@ -72,7 +73,11 @@ def connect(name: str, access: Access | None) -> Provider:
 def problems(provider: Provider, spec: ModelSpec) -> list[str]:
     """What in ``spec`` this API cannot do, in words; empty where all is well or the provider does not say."""
     check = getattr(provider, "check", None)
-    return [str(problem) for problem in check(spec)] if callable(check) else []
+    found = [str(problem) for problem in check(spec)] if callable(check) else []
+    windows: tuple[str, ...] = getattr(provider, "windows", (USUAL_WINDOW,))
+    if spec.window is not None and spec.window not in windows:
+        found.append(f"window {spec.window!r} is not one that {spec.provider} has: use one of {', '.join(windows)}")
+    return found
 
 
 @contextmanager

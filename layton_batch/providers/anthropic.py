@@ -23,6 +23,9 @@ from layton_batch.states import BatchOutcome, Lifecycle
 if TYPE_CHECKING:
     import anthropic
 
+VERSION = "2026-10-21"
+"""Of the API, whatever the SDK would send: it is this one whose refusals stand in ``models.toml``."""
+
 _KINDS = ("processing", "succeeded", "errored", "canceled", "expired")
 _HEAD = 1 << 20
 """Bytes of a result file whose custom_ids tell whose it is."""
@@ -171,7 +174,12 @@ class Anthropic:
             base = address.rstrip("/").removesuffix("/v1") if address else None  # the SDK adds it
             http = http_rules.bound(anthropic.DefaultHttpxClient(), self._access)
             self._client = anthropic.Anthropic(
-                api_key=key, base_url=base, timeout=self._timeout(), max_retries=0, http_client=http
+                api_key=key,
+                base_url=base,
+                timeout=self._timeout(),
+                max_retries=0,
+                default_headers={"anthropic-version": VERSION},
+                http_client=http,
             )
         return self._client
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from layton_batch import model_table
 from layton_batch.errors import FileError, ProviderReplyError
 from layton_batch.providers.damaged_rows import malformed, unreadable
 from layton_batch.providers.openai_shape import closed, dumps
@@ -17,7 +18,7 @@ from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
 DEFAULT_MAX_TOKENS = 16_000
 TOKENS_BEYOND_THINKING = 8_000
 LEAST_BUDGET = 1_024
-EFFORTS = ("none", "low", "medium", "high")
+EFFORTS = ("none", "low", "medium", "high", "xhigh", "max")
 
 _HEAD, _TAIL = b'{"requests":[', b"]}"
 _CHUNK = 1 << 20
@@ -79,11 +80,19 @@ def _params(request: Request) -> JsonObject:
         params["thinking"] = {"type": "disabled"}
     elif spec.reasoning.effort is not None:
         output["effort"] = spec.reasoning.effort
+        if _thinks_adaptively(spec.model):  # else the effort alone leaves thinking off, without a word
+            params["thinking"] = {"type": "adaptive"}
     if prompt.response_schema is not None:
         output["format"] = {"type": "json_schema", "schema": closed(prompt.response_schema.schema)}
     if output:
         params["output_config"] = output
     return merged(params, spec.params)
+
+
+def _thinks_adaptively(model: str) -> bool:
+    """Whether an effort of this model is that of adaptive thinking: of Claude 4.6 and later."""
+    known = model_table.load().model("anthropic", model)
+    return known is not None and known.thinking is not None and "adaptive" in known.thinking.fact
 
 
 def _max_tokens(spec: ModelSpec) -> int:

@@ -29,6 +29,7 @@ class Doubleword(FileBatches):
     )
     efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high")
     max_tokens_key: str = "max_tokens"
+    windows: tuple[str, ...] = ("1h", "24h")
 
     def _connect(self, key: str, access: Access) -> Any:
         import openai

@@ -13,7 +13,7 @@ from layton_batch.providers.wire_json import JsonObject, at, count, merged, obje
 from layton_batch.records import EMPTY, Image, JsonValue, ModelSpec, Reasoning, Request, Response, Usage
 from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
 
-LEVELS = {"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH"}
+LEVELS = {"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH", "xhigh": "XHIGH"}
 
 _REQUEST_FIELDS = frozenset(
     {
@@ -112,7 +112,9 @@ def problems(spec: ModelSpec) -> list[str]:
     if effort in LEVELS and "gemini-2" in spec.model:
         found.append(f"{spec.model} takes a thinking budget, not a level: set reasoning = {{ budget_tokens = … }}")
     if effort == "none" and "gemini-3" in spec.model:
-        found.append(f"{spec.model} cannot switch thinking off: the least is reasoning = 'minimal'")
+        found.append(
+            f"{spec.model} cannot switch thinking off: the least is reasoning = 'minimal' or, without it, 'low'"
+        )
     if budget is not None and budget < -1:
         found.append(f"reasoning.budget_tokens = {budget}: 0 switches thinking off, -1 leaves it to the model")
     found += [f"params.{key}: the REST name is wanted, {_camel(key)}" for key in spec.params if "_" in key]

@@ -31,6 +31,7 @@ class Groq(FileBatches):
     )
     efforts: tuple[str, ...] = ("none", "default", "low", "medium", "high")
     max_tokens_key: str = "max_completion_tokens"
+    windows: tuple[str, ...] = ("24h", "48h", "72h", "96h", "120h", "144h", "168h", *(f"{n}d" for n in range(1, 8)))
 
     def _connect(self, key: str, access: Access) -> Any:
         import groq

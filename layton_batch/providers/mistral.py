@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TAG = "layton_batch"
 """The metadata key that carries our tag."""
 
-EFFORTS = ("none", "minimal", "low", "medium", "high")
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 WINDOW_HOURS = 24
 
 _PAGE = 100

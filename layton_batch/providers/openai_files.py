@@ -14,7 +14,7 @@ from typing import Any
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError, TransientProviderError
 from layton_batch.providers import http_rules
 from layton_batch.providers import openai_shape as shape
-from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
+from layton_batch.providers.protocol import USUAL_WINDOW, Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, parse_object, wire
 from layton_batch.records import Found, JsonValue, ModelSpec, Reasoning, Request, Response, Snapshot, Submission
 from layton_batch.states import Lifecycle
@@ -26,7 +26,7 @@ TAG = "layton_batch"
 class FileBatches:
     """The base of a dialect; the class attributes are what a dialect must or may set.
 
-    ``efforts``: the reasoning words the API takes.
+    ``efforts``: the reasoning words the API takes; ``windows``: how long a batch may be given.
     """
 
     name: str
@@ -36,6 +36,7 @@ class FileBatches:
     status_map: Mapping[str, StatusMeaning] = shape.STATUS_MAP
     efforts: tuple[str, ...]
     max_tokens_key: str
+    windows: tuple[str, ...] = (USUAL_WINDOW,)
 
     def __init__(self, access: Access | None) -> None:
         self._access = access
@@ -93,7 +94,7 @@ class FileBatches:
             reply = client.batches.with_raw_response.create(
                 input_file_id=input_ref,
                 endpoint=shape.ENDPOINT,
-                completion_window="24h",
+                completion_window=submission.window or USUAL_WINDOW,
                 metadata={TAG: submission.tag},
             )
             return self._id(reply, f"the reply to the creation of batch {submission.batch_id}")

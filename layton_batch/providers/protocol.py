@@ -68,6 +68,15 @@ class Limits:
     retention_seconds: float = 29 * 86_400.0
 
 
+USUAL_WINDOW = "24h"
+"""How long a batch is given where its model's manifest does not say."""
+
+
+def seconds_of(window: str) -> float:
+    """A window as manifests write it (``24h``, ``7d``), in seconds."""
+    return float(window[:-1]) * (86_400.0 if window.endswith("d") else 3600.0)
+
+
 @dataclass(frozen=True, slots=True)
 class StatusMeaning:
     """What one of the provider's status words means to us."""

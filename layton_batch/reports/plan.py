@@ -23,6 +23,7 @@ def plan_json(preview: Preview) -> dict[str, object]:
         "providers": {name: decimal_text(usd) for name, usd in preview.by_provider().items()},
         "jobs": [_job(job) for job in preview.jobs],
         "caveats": list(preview.caveats),
+        "refused": list(preview.refused),
     }
 
 

@@ -22,6 +22,7 @@ from layton_batch.records import Batch, Item
 from layton_batch.run.rejudging import Rejudged, differences, rejudge_jobs
 from layton_batch.scoring.board import Rules
 from layton_batch.scoring.gold import Gold
+from layton_batch.states import Role
 from layton_batch.store import WRITER_LEASE, Gate, RunStore
 from layton_batch.tasks.protocol import Task
 
@@ -205,6 +206,16 @@ class Run:
         """Whether another jury than this run's gave the votes in the gold set."""
         gold = self.load_gold() if self.task.uses_jury else None
         return gold is not None and bool(differences(self.manifest, gold))
+
+    def window(self, batch: Batch) -> str | None:
+        """How long the batch may take, by the manifest; None: as long as its provider's usually."""
+        return self._windows.get(batch.job_id)
+
+    @cached_property
+    def _windows(self) -> dict[str, str | None]:
+        return {
+            job.id: self.manifest.window(job.spec.name, judge=job.role is not Role.PREDICT) for job in self.store.jobs()
+        }
 
     @property
     def rules(self) -> Rules:

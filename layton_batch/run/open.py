@@ -28,6 +28,7 @@ from layton_batch.log import EventLog, Redactor
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.form import BudgetTable, PriceTable
 from layton_batch.manifest.manifest import Manifest, frozen_prices
+from layton_batch.manifest.model_checks import check_models
 from layton_batch.processes import enable_sigint
 from layton_batch.providers import connect, problems
 from layton_batch.providers.protocol import Access, Patience, Provider
@@ -252,6 +253,9 @@ class _Inputs:
                 raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(found)}")
         if not self.folder.manifest.exists():
             refuse_keys(self.manifest, self.settings)
+            # only at the beginning: a model that ends during a run must not keep anybody from the answers paid for
+            if refused := check_models(self.manifest, self.settings, self.clock).refused:
+                raise ManifestError("\n".join(refused))
         if not self.folder.part("items", "items").exists():
             self.items()
         gold = self.gold()

@@ -50,7 +50,8 @@ class AnthropicApi:
         )
 
     def create(self, call: Call) -> Response:
-        if not call.headers.get("anthropic-version"):
+        version = call.headers.get("anthropic-version")
+        if not version:
             raise Rejection(400, "anthropic-version: header is required")
         size = call.body.seek(0, 2)
         if size > self._bytes:
@@ -68,7 +69,7 @@ class AnthropicApi:
             input_id=input_id,
             endpoint="/v1/messages",
             model=counted.model,
-            echo={},
+            echo={"version": version},
             rows=counted.rows,
         )
         return JsonReply(self._view(call, self._engine.create(batch)))

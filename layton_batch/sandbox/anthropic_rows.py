@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from layton_batch.sandbox.checks import (
@@ -48,6 +49,11 @@ _PARAMETERS = frozenset(
 )
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _LEAST_BUDGET = 1024
+_WITHOUT_SAMPLING = "2026-10-21"
+"""The first version of the API that takes no sampling parameters, at their default values neither."""
+_NO_BUDGETS = re.compile(r"claude-(?:opus-4-[78]|(?:opus|sonnet|haiku|fable|mythos)-5)")
+_ALWAYS_THINK = re.compile(r"claude-(?:(?:opus|sonnet)-5-5|(?:fable|mythos)-5)")
+"""Models that refuse ``enabled`` with a budget, and ``disabled``."""
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal"}
 _ERRORS = {
     400: "invalid_request_error",
@@ -78,17 +84,18 @@ class AnthropicRows:
 
     def question(self, row: Row, batch: Batch) -> Question:
         params = as_object(row["params"], "params")
-        _known(params)
+        _known(params, str(batch.echo.get("version", "")))
         limit = as_count(params.get("max_tokens"), "max_tokens")
+        model = as_text(params.get("model"), "model")
         text, images = _messages(params.get("messages"))
         return Question(
             provider=self.provider,
-            model=as_text(params.get("model"), "model"),
+            model=model,
             system=_system(params.get("system")),
             text=text,
             images=images,
             schema=_schema(params),
-            reasoning=_reasoning(params, limit),
+            reasoning=_reasoning(params, limit, model),
             max_output_tokens=limit,
             custom_id=self.key(row),
         )
@@ -138,13 +145,16 @@ def _bad(message: str) -> Rejection:
     return Rejection(400, message)
 
 
-def _known(params: Mapping[str, object]) -> None:
+def _known(params: Mapping[str, object], version: str) -> None:
     for name in params:
         if name not in _PARAMETERS:
             raise _bad(f"{name}: Extra inputs are not permitted")
     for name in ("stream", "speed"):
         if params.get(name):
             raise _bad(f"{name}: not supported in a batch")
+    for name in ("temperature", "top_p", "top_k"):
+        if name in params and version >= _WITHOUT_SAMPLING:
+            raise _bad(f"{name}: not supported in version {version}")
     temperature(params, 1.0)
 
 
@@ -205,7 +215,7 @@ def _schema(params: Mapping[str, object]) -> Mapping[str, object] | None:
     return as_object(named.get("schema"), "output_config.format.schema")
 
 
-def _reasoning(params: Mapping[str, object], limit: int) -> str | int | None:
+def _reasoning(params: Mapping[str, object], limit: int, model: str) -> str | int | None:
     """A thinking budget if one is set, else the effort word; adaptive thinking without one is "default"."""
     effort = _config(params).get("effort")
     word = None if effort is None else one_of(effort, "output_config.effort", _EFFORTS)
@@ -213,6 +223,8 @@ def _reasoning(params: Mapping[str, object], limit: int) -> str | int | None:
         return word
     thinking = as_object(params["thinking"], "thinking")
     kind = one_of(thinking.get("type"), "thinking.type", ("enabled", "disabled", "adaptive", "between_tools"))
+    if (kind == "disabled" and _ALWAYS_THINK.match(model)) or (kind == "enabled" and _NO_BUDGETS.match(model)):
+        raise _bad(f"thinking.type.{kind} is not supported for this model")
     if kind == "disabled":
         return "none"
     if kind != "enabled":

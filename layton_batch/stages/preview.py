@@ -18,6 +18,7 @@ from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest
+from layton_batch.manifest.model_checks import check_models
 from layton_batch.providers import connect, problems
 from layton_batch.records import Item, Job, ModelSpec, Request
 from layton_batch.run.earlier import EarlierTokens
@@ -63,6 +64,8 @@ class Preview:
     jobs: tuple[PlannedJob, ...]
     caveats: tuple[str, ...]
     budget: Decimal | None
+    refused: tuple[str, ...] = ()
+    """Why `run` refuses to begin: models that are gone, settings that they do not take."""
 
     def by_provider(self) -> dict[str, Decimal | None]:
         """Upper bounds in USD; None where a model of the provider has no known price."""
@@ -91,7 +94,8 @@ def preview(
     from the runs under ``runs`` where they tell it.
 
     Raises ManifestError and DataError for everything that `run` would refuse before sending, save missing keys, which
-    become caveats.
+    become caveats, and what is known of the models, which stands beside the plan: a benchmark of models that are gone
+    can still be looked at.
     """
     task = manifest_task(manifest)
     items = load_items(manifest, task, settings, clock)
@@ -103,14 +107,16 @@ def preview(
     planned = [
         planner.judge(job, specs[job.depends_on]) if job.depends_on else planner.participant(job, write) for job in jobs
     ]
+    models = check_models(manifest, settings, clock)
     result = Preview(
         run_id=manifest.run_id(),
         items=len(items),
         jobs=tuple(planned),
         caveats=tuple(_caveats(manifest, settings, jobs, prices)),
         budget=manifest.budget.max_usd,
+        refused=models.refused,
     )
-    return replace(result, caveats=(*_of_amounts(result), *result.caveats))
+    return replace(result, caveats=(*_of_amounts(result), *models.warnings, *result.caveats))
 
 
 def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> None:

@@ -68,6 +68,11 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     thread.join()
 
 
+def without_xai(text: str) -> str:
+    """A manifest without the models of the one provider in it that the sandbox does not play."""
+    return re.sub(r'(?m)^\[\[models\]\]\n(?:.+\n)?provider = "xai"\n(?:.+\n)+', "", text)
+
+
 def reason_not_to_run(command: str) -> str | None:
     if "../shared/data" in command and not DATA.is_dir():
         return "the optional folder of real data is not there"
@@ -98,7 +103,10 @@ def test_every_command_of_the_readme_works_as_printed(
 ) -> None:
     folder = tmp_path / "checkout"
     folder.mkdir()
-    (folder / "manifests").symlink_to(ROOT / "manifests")
+    (folder / "manifests").mkdir()
+    for path in (ROOT / "manifests").iterdir():
+        text = path.read_text(encoding="utf-8")
+        (folder / "manifests" / path.name).write_text(without_xai(text), encoding="utf-8")
     if DATA.is_dir():
         (tmp_path / "shared").symlink_to(DATA.parent)
     monkeypatch.setattr(doctor, "MOST_DRIFT", math.inf)  # the desk's clock is not the one in the sandbox's replies

@@ -32,8 +32,9 @@ SCHEMA = ResponseSchema("grade", {"type": "object", "properties": {"score": {"ty
 
 
 def request(*parts: str | Image, system: str = "Grade strictly.", schema: bool = True, **spec: Any) -> Request:
-    model = ModelSpec("shown", "anthropic", "claude-opus-4-5", "anthropic", **spec)
-    return Request("run7-0001", "item", model, Prompt(system, parts or ("2+2?",), SCHEMA if schema else None))
+    model = spec.pop("model", "claude-opus-4-5")
+    asked = ModelSpec("shown", "anthropic", model, "anthropic", **spec)
+    return Request("run7-0001", "item", asked, Prompt(system, parts or ("2+2?",), SCHEMA if schema else None))
 
 
 def params(asked: Request) -> dict[str, Any]:
@@ -103,6 +104,19 @@ def test_reasoning_and_the_default_limit(
     assert found.get("thinking") == thinking
     assert found.get("output_config", {}).get("effort") == effort
     assert found["max_tokens"] == max_tokens
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-6", "claude-sonnet-4-6", "claude-opus-4-8", "claude-fable-5"])
+def test_an_effort_of_claude_4_6_and_later_switches_thinking_on(model: str) -> None:
+    found = params(request(model=model, reasoning=Reasoning(effort="xhigh"), schema=False))
+    assert (found["thinking"], found["output_config"]) == ({"type": "adaptive"}, {"effort": "xhigh"})
+    assert "thinking" not in params(request(model=model, schema=False))
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-5-20251101", "claude-sonnet-4-5", "wagtail-5"])
+def test_an_effort_of_an_older_or_unknown_model_is_sent_alone(model: str) -> None:
+    found = params(request(model=model, reasoning=Reasoning(effort="high"), schema=False))
+    assert (found.get("thinking"), found["output_config"]) == (None, {"effort": "high"})
 
 
 def test_passthrough_params_win_and_merge_into_objects() -> None:

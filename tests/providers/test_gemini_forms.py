@@ -109,7 +109,7 @@ def test_a_bare_prompt_has_no_configuration() -> None:
 @pytest.mark.parametrize(
     ("spec", "word"),
     [
-        ({"reasoning": Reasoning(effort="xhigh")}, "xhigh"),
+        ({"reasoning": Reasoning(effort="max")}, "max"),
         ({"reasoning": Reasoning(effort="low"), "model": "gemini-2.5-pro"}, "budget"),
         ({"reasoning": Reasoning(effort="none")}, "minimal"),
         ({"reasoning": Reasoning(budget_tokens=-2)}, "-1"),

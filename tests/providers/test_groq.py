@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -32,6 +33,26 @@ def test_the_line_is_the_documented_one() -> None:
 def test_efforts_are_groqs_own() -> None:
     assert problems(GROQ, make_request("groq", reasoning=effort("default")).model) == []
     assert "minimal" in problems(GROQ, make_request("groq", reasoning=effort("minimal")).model)[0]
+
+
+@pytest.mark.parametrize(("window", "sent"), [(None, "24h"), ("7d", "7d"), ("48h", "48h")])
+def test_a_window_of_24_hours_to_7_days_is_sent(
+    serve: Serve, submission: Submission, window: str | None, sent: str
+) -> None:
+    provider, server = serve("groq", routes({"POST /openai/v1/batches": {"id": "batch_1"}}))
+    provider.create(replace(submission, window=window))
+    assert json.loads(server.calls[0].body)["completion_window"] == sent
+    assert problems(GROQ, replace(make_request("groq").model, window=window)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "window", "known"),
+    [("groq", "1h", "24h, 48h"), ("groq", "8d", "24h, 48h"), ("doubleword", "7d", "1h, 24h"), ("openai", "7d", "24h"),
+     ("anthropic", "1h", "24h")],
+)  # fmt: skip
+def test_a_window_that_the_provider_lacks_is_refused(name: str, window: str, known: str) -> None:
+    (said,) = problems(connect(name, None), replace(make_request(name).model, window=window))
+    assert said.startswith(f"window {window!r} is not one that {name} has: use one of {known}")
 
 
 def test_a_file_stays_under_the_smaller_of_two_documented_limits() -> None:

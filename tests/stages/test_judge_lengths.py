@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from layton_batch.tasks.fencing import fence
 
 from layton_batch.batches.batch_file import Line, files_needed, pack
 from layton_batch.costs.estimate import estimate_tokens
@@ -16,7 +17,6 @@ from layton_batch.providers.protocol import Limits
 from layton_batch.records import Item, ModelSpec, Prediction, Prompt, Request
 from layton_batch.stages.judge_lengths import JudgeRequests
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.fencing import fence
 from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 

@@ -1,0 +1,175 @@
+"""What is wrong with the models that a manifest names, by what ``models.toml`` knows of them on a day.
+
+A refusal is of what is sure to fail, and says how to overrule the table: at another address than the provider's own,
+which may serve anything, it is a warning. What the table does not have is a warning, once for the whole manifest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from layton_batch import model_table
+from layton_batch.clock import Clock, utc
+from layton_batch.manifest.jury import seat_jury
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.model_table import End, Fact, KnownModel, ModelTable, Stated
+from layton_batch.records import ModelSpec
+from layton_batch.settings import Settings
+
+NOTICE_DAYS = 60
+"""Before a model's end: from then on it is told."""
+OLD_DAYS = 60
+"""What was looked up longer ago than this may not hold any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFindings:
+    """What `run` refuses, and what a person should know; a sentence each."""
+
+    refused: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """One thing said of a model; ``fails``: its requests are sure to be refused, ``params`` can say it otherwise."""
+
+    reason: str
+    source: str
+    fails: bool = True
+    in_params: bool = False
+
+
+def check_models(
+    manifest: Manifest, settings: Settings, clock: Clock, table: ModelTable | None = None
+) -> ModelFindings:
+    """What the table says against the manifest's models and the judges that sit for them, as of now."""
+    table, today = table or model_table.load(), utc(clock.now()).date()
+    specs = _asked(manifest)
+    found: dict[tuple[str, str, _Finding], list[str]] = {}
+    for spec in specs:
+        for finding in _findings(spec, table, today):
+            found.setdefault((spec.provider, spec.model, finding), []).append(spec.name)
+    refused, warnings = [], []
+    for (provider, model, finding), names in found.items():
+        said = f"{_who(provider, model, names)} {finding.reason} ({finding.source})"
+        if finding.fails and not settings.is_elsewhere(provider):
+            refused.append(f"{said}. {_way_out(finding, provider, settings)}")
+        else:
+            warnings.append(f"{said}{_elsewhere(provider, settings) if finding.fails else ''}")
+    return ModelFindings(tuple(refused), (*warnings, *_of_the_table(specs, table, today)))
+
+
+def _asked(manifest: Manifest) -> list[ModelSpec]:
+    """The manifest's models and every judge that has a seat, each once."""
+    models, panel = manifest.model_specs(), manifest.panel()
+    judges = [judge.model for model in models for judge in seat_jury(panel, model, manifest.seats)]
+    return [*models, *{judge.name: judge for judge in judges}.values()]
+
+
+# ---- one model -----------------------------------------------------------------------------------------------------
+
+
+def _findings(spec: ModelSpec, table: ModelTable, today: date) -> Iterator[_Finding]:
+    for stated in table.wire_refusals(spec.provider):
+        for name in _named(spec, stated.fact.parameters):
+            yield _finding(stated, f"has params.{name}, which {stated.fact.wire} refuses: leave it out")
+    known = table.model(spec.provider, spec.model)
+    if known is not None:
+        yield from _of_availability(known, spec.provider, today)
+        yield from _of_reasoning(spec, known)
+        yield from _of_parameters(spec, known)
+
+
+def _of_availability(known: KnownModel, provider: str, today: date) -> Iterator[_Finding]:
+    if (end := known.end) is not None and (said := _of_end(end.fact, today)):
+        yield _finding(end, said, fails=end.fact.announced and today >= end.fact.day)
+    if (batch := known.runs_as_batch) is not None and not batch.fact:
+        yield _finding(batch, f"is not run as a batch by {provider}: name another model, or another provider of it")
+    if (chat := known.takes_chat) is not None and not chat.fact:
+        yield _finding(chat, "is served on /v1/responses only, which layton-batch does not send: name another model")
+
+
+def _of_end(end: End, today: date) -> str:
+    """What is said of a model's end; nothing while it is far."""
+    instead = f": use {end.replacement}" if end.replacement else ""
+    if (end.day - today).days > NOTICE_DAYS:
+        return ""
+    if not end.announced:
+        return f"may be shut down from {end.day} on{instead}"
+    return f"was shut down on {end.day}{instead}" if today >= end.day else f"will be shut down on {end.day}{instead}"
+
+
+def _of_reasoning(spec: ModelSpec, known: KnownModel) -> Iterator[_Finding]:
+    effort, budget = spec.reasoning.effort, spec.reasoning.budget_tokens
+    efforts, thinking = known.efforts, known.thinking
+    if effort is not None and efforts is not None and effort not in efforts.fact:
+        yield _setting(efforts, f"does not take reasoning {effort!r}: {_ways_to_reason(known)}")
+    if budget is not None and thinking is not None and "budget" not in thinking.fact:
+        yield _setting(thinking, f"does not take reasoning by budget_tokens: {_ways_to_reason(known)}")
+
+
+def _ways_to_reason(known: KnownModel) -> str:
+    """What may stand in ``reasoning``."""
+    efforts = ", ".join(known.efforts.fact) if known.efforts else ""
+    budget = "{ budget_tokens = … }" if known.thinking and "budget" in known.thinking.fact else ""
+    ways = " or ".join(way for way in (f"one of {efforts}" if efforts else "", budget) if way)
+    return f"set it to {ways}" if ways else "leave it out"
+
+
+def _of_parameters(spec: ModelSpec, known: KnownModel) -> Iterator[_Finding]:
+    if (refuses := known.refuses) is not None:
+        for name in _named(spec, refuses.fact):
+            yield _finding(refuses, f"refuses params.{name}: leave it out")
+    limit, asked = known.max_output_tokens, spec.max_output_tokens
+    if limit is not None and asked is not None and asked > limit.fact:
+        yield _setting(limit, f"writes at most {limit.fact:,} tokens, and max_output_tokens is {asked:,}: lower it")
+
+
+def _named(spec: ModelSpec, parameters: Sequence[str]) -> list[str]:
+    return [name for name in parameters if name in spec.params]
+
+
+def _finding(stated: Stated[Fact], reason: str, *, fails: bool = True) -> _Finding:
+    return _Finding(reason, f"{stated.source}, {stated.as_of}", fails)
+
+
+def _setting(stated: Stated[Fact], reason: str) -> _Finding:
+    """Of a key of the manifest that has a name in the API as well, under which ``params`` can give it."""
+    return replace(_finding(stated, reason), in_params=True)
+
+
+# ---- in words ------------------------------------------------------------------------------------------------------
+
+
+def _who(provider: str, model: str, names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in dict.fromkeys(names))
+    return f"{'model' if len(set(names)) == 1 else 'models'} {shown} ({provider}): {model}"
+
+
+def _way_out(finding: _Finding, provider: str, settings: Settings) -> str:
+    """How to overrule the table."""
+    address = f"set {settings.address_names(provider)[0]}, if only to its usual address, and this is a warning"
+    params = "write it in params as the API has it, or " if finding.in_params else ""
+    return f"If that is out of date: {params}{address}"
+
+
+def _elsewhere(provider: str, settings: Settings) -> str:
+    return f"; {settings.address_names(provider)[0]} is set, so it is sent all the same"
+
+
+# ---- the table -----------------------------------------------------------------------------------------------------
+
+
+def _of_the_table(specs: Sequence[ModelSpec], table: ModelTable, today: date) -> Iterator[str]:
+    """What the table cannot say, at most once for all models."""
+    known: Mapping[tuple[str, str], KnownModel | None] = {
+        (spec.provider, spec.model): table.model(spec.provider, spec.model) for spec in specs
+    }
+    if unknown := [f"{provider} {model}" for (provider, model), about in known.items() if about is None]:
+        yield f"not checked whether these are on sale and take their settings (not in our table): {', '.join(unknown)}"
+    looked_up = [about.as_of for about in known.values() if about is not None]
+    if looked_up and (age := (today - min(looked_up)).days) > OLD_DAYS:
+        yield f"what is known of these models was looked up {age} days ago, on {min(looked_up)}: it may have changed"

@@ -1,0 +1,153 @@
+"""What is known of models before anything is paid: ``models.toml``, read once.
+
+Below providers and manifests, which both ask it: an encoder how a model's thinking is asked for, the checks of a
+manifest what its provider would refuse.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import Annotated, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, Strict, TypeAdapter
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Thinking = Literal["budget", "adaptive"]
+
+Fact = TypeVar("Fact")
+
+
+@dataclass(frozen=True, slots=True)
+class Stated(Generic[Fact]):
+    """A fact, who says so, and the day on which that was looked up."""
+
+    fact: Fact
+    source: str
+    as_of: date
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The first day without the model. Not ``announced``: the first day on which its provider may end it."""
+
+    day: date
+    announced: bool
+    replacement: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """What the table says of one model; None where it is silent."""
+
+    as_of: date
+    """The oldest look-up among what is said here."""
+    end: Stated[End] | None
+    runs_as_batch: Stated[bool] | None
+    takes_chat: Stated[bool] | None
+    efforts: Stated[tuple[Effort, ...]] | None
+    thinking: Stated[tuple[Thinking, ...]] | None
+    refuses: Stated[tuple[str, ...]] | None
+    max_output_tokens: Stated[int] | None
+    context_tokens: Stated[int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class WireRefusal:
+    """Parameters that a provider's API refuses whatever the model; ``wire`` names the API's version."""
+
+    parameters: tuple[str, ...]
+    wire: str
+
+
+class _Row(BaseModel):
+    """What every entry of the file has."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    source: str
+    as_of: date
+
+
+class _WireRow(_Row):
+    provider: str
+    refuses: Annotated[tuple[str, ...], Strict(False)]
+    wire: str
+
+
+class _ModelRow(_Row):
+    models: Annotated[tuple[str, ...], Strict(False), Field(min_length=1)]
+    ends: date | None = None
+    may_end: date | None = None
+    replacement: str | None = None
+    batch: bool | None = None
+    chat: bool | None = None
+    efforts: Annotated[tuple[Effort, ...], Strict(False)] | None = None
+    thinking: Annotated[tuple[Thinking, ...], Strict(False)] | None = None
+    refuses: Annotated[tuple[str, ...], Strict(False)] | None = None
+    max_output_tokens: int | None = None
+    context_tokens: int | None = None
+
+    def names(self, model: str) -> bool:
+        return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in self.models)
+
+    def end(self) -> End | None:
+        day = self.ends or self.may_end
+        return None if day is None else End(day, self.ends is not None, self.replacement)
+
+
+_WIRE_ROWS = TypeAdapter(tuple[_WireRow, ...])
+_MODEL_ROWS = TypeAdapter(dict[str, tuple[_ModelRow, ...]])
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTable:
+    """The entries, in the order of the file: the first that states a fact is believed."""
+
+    _wires: Sequence[_WireRow]
+    _models: Mapping[str, Sequence[_ModelRow]]
+
+    def model(self, provider: str, model: str) -> KnownModel | None:
+        """What is known of a model by the id that its provider is told; None where no entry names it."""
+        rows = [row for row in self._models.get(provider, ()) if row.names(model)]
+        if not rows:
+            return None
+        return KnownModel(
+            as_of=min(row.as_of for row in rows),
+            end=_first([(row, row.end()) for row in rows]),
+            runs_as_batch=_first([(row, row.batch) for row in rows]),
+            takes_chat=_first([(row, row.chat) for row in rows]),
+            efforts=_first([(row, row.efforts) for row in rows]),
+            thinking=_first([(row, row.thinking) for row in rows]),
+            refuses=_first([(row, row.refuses) for row in rows]),
+            max_output_tokens=_first([(row, row.max_output_tokens) for row in rows]),
+            context_tokens=_first([(row, row.context_tokens) for row in rows]),
+        )
+
+    def wire_refusals(self, provider: str) -> Sequence[Stated[WireRefusal]]:
+        """What the provider's API refuses in every request."""
+        rows = (row for row in self._wires if row.provider == provider)
+        return [Stated(WireRefusal(row.refuses, row.wire), row.source, row.as_of) for row in rows]
+
+
+def _first(found: Sequence[tuple[_ModelRow, Fact | None]]) -> Stated[Fact] | None:
+    stated = (Stated(fact, row.source, row.as_of) for row, fact in found if fact is not None)
+    return next(stated, None)
+
+
+@cache
+def load() -> ModelTable:
+    """The bundled table."""
+    return parse((files("layton_batch") / "models.toml").read_text(encoding="utf-8"))
+
+
+def parse(text: str) -> ModelTable:
+    """A table from TOML text of ``models.toml``'s form. Raises ValueError for any other."""
+    tables = tomllib.loads(text)
+    wires = _WIRE_ROWS.validate_python(tables.pop("wire", ()))
+    return ModelTable(wires, _MODEL_ROWS.validate_python(tables))
