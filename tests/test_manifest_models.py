@@ -184,6 +184,8 @@ def test_models_that_the_table_lacks_are_told_in_one_line(tmp_path: Path) -> Non
     assert findings.refused == ()
     (said,) = findings.warnings
     assert said.endswith("(not in our table): openai gpt-9, groq new")
+    elsewhere = found(tmp_path, models, GROQ_BASE_URL="http://127.0.0.1:1")  # any name may be right there
+    assert elsewhere.warnings[0].endswith("(not in our table): openai gpt-9")
 
 
 def test_at_another_address_each_refusal_is_a_warning(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """What is wrong with the models that a manifest names, by what ``models.toml`` knows of them on a day.
 
 A refusal is of what is sure to fail, and says how to overrule the table: at another address than the provider's own,
-which may serve anything, it is a warning. What the table does not have is a warning, once for the whole manifest.
+which may serve anything, it is a warning. A model that the table does not have is one as well, once for the manifest
+and only at its provider's own address.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def check_models(
             refused.append(f"{said}. {_way_out(finding, provider, settings)}")
         else:
             warnings.append(f"{said}{_elsewhere(provider, settings) if finding.fails else ''}")
-    return ModelFindings(tuple(refused), (*warnings, *_of_the_table(specs, table, today)))
+    return ModelFindings(tuple(refused), (*warnings, *_of_the_table(specs, table, today, settings)))
 
 
 def _asked(manifest: Manifest) -> list[ModelSpec]:
@@ -163,12 +164,13 @@ def _elsewhere(provider: str, settings: Settings) -> str:
 # ---- the table -----------------------------------------------------------------------------------------------------
 
 
-def _of_the_table(specs: Sequence[ModelSpec], table: ModelTable, today: date) -> Iterator[str]:
+def _of_the_table(specs: Sequence[ModelSpec], table: ModelTable, today: date, settings: Settings) -> Iterator[str]:
     """What the table cannot say, at most once for all models."""
     known: Mapping[tuple[str, str], KnownModel | None] = {
         (spec.provider, spec.model): table.model(spec.provider, spec.model) for spec in specs
     }
-    if unknown := [f"{provider} {model}" for (provider, model), about in known.items() if about is None]:
+    missing = [named for named, about in known.items() if about is None]
+    if unknown := [f"{provider} {model}" for provider, model in missing if not settings.is_elsewhere(provider)]:
         yield f"not checked whether these are on sale and take their settings (not in our table): {', '.join(unknown)}"
     looked_up = [about.as_of for about in known.values() if about is not None]
     if looked_up and (age := (today - min(looked_up)).days) > OLD_DAYS:
