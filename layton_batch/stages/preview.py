@@ -20,16 +20,17 @@ from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import check_models
 from layton_batch.providers import connect, problems
-from layton_batch.records import Item, Job, ModelSpec, Request
+from layton_batch.records import Item, Job, ModelSpec, Prediction, Request
 from layton_batch.run.earlier import EarlierTokens
 from layton_batch.run.open import connect_within, price_book, refuse_keys
-from layton_batch.scoring.gold import BUNDLED, read_gold
+from layton_batch.run.rejudging import Rejudged, check_labels, differences, rejudge_count, rejudge_jobs
+from layton_batch.scoring.gold import BUNDLED, Gold, read_gold
 from layton_batch.settings import Settings
 from layton_batch.stages.judge_lengths import JudgeRequests
 from layton_batch.stages.plan import plan_jobs
-from layton_batch.states import Role
+from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks import with_room
-from layton_batch.tasks.protocol import Task, juried
+from layton_batch.tasks.protocol import Candidate, Task, juried
 from layton_batch.text import plural
 
 BYTES_PER_TOKEN = 4
@@ -99,7 +100,7 @@ def preview(
     """
     task = manifest_task(manifest)
     items = load_items(manifest, task, settings, clock)
-    _check(manifest, task, settings, clock)
+    gold = _check(manifest, task, settings, clock)
     prices = price_book(manifest, clock)
     jobs = plan_jobs(manifest.model_specs(), manifest.panel(), manifest.seats, task.uses_jury)
     specs = {job.id: job.spec for job in jobs}
@@ -107,28 +108,36 @@ def preview(
     planned = [
         planner.judge(job, specs[job.depends_on]) if job.depends_on else planner.participant(job, write) for job in jobs
     ]
+    if gold is not None:
+        planned += [planner.rejudged(one) for one in rejudge_jobs(manifest, gold, {item.id for item in items})]
     models = check_models(manifest, settings, clock)
     result = Preview(
         run_id=manifest.run_id(),
         items=len(items),
         jobs=tuple(planned),
-        caveats=tuple(_caveats(manifest, settings, jobs, prices)),
+        caveats=(*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices)),
         budget=manifest.budget.max_usd,
         refused=models.refused,
     )
     return replace(result, caveats=(*_of_amounts(result), *models.warnings, *result.caveats))
 
 
-def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> None:
-    """What `run` would refuse beside the manifest and the items: keys, settings no API honours, a bad gold set."""
+def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> Gold | None:
+    """What `run` would refuse beside the manifest and the items: keys, settings no API honours, a bad gold set, labels
+    of another jury. Returns the gold set of a jury."""
     refuse_keys(manifest, settings)
     for spec in (*manifest.model_specs(), *(judge.model for judge in manifest.panel())):
         if found := problems(connect(spec.provider, None), spec):
             raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(found)}")
-    if manifest.gold is not None:
-        source = manifest.gold.source
-        bundled = task.bundled(manifest.items.split) if source == BUNDLED else None
-        read_gold(source, manifest.folder, settings, clock, bundled)
+    if manifest.gold is None:
+        return None
+    source = manifest.gold.source
+    bundled = task.bundled(manifest.items.split) if source == BUNDLED else None
+    gold = read_gold(source, manifest.folder, settings, clock, bundled)
+    if not task.uses_jury:
+        return None
+    check_labels(manifest, gold)
+    return gold
 
 
 class _Planner:
@@ -141,18 +150,33 @@ class _Planner:
 
     def participant(self, job: Job, write: Path | None) -> PlannedJob:
         """A job of a model that answers; its batch files are kept under ``write``."""
-        provider = connect_within(self._manifest, job.spec.provider, None)
         asked = [
             Request(self._name(job, number), item.id, with_room(self._task, item, job.spec), prompt)
             for number, (item, prompt) in enumerate(zip(self._items, self._prompts, strict=True), 1)
         ]
+        return self._exact(job, asked, write)
+
+    def rejudged(self, one: Rejudged) -> PlannedJob:
+        """A judge's job about labelled answers of the gold set, also those that the run may get as well."""
+        task, items, name = juried(self._task), {item.id: item for item in self._items}, one.judged.name
+        asked = []
+        for number, row in enumerate(one.rows, 1):
+            said = Prediction(row.item_id, name, PredictionKind.ANSWERED, row.answer, row.justification)
+            prompt = task.judge_prompt(Candidate(items[row.item_id], said))
+            asked.append(Request(self._name(one.job, number), row.item_id, one.job.spec, prompt))
+        return self._exact(one.job, asked, None)
+
+    def _exact(self, job: Job, asked: Sequence[Request], write: Path | None) -> PlannedJob:
+        """A job whose requests are known."""
+        provider = connect_within(self._manifest, job.spec.provider, None)
         with tempfile.TemporaryDirectory(prefix="layton-batch-") as scratch:
             root = write or Path(scratch)
             lines = (line_of(request, provider, self._prices) for request in asked)
             packed = pack(lines, provider.limits, root, root / "requests" / job.id)
         sent = [request for request in asked if request.custom_id in packed.max_cost]
         guesses = [
-            (expected_input(request.prompt, job.spec), self._priors.output(request.model, job.role)) for request in sent
+            (expected_input(request.prompt, job.spec), self._priors.output(request.model, _stage(job)))
+            for request in sent
         ]
         return replace(
             self._planned(job, guesses),
@@ -172,7 +196,7 @@ class _Planner:
         written = output_bound(judged) * BYTES_PER_TOKEN
         sizes = [min(request.longest_line(written), most) for request in sent]
         price = self._prices.price(job.spec.provider, job.spec.model)
-        read, answer = self._priors.text[Role.PREDICT], self._priors.output(job.spec, job.role)
+        read, answer = self._priors.text[Role.PREDICT], self._priors.output(job.spec, _stage(job))
         return replace(
             self._planned(job, [(request.expected_input + read * request.growth, answer) for request in sent]),
             requests=len(measured),
@@ -189,7 +213,7 @@ class _Planner:
     def _planned(self, job: Job, guesses: Sequence[tuple[int, int]]) -> PlannedJob:
         """The job with what its requests will probably cost; ``guesses``: tokens read and written, by the priors."""
         price = self._prices.price(job.spec.provider, job.spec.model)
-        tokens = self._earlier.mean(job.role, job.spec)
+        tokens = self._earlier.mean(_stage(job), job.spec)
         if tokens is not None:
             guesses = [(tokens.input, tokens.output)] * len(guesses)
         return PlannedJob(
@@ -205,6 +229,11 @@ class _Planner:
 
     def _name(self, job: Job, number: int) -> str:
         return custom_id(self._manifest.identity()[:8], job.id, number)
+
+
+def _stage(job: Job) -> Role:
+    """What tells the tokens of its replies: a verdict on a labelled answer is as long as any verdict."""
+    return Role.JUDGE if job.role is Role.REJUDGE else job.role
 
 
 def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
@@ -225,6 +254,17 @@ def _of_amounts(planned: Preview) -> Iterator[str]:
             yield f"{one.job.id}: {what} larger than {one.job.spec.provider} takes, and will not be sent"
     if planned.budget is not None and planned.max_usd is not None and planned.max_usd > planned.budget:
         yield "the upper bound is above the budget: `run` stops before a batch that could exceed the budget"
+
+
+def _of_labels(manifest: Manifest, gold: Gold) -> Iterator[str]:
+    """Whose votes the labels stand beside, and what is done about it."""
+    if not (found := differences(manifest, gold)):
+        return
+    if rejudge_count(manifest, gold):
+        said = "this run's jury judges its labelled answers as well"
+        yield f"the gold set has the votes of another jury ({found[0]}): {said}"
+    else:
+        yield f"the labels are trusted though they are those of another jury ({found[0]}); the board says so"
 
 
 def _caveats(manifest: Manifest, settings: Settings, jobs: Sequence[Job], prices: PriceBook) -> Iterator[str]:

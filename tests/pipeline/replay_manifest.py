@@ -13,7 +13,7 @@ def replay_manifest(data: Path) -> str:
     replaced = {
         "hf://datasets/rvienne/layton-eval/layton_eval_llm.jsonl": data / "riddles_llm.jsonl",
         "hf://datasets/rvienne/layton-eval-ppi/ppi_llm.jsonl": data / "ppi_llm.jsonl",
-        '"panel.toml"': f'"{ROOT / "manifests" / "panel.toml"}"',
+        '"panel-paper.toml"': f'"{ROOT / "manifests" / "panel-paper.toml"}"',
     }
     for old, new in replaced.items():
         assert old in text, old
