@@ -30,19 +30,36 @@ def bundled_items() -> list[Path]:
     return [path for path in files if not path.match(GOLD_FILES)]
 
 
-def demo_manifest(task: str = FIRST) -> Manifest:
-    """The manifest shipped with the package. Raises ManifestError for a task without a demonstration."""
+REJUDGED_MODELS, REJUDGED_SEATS = 4, 2
+"""Of the demonstration's, when it rejudges: the labels of the models left out are of a jury of three."""
+
+
+def demo_manifest(task: str = FIRST, *, rejudge: bool = False) -> Manifest:
+    """The manifest shipped with the package; with ``rejudge`` a part of its models before a smaller jury than the gold
+    set's, which therefore judges the labelled answers too. Raises ManifestError for a task without such a
+    demonstration."""
     if task not in MANIFESTS:
         raise ManifestError(f"demo: no task {task!r} to show; there are {', '.join(MANIFESTS)}")
-    return load_manifest(shipped(MANIFESTS[task]))
+    manifest = load_manifest(shipped(MANIFESTS[task]))
+    if not rejudge:
+        return manifest
+    if manifest.gold is None or manifest.jury is None:
+        raise ManifestError(f"demo: task {task} is graded by rule; there is no jury to judge labelled answers again")
+    changed = {
+        "name": f"{manifest.name}-rejudge",
+        "models": manifest.models[:REJUDGED_MODELS],
+        "jury": manifest.jury.model_copy(update={"seats": REJUDGED_SEATS}),
+        "gold": manifest.gold.model_copy(update={"rejudge": "all"}),
+    }
+    return manifest.model_copy(update=changed)
 
 
-def run_demo(out: Path, batch_seconds: float, task: str = FIRST) -> int:
+def run_demo(out: Path, batch_seconds: float, task: str = FIRST, *, rejudge: bool = False) -> int:
     """Run it to the end, print what came out, and return the exit code.
 
     The sandbox keeps its side below ``out/sandbox``, so that a demonstration that was stopped goes on where it was.
     """
-    manifest = demo_manifest(task)
+    manifest = demo_manifest(task, rejudge=rejudge)
     out = out.resolve()  # relative paths would be looked up under the settings' folder, which is not this process's
     say("demo: made-up models, simulated answers and labels; every call goes to 127.0.0.1")
     config = SandboxConfig(

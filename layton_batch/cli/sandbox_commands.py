@@ -68,6 +68,9 @@ def demo(
     out: Annotated[Path, typer.Option("--out", help="Where the run, its tables and pages go.")] = Path("demo"),
     batch_seconds: Annotated[float, typer.Option("--batch-seconds", min=0.0, help="How long a batch takes.")] = 1.0,
     task: Annotated[str, typer.Option("--task", help=f"Which benchmark: {_NAMES[0]} or {_NAMES[1]}.")] = FIRST,
+    rejudge: Annotated[
+        bool, typer.Option("--rejudge", help="Another jury than the gold set's, which judges its answers too.")
+    ] = False,
 ) -> None:
     """See it all work: bundled items, made-up models, no key.
 
@@ -75,4 +78,4 @@ def demo(
     """
     from layton_batch.cli.demo import run_demo
 
-    raise typer.Exit(run_demo(out, batch_seconds, task))
+    raise typer.Exit(run_demo(out, batch_seconds, task, rejudge=rejudge))

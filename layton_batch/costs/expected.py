@@ -25,12 +25,14 @@ OVERHEAD = 150
 
 @dataclass(frozen=True, slots=True)
 class Priors:
-    """Tokens of a reply: ``text`` by role, ``reasoning`` by effort (``default``: none named), or of a budget."""
+    """Tokens of a reply: ``text`` by role, ``reasoning`` by effort (``default``: none named), or of a budget; a judge's
+    is ``of_judging`` of that."""
 
     as_of: str
     text: Mapping[str, int]
     reasoning: Mapping[str, int]
     of_budget: float
+    of_judging: float
 
     def output(self, spec: ModelSpec, role: Role) -> int:
         """Output tokens of one request, reasoning included; never above what the request may use."""
@@ -39,7 +41,8 @@ class Priors:
             thought = int(self.of_budget * max(budget, 0))
         else:  # an effort that the table lacks is above those it has
             thought = self.reasoning.get(effort, self.reasoning["high"])
-        return min(self.text[role] + thought, output_bound(spec))
+        share = 1.0 if role is Role.PREDICT else self.of_judging
+        return min(self.text[role] + int(share * thought), output_bound(spec))
 
 
 @cache
@@ -47,7 +50,8 @@ def bundled_priors() -> Priors:
     """``priors.toml`` of the package."""
     data = tomllib.loads((files("layton_batch.costs") / "priors.toml").read_text(encoding="utf-8"))
     reasoning = dict(data["reasoning"])
-    return Priors(str(data["as_of"]), data["text"], reasoning, float(reasoning.pop("of_budget")))
+    budget, judging = float(reasoning.pop("of_budget")), float(reasoning.pop("of_judging"))
+    return Priors(str(data["as_of"]), data["text"], reasoning, budget, judging)
 
 
 def expected_input(prompt: Prompt, spec: ModelSpec) -> int:

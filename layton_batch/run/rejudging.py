@@ -93,7 +93,7 @@ def rejudge_jobs(manifest: Manifest, gold: Gold, item_ids: Collection[str]) -> l
     found = []
     for judged, n_hints, answers in _by_model(manifest, chosen):
         asked = own.get((judged.name, judged.provider)) if n_hints == manifest.items.hints else None
-        name = slug(f"{judged.provider} {judged.name} {n_hints}")
+        name = slug(f"h{n_hints}." * bool(n_hints) + f"{judged.provider}.{judged.name}")
         for judge in seat_jury(manifest.panel(), judged, manifest.seats):
             job = Job(f"rejudge-{slug(judge.model.name)}--{name}", Role.REJUDGE, judge.model)
             found.append(Rejudged(job, judged, tuple(answers), asked))

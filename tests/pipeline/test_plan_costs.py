@@ -93,4 +93,22 @@ def test_the_expected_cost_of_the_papers_splits_is_within_a_factor_of_two_of_wha
     assert plan.expected_usd is not None
     both_splits = float(plan.expected_usd) * (186 + 317) / 186  # pictures add little to what is read
     assert PAID_BY_THE_AUTHORS / FACTOR < both_splits < PAID_BY_THE_AUTHORS * FACTOR
-    assert round(plan.max_usd) == 1270
+    assert round(plan.max_usd) == 2102
+
+
+def test_what_rejudging_costs_stands_in_the_plan_and_is_never_below_what_the_run_sets_aside(tmp_path: Path) -> None:
+    text = manifest_text(limit=6, top='[gold]\nsource = "bundled"\n')
+    with lab(tmp_path) as bench:
+        plan = planned(bench, text)
+        bench.finish(text)
+        costs = bench.table(text, "requests").filter(role="rejudge").select("job_id", "max_cost").rows()
+    bounds = {one.job.id: one.max_usd for one in plan.jobs if one.job.role is Role.REJUDGE}
+    set_aside: dict[str, Decimal] = {}
+    for job_id, usd in costs:
+        set_aside[job_id] = set_aside.get(job_id, Decimal(0)) + Decimal(usd)
+    assert set_aside.keys() <= bounds.keys()
+    for job_id, usd in set_aside.items():
+        bound = bounds[job_id]
+        assert bound is not None
+        assert usd <= bound
+    assert any("the votes of another jury" in caveat for caveat in plan.caveats)
