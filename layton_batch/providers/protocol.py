@@ -107,6 +107,8 @@ class Access:
     base_url: str | None = None
     patience: Patience = field(default_factory=Patience)
     stopping: Event = field(default_factory=Event)
+    api_version: str | None = None
+    """The version of the API to speak, and no other; None: the dialect chooses."""
 
     @property
     def timeout_seconds(self) -> float:
