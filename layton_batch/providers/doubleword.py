@@ -21,8 +21,8 @@ class Doubleword(FileBatches):
     key_variable: str = "DOUBLEWORD_API_KEY"
     limits: Limits = Limits(
         max_requests=50_000,  # its documents name no count: the one of the API it is compatible with
-        max_bytes=199_000_000,
-        max_line_bytes=199_000_000,
+        max_bytes=99_000_000,  # its server's default is 100 MB; its documents say 200
+        max_line_bytes=10_485_760,  # its server's default; above it the whole file is refused
     )
     capabilities: Capabilities = Capabilities(
         caveats=("images, strict schemas and reasoning efforts only on models that have them",)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from layton_batch.batches.batch_file import Line, pack
 from layton_batch.errors import AmbiguousCallError, TransientProviderError
 from layton_batch.providers import connect
 from layton_batch.providers.doubleword import ADDRESS
@@ -94,3 +96,18 @@ def test_results_are_read_as_openais() -> None:
         json.dumps({"custom_id": "c", "response": {"status_code": 200, "body": body}}).encode()
     )
     assert (response.text, response.served_model) == ("4", "served")
+
+
+def test_a_row_above_its_servers_limit_is_never_sent_and_one_at_the_limit_is(tmp_path: Path) -> None:
+    """One such row would have the whole file refused."""
+    most = 10_485_760
+    lines = [Line("fits", b"x" * (most - 1), None), Line("above", b"x" * most, None)]
+    packed = pack(lines, DOUBLEWORD.limits, tmp_path, tmp_path / "requests")
+    assert (list(packed.shard_of), list(packed.too_large)) == (["fits"], ["above"])
+
+
+def test_a_file_is_not_larger_than_its_server_takes(tmp_path: Path) -> None:
+    lines = [Line(f"c{number}", b"x" * 10_000_000, None) for number in range(20)]
+    sizes = [shard.size_bytes for shard in pack(lines, DOUBLEWORD.limits, tmp_path, tmp_path / "requests").shards]
+    assert sum(sizes) > 200_000_000
+    assert max(sizes) <= 100_000_000
