@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,16 @@ def test_a_file_is_not_larger_than_its_server_takes(tmp_path: Path) -> None:
     sizes = [shard.size_bytes for shard in pack(lines, DOUBLEWORD.limits, tmp_path, tmp_path / "requests").shards]
     assert sum(sizes) > 200_000_000
     assert max(sizes) <= 100_000_000
+
+
+def test_a_look_asks_for_the_batchs_own_cost(serve: Serve) -> None:
+    provider, server = serve("doubleword", reply({"status": "completed", "analytics": {"total_cost": "0.0125"}}))
+    assert provider.snapshot("b").stated_usd == Decimal("0.0125")
+    assert server.calls[0].path == "/v1/batches/b?include=analytics"
+
+
+@pytest.mark.parametrize("analytics", [None, {}, [], {"total_cost": None}, {"total_cost": "none"}, {"total_cost": -1}])
+def test_a_batch_that_states_no_cost_is_read_as_before(serve: Serve, analytics: object) -> None:
+    provider, _ = serve("doubleword", reply({"status": "completed", "analytics": analytics}))
+    snapshot = provider.snapshot("b")
+    assert (snapshot.state, snapshot.stated_usd) == (Lifecycle.ENDED, None)
