@@ -12,15 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 
-from layton_batch.states import (
-    BatchOutcome,
-    ErrorClass,
-    FinishReason,
-    Lifecycle,
-    PredictionKind,
-    RequestOutcome,
-    Role,
-)
+from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, PredictionKind, RequestOutcome, Role
 
 JsonValue = str | int | float | bool | None | list["JsonValue"] | Mapping[str, "JsonValue"]
 """A value as JSON knows it."""
@@ -235,6 +227,8 @@ class Snapshot:
     failed: int | None = None
     message: str | None = None
     error_class: ErrorClass = ErrorClass.NONE  # of a batch that failed as a whole
+    stated_usd: Decimal | None = None  # what the batch cost by the provider's own books, where it says so
+    stated_usage: Usage | None = None  # its tokens by the provider's own books
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +262,7 @@ class Usage:
     reasoning_tokens: int = 0
     cache_write_tokens: int = 0
     known: bool = True
+    stated_usd: Decimal | None = None  # what the provider says that this reply cost, where it says so
 
 
 @dataclass(frozen=True, slots=True)

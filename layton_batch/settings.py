@@ -20,6 +20,7 @@ from layton_batch.clock import Pacing
 from layton_batch.errors import DataError, ManifestError, MissingKeyError
 
 HUB = "https://huggingface.co"
+_API_VERSION = re.compile(r"v\d{1,3}((alpha|beta)\d{0,3})?")
 _SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$", re.IGNORECASE)
 
 
@@ -39,10 +40,12 @@ class _Names:
 
     keys: tuple[str, ...]
     urls: tuple[str, ...]
+    versions: tuple[str, ...] = ()
+    """Of the API: for providers whose address does not say it."""
 
 
 _EXCEPTIONS: Mapping[str, _Names] = {
-    "gemini": _Names(("GEMINI_API_KEY", "GOOGLE_API_KEY"), ("GOOGLE_GEMINI_BASE_URL",)),
+    "gemini": _Names(("GEMINI_API_KEY", "GOOGLE_API_KEY"), ("GOOGLE_GEMINI_BASE_URL",), ("GOOGLE_GENAI_API_VERSION",)),
     "vertex": _Names(("GOOGLE_VERTEX_ACCESS_TOKEN",), ("GOOGLE_VERTEX_BASE_URL",)),
 }
 """Providers whose variables are not simply ``<NAME>_API_KEY`` and ``<NAME>_BASE_URL``."""
@@ -86,8 +89,23 @@ class Settings:
             raise MissingKeyError(f"{provider}: the value of {names.keys[0]} holds characters no API key has")
         return Credentials(key, self._first(names.urls))
 
+    def api_version(self, provider: str) -> str | None:
+        """The version of the provider's API that the environment asks for; None: the usual one. Raises ManifestError
+        naming the variable for what is no version."""
+        for name in _names(provider).versions:
+            if (version := self.get(name)) is not None:
+                version = "v1beta" if version == "beta" else version  # as Google's SDK reads it
+                if _API_VERSION.fullmatch(version) is None:
+                    raise ManifestError(
+                        f"{provider}: {name} is no version of an API: write v1 or v1beta; nothing was sent"
+                    )
+                return version
+        return None
+
     def check_address(self, provider: str) -> None:
-        """Raises ManifestError naming the variable where the environment sets an address that cannot be called."""
+        """Raises ManifestError naming the variable where the environment sets an address that cannot be called, or a
+        version of the API that is none."""
+        self.api_version(provider)
         for name in _names(provider).urls:
             url = self.get(name)
             if url is not None and (problem := address_problem(url)):

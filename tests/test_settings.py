@@ -79,6 +79,19 @@ def test_an_address_that_can_be_called_or_none_is_no_error(tmp_path: Path, addre
     settings(tmp_path, OPENAI_BASE_URL=address).check_address("openai")
 
 
+def test_the_version_of_an_api_is_read_as_its_sdk_reads_it(tmp_path: Path) -> None:
+    for said, version in (("v1", "v1"), ("v1beta", "v1beta"), ("beta", "v1beta"), (" ", None)):
+        found = settings(tmp_path, GOOGLE_GENAI_API_VERSION=said)
+        assert found.api_version("gemini") == version
+        assert found.api_version("openai") is None
+
+
+@pytest.mark.parametrize("said", ["latest", "1", "v1/../v2", "https://127.0.0.1", "v1 beta"])
+def test_a_version_that_is_none_is_refused_before_anything_is_sent(tmp_path: Path, said: str) -> None:
+    with pytest.raises(ManifestError, match="gemini: GOOGLE_GENAI_API_VERSION is no version of an API"):
+        settings(tmp_path, GOOGLE_GENAI_API_VERSION=said).check_address("gemini")
+
+
 @pytest.mark.parametrize("value", ["", "   "])
 def test_a_missing_or_blank_key_is_an_error_that_names_the_variables(tmp_path: Path, value: str) -> None:
     found = settings(tmp_path, GEMINI_API_KEY=value)

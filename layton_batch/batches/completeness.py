@@ -6,15 +6,16 @@ often as it may help: the first reading of a batch that has just ended may be of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from layton_batch.batches.raw_results import Stored, kind_of
-from layton_batch.batches.replies import Replies
+from layton_batch.batches.replies import Replies, ReplyIndex
 from layton_batch.batches.timing import At
 from layton_batch.errors import ProviderError, RequestRefusedError
-from layton_batch.records import Batch, Snapshot
+from layton_batch.providers.protocol import NO_REPLY
+from layton_batch.records import Batch, Response, Snapshot
 from layton_batch.states import BatchOutcome, RequestOutcome
 
 DOWNLOADS, DOWNLOADS_UNCOUNTED = 10, 7
@@ -46,12 +47,16 @@ class Reading:
     @property
     def answers(self) -> int:
         """How many requests have one."""
-        answered = (
-            one.custom_id
-            for one in self.replies.entries
-            if not isinstance(one, str) and one.outcome is RequestOutcome.SUCCEEDED
-        )
-        return len(self.ids.intersection(answered))
+        return len(self._named(_is_answer))
+
+    @property
+    def as_counted(self) -> int:
+        """How many of them a provider may count as answered: OpenAI was seen to count rows that never got a reply."""
+        return len(self._named(lambda one: _is_answer(one) or _never_got_a_reply(one)))
+
+    def _named(self, wanted: Callable[[Response | ReplyIndex], bool]) -> frozenset[str]:
+        entries = (one for one in self.replies.entries if not isinstance(one, str))
+        return self.ids.intersection(one.custom_id for one in entries if wanted(one))
 
     @property
     def of_another(self) -> bool:
@@ -63,6 +68,14 @@ class Reading:
         new = {part.path for part in parts if part.is_new}
         before = frozenset[str]().union(*(self.replies.parts[path] for path in self.naming - new))
         return bool(before) and any(self.replies.parts.get(path, before) & self.ids - before for path in new)
+
+
+def _is_answer(one: Response | ReplyIndex) -> bool:
+    return one.outcome is RequestOutcome.SUCCEEDED
+
+
+def _never_got_a_reply(one: Response | ReplyIndex) -> bool:
+    return isinstance(one, Response) and one.outcome is RequestOutcome.ERRORED and one.error_code == NO_REPLY
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +120,11 @@ def counted(batch: Batch, snapshot: Snapshot, reading: Reading) -> Snapshot:
 
 def lack(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: Reading) -> Lack | None:
     """What may be missing, by counts that :func:`counted` believes; ``parts``: of the last download. None: every
-    request is named, and no answer is missing."""
+    request is named, and no answer is missing (a row without a reply may be counted as one)."""
     if reading.of_another:
         reason = f"the results of {batch.provider_id} are of other requests than ours: is it the right batch?"
         return Lack(reason, billed=True, downloads=DOWNLOADS)
-    if len(reading.ours) == batch.requests and reading.answers >= (snapshot.succeeded or 0):
+    if len(reading.ours) == batch.requests and reading.as_counted >= (snapshot.succeeded or 0):
         return None
     return _nothing(batch, snapshot, parts, reading) or _shortage(batch, snapshot, parts, reading)
 

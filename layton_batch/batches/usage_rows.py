@@ -11,8 +11,9 @@ import polars as pl
 
 from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.report import UnknownCost, UsageRow, priced_row
+from layton_batch.costs.stated import Statement, Sums
 from layton_batch.files import tables
-from layton_batch.records import Batch, Job, Response, Usage
+from layton_batch.records import Batch, Job, Response, Snapshot, Usage
 from layton_batch.states import ErrorClass, RequestOutcome, Role
 from layton_batch.text import decimal_text
 
@@ -20,6 +21,7 @@ PERHAPS_BILLED = frozenset({ErrorClass.UNREADABLE, ErrorClass.OUT_OF_REACH})
 """Classes of requests that may have been answered and billed, though we have no answer."""
 WITHOUT_USAGE = "answered without usage"
 """Why nobody can tell what an answer cost, whatever its price."""
+WITHOUT_PRICE = "answered without a price"
 COST_UNKNOWN = "cost_untold"
 """The event of a batch that cost something nobody can tell."""
 
@@ -41,6 +43,7 @@ class Bill:
 
     def __init__(self, prices: PriceBook, job: Job, batch: Batch, bounds: Bounds) -> None:
         self.spent = Decimal(0)
+        self._stated: Decimal | None = None
         self.unknown_cost_rows: list[tables.Row] = []
         self._job, self._batch, self._bounds = job, batch, bounds
         self._price = prices.price(job.spec.provider, job.spec.model)
@@ -50,8 +53,10 @@ class Bill:
         spec = self._job.spec
         charged = priced_row(spec.provider, spec.name, self._job.role, answer.usage, self._price)
         self.spent += charged.cost_batched or Decimal(0)
+        if answer.usage.stated_usd is not None:
+            self._stated = (self._stated or Decimal(0)) + answer.usage.stated_usd
         if charged.cost_batched is None:
-            why = "answered without a price" if answer.usage.known else WITHOUT_USAGE
+            why = WITHOUT_PRICE if answer.usage.known else WITHOUT_USAGE
             self._enter(answer.custom_id, why, answered=True)
         return _row(charged, answer.custom_id, self._batch)
 
@@ -74,6 +79,14 @@ class Bill:
                 "bound_usd": decimal_text(self._bounds.get(custom_id)),
             }
         )
+
+    def stated(self, snapshot: Snapshot | None) -> Sums:
+        """What the provider says of the batch: of the whole, or of the answers that are in the bill."""
+        if snapshot is None:
+            return Sums(self._stated)
+        usd = self._stated if snapshot.stated_usd is None else snapshot.stated_usd
+        tokens = snapshot.stated_usage
+        return Sums(usd, tokens.input_tokens, tokens.output_tokens) if tokens else Sums(usd)
 
     @property
     def unknown_cost(self) -> Decimal:
@@ -127,6 +140,26 @@ def usage_rows(table: Iterable[dict[str, object]]) -> list[UsageRow]:
         )
         for row in table
     ]
+
+
+def billed(usage: pl.DataFrame, unknown: Iterable[object]) -> Sums:
+    """One batch by our bill: its usage table, and why requests of it have an unknown cost. What such requests make
+    uncertain is not said."""
+    reasons = frozenset(unknown)
+    usd = None if reasons else sum((_decimal(cost) or Decimal(0) for cost in usage["cost_usd"]), Decimal(0))
+    if reasons - {WITHOUT_PRICE}:
+        return Sums(usd)
+    return Sums(usd, int(usage["input_tokens"].sum()), int(usage["output_tokens"].sum()))
+
+
+def statements(stated: pl.DataFrame, usage: pl.DataFrame, untold: pl.DataFrame) -> Iterator[Statement]:
+    """Each batch of which its provider said what it cost, beside what the other two tables say of it."""
+    answers, unknown = (table.partition_by("batch_id", as_dict=True) for table in (usage, untold))
+    for row in stated.iter_rows(named=True):
+        key = (row["batch_id"],)
+        said = Sums(_decimal(row["usd"]), row["input_tokens"], row["output_tokens"])
+        ours = billed(answers.get(key, usage.clear()), unknown.get(key, untold.clear())["why"])
+        yield Statement(row["batch_id"], row["provider"], row["model"], said, ours)
 
 
 def charged_answers(usage: pl.DataFrame, untold: Iterable[Mapping[str, object]]) -> Iterator[Response]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from layton_batch.costs.rates import Price, charge
+from layton_batch.costs.stated import Statement, differing
 from layton_batch.records import JsonValue, Usage
 from layton_batch.states import Role
 from layton_batch.text import decimal_text, money
@@ -115,18 +116,22 @@ class CostLine:
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """``lines`` by provider, model and stage; the rest are the same rows added up more coarsely."""
+    """``lines`` by provider, model and stage; the next three are the same rows added up more coarsely. ``differing``:
+    batches of which the provider states another cost, or other tokens, than these rows."""
 
     lines: tuple[CostLine, ...]
     by_provider: tuple[CostLine, ...]
     by_stage: tuple[CostLine, ...]
     total: CostLine
+    differing: tuple[Statement, ...] = ()
 
 
 _Entry = UsageRow | UnknownCost
 
 
-def build_report(rows: Iterable[UsageRow], unknown: Iterable[UnknownCost] = ()) -> CostReport:
+def build_report(
+    rows: Iterable[UsageRow], unknown: Iterable[UnknownCost] = (), stated: Iterable[Statement] = ()
+) -> CostReport:
     """Adds up rows in any order; no rows make an empty report that costs exactly nothing."""
     kept: list[_Entry] = [*rows, *unknown]
     return CostReport(
@@ -134,6 +139,7 @@ def build_report(rows: Iterable[UsageRow], unknown: Iterable[UnknownCost] = ()) 
         by_provider=_grouped(kept, lambda row: (row.provider, "", "")),
         by_stage=_grouped(kept, lambda row: ("", "", str(row.role))),
         total=_line(("", "", ""), kept),
+        differing=differing(stated),
     )
 
 

@@ -106,6 +106,14 @@ SCHEMAS: Mapping[str, Columns] = {
         "answered": pl.Boolean,
         "bound_usd": pl.String,
     },
+    "stated": {
+        "batch_id": pl.String,
+        "provider": pl.String,
+        "model": pl.String,
+        "usd": pl.String,
+        "input_tokens": pl.Int64,
+        "output_tokens": pl.Int64,
+    },
     "predictions": {
         "item_id": pl.String,
         "model": pl.String,
@@ -308,7 +316,7 @@ def _readable(path: Path) -> Iterator[None]:
 def _what_to_do(path: Path) -> str:
     if is_derived(path):
         return "move it away, and `layton-batch run MANIFEST` makes it again from the stored answers"
-    if {path.parent.name, path.parent.parent.name} & {"responses", "usage", "untold"}:
+    if {path.parent.name, path.parent.parent.name} & {"responses", "usage", "untold", "stated"}:
         return "put it back from a copy of the run; what the provider answered is still in raw/"
     return "put it back from a copy of the run; without it nobody knows what was asked"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 
 from layton_batch.providers.wire_json import whole
 from layton_batch.records import JsonValue, Usage
@@ -24,6 +25,29 @@ def usage_of(usage: JsonValue) -> Usage:
         reasoning_tokens=min(_detail(usage, "completion_tokens_details", "reasoning_tokens"), made or 0),
         known=sent is not None and made is not None,
     )
+
+
+def batch_usage(usage: JsonValue) -> Usage | None:
+    """The tokens of a whole batch, as its object tells them in the names of OpenAI's Responses API. None where it tells
+    none: servers without such books leave the field out, or at 0."""
+    if not isinstance(usage, Mapping):
+        return None
+    sent, made = whole(usage.get("input_tokens")), whole(usage.get("output_tokens"))
+    return Usage(input_tokens=sent, output_tokens=made) if sent and made else None
+
+
+def dollars(value: JsonValue, unit: Decimal = Decimal(1)) -> Decimal | None:
+    """An amount of money as a number or its text, in ``unit`` of a dollar; None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    try:
+        amount = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return amount * unit if amount.is_finite() and 0 <= amount < _MOST_DOLLARS / unit else None
+
+
+_MOST_DOLLARS = Decimal(10**9)
 
 
 def _rest(total: int | None, part: int | None) -> int | None:

@@ -5,11 +5,17 @@ Its result files exist, and can be read, while a batch still runs; only the stat
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from layton_batch.providers import http_rules
+from layton_batch.providers.chat_usage import dollars
 from layton_batch.providers.openai_files import FileBatches, incomplete
 from layton_batch.providers.protocol import Access, Capabilities, Limits
+from layton_batch.providers.wire_json import at
+from layton_batch.records import JsonValue, Snapshot
 
 ADDRESS = "https://api.doubleword.ai/v1"
 
@@ -21,8 +27,8 @@ class Doubleword(FileBatches):
     key_variable: str = "DOUBLEWORD_API_KEY"
     limits: Limits = Limits(
         max_requests=50_000,  # its documents name no count: the one of the API it is compatible with
-        max_bytes=199_000_000,
-        max_line_bytes=199_000_000,
+        max_bytes=99_000_000,  # its server's default is 100 MB; its documents say 200
+        max_line_bytes=10_485_760,  # its server's default; above it the whole file is refused
     )
     capabilities: Capabilities = Capabilities(
         caveats=("images, strict schemas and reasoning efforts only on models that have them",)
@@ -30,6 +36,7 @@ class Doubleword(FileBatches):
     efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high")
     max_tokens_key: str = "max_tokens"
     windows: tuple[str, ...] = ("1h", "24h")
+    poll_query: Mapping[str, str] = MappingProxyType({"include": "analytics"})
 
     def _connect(self, key: str, access: Access) -> Any:
         import openai
@@ -47,6 +54,9 @@ class Doubleword(FileBatches):
         address = access.base_url or ADDRESS
         http = http_rules.bound(openai.DefaultHttpxClient(event_hooks=http_rules.HOOKS), access)
         return Client(api_key=key, base_url=address, timeout=access.timeout_seconds, max_retries=0, http_client=http)
+
+    def _read(self, batch: Mapping[str, JsonValue], provider_id: str) -> Snapshot:
+        return replace(super()._read(batch, provider_id), stated_usd=dollars(at(batch, "analytics").get("total_cost")))
 
     def _file_page(self) -> Any:
         return self._open().files.with_raw_response.list(purpose="batch", limit=100)

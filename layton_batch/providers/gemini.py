@@ -7,11 +7,11 @@ client and connections: the SDK's objects drop a batch's error and counts, and t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError, RequestRefusedError, UnknownStatusError
@@ -29,8 +29,13 @@ if TYPE_CHECKING:
     from google import genai
 
 ADDRESS = "https://generativelanguage.googleapis.com"
-VERSION = "v1"
+VERSION, OLDER_VERSION = "v1", "v1beta"
+"""The SDK speaks the first by itself. Google's pages on batches still show the second, and the first was seen to refuse
+what it lacks: a call that is refused for that goes to the second, which is then kept.
 
+Only a refusal with 404 or 400 leads there: it is certain that nothing was created and nothing is billed."""
+
+_Made = TypeVar("_Made")
 _KEY_HEADER = "x-goog-api-key"
 _RUNNING = ("PENDING", "QUEUED", "RUNNING", "PAUSED", "UPDATING")
 _ENDED = {
@@ -77,6 +82,8 @@ class Gemini:
 
     def __init__(self, access: Access | None) -> None:
         self._access = access
+        asked = access.api_version if access is not None else None
+        self._version, self._may_change = asked or VERSION, asked is None
         self._http: httpx2.Client | None = None
         self._client: genai.Client | None = None
 
@@ -100,8 +107,10 @@ class Gemini:
         client = self._connected()
         if not submission.path.is_file():
             raise FileError(f"gemini: batch file {submission.path} cannot be read: there is no such file")
-        options = {"base_url": self._address()}  # per call too: else data goes to whatever host the reply names
-        try:
+
+        def send() -> None:
+            # the address per call too: else data goes to whatever host the reply names
+            options = {"base_url": self._address(), "api_version": self._version}
             with self._wire(f"upload {submission.file_name}"):
                 client.files.upload(
                     file=submission.path,
@@ -112,6 +121,9 @@ class Gemini:
                         "http_options": options,
                     },
                 )
+
+        try:
+            self._in_a_version_that_knows(send)
         except ProviderError as error:
             # 404 too: the SDK may send the last part again by itself when only the reply to it was bad
             if error.status not in (400, 404, 409) or not self._is_there(name, submission):
@@ -121,16 +133,21 @@ class Gemini:
     def create(self, submission: Submission) -> str:
         if submission.input_ref is None:
             raise ProviderError(f"gemini: batch {submission.batch_id} was not uploaded before it was to be created")
-        client = self._connected()
-        with self._wire(f"create batch {submission.batch_id}", paid=True):
-            job = client.batches.create(
-                model=submission.model,
-                src={"file_name": submission.input_ref},
-                config={"display_name": submission.tag},
-            )
-            if not job.name:
-                raise ProviderReplyError("gemini: the reply to a create names no batch")
-            return job.name
+        client, source = self._connected(), {"file_name": submission.input_ref}
+
+        def send() -> str:
+            with self._wire(f"create batch {submission.batch_id}", paid=True):
+                options = {"api_version": self._version}
+                job = client.batches.create(
+                    model=submission.model,
+                    src=source,  # type: ignore[arg-type]
+                    config={"display_name": submission.tag, "http_options": options},  # type: ignore[arg-type]
+                )
+                if not job.name:
+                    raise ProviderReplyError("gemini: the reply to a create names no batch")
+                return job.name
+
+        return self._in_a_version_that_knows(send, paid=True)
 
     def find(self, submission: Submission) -> Sequence[Found]:
         """Batches of our display name; what shows nothing of itself may be ours, and only a person can know."""
@@ -179,9 +196,13 @@ class Gemini:
 
     def cancel(self, provider_id: str) -> None:
         client = self._connected()
-        try:
+
+        def send() -> None:
             with self._wire(f"cancel batch {provider_id}"):
-                client.batches.cancel(name=provider_id)
+                client.batches.cancel(name=provider_id, config={"http_options": {"api_version": self._version}})
+
+        try:
+            self._in_a_version_that_knows(send)
         except ProviderError as error:
             # what has ended cannot be cancelled; whether that is why is seen only by looking
             if error.status not in (400, 409) or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
@@ -210,6 +231,26 @@ class Gemini:
                 yield
         except RequestRefusedError as error:
             raise forms.of_access(error) from None
+
+    def _in_a_version_that_knows(self, call: Callable[[], _Made], *, paid: bool = False) -> _Made:
+        """What ``call`` returns, asked again in the older version where ours refuses it for what it may lack.
+
+        The older one is kept, unless it says the same. ``paid``: only where the refusal is of a method or a field; what
+        may be about the file or the model is no reason to send a create again.
+        """
+        try:
+            return call()
+        except RequestRefusedError as error:
+            is_newer = self._may_change and self._version == VERSION
+            if not is_newer or not forms.is_of_version(error, named=paid):
+                raise
+        self._version = OLDER_VERSION
+        try:
+            return call()
+        except RequestRefusedError as error:
+            if forms.is_of_version(error, named=False):
+                self._version = VERSION
+            raise
 
     def _transport(self) -> httpx2.Client:
         key = self._key()
@@ -241,7 +282,7 @@ class Gemini:
                 api_key=self._key(),
                 http_options={  # type: ignore[arg-type]
                     "base_url": self._address(),
-                    "api_version": VERSION,
+                    "api_version": self._version,
                     "timeout": int(seconds * 1000),
                     "retry_options": {"attempts": 1},
                     "httpx_client": transport,
@@ -251,10 +292,15 @@ class Gemini:
 
     def _get(self, path: str, call: str, params: Mapping[str, str] | None = None) -> JsonObject:
         transport = self._transport()
-        with self._wire(call):
-            reply = transport.get(f"{self._address()}/{VERSION}/{path}", params=params, follow_redirects=True)
-            reply.raise_for_status()
-            return parse_object(reply.content, self.name, f"the reply to: {call}")
+
+        def ask() -> JsonObject:
+            with self._wire(call):
+                url = f"{self._address()}/{self._version}/{path}"
+                reply = transport.get(url, params=params, follow_redirects=True)
+                reply.raise_for_status()
+                return parse_object(reply.content, self.name, f"the reply to: {call}")
+
+        return self._in_a_version_that_knows(ask)
 
     def _listed(self) -> Iterator[JsonObject]:
         """Every operation: the API neither filters nor promises an order."""
@@ -277,14 +323,22 @@ class Gemini:
         return count(file, "sizeBytes") == submission.path.stat().st_size and text(file, "state") != "FAILED"
 
     def _download(self, name: str, start: int = 0) -> Iterator[bytes]:
-        url = f"{self._address()}/{VERSION}/{_resource(name)}:download"
-        asked = self._transport().stream(
-            "GET", url, params={"alt": "media"}, headers=http_rules.range_headers(start), follow_redirects=True
-        )
-        with self._wire(f"download {name}"), asked as reply:
-            if reply.is_error:
-                reply.read()
-            reply.raise_for_status()
+        transport, headers = self._transport(), http_rules.range_headers(start)
+        with self._wire(f"download {name}"), ExitStack() as open_replies:
+
+            def ask() -> httpx2.Response:
+                with self._wire(f"download {name}"):
+                    url = f"{self._address()}/{self._version}/{_resource(name)}:download"
+                    asked = transport.stream(
+                        "GET", url, params={"alt": "media"}, headers=headers, follow_redirects=True
+                    )
+                    reply = open_replies.enter_context(asked)
+                    if reply.is_error:
+                        reply.read()
+                    reply.raise_for_status()
+                    return reply
+
+            reply = self._in_a_version_that_knows(ask)
             http_rules.check_range(self.name, start, reply.status_code, reply.headers)
             yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
 

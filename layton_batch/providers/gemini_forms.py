@@ -51,6 +51,10 @@ _OF_ACCESS = (
     (re.compile(r"\bAPI[ _]key\b|unregistered callers|has been suspended", re.IGNORECASE), 401),
     (re.compile(r"\b(billing|prepay(ment)?|credits?)\b", re.IGNORECASE), 402),
 )
+_OWN_CODES = frozenset({"404", "NOT_FOUND"})
+"""What the API's own 404 holds; another comes from who knows no such path."""
+_OF_A_METHOD = re.compile(r"\bfor API version\b|\b(unknown|no such) method\b|\bmethod not found\b", re.IGNORECASE)
+_UNKNOWN_NAME = re.compile(r"\bUnknown name\b", re.IGNORECASE)
 
 
 # ---- requests ------------------------------------------------------------------------------------------------------
@@ -179,6 +183,16 @@ def of_access(error: RequestRefusedError) -> RequestRefusedError:
     said = str(error).partition(": HTTP ")[2]  # what is before it may be a file's name
     status = next((status for words, status in _OF_ACCESS if words.search(said)), error.status)
     return type(error)(str(error), status=status, code=error.code)
+
+
+def is_of_version(error: RequestRefusedError, *, named: bool) -> bool:
+    """Whether a version of the API may have refused a call only for lack of its method or of a field. ``named``: only
+    where it says so; else any 404 counts, also one that may be about what was asked for."""
+    if error.status == 400:
+        return _UNKNOWN_NAME.search(str(error)) is not None
+    if error.status != 404:
+        return False
+    return not named or error.code not in _OWN_CODES or _OF_A_METHOD.search(str(error)) is not None
 
 
 def counted(stats: JsonObject, key: str) -> int | None:

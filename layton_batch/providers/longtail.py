@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from types import MappingProxyType
 
 from layton_batch.errors import NotFoundError, ProviderReplyError
 from layton_batch.providers import gemini_forms
 from layton_batch.providers import openai_shape as shape
+from layton_batch.providers.chat_usage import dollars
 from layton_batch.providers.damaged_rows import unreadable
 from layton_batch.providers.longtail_vertex import Vertex
 from layton_batch.providers.longtail_wire import MEMORY, Adapted
@@ -225,7 +227,12 @@ def _xai_usage(usage: JsonObject) -> Usage:
         output_tokens=count(usage, "completion_tokens") + thought,
         reasoning_tokens=thought,
         known=None not in (whole(usage.get("prompt_tokens")), whole(usage.get("completion_tokens"))),
+        stated_usd=dollars(usage.get("cost_in_usd_ticks"), _TICK),
     )
+
+
+_TICK = Decimal("1e-10")
+"""The unit of xAI's own statement of a reply's cost, in dollars."""
 
 
 def _chat(custom_id: str, body: JsonValue, provider: str) -> Response:

@@ -5,14 +5,17 @@ Models that have no chat completions, by ``models.toml``, are asked over ``/v1/r
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from layton_batch import model_table
 from layton_batch.providers import http_rules, openai_responses
 from layton_batch.providers import openai_shape as shape
+from layton_batch.providers.chat_usage import batch_usage
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.providers.protocol import Access, Capabilities, Limits
-from layton_batch.records import JsonValue, ModelSpec, Request, Response
+from layton_batch.records import JsonValue, ModelSpec, Request, Response, Snapshot
 
 
 class OpenAI(FileBatches):
@@ -62,6 +65,9 @@ class OpenAI(FileBatches):
         return openai.OpenAI(
             api_key=key, base_url=access.base_url, timeout=access.timeout_seconds, max_retries=0, http_client=http
         )
+
+    def _read(self, batch: Mapping[str, JsonValue], provider_id: str) -> Snapshot:
+        return replace(super()._read(batch, provider_id), stated_usage=batch_usage(batch.get("usage")))
 
     def _file_page(self) -> Any:
         # the newest thousand: an interrupted upload was seconds ago, and missing it costs a second copy, not money

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError, TransientProviderError
@@ -26,7 +27,8 @@ TAG = "layton_batch"
 class FileBatches:
     """The base of a dialect; the class attributes are what a dialect must or may set.
 
-    ``efforts``: the reasoning words the API takes; ``windows``: how long a batch may be given.
+    ``efforts``: the reasoning words the API takes; ``windows``: how long a batch may be given; ``poll_query``: what a
+    look at a batch asks for besides.
     """
 
     name: str
@@ -37,6 +39,7 @@ class FileBatches:
     efforts: tuple[str, ...]
     max_tokens_key: str
     windows: tuple[str, ...] = (USUAL_WINDOW,)
+    poll_query: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, access: Access | None) -> None:
         self._access = access
@@ -113,7 +116,8 @@ class FileBatches:
 
     def snapshot(self, provider_id: str) -> Snapshot:
         with self._wire(f"poll batch {provider_id}"):
-            reply = self._open().batches.with_raw_response.retrieve(provider_id)
+            query = {"extra_query": self.poll_query} if self.poll_query else {}
+            reply = self._open().batches.with_raw_response.retrieve(provider_id, **query)
             return self._read(self._object(reply, f"the state of batch {provider_id}"), provider_id)
 
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:

@@ -14,7 +14,7 @@ import orjson
 from layton_batch.errors import ManifestError, ProviderReplyError, UnknownStatusError
 from layton_batch.providers.chat_usage import usage_of
 from layton_batch.providers.damaged_rows import malformed, unreadable
-from layton_batch.providers.protocol import StatusMeaning
+from layton_batch.providers.protocol import NO_REPLY, StatusMeaning
 from layton_batch.providers.wire_errors import REFUSALS, clean, excerpt, parse_json, parse_object, well_formed
 from layton_batch.providers.wire_json import whole
 from layton_batch.records import (
@@ -59,11 +59,13 @@ _VALIDATION = frozenset(
         "empty_file",
         "mismatched_model",
         "missing_required_parameter",
+        "model_mismatch",
         "model_not_found",
         "streaming_unsupported",
         "unknown_parameter",
         "unsupported_parameter",
         "unsupported_value",
+        "url_mismatch",
     }
 )
 
@@ -348,13 +350,15 @@ def errored(custom_id: str, status: int | None, error: JsonValue) -> Response:
     said = holder.get("message") or holder.get("detail") if isinstance(holder, Mapping) else holder
     word = clean(str(code), 80) if isinstance(code, str | int) and code else None
     outcome = _UNANSWERED.get((word or "").lower())
+    if status == 0 and outcome is None:
+        word = NO_REPLY
     numeric = int(word) if word and word.isascii() and word.isdigit() else None
     error_class = class_of_status(status if status is not None else numeric) or class_of_code(word or "")
     return Response(
         custom_id=custom_id,
         outcome=outcome or RequestOutcome.ERRORED,
         error_class=ErrorClass.NOT_EXECUTED if outcome else error_class,
-        error_code=word or (str(status) if status is not None else None),
+        error_code=word or (str(status) if status else None),
         error_message=clean(_in_words(said), 500) if said else None,
     )
 
@@ -383,7 +387,7 @@ def class_of_code(code: str) -> ErrorClass:
     word = code.lower()
     if "rate_limit" in word or "token_limit" in word or "quota" in word:
         return ErrorClass.RATE_LIMITED
-    if "too_large" in word:
+    if "too_large" in word or word == "too_many_tasks":  # the file has more rows than a batch may have
         return ErrorClass.TOO_LARGE
     ours = word in _VALIDATION or word.startswith("invalid")
     return ErrorClass.INVALID_REQUEST if ours else ErrorClass.PROVIDER_FAULT

@@ -68,6 +68,9 @@ class Limits:
     retention_seconds: float = 29 * 86_400.0
 
 
+NO_REPLY = "0"
+"""The error code of a row that says of its request only that it never got a reply: its HTTP status is 0."""
+
 USUAL_WINDOW = "24h"
 """How long a batch is given where its model's manifest does not say."""
 
@@ -107,6 +110,8 @@ class Access:
     base_url: str | None = None
     patience: Patience = field(default_factory=Patience)
     stopping: Event = field(default_factory=Event)
+    api_version: str | None = None
+    """The version of the API to speak, and no other; None: the dialect chooses."""
 
     @property
     def timeout_seconds(self) -> float:

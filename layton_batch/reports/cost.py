@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 
 from layton_batch.costs.report import UNKNOWN, CostLine, CostReport, line_json
+from layton_batch.costs.stated import statement_json
 from layton_batch.records import JsonValue
 from layton_batch.reports.table import Column, Table, as_csv, as_markdown, columns, json_text, say_line, show
 from layton_batch.text import money, plural, tokens_text
@@ -25,12 +26,14 @@ def write_costs(report: CostReport, form: str) -> None:
 
 
 def report_json(report: CostReport) -> dict[str, JsonValue]:
-    """``{"rows", "by_provider", "by_stage", "total"}``; keys are the cost table's columns (``line_json``)."""
+    """``{"rows", "by_provider", "by_stage", "total", "differing"}``; keys are the cost table's columns (``line_json``),
+    and those of ``statement_json`` for batches of which the provider states another cost."""
     return {
         "rows": [line_json(line) for line in report.lines],
         "by_provider": [line_json(line) for line in report.by_provider],
         "by_stage": [line_json(line) for line in report.by_stage],
         "total": line_json(report.total),
+        "differing": [statement_json(one) for one in report.differing],
     }
 
 
@@ -87,6 +90,8 @@ def print_costs(report: CostReport) -> None:
     show(Table(heads, tuple(rows), "Cost · batched against the same tokens unbatched", sums=frozenset(sums)))
     if note := unknown_cost_note(report.total):
         say_line(note, "yellow")
+    if note := differing_note(report):
+        say_line(note, "yellow")
     sources = sorted({f"{line.price_source} ({line.price_date})" for line in report.lines if line.price_source})
     say_line(f"prices: {'; '.join(sources) or UNKNOWN}", "dim")
 
@@ -97,6 +102,14 @@ def unknown_cost_note(total: CostLine) -> str | None:
         return None
     requests = plural(total.unknown_cost_requests, "request")
     return f"upper bound for {requests} whose cost is unknown, not in these sums: {money(total.unknown_cost.usd)}"
+
+
+def differing_note(report: CostReport) -> str | None:
+    """What providers state of batches otherwise than this bill, the first such batch as an example."""
+    if not report.differing:
+        return None
+    first, batches = report.differing[0], plural(len(report.differing), "batch", "batches")
+    return f"the provider's own statement differs by more than 1 % for {batches}: {first.batch_id}: {first.text}"
 
 
 def _figures(line: CostLine) -> tuple[str, ...]:

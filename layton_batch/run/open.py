@@ -187,7 +187,13 @@ def providers_for(
 
     def connected(name: str) -> Provider:
         credentials = settings.access(name)
-        access = Access(credentials.api_key, credentials.base_url, patience or Patience(), stopping or Event())
+        access = Access(
+            credentials.api_key,
+            credentials.base_url,
+            patience or Patience(),
+            stopping or Event(),
+            settings.api_version(name),
+        )
         return without_keys(connect_within(manifest, name, access), settings.secrets())
 
     return Providers(connected, dialect)

@@ -20,8 +20,9 @@ from layton_batch.batches.completeness import Downloaded, Reading, counted, lack
 from layton_batch.batches.decisions import apply, at
 from layton_batch.batches.outcomes import Tally, assign_outcomes, count_rows, summed
 from layton_batch.batches.replies import Replies, unpacked
-from layton_batch.batches.usage_rows import Bill, bounds
+from layton_batch.batches.usage_rows import Bill, billed, bounds
 from layton_batch.clock import is_due
+from layton_batch.costs.stated import Statement
 from layton_batch.errors import ProviderError, ProviderReplyError, StaleStateError
 from layton_batch.files import atomic, tables
 from layton_batch.providers.protocol import Provider
@@ -30,6 +31,7 @@ from layton_batch.records import Batch, Collect, Entry, Job, Move, Response, Sna
 from layton_batch.run.context import Run
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.standing import ACTUAL, RELEASED, UNKNOWN_COST
+from layton_batch.text import decimal_text
 
 
 def collect(run: Run, provider: str) -> bool:
@@ -63,8 +65,7 @@ def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
             decision = _decided(run, batch, download, reading)
             if isinstance(decision, Wait):
                 return apply(run, batch, decision)
-            said = download.snapshot.message if download.snapshot else None
-            _file(run, job, batch, decision, said or batch.reason, asked, replies)
+            _file(run, job, batch, decision, download.snapshot, asked, replies)
     except StaleStateError:
         return False  # another process collected it
     return True
@@ -136,9 +137,16 @@ def _latest(provider: Provider, batch: Batch) -> tuple[Snapshot, ProviderError |
 
 
 def _file(
-    run: Run, job: Job, batch: Batch, decision: Collect, said: str | None, asked: pl.DataFrame, replies: Replies
+    run: Run,
+    job: Job,
+    batch: Batch,
+    decision: Collect,
+    snapshot: Snapshot | None,
+    asked: pl.DataFrame,
+    replies: Replies,
 ) -> None:
-    """``said``: what became of the batch as a whole, in the provider's words."""
+    """``snapshot``: what the provider says of the batch as a whole."""
+    said = (snapshot.message if snapshot else None) or batch.reason
     tally = assign_outcomes(replies.entries, asked["custom_id"].to_list(), replace(batch, reason=said))
     if decision.lacking is not None:
         named = {one.custom_id for one in replies.entries if not isinstance(one, str)}
@@ -146,6 +154,7 @@ def _file(
     bill = Bill(run.prices, job, batch, bounds(asked))
     run.store.check(batch, run.clock.now())  # still ours: who took it over meanwhile may have collected more
     _write_tables(run, job, batch, map(replies.whole, tally.responses.values()), bill)
+    statement = _write_statement(run, job, batch, bill, snapshot)
     children, resubmitted = next_attempts(run, batch, tally)
     counts = count_rows(batch, tally, resubmitted)
     if sum(row.count for row in counts) != batch.requests:
@@ -154,7 +163,7 @@ def _file(
     told = ("collected", ", ".join(f"{row.count} {row.outcome}" for row in counts))
     move = Move(
         replace(decision.after, state=Lifecycle.COLLECTED, due_at=now, reason=decision.lacking or said),
-        (*decision.events, *summed(tally.anomalies), *bill.anomalies(), told),
+        (*decision.events, *summed(tally.anomalies), *bill.anomalies(), *_said_of_costs(statement), told),
         entries=tuple(_money(run, batch, bill)),
         counts=tuple(counts),
         children=tuple(children),
@@ -191,6 +200,34 @@ def _write_tables(run: Run, job: Job, batch: Batch, responses: Iterable[Response
         tables.write_rows(untold, "untold", bill.unknown_cost_rows)
     else:
         untold.unlink(missing_ok=True)  # of a collecting that a stop cut short, with another download
+
+
+def _write_statement(run: Run, job: Job, batch: Batch, bill: Bill, snapshot: Snapshot | None) -> Statement:
+    """What the provider says that the batch cost, beside the bill just written."""
+    stated, part = bill.stated(snapshot), run.folder.part("stated", batch.id)
+    usage = tables.read_part(run.folder.part("usage", batch.id), ["cost_usd", "input_tokens", "output_tokens"])
+    ours = billed(usage, (row["why"] for row in bill.unknown_cost_rows))
+    if stated.says_nothing:
+        part.unlink(missing_ok=True)
+    else:
+        row = {
+            "batch_id": batch.id,
+            "provider": job.spec.provider,
+            "model": job.spec.name,
+            "usd": decimal_text(stated.usd),
+            "input_tokens": stated.input_tokens,
+            "output_tokens": stated.output_tokens,
+        }
+        tables.write_rows(part, "stated", [row])
+    return Statement(batch.id, job.spec.provider, job.spec.name, stated, ours)
+
+
+def _said_of_costs(statement: Statement) -> Iterator[tuple[str, str]]:
+    """The event that keeps a stated cost, or says where a statement differs from the bill."""
+    if statement.differs:
+        yield "cost_differs", statement.text
+    elif statement.stated.usd is not None:
+        yield "cost_stated", statement.text
 
 
 def _response_rows(

@@ -6,7 +6,7 @@ from functools import partial
 
 import polars as pl
 
-from layton_batch.batches.usage_rows import unknown_costs_of, usage_rows
+from layton_batch.batches.usage_rows import statements, unknown_costs_of, usage_rows
 from layton_batch.costs.report import UNKNOWN, CostReport, build_report, line_json
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
@@ -60,9 +60,18 @@ def _site_digest(run: Run, bill: str | None) -> str | None:
 
 def cost_report(folders: list[RunFolder]) -> CostReport:
     """What these runs cost together, from their usage tables, and the upper bounds of unknown costs."""
-    usage = pl.concat([tables.read(folder.tables, "usage") for folder in folders])
-    unknown = pl.concat([tables.read(folder.tables, "untold") for folder in folders])
-    return build_report(usage_rows(usage.iter_rows(named=True)), unknown_costs_of(unknown.iter_rows(named=True)))
+    usages = [tables.read(folder.tables, "usage") for folder in folders]
+    unknowns = [tables.read(folder.tables, "untold") for folder in folders]
+    stated = [
+        statement
+        for folder, usage, unknown in zip(folders, usages, unknowns, strict=True)
+        for statement in statements(tables.read(folder.tables, "stated"), usage, unknown)
+    ]
+    return build_report(
+        usage_rows(pl.concat(usages).iter_rows(named=True)),
+        unknown_costs_of(pl.concat(unknowns).iter_rows(named=True)),
+        stated,
+    )
 
 
 def _write_costs(run: Run, origin: str | None) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
+from layton_batch.batches.batch_file import Line, pack
 from layton_batch.errors import AmbiguousCallError, TransientProviderError
 from layton_batch.providers import connect
 from layton_batch.providers.doubleword import ADDRESS
@@ -94,3 +97,31 @@ def test_results_are_read_as_openais() -> None:
         json.dumps({"custom_id": "c", "response": {"status_code": 200, "body": body}}).encode()
     )
     assert (response.text, response.served_model) == ("4", "served")
+
+
+def test_a_row_above_its_servers_limit_is_never_sent_and_one_at_the_limit_is(tmp_path: Path) -> None:
+    """One such row would have the whole file refused."""
+    most = 10_485_760
+    lines = [Line("fits", b"x" * (most - 1), None), Line("above", b"x" * most, None)]
+    packed = pack(lines, DOUBLEWORD.limits, tmp_path, tmp_path / "requests")
+    assert (list(packed.shard_of), list(packed.too_large)) == (["fits"], ["above"])
+
+
+def test_a_file_is_not_larger_than_its_server_takes(tmp_path: Path) -> None:
+    lines = [Line(f"c{number}", b"x" * 10_000_000, None) for number in range(20)]
+    sizes = [shard.size_bytes for shard in pack(lines, DOUBLEWORD.limits, tmp_path, tmp_path / "requests").shards]
+    assert sum(sizes) > 200_000_000
+    assert max(sizes) <= 100_000_000
+
+
+def test_a_look_asks_for_the_batchs_own_cost(serve: Serve) -> None:
+    provider, server = serve("doubleword", reply({"status": "completed", "analytics": {"total_cost": "0.0125"}}))
+    assert provider.snapshot("b").stated_usd == Decimal("0.0125")
+    assert server.calls[0].path == "/v1/batches/b?include=analytics"
+
+
+@pytest.mark.parametrize("analytics", [None, {}, [], {"total_cost": None}, {"total_cost": "none"}, {"total_cost": -1}])
+def test_a_batch_that_states_no_cost_is_read_as_before(serve: Serve, analytics: object) -> None:
+    provider, _ = serve("doubleword", reply({"status": "completed", "analytics": analytics}))
+    snapshot = provider.snapshot("b")
+    assert (snapshot.state, snapshot.stated_usd) == (Lifecycle.ENDED, None)

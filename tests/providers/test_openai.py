@@ -19,7 +19,7 @@ from layton_batch.errors import (
 )
 from layton_batch.providers import connect
 from layton_batch.providers.protocol import Access, Patience
-from layton_batch.records import Snapshot, Submission
+from layton_batch.records import Snapshot, Submission, Usage
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.testing.providers import Answer, Received
 
@@ -41,6 +41,12 @@ def test_every_documented_status_is_read(serve: Serve, status: str) -> None:
     assert snapshot.provider_status == status
     assert snapshot.results_ref == ("file-out" if snapshot.state is Lifecycle.ENDED else None)
     assert snapshot.errors_ref is None
+
+
+def test_the_batchs_own_count_of_tokens_is_read(serve: Serve) -> None:
+    usage = {"input_tokens": 7, "output_tokens": 5, "total_tokens": 12}
+    assert polled(serve, {"status": "completed", "usage": usage}).stated_usage == Usage(7, 0, 5)
+    assert polled(serve, {"status": "completed", "usage": None}).stated_usage is None
 
 
 def test_a_batch_whose_rows_all_failed_has_only_an_error_file(serve: Serve) -> None:
@@ -71,6 +77,10 @@ def test_a_failed_batch_says_its_first_errors(serve: Serve, errors: object) -> N
         ("token_limit_exceeded", ErrorClass.RATE_LIMITED),
         ("model_not_found", ErrorClass.INVALID_REQUEST),
         ("mismatched_model", ErrorClass.INVALID_REQUEST),
+        ("model_mismatch", ErrorClass.INVALID_REQUEST),
+        ("invalid_url", ErrorClass.INVALID_REQUEST),
+        ("url_mismatch", ErrorClass.INVALID_REQUEST),
+        ("too_many_tasks", ErrorClass.TOO_LARGE),
         ("invalid_request", ErrorClass.INVALID_REQUEST),
         ("server_error", ErrorClass.PROVIDER_FAULT),
     ],

@@ -208,6 +208,8 @@ LATE = {"code": "batch_expired", "message": "too late"}
         (row({"status_code": 429, "body": {"error": "slow down"}}), "errored", "rate_limited", "429", "slow down"),
         (row({"status_code": 500, "body": {}}), "errored", "provider_fault", "500", None),
         (row({"status_code": 0, "body": None}), "errored", "provider_fault", "0", None),
+        (row({"status_code": 0, "body": ERROR}), "errored", "provider_fault", "0", "No such field."),
+        (row({"status_code": 0, "body": {"error": LATE}}), "expired", "not_executed", "batch_expired", "too late"),
         (row({"status_code": 200, "body": ERROR}), "errored", "provider_fault", "field", "No such field."),
         (row(None, LATE), "expired", "not_executed", "batch_expired", "too late"),
         (row(None, {"code": "batch_cancelled"}), "cancelled", "not_executed", "batch_cancelled", None),

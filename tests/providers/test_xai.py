@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,13 @@ def test_an_xai_answer_without_counts_says_that_its_cost_is_not_known() -> None:
 
 def xai_row(**result: JsonValue) -> bytes:
     return json.dumps({"batch_request_id": "c-1", "batch_result": result}).encode()
+
+
+def test_an_xai_answer_states_its_cost_in_ticks_of_a_dollar() -> None:
+    for ticks, usd in ((37_756_000, Decimal("0.0037756")), (None, None), ("many", None)):
+        usage = {"prompt_tokens": 3, "completion_tokens": 4, "cost_in_usd_ticks": ticks}
+        row = xai_row(response={"chat_get_completion": chat("4") | {"usage": usage}})
+        assert Xai(None).decode(row).usage.stated_usd == usd
 
 
 def test_an_xai_answer_counts_reasoning_on_top() -> None:

@@ -69,6 +69,12 @@ def test_too_many_rows_or_bytes_fail_the_batch(provider, limits, tmp_path):
     assert failed(provider, [row(provider, "a"), row(provider, "b")], tmp_path, limits)["code"] == "invalid_request"
 
 
+def test_doubleword_refuses_a_whole_file_for_one_row_that_is_too_large(tmp_path):
+    rows = [row("doubleword", "a"), row("doubleword", "b", user="x" * 1_000)]
+    problem = failed("doubleword", rows, tmp_path, Limits(line_bytes=1_000))
+    assert (problem["code"], problem["line"]) == ("invalid_request", 2)
+
+
 def test_doubleword_custom_ids_have_at_most_64_characters(tmp_path):
     assert "64" in failed("doubleword", [row("doubleword", "k" * 65)], tmp_path)["message"]
 

@@ -89,6 +89,7 @@ class Flavour:
     endpoints: tuple[str, ...]
     windows: tuple[str, ...]
     file_bytes: int
+    line_bytes: int | None = None
     rows: int = 50_000
     one_model: bool = True
     key_length: int | None = None
@@ -125,7 +126,8 @@ DOUBLEWORD = Flavour(
     chat=ChatRules("doubleword", _VLLM_CHAT, _EFFORTS, refusals=True),
     endpoints=("/v1/chat/completions",),
     windows=("1h", "24h"),
-    file_bytes=200_000_000,
+    file_bytes=100_000_000,
+    line_bytes=10_485_760,
     key_length=64,
     early_output=True,
 )
@@ -150,6 +152,7 @@ class OpenAIRows:
         self.early_output = flavour.early_output
         self._rows = limits.rows or flavour.rows
         self._bytes = limits.file_bytes or flavour.file_bytes
+        self._line_bytes = limits.line_bytes or flavour.line_bytes
 
     def check(self, batch: Batch, lines: Iterator[bytes], size: int) -> tuple[int, str, Problem | None]:
         """The first thing wrong with the file fails the batch: one entry is what has been seen in `errors.data`."""
@@ -160,6 +163,7 @@ class OpenAIRows:
             self._bounds(size, number)
             for number, line in enumerate(lines, 1):
                 self._bounds(size, number)
+                self._row_size(line)
                 self._line(batch, line, keys, models)
             _not_empty(number)
         except _Refused as refused:
@@ -171,6 +175,11 @@ class OpenAIRows:
             raise _Refused("invalid_request", f"The file has {size} bytes; a batch may have {self._bytes}.")
         if number > self._rows:
             raise _Refused("invalid_request", f"The file has more than the {self._rows} requests a batch may have.")
+
+    def _row_size(self, line: bytes) -> None:
+        if self._line_bytes is not None and len(line) > self._line_bytes:
+            message = f"This line has {len(line)} bytes; a request may have {self._line_bytes}."
+            raise _Refused("invalid_request", message)
 
     def _line(self, batch: Batch, line: bytes, keys: set[str], models: set[str]) -> None:
         try:

@@ -1,0 +1,103 @@
+"""What a provider says that a batch cost beside what we say: where the two are the same, and where not."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import polars as pl
+import pytest
+
+from layton_batch.batches.usage_rows import WITHOUT_PRICE, WITHOUT_USAGE, billed
+from layton_batch.costs.report import build_report
+from layton_batch.costs.stated import Statement, Sums, statement_json
+from layton_batch.providers.chat_usage import batch_usage, dollars
+from layton_batch.records import JsonValue, Usage
+from layton_batch.reports.cost import differing_note, report_json
+
+OURS = Sums(Decimal("2.00"), 1_000, 500)
+
+
+def statement(stated: Sums, ours: Sums = OURS, batch: str = "b1") -> Statement:
+    return Statement(batch, "doubleword", "qwen", stated, ours)
+
+
+@pytest.mark.parametrize(
+    ("stated", "differs"),
+    [
+        (Sums(), False),
+        (OURS, False),
+        (Sums(Decimal("2.02")), False),
+        (Sums(Decimal("1.98")), False),
+        (Sums(Decimal("2.03")), True),
+        (Sums(Decimal("1.97")), True),
+        (Sums(Decimal(0)), True),
+        (Sums(Decimal("2.00"), 1_000, 520), True),
+        (Sums(None, 1_010, 500), False),
+        (Sums(None, 1_020, None), True),
+    ],
+)
+def test_a_difference_is_more_than_one_in_a_hundred(stated: Sums, differs: bool) -> None:
+    assert statement(stated).differs is differs
+
+
+def test_what_one_side_does_not_know_is_no_difference() -> None:
+    assert not statement(Sums(Decimal(5), 9, 9), Sums()).differs
+    assert not statement(Sums(Decimal(0), 0, 0), Sums(Decimal(0), 0, 0)).differs
+
+
+def test_only_figures_that_differ_are_told() -> None:
+    assert statement(Sums(Decimal("3"), 1_000, 900)).text == (
+        "doubleword says $3, 900 tokens written; our bill says $2.00, 500 tokens written"
+    )
+    assert statement(Sums(Decimal("0.5")), Sums()).text == "doubleword says $0.5; our bill says unknown"
+
+
+def test_the_report_names_the_batches_that_differ_and_no_others() -> None:
+    stated = [statement(Sums(Decimal(3)), batch="b2"), statement(OURS), statement(Sums(Decimal(9)), batch="b0")]
+    report = build_report([], stated=stated)
+    assert [one.batch_id for one in report.differing] == ["b0", "b2"]
+    assert differing_note(report) == (
+        "the provider's own statement differs by more than 1 % for 2 batches: "
+        "b0: doubleword says $9; our bill says $2.00"
+    )
+    assert report_json(report)["differing"] == [statement_json(one) for one in report.differing]
+    assert differing_note(build_report([], stated=[statement(OURS)])) is None
+
+
+@pytest.mark.parametrize(
+    ("reasons", "ours"),
+    [
+        ([], Sums(Decimal("0.75"), 30, 12)),
+        ([WITHOUT_PRICE], Sums(None, 30, 12)),
+        ([WITHOUT_USAGE, WITHOUT_PRICE], Sums()),
+        (["out of reach"], Sums()),
+    ],
+)
+def test_requests_of_unknown_cost_make_our_own_figure_unknown(reasons: list[str], ours: Sums) -> None:
+    usage = pl.DataFrame({"cost_usd": ["0.25", "0.50"], "input_tokens": [10, 20], "output_tokens": [4, 8]})
+    assert billed(usage, reasons) == ours
+
+
+@pytest.mark.parametrize(
+    ("value", "amount"),
+    [
+        (0.25, Decimal("0.25")),
+        ("0.001250", Decimal("0.001250")),
+        (3, Decimal(3)),
+        (0, Decimal(0)),
+        *((odd, None) for odd in (None, True, "", "free", "nan", "1e400", -1, float("inf"), [], {})),
+    ],
+)
+def test_an_amount_is_read_from_a_number_or_its_text(value: JsonValue, amount: Decimal | None) -> None:
+    assert dollars(value) == amount
+
+
+@pytest.mark.parametrize(
+    ("usage", "told"),
+    [
+        ({"input_tokens": 7, "output_tokens": 5, "total_tokens": 12}, Usage(input_tokens=7, output_tokens=5)),
+        *((none, None) for none in (None, {}, [], {"input_tokens": 0, "output_tokens": 0}, {"input_tokens": 7})),
+    ],
+)
+def test_a_batch_without_books_states_no_tokens(usage: JsonValue, told: Usage | None) -> None:
+    assert batch_usage(usage) == told

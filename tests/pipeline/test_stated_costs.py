@@ -1,0 +1,79 @@
+"""What providers state of a batch's cost is kept beside our bill, and a difference is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from layton_batch.sandbox.openai_api import OpenAIApi
+
+from layton_batch.stages.publish import cost_report
+from tests.pipeline.lab import Lab, lab, manifest_text
+
+State = Mapping[str, Any]
+
+
+def stating(monkeypatch: pytest.MonkeyPatch, change: State, provider: str) -> None:
+    """Have the sandbox's batch objects of a provider say this besides."""
+    view = OpenAIApi._view
+
+    def changed(self: OpenAIApi, batch: Any) -> dict[str, object]:
+        return {**view(self, batch), **(change if self._provider == provider else {})}
+
+    monkeypatch.setattr(OpenAIApi, "_view", changed)
+
+
+def told(bench: Lab, text: str) -> list[tuple[str, str]]:
+    with bench.open(text) as run:
+        return [(one.kind, one.detail) for one in run.store.events() if one.kind in ("cost_stated", "cost_differs")]
+
+
+def test_a_batch_whose_tokens_both_sides_count_alike_says_nothing(tmp_path: Path) -> None:
+    text = manifest_text(limit=2)
+    with lab(tmp_path) as bench:
+        bench.finish(text)
+        assert told(bench, text) == []
+        (row,) = bench.table(text, "stated").rows(named=True)
+        usage = bench.table(text, "usage").filter(provider="openai")
+        assert (row["provider"], row["usd"]) == ("openai", None)
+        assert (row["input_tokens"], row["output_tokens"]) == (
+            usage["input_tokens"].sum(),
+            usage["output_tokens"].sum(),
+        )
+        assert cost_report([bench.run_folder(text)]).differing == ()
+
+
+def test_other_tokens_than_the_replies_tell_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stating(monkeypatch, {"usage": {"input_tokens": 1_000_000, "output_tokens": 2_000_000}}, "openai")
+    text = manifest_text(limit=2)
+    with lab(tmp_path) as bench:
+        bench.finish(text)
+        ((kind, detail),) = told(bench, text)
+        assert kind == "cost_differs"
+        assert detail.startswith("openai says 1,000,000 tokens read, 2,000,000 tokens written; our bill says ")
+        (found,) = cost_report([bench.run_folder(text)]).differing
+        assert found.text == detail
+
+
+@pytest.mark.parametrize(
+    ("share", "kind"), [("1.009", "cost_stated"), ("1.02", "cost_differs"), ("0.9", "cost_differs")]
+)
+def test_a_stated_cost_is_kept_and_a_difference_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: str, kind: str
+) -> None:
+    text = manifest_text(("doubleword",), limit=2)
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    with lab(tmp_path / "first") as bench:
+        bench.finish(text)
+        bill = sum(map(Decimal, bench.table(text, "usage").filter(provider="doubleword")["cost_usd"]))
+    cost = Decimal(bill) * Decimal(share)
+    stating(monkeypatch, {"analytics": {"total_cost": str(cost)}}, "doubleword")
+    with lab(tmp_path / "second") as bench:
+        bench.finish(text)
+        assert told(bench, text) == [(kind, f"doubleword says ${cost:f}; our bill says ${bill:f}")]
+        assert bench.table(text, "stated")["usd"].to_list() == [f"{cost:f}"]
+        assert len(cost_report([bench.run_folder(text)]).differing) == (kind == "cost_differs")
