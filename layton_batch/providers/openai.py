@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from layton_batch.providers import http_rules
+from layton_batch.errors import NotFoundError
+from layton_batch.providers import http_rules, model_notices
 from layton_batch.providers.openai_files import FileBatches
-from layton_batch.providers.protocol import Access, Capabilities, Limits
+from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice
 
 
 class OpenAI(FileBatches):
@@ -26,6 +27,15 @@ class OpenAI(FileBatches):
     )
     efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     max_tokens_key: str = "max_completion_tokens"
+
+    def about(self, model: str) -> ModelNotice | None:
+        """By the model's own page, which tells its end as well."""
+        try:
+            with self._wire("ask about a model"):
+                reply = self._open().models.with_raw_response.retrieve(model)
+                return model_notices.of_openai(self._object(reply, "what is said of a model"))
+        except NotFoundError:
+            return None
 
     def _connect(self, key: str, access: Access) -> Any:
         import openai

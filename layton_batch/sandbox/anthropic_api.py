@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 import orjson
 from starlette.responses import FileResponse, Response
 
+from layton_batch.sandbox import model_pages
 from layton_batch.sandbox.anthropic_rows import AnthropicRows, error_body
 from layton_batch.sandbox.gateway import Call, Endpoint, JsonReply, Wire, bearer
 from layton_batch.sandbox.json_array import BadDocument, elements
@@ -43,11 +44,15 @@ class AnthropicApi:
                 Endpoint("DELETE", _AT + "/{id}", "delete", self.delete),
                 Endpoint("POST", _AT + "/{id}/cancel", "cancel", self.cancel),
                 Endpoint("GET", _AT + "/{id}/results", "results", self.results),
+                Endpoint("GET", "/v1/models/{id}", "models", self.model),
             ],
             refusal=error_body,
             key=_key,
             no_key=Rejection(401, "x-api-key header is required"),
         )
+
+    def model(self, call: Call) -> Response:
+        return JsonReply(model_pages.anthropic_page(self._engine.config, call.params["id"]))
 
     def create(self, call: Call) -> Response:
         version = call.headers.get("anthropic-version")

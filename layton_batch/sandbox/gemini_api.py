@@ -11,6 +11,7 @@ from dataclasses import replace
 import orjson
 from starlette.responses import FileResponse, Response
 
+from layton_batch.sandbox import model_pages
 from layton_batch.sandbox.checks import as_list, as_object, as_text
 from layton_batch.sandbox.execution import lines_of
 from layton_batch.sandbox.gateway import Call, Endpoint, JsonReply, Wire, save_upload
@@ -58,12 +59,16 @@ class GeminiApi:
                 Endpoint("GET", f"{at}/files/{{id}}", "file", self.get_file),
                 Endpoint("DELETE", f"{at}/files/{{id}}", "delete", self.delete_file),
                 Endpoint("POST", f"{at}/models/{{model}}:batchGenerateContent", "create", self.create),
+                Endpoint("GET", f"{at}/models/{{model}}", "models", self.model),
                 Endpoint("POST", f"{at}/batches/{{id}}:cancel", "cancel", self.cancel),
                 Endpoint("GET", f"{at}/batches", "list", self.list_batches),
                 Endpoint("GET", f"{at}/batches/{{id}}", "poll", lambda call: JsonReply(self._view(self._batch(call)))),
                 Endpoint("DELETE", f"{at}/batches/{{id}}", "delete", self.delete_batch),
             ]
         return Wire(_ME, "/gemini", endpoints, error_body, _key, _no_key())
+
+    def model(self, call: Call) -> Response:
+        return JsonReply(model_pages.gemini_page(self._engine.config, call.params["model"]))
 
     def upload(self, call: Call) -> Response:
         command = call.headers.get("x-goog-upload-command", "")

@@ -8,6 +8,7 @@ from datetime import datetime
 import orjson
 from starlette.responses import FileResponse, Response
 
+from layton_batch.sandbox import model_pages
 from layton_batch.sandbox.chat_rows import chat_question
 from layton_batch.sandbox.checks import as_count, as_list, as_object, as_text, no_strangers
 from layton_batch.sandbox.execution import lines_of
@@ -54,8 +55,12 @@ class MistralApi:
             Endpoint("GET", jobs + "/{id}", "poll", self.job),
             Endpoint("DELETE", jobs + "/{id}", "delete", self.delete_job),
             Endpoint("POST", jobs + "/{id}/cancel", "cancel", self.cancel),
+            Endpoint("GET", "/v1/models/{id}", "models", self.model),
         ]
         return Wire(_ME, "/mistral", endpoints, error_body, bearer, Rejection(401, "Unauthorized"))
+
+    def model(self, call: Call) -> Response:
+        return JsonReply(model_pages.mistral_page(self._engine.config, call.params["id"]))
 
     def upload(self, call: Call) -> Response:
         if call.upload is None or call.fields.get("purpose", "fine-tune") != "batch":

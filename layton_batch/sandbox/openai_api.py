@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from starlette.responses import FileResponse, Response
 
+from layton_batch.sandbox import model_pages
 from layton_batch.sandbox.checks import as_object, as_text, no_strangers, one_of
 from layton_batch.sandbox.gateway import Call, Endpoint, JsonReply, Wire, bearer
 from layton_batch.sandbox.lifecycle import Engine
@@ -49,11 +50,19 @@ class OpenAIApi:
                 Endpoint("GET", f"{at}/batches", "list", self.list_batches),
                 Endpoint("GET", f"{at}/batches/{{id}}", "poll", lambda call: JsonReply(self._view(self._batch(call)))),
                 Endpoint("POST", f"{at}/batches/{{id}}/cancel", "cancel", self.cancel),
+                Endpoint("GET", f"{at}/models", "models", self.models),
+                Endpoint("GET", f"{at}/models/{{id:path}}", "models", self.model),
             ],
             refusal=error_body,
             key=bearer,
             no_key=Rejection(401, "You didn't provide an API key.", code="invalid_api_key"),
         )
+
+    def models(self, _call: Call) -> Response:
+        return JsonReply(model_pages.openai_list(self._engine.config, self._provider))
+
+    def model(self, call: Call) -> Response:
+        return JsonReply(model_pages.openai_page(self._engine.config, self._provider, call.params["id"]))
 
     def upload(self, call: Call) -> Response:
         if call.upload is None:

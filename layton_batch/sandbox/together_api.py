@@ -11,6 +11,7 @@ from typing import cast
 
 from starlette.responses import FileResponse, Response
 
+from layton_batch.sandbox import model_pages
 from layton_batch.sandbox.checks import as_text, no_strangers, one_of
 from layton_batch.sandbox.gateway import Call, Endpoint, JsonReply, Wire, bearer
 from layton_batch.sandbox.lifecycle import Engine
@@ -59,9 +60,13 @@ class TogetherApi:
             Endpoint("GET", batches, "list", self.list_batches),
             Endpoint("GET", batches + "/{id}", "poll", lambda call: JsonReply(self._view(self._batch(call)))),
             Endpoint("POST", batches + "/{id}/cancel", "cancel", self.cancel),
+            Endpoint("GET", "/v1/models", "models", self.models),
         ]
         no_key = Rejection(401, "Missing API key", code="invalid_api_key")
         return Wire(_ME, "/together", endpoints, error_body, bearer, no_key)
+
+    def models(self, _call: Call) -> Response:
+        return JsonReply(model_pages.together_list(self._engine.config))
 
     def announce(self, call: Call) -> Response:
         """First step of the SDK's upload: the address to put the bytes to, or 409 with the id of the same content."""
