@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from layton_batch import model_table
-from layton_batch.clock import ManualClock
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.settings import Settings
 from tests.manifest_texts import HEAD, ITEMS, load
+from tests.manual_clock import ManualClock
 
 SHIPPED = Path(__file__).resolve().parents[1] / "manifests"
 TODAY = date(2026, 11, 22)
