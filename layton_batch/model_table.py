@@ -136,9 +136,7 @@ class ModelTable:
         return [Stated(WireRefusal(row.refuses, row.wire), row.source, row.as_of) for row in rows]
 
 
-_SNAPSHOT = re.compile(
-    r"-(?:preview-)?(?:\d{2}-)?(?:\d{4}-\d{2}-\d{2}|\d{2}-\d{4}|\d{2}-\d{2}|\d{8}|\d{6}|\d{4}|\d{3})$"
-)
+_SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{2}-\d{4}|\d{2}-\d{2}|\d{8}|\d{6}|\d{4}|\d{3})$")
 
 
 def is_same_model(asked: str, served: str) -> bool:
@@ -150,7 +148,8 @@ def is_same_model(asked: str, served: str) -> bool:
     if asked == served or asked.endswith("-latest"):
         return True
     plain, plain_served = (_SNAPSHOT.sub("", name) for name in (asked, served))
-    return plain_served == plain and (asked == plain or served == plain_served)
+    same = plain in (plain_served, plain_served.removesuffix("-preview"))
+    return same and (asked == plain or served == plain_served)
 
 
 def _own_name(model: str) -> str:

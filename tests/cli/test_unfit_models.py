@@ -50,7 +50,7 @@ def own_addresses(offline: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_plan_shows_the_plan_and_ends_with_what_run_refuses(own_addresses: Path) -> None:
-    end = call("plan", write(own_addresses, GONE), "--json")
+    end = call("plan", write(own_addresses, GONE), "--json", "--offline")
     document = end.table()
     (refused,) = document["refused"]  # type: ignore[misc]  # a list of one
     assert (end.code, document["requests"]) == (2, 2)
@@ -68,7 +68,7 @@ def test_run_refuses_before_it_makes_anything(own_addresses: Path) -> None:
 
 def test_at_another_address_plan_only_says_it(own_addresses: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    end = call("plan", write(own_addresses, GONE), "--json")
+    end = call("plan", write(own_addresses, GONE), "--json", "--offline")
     assert (end.code, end.err, end.table()["refused"]) == (0, "", [])
     assert "gpt-4-turbo was shut down" in str(end.table()["caveats"])
 
@@ -93,7 +93,7 @@ def test_a_run_whose_model_ends_meanwhile_goes_on(own_addresses: Path) -> None:
 
 
 def test_the_manifest_of_todays_models_passes_every_check_without_a_network(own_addresses: Path) -> None:
-    end = call("plan", ROOT / "manifests" / "layton-today.toml", "--json")
+    end = call("plan", ROOT / "manifests" / "layton-today.toml", "--json", "--offline")
     document = end.table()
     assert (end.code, end.err, document["refused"]) == (0, "", [])
     assert document["max_usd"] is not None  # every price is known
@@ -106,7 +106,7 @@ def test_the_manifest_of_todays_models_passes_every_check_without_a_network(own_
 @pytest.mark.skipif(not DATA.is_dir(), reason="the optional folder of real data, ../shared/data, is not there")
 def test_the_papers_manifest_is_still_planned_and_says_what_is_gone(own_addresses: Path) -> None:
     text = replay_manifest(DATA).replace("# limit = 20", "limit = 2")
-    end = call("plan", write(own_addresses, text), "--json")
+    end = call("plan", write(own_addresses, text), "--json", "--offline")
     document = end.table()
     assert (end.code, document["requests"]) == (2, 2 * 9 * 4)
     assert [str(line).split(": ")[1].split(" ")[0] for line in document["refused"]] == [  # type: ignore[attr-defined]
