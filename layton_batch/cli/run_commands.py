@@ -42,7 +42,7 @@ def plan(
     runs: Runs = RUNS,
     offline: Offline = False,
 ) -> None:
-    """Check a manifest and say what it would cost; sends no request to any model.
+    """Check a manifest and say what it would cost; pays nothing.
 
     Items, gold set and models are read and checked, requests written and split into batch files, prices looked up.
     The expected cost comes from the tokens of earlier runs of the same model and task (under --runs), else from bundled

@@ -198,10 +198,10 @@ class Gemini:
         """By the model's own page, in the preview of the API where the API itself does not have it."""
         client = self._connected()
         for version in (VERSION, "v1beta"):
-            options = {"base_url": self._address(), "api_version": version}
+            options = {"http_options": {"base_url": self._address(), "api_version": version}}
             try:
                 with self._wire("ask about a model"):
-                    found = client.models.get(model=model, config={"http_options": options})  # type: ignore[typeddict-item]
+                    found = client.models.get(model=model, config=options)  # type: ignore[arg-type]
                     return ModelNotice((found.name or "").removeprefix("models/") or None)
             except NotFoundError:
                 continue

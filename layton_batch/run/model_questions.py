@@ -93,9 +93,9 @@ def _ask(provider: str, models: Sequence[str], settings: Settings) -> _Told:
         credentials = settings.access(provider)
         access = Access(credentials.api_key, credentials.base_url, PATIENCE)
         with closing(without_keys(connect(provider, access), settings.secrets())) as connected:
-            asked = knows_models(connected)
-            for model in models if asked else ():
-                notices[model] = asked.about(model)
+            if (asked := knows_models(connected)) is not None:
+                for model in models:
+                    notices[model] = asked.about(model)
     except LaytonBatchError as error:
         return _Told(notices, str(error))
     return _Told(notices)

@@ -18,8 +18,9 @@ _EPOCH = "1970-01-01T00:00:00Z"
 def catalogue(config: SandboxConfig, provider: str) -> Sequence[str]:
     """The ids of the provider's models."""
     profiles = bundled_profiles()
-    known = (*profiles.participants.values(), *profiles.judges.values())
-    return list(dict.fromkeys([*(one.model for one in known if one.provider == provider), *config.models]))
+    own = [one.model for one in profiles.participants.values() if one.provider == provider]
+    judges = [one.model for one in profiles.judges.values() if one.provider == provider]
+    return list(dict.fromkeys([*own, *judges, *sorted(config.models)]))
 
 
 def known(config: SandboxConfig, provider: str, model: str, message: str, code: str | None = None) -> str:
@@ -72,7 +73,12 @@ def gemini_page(config: SandboxConfig, model: str) -> dict[str, object]:
 def mistral_page(config: SandboxConfig, model: str) -> dict[str, object]:
     """Mistral's page of a model."""
     found = known(config, "mistral", model, f"Model {model} not found")
-    own = {"capabilities": {"completion_chat": True}, "aliases": [], "deprecation": None, "type": "base"}
+    own: dict[str, object] = {
+        "capabilities": {"completion_chat": True},
+        "aliases": [],
+        "deprecation": None,
+        "type": "base",
+    }
     return {**openai_view("mistral", found), **own}
 
 
