@@ -6,6 +6,7 @@ manifest what its provider would refuse.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -133,6 +134,27 @@ class ModelTable:
         """What the provider's API refuses in every request."""
         rows = (row for row in self._wires if row.provider == provider)
         return [Stated(WireRefusal(row.refuses, row.wire), row.source, row.as_of) for row in rows]
+
+
+_SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{2}-\d{4}|\d{2}-\d{2}|\d{8}|\d{6}|\d{4}|\d{3})$")
+
+
+def is_same_model(asked: str, served: str) -> bool:
+    """Whether a model that is named ``served`` is the one asked for, or a dated snapshot of it.
+
+    A ``-latest`` stands for whatever its provider serves by it. Of two dates one must be the other.
+    """
+    asked, served = (_own_name(name) for name in (asked, served))
+    if asked == served or asked.endswith("-latest"):
+        return True
+    plain, plain_served = (_SNAPSHOT.sub("", name) for name in (asked, served))
+    same = plain in (plain_served, plain_served.removesuffix("-preview"))
+    return same and (asked == plain or served == plain_served)
+
+
+def _own_name(model: str) -> str:
+    """Without the collection in which Google puts it; capitals do not count."""
+    return re.sub(r"^(?:publishers/google/)?models/", "", model.lower())
 
 
 def _first(found: Sequence[tuple[_ModelRow, Fact | None]]) -> Stated[Fact] | None:

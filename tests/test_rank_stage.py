@@ -9,13 +9,16 @@ from typing import Any
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.tables import frame, read, write
 from layton_batch.records import Job, ModelSpec
-from layton_batch.scoring.board import RULE, Rules
+from layton_batch.scoring.board import FLAGS, RULE, Rules
 from layton_batch.scoring.gold import Gold, GoldRow, Marks
 from layton_batch.stages import rank
 from layton_batch.states import Role
 
 
 class FinishedJobs:
+    def batches(self) -> list[Any]:
+        return [SimpleNamespace(id=f"batch-{name}", job_id=f"predict-{name}") for name in ("a", "b")]
+
     def jobs(self) -> list[Job]:
         return [
             Job(f"predict-{name}", Role.PREDICT, ModelSpec(name, "p", name, "f"), planned=True, graded=True)
@@ -56,6 +59,24 @@ def test_a_run_graded_by_rule_is_ranked_from_its_marks(tmp_path: Path) -> None:
     assert stored["score"].to_list() == [66.7, 16.7]
     assert stored["method"].to_list() == [RULE, RULE]
     assert stored.select("n_abstained", "n_unparsed", "n_missing").rows() == [(1, 1, 0)] * 2
+
+
+def served(run: Any, name: str, *models: str | None) -> None:
+    rows = [{"custom_id": str(number), "served_model": model} for number, model in enumerate(models)]
+    write(run.folder.tables / "responses" / f"batch-{name}" / "00001.parquet", frame("responses", rows))
+
+
+def test_a_row_of_whom_another_model_answered_says_so_and_the_board_is_made_again(tmp_path: Path) -> None:
+    run = ranked_by_rule(tmp_path)
+    served(run, "a", "a", None, "a-2026-01-31")
+    assert rank.rank(run)
+    assert read(run.folder.tables, "leaderboard")["flags"].to_list() == ["", ""]
+    served(run, "b", "b", "b-mini")
+    assert rank.rank(run)
+    assert not rank.rank(run)
+    flags = dict(read(run.folder.tables, "leaderboard").select("model", "flags").iter_rows())
+    assert flags == {"a": "", "b": "served_another_model"}
+    assert "served_another_model" in FLAGS
 
 
 class JudgedJobs(FinishedJobs):

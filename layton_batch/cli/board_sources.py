@@ -8,7 +8,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from layton_batch.errors import ManifestError
-from layton_batch.scoring.board import METHODS, OTHER_JURY, BoardRow, Rules, rank_board, rank_marks, with_flag
+from layton_batch.scoring.board import (
+    METHODS,
+    OTHER_JURY,
+    OTHER_MODEL,
+    BoardRow,
+    Rules,
+    rank_board,
+    rank_marks,
+    with_flag,
+)
 from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import MAX_LEVEL
@@ -64,6 +73,8 @@ class Sources:
     jury: frozenset[str] = frozenset()
     other_jury: bool = False
     """Some of the labels stand beside votes of another jury than the votes on the models that are ranked."""
+    other_models: frozenset[str] = frozenset()
+    """Models of whom another model gave some of the answers."""
 
 
 def board_of(
@@ -82,9 +93,11 @@ def board_of(
     """
     found = read_sources(sources, runs, settings, Asked(method, metric, seed, level, provider_shift))
     if found.sheets:
-        return rank_marks(found.sheets, found.rules)
-    rows = rank_board(found.ballots, found.labels, found.rules)
-    return with_flag(rows, OTHER_JURY) if found.other_jury else rows
+        rows = rank_marks(found.sheets, found.rules)
+    else:
+        rows = rank_board(found.ballots, found.labels, found.rules)
+    rows = with_flag(rows, OTHER_JURY) if found.other_jury else rows
+    return with_flag(rows, OTHER_MODEL, found.other_models)
 
 
 def read_sources(
@@ -105,6 +118,7 @@ def read_sources(
         found.sheets += part.sheets
         found.judged += part.judged
         found.judge_families |= part.judge_families
+        found.other_models |= part.other_models
     # a label that several sources carry is one label
     found.labels = list(dict.fromkeys(label for part in parts for label in part.labels))
     juries = [part.jury for part in parts if part.jury]
@@ -137,11 +151,12 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
 
 def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
     from layton_batch.run.open import find_run, read_run
-    from layton_batch.stages.rank import evidence, has_labels_of_another_jury, item_scores, judged
+    from layton_batch.stages.rank import answered_by_others, evidence, has_labels_of_another_jury, item_scores, judged
 
     with read_run(find_run(source, runs), settings) as run:
         _known("metric", metric, tuple(run.task.metrics))
         found = Sources(replace(run.rules, metric=metric or run.rules.metric))
+        found.other_models = answered_by_others(run)
         if not run.task.uses_jury:
             found.sheets = item_scores(run, found.rules.metric)
             return found

@@ -17,10 +17,11 @@ from layton_batch.errors import LaytonBatchError, MissingKeyError
 from layton_batch.files.sources import shown
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.model_checks import check_models
+from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import BUILT_IN
 from layton_batch.records import ModelSpec
 from layton_batch.reports.table import Column, Table
+from layton_batch.run.model_questions import ask_providers
 from layton_batch.run.open import price_book
 from layton_batch.settings import Settings
 
@@ -77,7 +78,8 @@ def examine(path: Path | None, settings: Settings, *, offline: bool = False) -> 
         findings += _endpoints([name for name in names if keys[name].state is State.OK], settings)
     if manifest is not None:
         findings += _prices(manifest, needed)
-        findings += _models(manifest, settings)
+        findings += _models(check_models(manifest, settings, SystemClock()))
+        findings += [] if offline else _models(ask_providers(manifest, settings, SystemClock()))
     findings.append(_disk(settings.cwd))
     return findings
 
@@ -174,9 +176,8 @@ def _prices(manifest: Manifest, needed: Sequence[ModelSpec]) -> Iterator[Finding
             yield Finding(f"price {model}", State.OK, detail)
 
 
-def _models(manifest: Manifest, settings: Settings) -> Iterator[Finding]:
-    """What our own table says of them; nobody is asked."""
-    found = check_models(manifest, settings, SystemClock())
+def _models(found: ModelFindings) -> Iterator[Finding]:
+    """What our own table says of them, or their providers."""
     for state, lines in ((State.BAD, found.refused), (State.NOTE, found.warnings)):
         yield from (Finding("models", state, line) for line in lines)
 

@@ -147,9 +147,10 @@ def doctor(
     offline: Annotated[bool, typer.Option("--offline", help="Do not ask the providers.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Check keys, endpoints, prices, disk and clock.
+    """Check keys, endpoints, prices, models, disk and clock.
 
-    With a manifest, what it needs; without, every provider. Never prints a key.
+    With a manifest, what it needs, and each provider is asked about its models; without, every provider. Never prints
+    a key.
     """
     from layton_batch.cli.doctor import examine, findings_table
     from layton_batch.cli.terminal import print_json

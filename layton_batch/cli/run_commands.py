@@ -19,6 +19,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on s
 Poll = Annotated[
     float | None, typer.Option("--poll-seconds", min=0.05, help="Ask a provider every so many seconds (at most 3600).")
 ]
+Offline = Annotated[bool, typer.Option("--offline", help="Do not ask the providers about their models.")]
 RUNS = Path("runs")
 RETRY_PATIENCE = 30.0
 """Seconds that `retry` waits for a moment when no `run` plans or writes tables."""
@@ -39,23 +40,29 @@ def plan(
     as_json: Json = False,
     write: Annotated[Path | None, typer.Option("--write", help="Write the batch files into this folder.")] = None,
     runs: Runs = RUNS,
+    offline: Offline = False,
 ) -> None:
-    """Check a manifest and say what it would cost; sends nothing.
+    """Check a manifest and say what it would cost; pays nothing.
 
     Items, gold set and models are read and checked, requests written and split into batch files, prices looked up.
     The expected cost comes from the tokens of earlier runs of the same model and task (under --runs), else from bundled
     figures by reasoning effort; a note says which.
-    Ends with 2 where `run` would refuse a model, after the plan.
+    Providers whose key is set are asked whether their models are on sale. Ends with 2 where `run` would refuse a model,
+    after the plan.
     """
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
     from layton_batch.errors import ManifestError
     from layton_batch.manifest.checks import load_manifest
     from layton_batch.reports.plan import plan_json, print_plan
+    from layton_batch.run.model_questions import ask_providers
     from layton_batch.settings import Settings
     from layton_batch.stages.preview import preview
 
-    result = preview(load_manifest(manifest), Settings.from_process(), SystemClock(), write, runs)
+    asked, settings, clock = load_manifest(manifest), Settings.from_process(), SystemClock()
+    result = preview(asked, settings, clock, write, runs)
+    if not offline:
+        result = result.told(ask_providers(asked, settings, clock))
     if as_json:
         print_json(plan_json(result))
     else:
@@ -72,12 +79,14 @@ def run(
     until: Annotated[str | None, typer.Option("--until", help="Return at this local time, HH:MM.")] = None,
     max_usd: Annotated[str | None, typer.Option("--max-usd", help="Budget in USD, instead of the manifest's.")] = None,
     poll_seconds: Poll = None,
+    offline: Offline = False,
     as_json: Json = False,
 ) -> None:
     """Start a manifest's run, or go on with it.
 
     Submits, polls, collects, judges, scores and publishes as data allows. It may be stopped at any moment and called
-    again: nothing is paid twice. Exit codes: 0 done, 75 call again, 3 budget, 4 a person must decide, 5 done with gaps,
+    again: nothing is paid twice. Before a run begins, the providers are asked whether its models are on sale.
+    Exit codes: 0 done, 75 call again, 3 budget, 4 a person must decide, 5 done with gaps,
     74 the disk or the state's database is in the way: mend that and call again.
     """
     from layton_batch.cli.loop import deadline, drive
@@ -87,6 +96,7 @@ def run(
     from layton_batch.files.run_folder import RunFolder
     from layton_batch.manifest.checks import load_manifest
     from layton_batch.manifest.model_checks import check_models
+    from layton_batch.run.model_questions import refuse_dead_models
     from layton_batch.run.open import open_run, with_budget
     from layton_batch.settings import Settings
 
@@ -98,13 +108,18 @@ def run(
     source = context.get_parameter_source("runs")
     if source is not None and source.name == "DEFAULT":  # who names the place means it
         not_begun_elsewhere(asked, runs, settings)
-    begins = not RunFolder(runs / asked.run_id()).manifest.exists()
+    begins, told = not RunFolder(runs / asked.run_id()).manifest.exists(), list[str]()
+
+    def ask() -> None:
+        if not offline:
+            told.extend(refuse_dead_models(asked, settings, clock))
+
     beside = list(unfinished_same_name_runs(asked, runs, settings))
-    with open_run(asked, runs, settings, clock=clock, poll_seconds=poll_seconds) as opened:
+    with open_run(asked, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=ask) as opened:
         remember(opened.folder, settings)
         if begins and not as_json:
             say(f"{opened.id} begins in {opened.folder.root.absolute()}")
-            for line in check_models(asked, settings, clock).warnings:
+            for line in (*check_models(asked, settings, clock).warnings, *told):
                 say(line)
         for line in beside:
             say(line)

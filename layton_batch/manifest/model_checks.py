@@ -48,14 +48,14 @@ def check_models(
 ) -> ModelFindings:
     """What the table says against the manifest's models and the judges that sit for them, as of now."""
     table, today = table or model_table.load(), utc(clock.now()).date()
-    specs = _asked(manifest)
+    specs = asked_models(manifest)
     found: dict[tuple[str, str, _Finding], list[str]] = {}
     for spec in specs:
         for finding in _findings(spec, table, today):
             found.setdefault((spec.provider, spec.model, finding), []).append(spec.name)
     refused, warnings = [], []
     for (provider, model, finding), names in found.items():
-        said = f"{_who(provider, model, names)} {finding.reason} ({finding.source})"
+        said = f"{who(provider, model, names)} {finding.reason} ({finding.source})"
         if finding.fails and not settings.is_elsewhere(provider):
             refused.append(f"{said}. {_way_out(finding, provider, settings)}")
         else:
@@ -63,7 +63,7 @@ def check_models(
     return ModelFindings(tuple(refused), (*warnings, *_of_the_table(specs, table, today, settings)))
 
 
-def _asked(manifest: Manifest) -> list[ModelSpec]:
+def asked_models(manifest: Manifest) -> list[ModelSpec]:
     """The manifest's models and every judge that has a seat, each once."""
     models, panel = manifest.model_specs(), manifest.panel()
     judges = [judge.model for model in models for judge in seat_jury(panel, model, manifest.seats)]
@@ -143,7 +143,8 @@ def _setting(stated: Stated[Fact], reason: str) -> _Finding:
 # ---- in words ------------------------------------------------------------------------------------------------------
 
 
-def _who(provider: str, model: str, names: Sequence[str]) -> str:
+def who(provider: str, model: str, names: Sequence[str]) -> str:
+    """A model by its names in the manifest, its provider and its id there."""
     shown = ", ".join(repr(name) for name in dict.fromkeys(names))
     return f"{'model' if len(set(names)) == 1 else 'models'} {shown} ({provider}): {model}"
 

@@ -4,8 +4,9 @@ A class is made with ``Class(access)``; with ``access = None`` everything that n
 ``capabilities``, ``status_map``, ``encode``, ``decode``, ``check``), and a call that needs it raises MissingKeyError.
 
 Besides the protocol a class may have ``check(spec) -> list[str]`` (what in a model's declaration this API cannot do),
-``windows`` (how long a batch may be given; else ``24h`` alone) and ``close()`` (let go of connections);
-:func:`problems` and :func:`closing` use them where they exist.
+``windows`` (how long a batch may be given; else ``24h`` alone), ``about(model)`` (what it says of a model; see
+:class:`~layton_batch.providers.protocol.KnowsModels`) and ``close()`` (let go of connections); :func:`problems`,
+:func:`knows_models` and :func:`closing` use them where they exist.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, cast
 
 from layton_batch.errors import ManifestError
-from layton_batch.providers.protocol import USUAL_WINDOW, Access, Provider
+from layton_batch.providers.protocol import USUAL_WINDOW, Access, KnowsModels, Provider
 from layton_batch.records import ModelSpec
 
 if TYPE_CHECKING:
@@ -78,6 +79,11 @@ def problems(provider: Provider, spec: ModelSpec) -> list[str]:
     if spec.window is not None and spec.window not in windows:
         found.append(f"window {spec.window!r} is not one that {spec.provider} has: use one of {', '.join(windows)}")
     return found
+
+
+def knows_models(provider: Provider) -> KnowsModels | None:
+    """The provider, where it can be asked about its models."""
+    return cast("KnowsModels", provider) if callable(getattr(provider, "about", None)) else None
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from layton_batch.errors import NotFoundError, ProviderError, ProviderReplyError, UnknownStatusError
 from layton_batch.providers import anthropic_forms as forms
-from layton_batch.providers import http_rules
-from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
+from layton_batch.providers import http_rules, model_notices
+from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text, whole
 from layton_batch.records import Found, ModelSpec, Request, Response, Snapshot, Submission
@@ -158,6 +158,16 @@ class Anthropic:
             # what has ended cannot be cancelled; whether that is why is seen only by looking
             if error.status not in (400, 409) or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
                 raise
+
+    def about(self, model: str) -> ModelNotice | None:
+        """By the model's own page, with its place in its life and what it can do."""
+        try:
+            with self._wire("ask about a model"):
+                reply = self._connected().models.with_raw_response.retrieve(model)
+                said = parse_object(reply.http_response.content, self.name, "what is said of a model")
+        except NotFoundError:
+            return None
+        return model_notices.of_anthropic(said)
 
     def close(self) -> None:
         if self._client is not None:

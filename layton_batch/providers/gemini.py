@@ -14,11 +14,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
-from layton_batch.errors import FileError, ProviderError, ProviderReplyError, RequestRefusedError, UnknownStatusError
+from layton_batch.errors import (
+    FileError,
+    NotFoundError,
+    ProviderError,
+    ProviderReplyError,
+    RequestRefusedError,
+    UnknownStatusError,
+)
 from layton_batch.providers import gemini_forms as forms
 from layton_batch.providers import http_rules
 from layton_batch.providers.openai_shape import meaning
-from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
+from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text, whole
 from layton_batch.records import Found, ModelSpec, Request, Response, Snapshot, Submission
@@ -207,6 +214,19 @@ class Gemini:
             # what has ended cannot be cancelled; whether that is why is seen only by looking
             if error.status not in (400, 409) or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
                 raise
+
+    def about(self, model: str) -> ModelNotice | None:
+        """By the model's own page, in the preview of the API where the API itself does not have it."""
+        client = self._connected()
+        for version in (VERSION, "v1beta"):
+            options = {"http_options": {"base_url": self._address(), "api_version": version}}
+            try:
+                with self._wire("ask about a model"):
+                    found = client.models.get(model=model, config=options)  # type: ignore[arg-type]
+                    return ModelNotice((found.name or "").removeprefix("models/") or None)
+            except NotFoundError:
+                continue
+        return None
 
     def close(self) -> None:
         """Let go of connections; the next call opens new ones."""

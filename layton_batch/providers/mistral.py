@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from layton_batch.errors import FileError, ProviderError, ProviderReplyError
-from layton_batch.providers import http_rules
+from layton_batch.errors import FileError, NotFoundError, ProviderError, ProviderReplyError
+from layton_batch.providers import http_rules, model_notices
 from layton_batch.providers import openai_shape as shape
-from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
+from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, moment, objects, text, whole
 from layton_batch.records import Found, JsonValue, ModelSpec, Request, Response, Snapshot, Submission
@@ -169,6 +169,14 @@ class Mistral:
             # what has ended cannot be cancelled; whether that is why is seen only by looking
             if error.status not in (400, 409, 422) or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
                 raise
+
+    def about(self, model: str) -> ModelNotice | None:
+        """By the model's own page, which tells its end and what comes after it."""
+        try:
+            said = self._asked("ask about a model", lambda sdk: sdk.models.retrieve(model_id=model))
+        except NotFoundError:
+            return None
+        return model_notices.of_mistral(said, model)
 
     def close(self) -> None:
         """Let go of connections; the next call opens new ones."""

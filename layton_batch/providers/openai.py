@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from layton_batch import model_table
-from layton_batch.providers import http_rules, openai_responses
+from layton_batch.errors import NotFoundError
+from layton_batch.providers import http_rules, model_notices, openai_responses
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.chat_usage import batch_usage
 from layton_batch.providers.openai_files import FileBatches
-from layton_batch.providers.protocol import Access, Capabilities, Limits
+from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice
 from layton_batch.records import JsonValue, ModelSpec, Request, Response, Snapshot
 
 
@@ -57,6 +58,15 @@ class OpenAI(FileBatches):
         known = model_table.load().model(self.name, model)
         lacks_chat = known is not None and known.takes_chat is not None and not known.takes_chat.fact
         return openai_responses.ENDPOINT if lacks_chat else shape.ENDPOINT
+
+    def about(self, model: str) -> ModelNotice | None:
+        """By the model's own page, which tells its end as well."""
+        try:
+            with self._wire("ask about a model"):
+                reply = self._open().models.with_raw_response.retrieve(model)
+                return model_notices.of_openai(self._object(reply, "what is said of a model"))
+        except NotFoundError:
+            return None
 
     def _connect(self, key: str, access: Access) -> Any:
         import openai

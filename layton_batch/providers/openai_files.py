@@ -13,9 +13,17 @@ from types import MappingProxyType
 from typing import Any
 
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError, TransientProviderError
-from layton_batch.providers import http_rules
+from layton_batch.providers import http_rules, model_notices
 from layton_batch.providers import openai_shape as shape
-from layton_batch.providers.protocol import USUAL_WINDOW, Access, Capabilities, Limits, ResultPart, StatusMeaning
+from layton_batch.providers.protocol import (
+    USUAL_WINDOW,
+    Access,
+    Capabilities,
+    Limits,
+    ModelNotice,
+    ResultPart,
+    StatusMeaning,
+)
 from layton_batch.providers.wire_errors import api_key, parse_object, wire
 from layton_batch.records import Found, JsonValue, ModelSpec, Reasoning, Request, Response, Snapshot, Submission
 from layton_batch.states import Lifecycle
@@ -134,6 +142,11 @@ class FileBatches:
             if error.status not in (400, 409) or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
                 raise
 
+    def about(self, model: str) -> ModelNotice | None:
+        """By the catalogue: ids of models may hold a slash, which not every server takes in the address of a page."""
+        with self._wire("list models"):
+            return model_notices.in_list(self._catalogue(), model, self.name)
+
     def close(self) -> None:
         """Let go of connections; the next call opens new ones."""
         client, self._client = self._client, None
@@ -149,6 +162,10 @@ class FileBatches:
     def _file_page(self) -> Any:
         """The SDK's raw reply to a listing of (the newest) batch files."""
         raise NotImplementedError
+
+    def _catalogue(self) -> Sequence[Mapping[str, JsonValue]]:
+        """Every model that is served."""
+        return rows(self._object(self._open().models.with_raw_response.list(), "the list of models"), self.name)
 
     def _pages(self) -> Iterator[Mapping[str, JsonValue]]:
         """Pages of the batch listing, newest first."""

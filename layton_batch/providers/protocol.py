@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from threading import Event
 from typing import Protocol
 
@@ -135,6 +136,33 @@ class ResultPart:
     resume: Callable[[int], Iterator[bytes]] | None = None
     size: int | None = None
     """Bytes, by the provider's own record of the file, where it counts nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNotice:
+    """What a provider says of one of its models; None where it says nothing."""
+
+    id: str | None
+    """Under which it answers: the one asked about, or what that stands for."""
+    ends: date | None = None
+    """The first day without it."""
+    is_deprecated: bool = False
+    """Its end has been announced, perhaps without a day."""
+    is_over: bool = False
+    """It is still in the catalogue, and requests to it fail."""
+    runs_as_batch: bool | None = None
+    replacement: str | None = None
+
+
+class KnowsModels(Protocol):
+    """What a provider may do beside :class:`Provider`; ``layton_batch.providers.knows_models`` tells which do."""
+
+    def about(self, model: str) -> ModelNotice | None:
+        """What the provider says of a model now, by free calls; None where it has none of this id.
+
+        Raises a ProviderError where the question failed, which says nothing of the model.
+        """
+        ...
 
 
 class Provider(Protocol):

@@ -120,6 +120,17 @@ class Together(FileBatches):
         for part, ref in zip(super().results(snapshot), refs, strict=True):
             yield replace(part, size=self._size(ref))
 
+    def _catalogue(self) -> Sequence[Mapping[str, JsonValue]]:
+        """The public one, a bare list; the SDK itself lists a project's own models only."""
+        import httpx
+
+        reply = self._open().get("/v1/models", cast_to=httpx.Response)
+        listed = parse_json(reply.content, self.name, "the list of models")
+        found = listed.get("data") if isinstance(listed, Mapping) else listed
+        if not isinstance(found, list):
+            raise ProviderReplyError(f"{self.name}: the list of models is not a list")
+        return [row for row in found if isinstance(row, Mapping)]
+
     def _size(self, ref: str) -> int | None:
         """Bytes of a file; None where that cannot be had, which is no reason not to download it."""
         try:

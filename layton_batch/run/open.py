@@ -58,12 +58,14 @@ def open_run(
     poll_seconds: float | None = None,
     pacing: Pacing | None = None,
     patience: Patience | None = None,
+    before_it_begins: Callable[[], None] | None = None,
 ) -> Iterator[Run]:
     """Start or go on with the manifest's run under ``runs``. Other processes may be at it: they share its batches.
 
-    Items and gold set are read and checked before this returns. ``pacing``: None: as the environment says. Raises
-    StoreError where the run's state is elsewhere or cannot be used, DataError and ManifestError for what is wrong with
-    the inputs.
+    Items and gold set are read and checked before this returns. ``pacing``: None: as the environment says.
+    ``before_it_begins`` is called where there is no such run yet and all checks have passed, before anything is made.
+    Raises StoreError where the run's state is elsewhere or cannot be used, DataError and ManifestError for what is
+    wrong with the inputs.
     """
     enable_sigint()
     clock = clock or SystemClock()
@@ -71,6 +73,8 @@ def open_run(
     pacing = replace(pacing or settings.pacing, poll=poll_seconds or None)
     inputs = _Inputs(manifest, folder, settings, clock, patience or Patience(), pacing)
     inputs.check()
+    if before_it_begins is not None and not folder.manifest.exists():
+        before_it_begins()
     _make(folder.root)
     with atomic.holding(folder.root) as held, _moved_first(held):
         atomic.sweep(folder.root)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -36,6 +36,7 @@ _DRAWN_CELLS, _LEAST_DRAWS = 12_000_000, 400  # thousands of models: fewer draws
 
 SHORT_JURY = "short_jury"
 OTHER_JURY = "labels_of_another_jury"
+OTHER_MODEL = "served_another_model"
 FLAGS = {
     "empty_gold_bin": "For at least one number of yes votes there is no human label.",
     "no_gold": "There is no human label for this row; its interval says almost nothing.",
@@ -44,6 +45,7 @@ FLAGS = {
     "monte_carlo": "The distribution was too large to enumerate and was drawn with the run's seed.",
     SHORT_JURY: "Some answers were judged by fewer judges than others.",
     OTHER_JURY: "The human labels are those of another jury; they say nothing sure about this one.",
+    OTHER_MODEL: "Some of its answers came from another model than the one asked for, says the provider.",
     "borrowed_only": "This model has no labels of its own; all labels are borrowed from other models.",
 }
 """What a row's ``flags`` mean, by name, in a sentence each."""
@@ -148,9 +150,12 @@ def _with_a_short_jury(ballots: Sequence[Ballot]) -> set[tuple[str, str, int]]:
     return {(one.model, one.provider, one.n_hints) for one, totals in sizes.items() if len(totals) > 1}
 
 
-def with_flag(rows: Sequence[BoardRow], flag: str) -> list[BoardRow]:
-    """The rows, each of which says so as well."""
-    return [replace(row, flags=", ".join(filter(None, (row.flags, flag)))) for row in rows]
+def with_flag(rows: Sequence[BoardRow], flag: str, models: Collection[str] | None = None) -> list[BoardRow]:
+    """The rows, each of which says so as well; with ``models`` only theirs."""
+    return [
+        replace(row, flags=", ".join(filter(None, (row.flags, flag)))) if models is None or row.model in models else row
+        for row in rows
+    ]
 
 
 def _paper_board(counted: Counted, rules: Rules) -> list[BoardRow]:

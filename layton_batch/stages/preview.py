@@ -18,7 +18,7 @@ from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.model_checks import check_models
+from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
 from layton_batch.records import Item, Job, ModelSpec, Prediction, Request
 from layton_batch.run.earlier import EarlierTokens
@@ -67,6 +67,11 @@ class Preview:
     budget: Decimal | None
     refused: tuple[str, ...] = ()
     """Why `run` refuses to begin: models that are gone, settings that they do not take."""
+
+    def told(self, found: ModelFindings) -> Preview:
+        """With what else was found of the models."""
+        new = tuple(line for line in found.warnings if line not in self.caveats)
+        return replace(self, caveats=(*new, *self.caveats), refused=(*self.refused, *found.refused))
 
     def by_provider(self) -> dict[str, Decimal | None]:
         """Upper bounds in USD; None where a model of the provider has no known price."""

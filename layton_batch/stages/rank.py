@@ -13,10 +13,11 @@ from layton_batch.files import tables
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job
 from layton_batch.run.context import Run
-from layton_batch.scoring.board import OTHER_JURY, BoardRow, Rules, rank_board, rank_marks, with_flag
+from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, Rules, rank_board, rank_marks, with_flag
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Judged, Label, content_key
 from layton_batch.scoring.gold import judged_of, labels_of, rejudged_labels
 from layton_batch.stages.readiness import finished
+from layton_batch.stages.served_models import served_others
 from layton_batch.states import PredictionKind, Role
 
 
@@ -35,7 +36,8 @@ def _origin(run: Run, done: Sequence[Job]) -> str:
     families = (f"{job.spec.name}\t{job.spec.provider}\t{job.spec.family}" for job in done)
     labels = [_labels_digest(run), *(tables.made_from(run.folder.part("rejudged", job.id)) for job in rejudging(run))]
     labels += ["of another jury"] if has_labels_of_another_jury(run) else []
-    return tables.digest("leaderboard", columns, repr(run.rules), *labels, *scores, *families)
+    others = [f"served another model\t{name}" for name in sorted(answered_by_others(run))]
+    return tables.digest("leaderboard", columns, repr(run.rules), *labels, *scores, *families, *others)
 
 
 def _labels_digest(run: Run) -> str | None:
@@ -49,10 +51,17 @@ def _labels_digest(run: Run) -> str | None:
 def board(run: Run, rules: Rules) -> list[BoardRow]:
     """The leaderboard of the models that are done, by these rules."""
     if not run.task.uses_jury:
-        return rank_marks(item_scores(run, rules.metric), rules)
-    ballots, labels = evidence(run, rules.metric)
-    rows = rank_board(ballots, labels, rules)
-    return with_flag(rows, OTHER_JURY) if has_labels_of_another_jury(run) else rows
+        rows = rank_marks(item_scores(run, rules.metric), rules)
+    else:
+        ballots, labels = evidence(run, rules.metric)
+        rows = rank_board(ballots, labels, rules)
+        rows = with_flag(rows, OTHER_JURY) if has_labels_of_another_jury(run) else rows
+    return with_flag(rows, OTHER_MODEL, answered_by_others(run))
+
+
+def answered_by_others(run: Run) -> frozenset[str]:
+    """The models that are done of whom another model gave some of the answers."""
+    return served_others(run, _done(run))
 
 
 def evidence(run: Run, metric: str) -> tuple[list[Ballot], list[Label]]:

@@ -31,7 +31,7 @@ def answered(end: Ending) -> int:
 
 def in_flight(bench: Desk, after: float = 0.0) -> None:
     """A run of two models whose batches were sent so long ago."""
-    assert call("run", bench.write(manifest_text(TWO)), "--once").code == 75
+    assert call("run", bench.write(manifest_text(TWO)), "--once", "--offline").code == 75
     bench.lab.clock.sleep(after)
 
 
@@ -86,7 +86,7 @@ def test_with_no_wait_a_run_of_which_nothing_was_sent_ends_with_0(
 ) -> None:
     with desk(tmp_path, monkeypatch) as bench:
         path = bench.write(manifest_text())
-        assert call("run", path, "--max-usd", "0.000001").code == 3
+        assert call("run", path, "--max-usd", "0.000001", "--offline").code == 3
         assert call("cancel", "lab", "--no-wait").code == 0
         assert call("cancel", "lab").code == 0
         assert call("status", "lab", "--json").table()["state"] == "cancelled"

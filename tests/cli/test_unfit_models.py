@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from layton_batch.clock import SystemClock
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.run.open import open_run
+from layton_batch.sandbox import Sandbox
 from layton_batch.settings import Settings
 from tests.cli.cli_harness import call, write
 from tests.manual_clock import ManualClock
@@ -50,7 +52,7 @@ def own_addresses(offline: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_plan_shows_the_plan_and_ends_with_what_run_refuses(own_addresses: Path) -> None:
-    end = call("plan", write(own_addresses, GONE), "--json")
+    end = call("plan", write(own_addresses, GONE), "--json", "--offline")
     document = end.table()
     (refused,) = document["refused"]  # type: ignore[misc]  # a list of one
     assert (end.code, document["requests"]) == (2, 2)
@@ -68,7 +70,7 @@ def test_run_refuses_before_it_makes_anything(own_addresses: Path) -> None:
 
 def test_at_another_address_plan_only_says_it(own_addresses: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    end = call("plan", write(own_addresses, GONE), "--json")
+    end = call("plan", write(own_addresses, GONE), "--json", "--offline")
     assert (end.code, end.err, end.table()["refused"]) == (0, "", [])
     assert "gpt-4-turbo was shut down" in str(end.table()["caveats"])
 
@@ -93,7 +95,7 @@ def test_a_run_whose_model_ends_meanwhile_goes_on(own_addresses: Path) -> None:
 
 
 def test_the_manifest_of_todays_models_passes_every_check_without_a_network(own_addresses: Path) -> None:
-    end = call("plan", ROOT / "manifests" / "layton-today.toml", "--json")
+    end = call("plan", ROOT / "manifests" / "layton-today.toml", "--json", "--offline")
     document = end.table()
     assert (end.code, end.err, document["refused"]) == (0, "", [])
     assert document["max_usd"] is not None  # every price is known
@@ -106,9 +108,64 @@ def test_the_manifest_of_todays_models_passes_every_check_without_a_network(own_
 @pytest.mark.skipif(not DATA.is_dir(), reason="the optional folder of real data, ../shared/data, is not there")
 def test_the_papers_manifest_is_still_planned_and_says_what_is_gone(own_addresses: Path) -> None:
     text = replay_manifest(DATA).replace("# limit = 20", "limit = 2")
-    end = call("plan", write(own_addresses, text), "--json")
+    end = call("plan", write(own_addresses, text), "--json", "--offline")
     document = end.table()
     assert (end.code, document["requests"]) == (2, 2 * 9 * 4)
     assert [str(line).split(": ")[1].split(" ")[0] for line in document["refused"]] == [  # type: ignore[attr-defined]
         "gemini-3-pro-preview", "moonshotai/Kimi-K2.5", "moonshotai/Kimi-K2-Thinking",
     ]  # fmt: skip
+
+
+# ---- what the providers say ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_sandbox(offline: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
+    """A sandbox whose addresses pass for the providers' own."""
+    with Sandbox() as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(Settings, "is_elsewhere", lambda _self, _provider: False)
+        yield server
+
+
+UNKNOWN = GONE.replace("gpt-4-turbo", "no-such-model")
+NOT_KNOWN = "no-such-model is not known to openai, which was asked"
+
+
+def test_run_refuses_a_model_that_its_provider_does_not_have_before_anything_is_made_or_paid(
+    own_sandbox: Sandbox, offline: Path
+) -> None:
+    end = call("run", write(offline, UNKNOWN))
+    assert end.code == 2
+    assert NOT_KNOWN in end.err
+    assert not (offline / "runs").exists()
+    assert own_sandbox.request_counts() == {"openai": {"models": 1}}
+
+
+def test_offline_begins_without_asking_and_a_run_that_goes_on_does_not_ask(own_sandbox: Sandbox, offline: Path) -> None:
+    manifest = write(offline, UNKNOWN)
+    assert call("run", manifest, "--once", "--offline").code == 75
+    assert call("run", manifest, "--once").code in (0, 75)
+    assert "models" not in own_sandbox.request_counts()["openai"]
+
+
+def test_at_another_address_a_run_begins_and_says_it(
+    own_sandbox: Sandbox, offline: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Settings, "is_elsewhere", lambda _self, _provider: True)
+    end = call("run", write(offline, UNKNOWN), "--once")
+    assert end.code == 75
+    assert f"{NOT_KNOWN}: name another model; OPENAI_BASE_URL is set, so it is sent all the same" in end.err
+
+
+@pytest.mark.parametrize("command", ["plan", "doctor"])
+def test_plan_and_doctor_end_with_2_too_unless_they_are_not_to_ask(
+    own_sandbox: Sandbox, offline: Path, command: str
+) -> None:
+    manifest = write(offline, UNKNOWN)
+    end = call(command, manifest)
+    assert end.code == 2
+    assert NOT_KNOWN in " ".join((end.out + end.err).split())
+    assert call(command, manifest, "--offline").code == 0
+    assert own_sandbox.request_counts()["openai"]["models"] == 1

@@ -25,7 +25,7 @@ class SandboxConfig:
     """`batch_seconds` runs from create to end and includes `validating_seconds` (None: a fifth of it).
     `cancel_seconds` is how long the transitional cancelling state lasts (None: a quarter of `batch_seconds`).
     `state_dir` None keeps everything in a temporary folder that goes with the sandbox. `seed` shuffles the order of
-    results."""
+    results. `models`: ids that every provider's catalogue has beside the made-up ones."""
 
     port: int = 0
     state_dir: Path | None = None
@@ -37,6 +37,7 @@ class SandboxConfig:
     limits: Limits = Limits()
     clock: Callable[[], float] = time.time
     seed: int = 0
+    models: frozenset[str] = frozenset()
 
     def validating(self) -> float:
         return self.batch_seconds * 0.2 if self.validating_seconds is None else self.validating_seconds

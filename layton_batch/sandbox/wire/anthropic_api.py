@@ -13,6 +13,7 @@ from starlette.responses import FileResponse, Response
 from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.lifecycle import Engine
 from layton_batch.sandbox.engine.store import Batch, new_id
+from layton_batch.sandbox.wire import model_pages
 from layton_batch.sandbox.wire.anthropic_rows import AnthropicRows, error_body
 from layton_batch.sandbox.wire.gateway import Call, Endpoint, JsonReply, Wire, bearer, rfc3339
 
@@ -42,11 +43,15 @@ class AnthropicApi:
                 Endpoint("DELETE", _AT + "/{id}", "delete", self.delete),
                 Endpoint("POST", _AT + "/{id}/cancel", "cancel", self.cancel),
                 Endpoint("GET", _AT + "/{id}/results", "results", self.results),
+                Endpoint("GET", "/v1/models/{id}", "models", self.model),
             ],
             refusal=error_body,
             key=_key,
             no_key=Rejection(401, "x-api-key header is required"),
         )
+
+    def model(self, call: Call) -> Response:
+        return JsonReply(model_pages.anthropic_page(self._engine.config, call.params["id"]))
 
     def create(self, call: Call) -> Response:
         version = call.headers.get("anthropic-version")

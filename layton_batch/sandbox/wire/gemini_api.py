@@ -15,6 +15,7 @@ from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.execution import lines_of
 from layton_batch.sandbox.engine.lifecycle import Engine
 from layton_batch.sandbox.engine.store import Batch, StoredFile, new_id
+from layton_batch.sandbox.wire import model_pages
 from layton_batch.sandbox.wire.checks import as_list, as_object, as_text
 from layton_batch.sandbox.wire.gateway import Call, Endpoint, JsonReply, Wire, rfc3339, save_upload
 from layton_batch.sandbox.wire.gemini_rows import GeminiRows, error_body
@@ -56,12 +57,16 @@ class GeminiApi:
                 Endpoint("GET", f"{at}/files/{{id}}", "file", self.get_file),
                 Endpoint("DELETE", f"{at}/files/{{id}}", "delete", self.delete_file),
                 Endpoint("POST", f"{at}/models/{{model}}:batchGenerateContent", "create", self.create),
+                Endpoint("GET", f"{at}/models/{{model}}", "models", self.model),
                 Endpoint("POST", f"{at}/batches/{{id}}:cancel", "cancel", self.cancel),
                 Endpoint("GET", f"{at}/batches", "list", self.list_batches),
                 Endpoint("GET", f"{at}/batches/{{id}}", "poll", lambda call: JsonReply(self._view(self._batch(call)))),
                 Endpoint("DELETE", f"{at}/batches/{{id}}", "delete", self.delete_batch),
             ]
         return Wire(_ME, "/gemini", endpoints, error_body, _key, _no_key())
+
+    def model(self, call: Call) -> Response:
+        return JsonReply(model_pages.gemini_page(self._engine.config, call.params["model"]))
 
     def upload(self, call: Call) -> Response:
         command = call.headers.get("x-goog-upload-command", "")

@@ -12,6 +12,7 @@ from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.execution import lines_of
 from layton_batch.sandbox.engine.lifecycle import Engine
 from layton_batch.sandbox.engine.store import Batch, StoredFile
+from layton_batch.sandbox.wire import model_pages
 from layton_batch.sandbox.wire.chat_rows import chat_question
 from layton_batch.sandbox.wire.checks import as_count, as_list, as_object, as_text, no_strangers
 from layton_batch.sandbox.wire.gateway import Call, Endpoint, JsonReply, Wire, bearer
@@ -54,8 +55,12 @@ class MistralApi:
             Endpoint("GET", jobs + "/{id}", "poll", self.job),
             Endpoint("DELETE", jobs + "/{id}", "delete", self.delete_job),
             Endpoint("POST", jobs + "/{id}/cancel", "cancel", self.cancel),
+            Endpoint("GET", "/v1/models/{id}", "models", self.model),
         ]
         return Wire(_ME, "/mistral", endpoints, error_body, bearer, Rejection(401, "Unauthorized"))
+
+    def model(self, call: Call) -> Response:
+        return JsonReply(model_pages.mistral_page(self._engine.config, call.params["id"]))
 
     def upload(self, call: Call) -> Response:
         if call.upload is None or call.fields.get("purpose", "fine-tune") != "batch":

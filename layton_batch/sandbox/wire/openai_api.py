@@ -10,6 +10,7 @@ from starlette.responses import FileResponse, Response
 from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.lifecycle import Engine
 from layton_batch.sandbox.engine.store import Batch, StoredFile, new_id
+from layton_batch.sandbox.wire import model_pages
 from layton_batch.sandbox.wire.checks import as_object, as_text, no_strangers, one_of
 from layton_batch.sandbox.wire.gateway import Call, Endpoint, JsonReply, Wire, bearer
 from layton_batch.sandbox.wire.openai_rows import Flavour, OpenAIRows, error_body
@@ -48,11 +49,19 @@ class OpenAIApi:
                 Endpoint("GET", f"{at}/batches", "list", self.list_batches),
                 Endpoint("GET", f"{at}/batches/{{id}}", "poll", lambda call: JsonReply(self._view(self._batch(call)))),
                 Endpoint("POST", f"{at}/batches/{{id}}/cancel", "cancel", self.cancel),
+                Endpoint("GET", f"{at}/models", "models", self.models),
+                Endpoint("GET", f"{at}/models/{{id:path}}", "models", self.model),
             ],
             refusal=error_body,
             key=bearer,
             no_key=Rejection(401, "You didn't provide an API key.", code="invalid_api_key"),
         )
+
+    def models(self, _call: Call) -> Response:
+        return JsonReply(model_pages.openai_list(self._engine.config, self._provider))
+
+    def model(self, call: Call) -> Response:
+        return JsonReply(model_pages.openai_page(self._engine.config, self._provider, call.params["id"]))
 
     def upload(self, call: Call) -> Response:
         if call.upload is None:

@@ -17,6 +17,7 @@ from layton_batch.sandbox.engine.configuration import Limits
 from layton_batch.sandbox.engine.dialect import Rejection, Row
 from layton_batch.sandbox.engine.lifecycle import Engine
 from layton_batch.sandbox.engine.store import Batch, Outcome, Problem, StoredFile, new_id
+from layton_batch.sandbox.wire import model_pages
 from layton_batch.sandbox.wire.chat_rows import (
     ChatRules,
     chat_question,
@@ -67,9 +68,13 @@ class TogetherApi:
             Endpoint("GET", batches, "list", self.list_batches),
             Endpoint("GET", batches + "/{id}", "poll", lambda call: JsonReply(self._view(self._batch(call)))),
             Endpoint("POST", batches + "/{id}/cancel", "cancel", self.cancel),
+            Endpoint("GET", "/v1/models", "models", self.models),
         ]
         no_key = Rejection(401, "Missing API key", code="invalid_api_key")
         return Wire(_ME, "/together", endpoints, error_body, bearer, no_key)
+
+    def models(self, _call: Call) -> Response:
+        return JsonReply(model_pages.together_list(self._engine.config))
 
     def announce(self, call: Call) -> Response:
         """First step of the SDK's upload: the address to put the bytes to, or 409 with the id of the same content."""

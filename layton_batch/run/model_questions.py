@@ -1,0 +1,132 @@
+"""What the providers themselves say of a manifest's models, before anything is paid: free calls, a few seconds at most.
+
+As with the table of models, a refusal is of what is sure to fail, and at another address than the provider's own it is
+a warning. A question that fails says nothing of the model and refuses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date
+
+from layton_batch import model_table
+from layton_batch.clock import Clock, utc
+from layton_batch.errors import LaytonBatchError, ManifestError
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.manifest.model_checks import ModelFindings, asked_models, who
+from layton_batch.model_table import ModelTable, is_same_model
+from layton_batch.providers import closing, connect, knows_models
+from layton_batch.providers.protocol import Access, ModelNotice, Patience
+from layton_batch.providers.without_keys import without_keys
+from layton_batch.settings import Settings
+
+SECONDS = 5.0
+"""For each part of one call."""
+PATIENCE = Patience(connect=SECONDS, head=SECONDS, head_of_reading=SECONDS, grace=SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a provider said of its models by id (None: it has none of this id), and why it said no more."""
+
+    notices: dict[str, ModelNotice | None]
+    trouble: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """``fails``: requests are sure to be refused, or answered by another model."""
+
+    reason: str
+    fails: bool = True
+
+
+def ask_providers(
+    manifest: Manifest,
+    settings: Settings,
+    clock: Clock,
+    *,
+    table: ModelTable | None = None,
+    is_elsewhere: Callable[[str], bool] | None = None,
+) -> ModelFindings:
+    """What the providers say against the manifest's models and judges: each is asked about once, the providers at the
+    same time.
+
+    ``table`` names replacements; ``is_elsewhere``: whether a provider's address is another than its own (None: as the
+    environment says). Providers that cannot be asked, or only with a key that is not set, are passed over.
+    """
+    table, today = table or model_table.load(), utc(clock.now()).date()
+    names: dict[str, dict[str, list[str]]] = {}
+    for spec in asked_models(manifest):
+        if not settings.has_key(spec.provider):
+            continue  # what has no key cannot be asked, and its lack is told elsewhere
+        names.setdefault(spec.provider, {}).setdefault(spec.model, []).append(spec.name)
+    with ThreadPoolExecutor(max(len(names), 1)) as executor:
+        told = dict(zip(names, executor.map(lambda one: _ask(one, list(names[one]), settings), names), strict=True))
+    refused, warnings = [], []
+    for provider, answer in told.items():
+        for model, notice in answer.notices.items():
+            for said in _against(provider, model, notice, table, today):
+                line = f"{who(provider, model, names[provider][model])} {said.reason}"
+                if said.fails and not (is_elsewhere or settings.is_elsewhere)(provider):
+                    refused.append(f"{line}. If it is right all the same: --offline does not ask")
+                else:
+                    warnings.append(f"{line}{_sent_all_the_same(provider, settings) if said.fails else ''}")
+    return ModelFindings(tuple(refused), (*warnings, *_of_trouble(told)))
+
+
+def refuse_dead_models(manifest: Manifest, settings: Settings, clock: Clock) -> tuple[str, ...]:
+    """What a person should know of the models before a run begins. Raises ManifestError for one whose provider does not
+    have it any more, or has another under its name."""
+    found = ask_providers(manifest, settings, clock)
+    if found.refused:
+        raise ManifestError("\n".join(found.refused))
+    return found.warnings
+
+
+def _ask(provider: str, models: Sequence[str], settings: Settings) -> _Told:
+    """One after another; the first question that fails is the last."""
+    notices: dict[str, ModelNotice | None] = {}
+    try:
+        credentials = settings.access(provider)
+        access = Access(credentials.api_key, credentials.base_url, PATIENCE)
+        with closing(without_keys(connect(provider, access), settings.secrets())) as connected:
+            if (asked := knows_models(connected)) is not None:
+                for model in models:
+                    notices[model] = asked.about(model)
+    except LaytonBatchError as error:
+        return _Told(notices, str(error))
+    return _Told(notices)
+
+
+def _against(provider: str, model: str, notice: ModelNotice | None, table: ModelTable, today: date) -> Iterator[_Said]:
+    known = table.model(provider, model)
+    replacement = known.end.fact.replacement if known is not None and known.end is not None else None
+    instead = f": use {new}" if (new := (notice.replacement if notice else None) or replacement) else ""
+    if notice is None:
+        yield _Said(f"is not known to {provider}, which was asked{instead or ': name another model'}")
+        return
+    if notice.id is not None and not is_same_model(model, notice.id):
+        yield _Said(f"stands for another model, {notice.id}, says {provider}: use {notice.id}, or another model")
+    if notice.is_over:
+        yield _Said(f"is no longer served, says {provider}{instead or ': name another model'}")
+    elif notice.ends is not None:
+        was = "was to be" if notice.ends <= today else "will be"
+        yield _Said(f"{was} shut down on {notice.ends}, says {provider}{instead}", fails=False)
+    elif notice.is_deprecated:
+        yield _Said(f"is deprecated, says {provider}{instead}", fails=False)
+    if notice.runs_as_batch is False:
+        yield _Said(f"is not run as a batch, says {provider}: name another model, or another provider of it")
+
+
+def _sent_all_the_same(provider: str, settings: Settings) -> str:
+    return f"; {settings.address_names(provider)[0]} is set, so it is sent all the same"
+
+
+def _of_trouble(told: dict[str, _Told]) -> Iterator[str]:
+    """One line for all questions that failed."""
+    reasons = [answer.trouble for answer in told.values() if answer.trouble is not None]
+    if reasons:
+        yield f"providers could not be asked whether their models are on sale: {'; '.join(reasons)}"
