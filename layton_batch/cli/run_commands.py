@@ -51,11 +51,14 @@ def plan(
     from layton_batch.clock import SystemClock
     from layton_batch.errors import ManifestError
     from layton_batch.manifest.checks import load_manifest
+    from layton_batch.manifest.prompt_files import PromptFiles
     from layton_batch.reports.plan import plan_json, print_plan
     from layton_batch.settings import Settings
     from layton_batch.stages.preview import preview
 
-    result = preview(load_manifest(manifest), Settings.from_process(), SystemClock(), write, runs)
+    settings = Settings.from_process()
+    asked = load_manifest(manifest, PromptFiles(settings, runs))
+    result = preview(asked, settings, SystemClock(), write, runs)
     if as_json:
         print_json(plan_json(result))
     else:
@@ -87,14 +90,16 @@ def run(
     from layton_batch.files.run_folder import RunFolder
     from layton_batch.manifest.checks import load_manifest
     from layton_batch.manifest.model_checks import check_models
+    from layton_batch.manifest.prompt_files import PromptFiles
     from layton_batch.run.open import open_run, with_budget
     from layton_batch.settings import Settings
+    from layton_batch.tasks.protocol import cautions
 
     _in_bounds(poll_seconds)
     clock = SystemClock()
-    asked = with_budget(load_manifest(manifest), max_usd)
-    stop_at = deadline(until, clock)
     settings = Settings.from_process()
+    asked = with_budget(load_manifest(manifest, PromptFiles(settings, runs)), max_usd)
+    stop_at = deadline(until, clock)
     source = context.get_parameter_source("runs")
     if source is not None and source.name == "DEFAULT":  # who names the place means it
         not_begun_elsewhere(asked, runs, settings)
@@ -104,7 +109,7 @@ def run(
         remember(opened.folder, settings)
         if begins and not as_json:
             say(f"{opened.id} begins in {opened.folder.root.absolute()}")
-            for line in check_models(asked, settings, clock).warnings:
+            for line in (*check_models(asked, settings, clock).warnings, *cautions(opened.task)):
                 say(line)
         for line in beside:
             say(line)
