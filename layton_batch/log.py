@@ -6,6 +6,8 @@ stops a run.
 
 from __future__ import annotations
 
+import base64
+import json
 import logging
 import os
 import re
@@ -13,15 +15,15 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from urllib.parse import quote
 
 import orjson
 
 from layton_batch.clock import iso
-from layton_batch.echoed_keys import forms, is_telling
 from layton_batch.errors import file_error
 from layton_batch.records import Event
 
@@ -38,6 +40,28 @@ _HEADER = re.compile(
 _BEARER = re.compile(r"(?i)\b(bearer\s+)(?!\[hidden)[A-Za-z0-9._~+/=-]{6,}")
 _QUERY = re.compile(r"(?i)([?&](?:key|api_key|access_token)=)(?!\[hidden)[^&\s\"']+")
 _PASSWORD = re.compile(r"(?i)(\b[a-z][a-z0-9+]*://[^\s:/@]*:)[^\s@/]+(@)")
+_LONG, _LONG_WITH_DIGITS = 16, 10
+
+
+def is_telling(secret: str) -> bool:
+    """Whether no answer holds this value by chance. ``ollama`` or ``postgres``, which stand for keys in some
+    environments, are also words, and to cover those would falsify what models said."""
+    has_both = any(char.isdigit() for char in secret) and any(char.isalpha() for char in secret)
+    return len(secret) >= _LONG or (len(secret) >= _LONG_WITH_DIGITS and has_both)
+
+
+def forms(secret: str) -> Iterator[bytes]:
+    """The secret as it is, and as JSON, URLs and base64 write it."""
+    yield (raw := secret.encode())
+    yield (escaped := json.dumps(secret)[1:-1]).encode()
+    yield escaped.replace("/", "\\/").encode()
+    yield (quoted := quote(secret, safe="")).encode()
+    yield re.sub("%..", lambda code: code[0].lower(), quoted).encode()
+    for before in range(3):  # bytes of something else that share the first characters of base64 with it
+        whole = base64.b64encode(bytes(before) + raw)
+        certain = whole[(0, 2, 3)[before] : (before + len(raw)) * 8 // 6]
+        yield certain
+        yield certain.translate(bytes.maketrans(b"+/", b"-_"))
 
 
 @dataclass(frozen=True, slots=True)

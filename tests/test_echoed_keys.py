@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layton_batch.echoed_keys import Cover, is_telling
 from layton_batch.errors import TransientProviderError
-from layton_batch.log import HIDDEN, Redactor
+from layton_batch.log import HIDDEN, Redactor, is_telling
+from layton_batch.providers.without_keys import Cover
 
 KEY, LONGER, ODD = "sk-live-0123456789", "sk-live-0123456789-of-another", 'k"ey/with+signs=and spaces\\1'
 COVER = Cover.of([KEY, LONGER, ODD])

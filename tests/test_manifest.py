@@ -62,10 +62,10 @@ def test_what_is_left_out_has_defaults(tmp_path: Path) -> None:
     assert (model.family, model.reasoning, model.params) == ("openai", Reasoning(), {})
 
 
-def test_without_a_jury_the_papers_four_are_the_panel(tmp_path: Path) -> None:
+def test_without_a_jury_four_models_on_sale_are_the_panel(tmp_path: Path) -> None:
     found = load(tmp_path, MINIMAL)
     assert {judge.model.name for judge in found.panel()} == {
-        "mistral-large-2512", "claude-opus-4-5-20251101", "gpt-5.1-2025-11-13", "gemini-3-pro-preview",
+        "mistral-large-4", "claude-opus-5-5", "gpt-6.1-sol", "gemini-3.1-pro-preview",
     }  # fmt: skip
     assert found.seats == 3
     assert load(tmp_path, MINIMAL + "[jury]\nseats = 1\n").panel() == found.panel()

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from layton_batch import model_table
-from layton_batch.clock import ManualClock
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
+from layton_batch.providers.openai import OpenAI
 from layton_batch.settings import Settings
 from tests.manifest_texts import HEAD, ITEMS, load
+from tests.manual_clock import ManualClock
 
 SHIPPED = Path(__file__).resolve().parents[1] / "manifests"
 TODAY = date(2026, 11, 22)
@@ -109,9 +110,10 @@ def test_gemini_3_pro_had_low_and_high_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["gpt-5.2-pro", "gpt-5-pro", "gpt-5.5-pro"])
-def test_a_model_of_the_responses_api_alone_is_refused(tmp_path: Path, name: str) -> None:
-    refused = found(tmp_path, model("openai", name)).refused
-    assert any("served on /v1/responses only" in line for line in refused)
+def test_a_model_of_the_responses_api_alone_is_asked_over_that(tmp_path: Path, name: str) -> None:
+    assert found(tmp_path, model("openai", name)).refused == ()
+    assert OpenAI(None).endpoint(name) == "/v1/responses"
+    assert OpenAI(None).endpoint("gpt-5.2") == "/v1/chat/completions"
 
 
 @pytest.mark.parametrize("name", ["temperature", "top_p", "top_k"])

@@ -23,11 +23,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from layton_batch.sandbox.profiles import Profiles, bundled_profiles
-from layton_batch.sandbox.reply_forms import Form
-from layton_batch.sandbox.riddle_lookup import Riddle, UnreadableRows, is_riddle, read_rows, riddle_from
-from layton_batch.sandbox.seeded_draws import draw
-from layton_batch.sandbox.simulate import SimulateAnswerer
+from layton_batch.sandbox.answerers.profiles import Profiles, bundled_profiles
+from layton_batch.sandbox.answerers.reply_forms import Form
+from layton_batch.sandbox.answerers.riddle_lookup import Riddle, UnreadableRows, is_riddle, read_rows, riddle_from
+from layton_batch.sandbox.answerers.seeded_draws import draw
+from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
 
 GoldRow = dict[str, object]
 _Verdicts = Mapping[str, tuple[bool, bool]]

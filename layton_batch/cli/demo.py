@@ -12,7 +12,7 @@ from layton_batch.manifest.checks import load_manifest, shipped
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.run.open import open_run
 from layton_batch.sandbox import Sandbox, SandboxConfig
-from layton_batch.sandbox.answerers import answerer_from_files
+from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
 from layton_batch.tasks import BUILT_IN, FIRST
 

@@ -40,7 +40,7 @@ def plan(
     write: Annotated[Path | None, typer.Option("--write", help="Write the batch files into this folder.")] = None,
     runs: Runs = RUNS,
 ) -> None:
-    """Check a manifest; say what it will probably cost and what at most. Sends nothing.
+    """Check a manifest and say what it would cost; sends nothing.
 
     Items, gold set and models are read and checked, requests written and split into batch files, prices looked up.
     The expected cost comes from the tokens of earlier runs of the same model and task (under --runs), else from bundled

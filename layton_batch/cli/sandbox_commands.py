@@ -46,7 +46,7 @@ def sandbox(
     from layton_batch.cli.demo import bundled_items
     from layton_batch.errors import DataError
     from layton_batch.sandbox import SandboxConfig, load_faults, serve_forever
-    from layton_batch.sandbox.answerers import answerer_from_files
+    from layton_batch.sandbox.answerers.from_files import answerer_from_files
 
     if not math.isfinite(batch_seconds):
         raise DataError(f"sandbox: --batch-seconds {batch_seconds}: give a number of seconds")

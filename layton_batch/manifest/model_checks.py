@@ -89,8 +89,6 @@ def _of_availability(known: KnownModel, provider: str, today: date) -> Iterator[
         yield _finding(end, said, fails=end.fact.announced and today >= end.fact.day)
     if (batch := known.runs_as_batch) is not None and not batch.fact:
         yield _finding(batch, f"is not run as a batch by {provider}: name another model, or another provider of it")
-    if (chat := known.takes_chat) is not None and not chat.fact:
-        yield _finding(chat, "is served on /v1/responses only, which layton-batch does not send: name another model")
 
 
 def _of_end(end: End, today: date) -> str:

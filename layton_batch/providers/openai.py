@@ -1,12 +1,18 @@
-"""OpenAI's batch API (files, then batches over ``/v1/chat/completions``) through the ``openai`` SDK."""
+"""OpenAI's batch API (files, then batches over ``/v1/chat/completions``) through the ``openai`` SDK.
+
+Models that have no chat completions, by ``models.toml``, are asked over ``/v1/responses``.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from layton_batch.providers import http_rules
+from layton_batch import model_table
+from layton_batch.providers import http_rules, openai_responses
+from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.providers.protocol import Access, Capabilities, Limits
+from layton_batch.records import JsonValue, ModelSpec, Request, Response
 
 
 class OpenAI(FileBatches):
@@ -27,6 +33,28 @@ class OpenAI(FileBatches):
     efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     max_tokens_key: str = "max_completion_tokens"
 
+    def check(self, spec: ModelSpec) -> list[str]:
+        found = super().check(spec)
+        if self.endpoint(spec.model) == openai_responses.ENDPOINT:
+            ours = [key for key in ("input", "instructions") if key in spec.params]
+            found += [f"params.{key} cannot be overridden: leave it out" for key in ours]
+        return found
+
+    def encode(self, request: Request) -> bytes:
+        url = self.endpoint(request.model.model)
+        if url != openai_responses.ENDPOINT:
+            return super().encode(request)
+        line: dict[str, JsonValue] = {"custom_id": request.custom_id, "method": "POST", "url": url}
+        return shape.dumps({**line, "body": openai_responses.responses_body(request)}, request.model)
+
+    def decode(self, line: bytes) -> Response:
+        return shape.decode_row(line, self.name, _reply)
+
+    def endpoint(self, model: str) -> str:
+        known = model_table.load().model(self.name, model)
+        lacks_chat = known is not None and known.takes_chat is not None and not known.takes_chat.fact
+        return openai_responses.ENDPOINT if lacks_chat else shape.ENDPOINT
+
     def _connect(self, key: str, access: Access) -> Any:
         import openai
 
@@ -38,3 +66,10 @@ class OpenAI(FileBatches):
     def _file_page(self) -> Any:
         # the newest thousand: an interrupted upload was seconds ago, and missing it costs a second copy, not money
         return self._open().files.with_raw_response.list(purpose="batch", order="desc", limit=1000)
+
+
+def _reply(custom_id: str, body: JsonValue) -> Response:
+    """What a line says that was answered, in either form."""
+    if openai_responses.is_response(body):
+        return openai_responses.decoded(custom_id, body)
+    return shape.chat_reply(custom_id, body)

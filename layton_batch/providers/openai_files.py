@@ -57,6 +57,10 @@ class FileBatches:
         line["body"] = body
         return shape.dumps(line, request.model)
 
+    def endpoint(self, model: str) -> str:
+        """What a batch of this model's requests calls, and so the ``url`` of every line."""
+        return shape.ENDPOINT
+
     def reasoning(self, wanted: Reasoning) -> Mapping[str, JsonValue]:
         """The body's reasoning fields."""
         return {} if wanted.effort is None else {"reasoning_effort": wanted.effort}
@@ -93,7 +97,7 @@ class FileBatches:
         with self._wire(f"create batch {submission.batch_id}", paid=True):
             reply = client.batches.with_raw_response.create(
                 input_file_id=input_ref,
-                endpoint=shape.ENDPOINT,
+                endpoint=self.endpoint(submission.model),
                 completion_window=submission.window or USUAL_WINDOW,
                 metadata={TAG: submission.tag},
             )

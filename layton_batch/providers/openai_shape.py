@@ -6,7 +6,7 @@ Sources: OpenAI's batch guide and API reference, and what the other providers do
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import orjson
@@ -244,8 +244,9 @@ def text_or_none(value: JsonValue) -> str | None:
 # ---- result lines --------------------------------------------------------------------------------------------------
 
 
-def decode_row(raw: bytes, provider: str) -> Response:
-    """One line of an output or error file. Raises ProviderReplyError where no request can be told from it."""
+def decode_row(raw: bytes, provider: str, succeeded: Callable[[str, JsonValue], Response] | None = None) -> Response:
+    """One line of an output or error file; ``succeeded`` reads what a reply says (None: a chat completion). Raises
+    ProviderReplyError where no request can be told from it."""
     row = parse_object(raw, provider, "a result line")
     custom_id = row.get("custom_id")
     if not isinstance(custom_id, str) or not custom_id:
@@ -256,7 +257,7 @@ def decode_row(raw: bytes, provider: str) -> Response:
         body = _unwrapped(response.get("body"), provider)
         status = _status(response, body)
         if status is not None and 200 <= status < 300 and not _only_an_error(body):
-            return _succeeded(custom_id, body)
+            return (succeeded or chat_reply)(custom_id, body)
         if status is not None:
             return errored(custom_id, status if status >= 300 or status == 0 else None, error or body)
         if not error or _answers(body):
@@ -294,7 +295,7 @@ def _answers(body: JsonValue) -> bool:
     return bool(body) and not _only_an_error(body)
 
 
-def _succeeded(custom_id: str, body: JsonValue) -> Response:
+def chat_reply(custom_id: str, body: JsonValue) -> Response:
     """A reply that was paid for; without a message, or with a content of another type, it is malformed, not lost."""
     if not isinstance(body, Mapping):
         return malformed(custom_id, Usage(known=False))

@@ -20,11 +20,10 @@ from layton_batch import __version__
 from layton_batch.clock import Clock, Pacing, SystemClock, utc
 from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.rates import Price, Rates, manifest_price
-from layton_batch.echoed_keys import is_telling
 from layton_batch.errors import ManifestError, StoreError, file_error
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.log import EventLog, Redactor
+from layton_batch.log import EventLog, Redactor, is_telling
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.form import BudgetTable, PriceTable
 from layton_batch.manifest.manifest import Manifest, frozen_prices

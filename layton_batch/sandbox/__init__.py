@@ -2,13 +2,15 @@
 misbehave.
 
 Stands alone: it imports nothing else of this package, so that a mistake in how we read a provider is not repeated here.
-`faults` documents the fault file, `questions` what an answerer sees, `lifecycle` how time passes.
+`wire` is HTTP, a file a provider's API; `engine` plays batches over time (`faults` documents the fault file,
+`lifecycle` how time passes); `answerers` say what models answer (`questions`: what they see). Each knows only those
+after it.
 """
 
-from layton_batch.sandbox.configuration import Limits, SandboxConfig
-from layton_batch.sandbox.faults import Fault, load_faults
-from layton_batch.sandbox.ledger import BilledRow, Ledger, LedgerLine
-from layton_batch.sandbox.questions import Answerer, Question, Reply
+from layton_batch.sandbox.answerers.questions import Answerer, Question, Reply
+from layton_batch.sandbox.engine.configuration import Limits, SandboxConfig
+from layton_batch.sandbox.engine.faults import Fault, load_faults
+from layton_batch.sandbox.engine.ledger import BilledRow, Ledger, LedgerLine
 from layton_batch.sandbox.server import Sandbox, serve_forever
 
 __all__ = [

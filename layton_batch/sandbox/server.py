@@ -20,20 +20,20 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from layton_batch.sandbox import environment_file
-from layton_batch.sandbox.anthropic_api import AnthropicApi
-from layton_batch.sandbox.configuration import SandboxConfig
-from layton_batch.sandbox.execution import Executor
-from layton_batch.sandbox.faults import PROVIDERS, FaultBook
-from layton_batch.sandbox.gateway import Gateway, JsonReply, LoopbackOnly, OpenProtocol
-from layton_batch.sandbox.gemini_api import GeminiApi
-from layton_batch.sandbox.ledger import Ledger, PriceBook, summarise
-from layton_batch.sandbox.lifecycle import Engine
-from layton_batch.sandbox.mistral_api import MistralApi
-from layton_batch.sandbox.openai_api import OpenAIApi
-from layton_batch.sandbox.openai_rows import DOUBLEWORD, GROQ, OPENAI
-from layton_batch.sandbox.questions import Answerer
-from layton_batch.sandbox.store import Store
-from layton_batch.sandbox.together_api import TogetherApi
+from layton_batch.sandbox.answerers.questions import Answerer
+from layton_batch.sandbox.engine.configuration import SandboxConfig
+from layton_batch.sandbox.engine.execution import Executor
+from layton_batch.sandbox.engine.faults import PROVIDERS, FaultBook
+from layton_batch.sandbox.engine.ledger import Ledger, PriceBook, summarise
+from layton_batch.sandbox.engine.lifecycle import Engine
+from layton_batch.sandbox.engine.store import Store
+from layton_batch.sandbox.wire.anthropic_api import AnthropicApi
+from layton_batch.sandbox.wire.gateway import Gateway, JsonReply, LoopbackOnly, OpenProtocol
+from layton_batch.sandbox.wire.gemini_api import GeminiApi
+from layton_batch.sandbox.wire.mistral_api import MistralApi
+from layton_batch.sandbox.wire.openai_api import OpenAIApi
+from layton_batch.sandbox.wire.openai_rows import DOUBLEWORD, GROQ, OPENAI
+from layton_batch.sandbox.wire.together_api import TogetherApi
 
 _BASE_URLS = {
     "OPENAI_BASE_URL": "/openai/v1",
@@ -185,7 +185,9 @@ def _plain(value: object) -> object:
 
 
 def _default_answerer() -> Answerer:
-    from layton_batch.sandbox.answerers import default_answerer  # only here: its tables are not needed with another one
+    from layton_batch.sandbox.answerers.from_files import (
+        default_answerer,  # only here: its tables are not needed with another one
+    )
 
     return default_answerer()
 

@@ -55,8 +55,8 @@ def plan(run: Run) -> bool:
     if row is not None and row.cancelled:
         return moved
     moved |= run.apart("prices", partial(reprice, run))
-    graded = {job.id for job in jobs if job.graded}
-    ready = [job for job in jobs if not job.planned and _waits_for(run, job) in (None, *graded)]
+    done = {None, *(job.id for job in jobs if job.graded)}
+    ready = [job for job in jobs if not job.planned and _waits_for(run, job) in done]
     specs = {job.id: job.spec for job in jobs}
     mark = _mark(run, jobs) if ready else run.mark
     with suppress(StaleStateError):  # the writer lease was lost to another process, which plans

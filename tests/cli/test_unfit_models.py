@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.clock import ManualClock, SystemClock
+from layton_batch.clock import SystemClock
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.run.open import open_run
 from layton_batch.settings import Settings
 from tests.cli.cli_harness import call, write
+from tests.manual_clock import ManualClock
 from tests.pipeline.replay_manifest import ROOT, replay_manifest
 
 DATA = ROOT.parent / "shared" / "data" / "layton"

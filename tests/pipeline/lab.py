@@ -18,7 +18,7 @@ from layton_batch.run.context import Run
 from layton_batch.run.open import open_run
 from layton_batch.run.status import Status
 from layton_batch.sandbox import Fault, Limits, Sandbox, SandboxConfig
-from layton_batch.sandbox.answerers import answerer_from_files
+from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
 from tests.simulation.clock_moves import MovedClock
 

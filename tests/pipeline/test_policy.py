@@ -12,7 +12,7 @@ from layton_batch.pipeline import advance
 from layton_batch.run.open import find_run, open_folder, read_run
 from layton_batch.run.status import RunState
 from layton_batch.sandbox import Fault
-from layton_batch.sandbox.configuration import Limits
+from layton_batch.sandbox.engine.configuration import Limits
 from layton_batch.stages.rank import board
 from tests.pipeline.lab import lab, manifest_text
 

@@ -9,7 +9,7 @@ import pytest
 from layton_batch.cli.board_sources import board_of
 from layton_batch.run.status import RunState
 from layton_batch.sandbox import Sandbox, SandboxConfig
-from layton_batch.sandbox.answerers import answerer_from_files
+from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
 from tests.manual_clock import ManualClock
 from tests.pipeline.lab import MODELS, START, Lab, manifest_text

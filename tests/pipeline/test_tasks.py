@@ -23,8 +23,7 @@ from layton_batch.pipeline import advance
 from layton_batch.records import Response
 from layton_batch.run.status import RunState
 from layton_batch.sandbox import Fault, Sandbox, SandboxConfig
-from layton_batch.sandbox.answerers import answerer_from_files
-from layton_batch.sandbox.item_files import load_items
+from layton_batch.sandbox.answerers.from_files import answerer_from_files, load_items
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import preview
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome

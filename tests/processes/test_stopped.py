@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 from layton_batch.cli.demo import bundled_items
 from layton_batch.sandbox import SandboxConfig, serve_forever
-from layton_batch.sandbox.answerers import answerer_from_files
+from layton_batch.sandbox.answerers.from_files import answerer_from_files
 config = SandboxConfig(batch_seconds=1e6, cancel_seconds=0.1, answerer=answerer_from_files((), bundled_items(), 0))
 serve_forever(config, Path(sys.argv[1]))
 """

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.sandbox.profiles import Profiles, bundled_profiles
-from layton_batch.sandbox.questions import Question
-from layton_batch.sandbox.reply_forms import Form
-from layton_batch.sandbox.riddle_lookup import Riddle
-from layton_batch.sandbox.simulate import SimulateAnswerer
+from layton_batch.sandbox.answerers.profiles import Profiles, bundled_profiles
+from layton_batch.sandbox.answerers.questions import Question
+from layton_batch.sandbox.answerers.reply_forms import Form
+from layton_batch.sandbox.answerers.riddle_lookup import Riddle
+from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
 from tools.simulated_gold import (
     BadLineup,
     Contender,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.sandbox.riddle_lookup import (
+from layton_batch.sandbox.answerers.riddle_lookup import (
     Passage,
     RiddleIndex,
     UnreadableRows,

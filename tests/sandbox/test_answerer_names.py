@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layton_batch.sandbox.recorded_names import Ambiguous, resolve
+from layton_batch.sandbox.answerers.replay import Ambiguous, resolve
 
 RECORDED = (
     "claude-opus-4-5-20251101-thinking-32k",

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from layton_batch.sandbox.answerers import answerer_from_files
-from layton_batch.sandbox.questions import Question
-from layton_batch.sandbox.replay import NotRecorded, ReplayAnswerer
-from layton_batch.sandbox.riddle_lookup import HINT_COLUMNS, UnreadableRows
+from layton_batch.sandbox.answerers.from_files import answerer_from_files
+from layton_batch.sandbox.answerers.questions import Question
+from layton_batch.sandbox.answerers.replay import NotRecorded, ReplayAnswerer
+from layton_batch.sandbox.answerers.riddle_lookup import HINT_COLUMNS, UnreadableRows
 
 Row = dict[str, object]
 Quote = Callable[[str], str]

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.sandbox.answerers import answerer_from_files, default_answerer
-from layton_batch.sandbox.profiles import BadProfiles, bundled_profiles, profiles_from
-from layton_batch.sandbox.questions import Answerer, Question, Reply
-from layton_batch.sandbox.reply_forms import Form
-from layton_batch.sandbox.riddle_lookup import Riddle
-from layton_batch.sandbox.simulate import SimulateAnswerer
-from layton_batch.sandbox.stock_reasoning import CLOSINGS, OPENINGS, Truth
-from layton_batch.sandbox.wrong_answers import WrongAnswers, plain_words
+from layton_batch.sandbox.answerers.from_files import answerer_from_files, default_answerer
+from layton_batch.sandbox.answerers.profiles import BadProfiles, bundled_profiles, profiles_from
+from layton_batch.sandbox.answerers.questions import Answerer, Question, Reply
+from layton_batch.sandbox.answerers.reply_forms import Form
+from layton_batch.sandbox.answerers.riddle_lookup import Riddle
+from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
+from layton_batch.sandbox.answerers.stock_reasoning import CLOSINGS, OPENINGS, Truth
+from layton_batch.sandbox.answerers.wrong_answers import WrongAnswers, plain_words
 from tools.simulated_gold import READABLE
 
 ANSWER_SCHEMA: Mapping[str, object] = {
@@ -97,8 +97,8 @@ def test_the_same_question_gets_the_same_reply_in_any_order_and_any_answerer() -
 
 def test_the_same_question_gets_the_same_reply_in_another_process() -> None:
     program = """
-from layton_batch.sandbox.questions import Question
-from layton_batch.sandbox.simulate import SimulateAnswerer
+from layton_batch.sandbox.answerers.questions import Question
+from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
 schema = {"properties": {"answer": {}, "justification": {}}}
 question = Question("groq", "any-model", "", "What has 4 legs?", (), schema, None, None, "c")
 print(ascii(SimulateAnswerer().answer(question).text))

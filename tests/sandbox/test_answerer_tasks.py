@@ -15,14 +15,13 @@ from pathlib import Path
 import pytest
 
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
-from layton_batch.sandbox.answerers import answerer_from_files
-from layton_batch.sandbox.item_files import load_items
-from layton_batch.sandbox.profiles import bundled_profiles
-from layton_batch.sandbox.questions import Answerer, Question, Reply
-from layton_batch.sandbox.riddle_lookup import UnreadableRows
-from layton_batch.sandbox.simulate import SimulateAnswerer
-from layton_batch.sandbox.simulate_mcq import options_in
-from layton_batch.sandbox.stock_reasoning import OPENINGS, Truth
+from layton_batch.sandbox.answerers.from_files import answerer_from_files, load_items
+from layton_batch.sandbox.answerers.profiles import bundled_profiles
+from layton_batch.sandbox.answerers.questions import Answerer, Question, Reply
+from layton_batch.sandbox.answerers.riddle_lookup import UnreadableRows
+from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
+from layton_batch.sandbox.answerers.simulate_mcq import options_in
+from layton_batch.sandbox.answerers.stock_reasoning import OPENINGS, Truth
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks import load_task
 from layton_batch.tasks.protocol import Candidate, Task, TaskOptions

@@ -24,9 +24,9 @@ from dotenv import dotenv_values
 from sandbox_clients import MODELS, PROVIDERS, Echo, bench, driver, row
 
 from layton_batch.sandbox import Sandbox, SandboxConfig
-from layton_batch.sandbox.json_array import BadDocument, elements
-from layton_batch.sandbox.ledger import PriceBook
-from layton_batch.sandbox.objects import Usage
+from layton_batch.sandbox.engine.ledger import PriceBook
+from layton_batch.sandbox.engine.store import Usage
+from layton_batch.sandbox.wire.anthropic_api import BadDocument, elements
 
 MILLION = Usage(1_000_000, 0, 1_000_000, 0)
 

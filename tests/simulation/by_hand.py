@@ -101,16 +101,17 @@ def _seen_in_console(found: History, run: Run, batch: Batch) -> str | None:
 
 def calls_for_retry(plan: Plan) -> bool:
     """Whether a person is to `retry` what the program rightly leaves without an answer: damaged rows, a row that is
-    missing where nothing counts rows, when it was the only one of its batch, one that alone is said to be too large,
+    missing where nothing counts rows or when it is the only one of its batch, one that alone is said to be too large,
     and one that took all its attempts."""
     lossy = [fault for fault in plan.faults if (fault.on, fault.action) in LOSSY]
     if sum(fault.times for fault in lossy) >= ATTEMPTS:
         return True
     uncounted = {"*", "together"} | {fault.provider for fault in plan.faults if not fault.counts}
+    some_go_alone = plan.reask > 0 or any(fault.on == "batch" for fault in lossy)
     return plan.retry_at is not None or any(
         fault.action == "malformed_line"
         or TOO_LARGE in fault.name
-        or (fault.action == "missing" and fault.provider in uncounted)
+        or (fault.action == "missing" and (some_go_alone or fault.provider in uncounted))
         for fault in plan.faults
     )
 

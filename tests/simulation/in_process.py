@@ -24,21 +24,20 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import compile_path
 
-from layton_batch.sandbox import gateway as wire_side
-from layton_batch.sandbox.anthropic_api import AnthropicApi
-from layton_batch.sandbox.configuration import SandboxConfig
-from layton_batch.sandbox.execution import Executor
-from layton_batch.sandbox.faults import PROVIDERS, FaultBook
-from layton_batch.sandbox.gateway import Endpoint, Gateway, Wire
-from layton_batch.sandbox.gemini_api import GeminiApi
-from layton_batch.sandbox.ledger import Ledger, PriceBook, summarise
-from layton_batch.sandbox.lifecycle import Engine
-from layton_batch.sandbox.mistral_api import MistralApi
-from layton_batch.sandbox.objects import Batch
-from layton_batch.sandbox.openai_api import OpenAIApi
-from layton_batch.sandbox.openai_rows import DOUBLEWORD, GROQ, OPENAI
-from layton_batch.sandbox.store import Store
-from layton_batch.sandbox.together_api import TogetherApi
+from layton_batch.sandbox.engine.configuration import SandboxConfig
+from layton_batch.sandbox.engine.execution import Executor
+from layton_batch.sandbox.engine.faults import PROVIDERS, FaultBook
+from layton_batch.sandbox.engine.ledger import Ledger, PriceBook, summarise
+from layton_batch.sandbox.engine.lifecycle import Engine
+from layton_batch.sandbox.engine.store import Batch, Store
+from layton_batch.sandbox.wire import gateway as wire_side
+from layton_batch.sandbox.wire.anthropic_api import AnthropicApi
+from layton_batch.sandbox.wire.gateway import Endpoint, Gateway, Wire
+from layton_batch.sandbox.wire.gemini_api import GeminiApi
+from layton_batch.sandbox.wire.mistral_api import MistralApi
+from layton_batch.sandbox.wire.openai_api import OpenAIApi
+from layton_batch.sandbox.wire.openai_rows import DOUBLEWORD, GROQ, OPENAI
+from layton_batch.sandbox.wire.together_api import TogetherApi
 from tests.simulation.outages import Kind
 
 HOST = "providers.invalid"

@@ -12,7 +12,8 @@ from layton_batch.batches import machine, reconcile
 from layton_batch.clock import Pacing
 from layton_batch.records import Batch
 from layton_batch.run.context import Run
-from layton_batch.sandbox import Fault, gateway
+from layton_batch.sandbox import Fault
+from layton_batch.sandbox.wire import gateway
 from layton_batch.stages import collect as collecting
 from layton_batch.stages import submit as submitting
 from layton_batch.states import Lifecycle

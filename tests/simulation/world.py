@@ -24,7 +24,7 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.run.open import open_run, with_budget
 from layton_batch.run.status import RunState, Status
 from layton_batch.sandbox import Answerer, Fault, SandboxConfig
-from layton_batch.sandbox.answerers import answerer_from_files
+from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
 from tests.pipeline.lab import BUNDLED, MODELS, START, demo_prices
 from tests.simulation.by_hand import PATIENT_LOOKS, calls_for_a_person, calls_for_retry, cancel, resolve, retry

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from layton_batch.tasks.fencing import fence
 
 from layton_batch.batches.batch_file import Line, files_needed, pack
 from layton_batch.costs.estimate import estimate_tokens
@@ -19,6 +18,7 @@ from layton_batch.stages.judge_lengths import JudgeRequests
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
+from layton_batch.tasks.templates import fence
 
 ITEM = Item(
     "r1", "llm", "logic", 'A "riddle"\n~~~~ \u200b\U0001f9e9 é?', hints=("one", None), answer="7", solution="sept"

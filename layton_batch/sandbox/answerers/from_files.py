@@ -1,0 +1,74 @@
+"""Who answers in the sandbox: made-up models by default, recorded ones where recordings are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from layton_batch.sandbox.answerers.exercises import Exercise
+from layton_batch.sandbox.answerers.questions import Answerer
+from layton_batch.sandbox.answerers.replay import ReplayAnswerer
+from layton_batch.sandbox.answerers.riddle_lookup import Riddle, Row, UnreadableRows, is_riddle, read_rows, riddle_from
+from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
+from layton_batch.sandbox.answerers.simulate_grids import is_grid, puzzle_from
+from layton_batch.sandbox.answerers.simulate_mcq import choice_from, is_choice
+from layton_batch.sandbox.answerers.simulate_rules import is_rule, rule_from
+
+_KINDS: tuple[tuple[Callable[[Row], bool], Callable[[Row], Exercise]], ...] = (
+    (is_rule, rule_from),
+    (is_grid, puzzle_from),
+    (is_choice, choice_from),
+)
+_KNOWN = (
+    "columns id and description are needed for a riddle; question, options and answer for multiple choice; puzzle and "
+    "solution for a logic grid; question, evaluator and evaluator_kwargs for an evaluator's item"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """What the files hold, in their order."""
+
+    riddles: tuple[Riddle, ...]
+    exercises: tuple[Exercise, ...]
+
+
+def load_items(paths: Iterable[Path]) -> Items:
+    """Every item of the JSONL files. Raises UnreadableRows at the first line that is none."""
+    riddles: list[Riddle] = []
+    exercises: list[Exercise] = []
+    for path in paths:
+        for number, row in read_rows(path):
+            if is_riddle(row):
+                riddles.append(riddle_from(row))
+            else:
+                exercises.append(_exercise(row, f"{path}, line {number}"))
+    return Items(tuple(riddles), tuple(exercises))
+
+
+def _exercise(row: Row, where: str) -> Exercise:
+    read = next((read for is_one, read in _KINDS if is_one(row)), None)
+    if read is None:
+        raise UnreadableRows(f"{where}: not an item of a known form; {_KNOWN}")
+    try:
+        return read(row)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableRows(f"{where}: {error}") from error
+
+
+def default_answerer(seed: int = 0) -> Answerer:
+    """Simulated models that know no riddle: plausible replies to whatever is asked."""
+    return SimulateAnswerer((), seed)
+
+
+def answerer_from_files(replay: Sequence[Path] = (), items: Sequence[Path] = (), seed: int = 0) -> Answerer:
+    """A replay of the recordings if any are given, else simulated models that know the items.
+
+    With recordings nothing is ever made up: a question they do not answer raises NotRecorded. Raises UnreadableRows
+    for a file that is not in a form either of them reads.
+    """
+    if replay:
+        return ReplayAnswerer(replay)
+    known = load_items(items)
+    return SimulateAnswerer(known.riddles, seed, exercises=known.exercises)

@@ -1,0 +1,96 @@
+"""What a batch row asks and what a model replies, freed of any provider's wire form.
+
+The dialects turn a row of their provider into a `Question`, an `Answerer` turns that into a `Reply`, and the dialect
+writes the reply in the provider's own form. Answerers therefore never see a wire format.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One row: `text` is every text part of the user's messages joined with newlines; `images` are decoded bytes, in
+    order.
+
+    `schema` is the JSON schema asked for, if any. `reasoning` is the effort word in lower case ("none" when switched
+    off, "default" when switched on without a level) or a thinking budget in tokens; None when the row says nothing
+    of it.
+    """
+
+    provider: str
+    model: str
+    system: str
+    text: str
+    images: tuple[bytes, ...]
+    schema: Mapping[str, object] | None
+    reasoning: str | int | None
+    max_output_tokens: int | None
+    custom_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the model said. `finish` is "stop", "length" or "refusal".
+
+    `input_tokens` is the whole prompt including `cached_input_tokens`; `output_tokens` includes `reasoning_tokens`.
+    The dialects subtract where their provider's wire form excludes one from the other.
+    """
+
+    text: str
+    finish: str = "stop"
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+class Answerer(Protocol):
+    """Must be deterministic in the question. Calls are serialised, so it need not be thread-safe."""
+
+    def answer(self, question: Question) -> Reply: ...
+
+
+ANSWER, JUSTIFICATION = "answer", "justification"
+ANSWER_VERDICT, JUSTIFICATION_VERDICT = "is_answer_correct", "is_justification_correct"
+REASONING = "reasoning"
+JUDGEMENT = "Judgement: "
+"""What a prompt asks a judge to write before a 0 or a 1, where it wants no JSON."""
+
+
+class Kind(StrEnum):
+    PARTICIPANT = "participant"
+    JUDGE = "judge"
+    OTHER = "other"
+
+
+def kind_of(question: Question) -> Kind:
+    """By the schema's properties; without a schema by the names the instructions ask for."""
+    names = properties(question.schema)
+    if not names and question.schema is None:
+        asked = f"{question.system}\n{question.text}"
+        if JUDGEMENT in asked:
+            return Kind.JUDGE
+        names = [name for name in (ANSWER_VERDICT, JUSTIFICATION_VERDICT, ANSWER, JUSTIFICATION) if name in asked]
+        if not ({ANSWER, JUSTIFICATION} <= set(names) and "JSON" in asked):
+            return Kind.OTHER
+    if ANSWER_VERDICT in names or JUSTIFICATION_VERDICT in names:
+        return Kind.JUDGE
+    return Kind.PARTICIPANT if ANSWER in names else Kind.OTHER
+
+
+def properties(schema: Mapping[str, object] | None) -> list[str]:
+    """The names a reply in this schema has, in its order; empty without a schema of an object."""
+    named = (schema or {}).get("properties")
+    return [str(name) for name in named] if isinstance(named, Mapping) else []
+
+
+def as_json(question: Question, values: Mapping[str, object]) -> str:
+    """The values as a JSON object in the order of the question's schema, only those it knows."""
+    names = [name for name in properties(question.schema) if name in values] or list(values)
+    return json.dumps({name: values[name] for name in names}, ensure_ascii=False)

@@ -1,0 +1,152 @@
+"""The stock sentences simulated participants reason with, by which a simulated judge knows what it reads.
+
+Every justification opens with one sentence and closes with another of its truth's stock. A judge that finds them in a
+request, however the request quotes them, knows whether answer and justification are right without understanding
+either; the pair also serves as the mark by which a judge's error belongs to one answer and not to another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from layton_batch.sandbox.answerers.riddle_lookup import Passage, Riddle, squash
+from layton_batch.sandbox.answerers.seeded_draws import pick, position
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_MOST_SENTENCES = 4
+
+
+class Truth(Enum):
+    """(answer is right, justification is right). Nobody justifies a wrong answer rightly here."""
+
+    RIGHT = (True, True)
+    FLAWED = (True, False)
+    WRONG = (False, False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What was found in a text: its truth and which opening and closing it has (-1: that one is missing)."""
+
+    truth: Truth
+    opening: int
+    closing: int
+
+
+OPENINGS = {
+    Truth.RIGHT: (
+        "The statement itself settles this once every word of it is taken seriously.",
+        "Reading it twice shows where the trap is laid, and then little is left to decide.",
+        "I set the obvious route aside and kept only what the text really promises.",
+        "What matters here is less the amounts than what is being asked about them.",
+        "Working backwards from the question makes the structure plain.",
+        "I wrote down each condition separately and looked at which of them bind.",
+        "One detail carries the whole puzzle, so I started from it.",
+        "I checked the candidates one after another against the wording.",
+    ),
+    Truth.FLAWED: (
+        "The usual method for this type of question applies directly.",
+        "A quick estimate is good enough to single out the answer.",
+        "I recognised the pattern from similar puzzles and carried it over.",
+        "Most of the details are decoration, so I left them out of the reckoning.",
+        "The last number mentioned is normally the decisive one.",
+        "By symmetry there cannot be many possibilities to choose from.",
+        "I went with the reading that most people would pick at first.",
+        "Trying a single case was enough to see how it comes out.",
+    ),
+    Truth.WRONG: (
+        "Taking everything at face value, the computation is short.",
+        "I combined the figures in the order in which they are given.",
+        "The first interpretation that comes to mind is also the natural one.",
+        "Nothing in the text suggests a trick, so I solved it as it stands.",
+        "I assumed that all the conditions hold at the same time throughout.",
+        "Comparing the two extreme cases decides the matter.",
+        "The hidden assumption is that the situation never changes.",
+        "I looked for the option that breaks the fewest conditions.",
+    ),
+}
+
+CLOSINGS = {
+    Truth.RIGHT: (
+        "Every condition is met, and no other reading meets them all.",
+        "Checked against the text, nothing is left over and nothing is missing.",
+        "Any other choice contradicts at least one sentence of the puzzle.",
+        "That accounts for each clue exactly once.",
+        "Hence this is not only possible but forced.",
+        "The alternatives fail at the very detail I started from.",
+    ),
+    Truth.FLAWED: (
+        "The exact reason matters little, since the result looks consistent.",
+        "I did not see a need to go through the remaining conditions.",
+        "It also happens to be the roundest of the candidates.",
+        "The other details would not have changed this.",
+        "That is how such puzzles generally turn out.",
+        "A more careful derivation would presumably say the same.",
+    ),
+    Truth.WRONG: (
+        "I therefore keep this result without looking further.",
+        "This seems to be what the author had in mind.",
+        "The remaining information appears to be a distraction.",
+        "No simpler explanation presents itself.",
+        "A different outcome would need facts that are not given.",
+        "That is the value at which everything appears to balance.",
+    ),
+}
+
+_FLAWED_MIDDLES = (
+    "The quantities in the text point the same way, whichever of them one begins with.",
+    "Adding one more step would only repeat what the first step has shown.",
+    "The setting of the story makes this outcome the likely one.",
+    "If it were otherwise, the question would hardly have been put like this.",
+)
+_WRONG_MIDDLES = (
+    'That leads to "{answer}".',
+    'Carried through to the end, it gives "{answer}".',
+    'What remains after that is "{answer}".',
+    'So "{answer}" is the only candidate I would consider.',
+)
+
+_SQUASHED = {truth: (tuple(map(squash, OPENINGS[truth])), tuple(map(squash, CLOSINGS[truth]))) for truth in Truth}
+
+
+def reason(truth: Truth, answer: str, riddle: Riddle | None, *key: object) -> tuple[str, Mark]:
+    """A justification of the answer with its mark; the key decides the choice of words."""
+    mark = Mark(truth, position(len(OPENINGS[truth]), "opening", *key), position(len(CLOSINGS[truth]), "closing", *key))
+    middle = _middle(truth, answer, riddle, *key)
+    sentences = (OPENINGS[truth][mark.opening], middle, CLOSINGS[truth][mark.closing])
+    return " ".join(sentence for sentence in sentences if sentence), mark
+
+
+def _middle(truth: Truth, answer: str, riddle: Riddle | None, *key: object) -> str:
+    if truth is Truth.FLAWED:
+        return pick(_FLAWED_MIDDLES, "middle", *key)
+    if truth is Truth.WRONG:
+        return pick(_WRONG_MIDDLES, "middle", *key).format(answer=_shortened(answer))
+    gold = (riddle.justification or riddle.solution) if riddle else ""
+    return " ".join(_SENTENCE_END.split(" ".join(gold.split()))[:_MOST_SENTENCES])
+
+
+def _shortened(answer: str, most: int = 80) -> str:
+    line = " ".join(answer.split())
+    return line if len(line) <= most else f"{line[:most].rstrip()} …"
+
+
+def recognise(passage: Passage) -> Mark | None:
+    """The mark of the stock reasoning in the text; of the last one where there are several, None without any."""
+    text = passage.forms[-1]
+    marks = []
+    for truth in Truth:
+        openings, closings = _SQUASHED[truth]
+        place, opening = _last(openings, text)
+        if opening >= 0:
+            marks.append((place, Mark(truth, opening, _last(closings, text)[1])))
+    return max(marks, key=lambda found: found[0])[1] if marks else None
+
+
+def _last(phrases: Sequence[str], text: str) -> tuple[int, int]:
+    """(place, index) of the phrase that stands last in the text; (-1, -1) if none does."""
+    found = [(place, index) for index, phrase in enumerate(phrases) if (place := text.rfind(phrase)) >= 0]
+    return max(found, default=(-1, -1))

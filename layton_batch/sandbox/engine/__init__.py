@@ -1,0 +1,1 @@
+"""What plays batches over time: their life cycle, execution, faults, bill and store."""

@@ -1,0 +1,213 @@
+"""Runs the rows of a batch: from the stored input file to result files on disk, one row in memory at a time."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+
+from layton_batch.sandbox.answerers.questions import Answerer, Question, Reply
+from layton_batch.sandbox.engine.dialect import Dialect, Rejection, Row
+from layton_batch.sandbox.engine.faults import Fault, FaultBook
+from layton_batch.sandbox.engine.ledger import PriceBook
+from layton_batch.sandbox.engine.store import Batch, Billed, Usage
+
+_LOG = logging.getLogger(__name__)
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """The lines of a JSONL file without their ends; blank ones are no rows."""
+    with path.open("rb") as source:
+        for line in source:
+            if line.strip():
+                yield line.rstrip(b"\r\n")
+
+
+def _offsets(path: Path) -> list[int]:
+    offsets, position = [], 0
+    with path.open("rb") as source:
+        for line in source:
+            if line.strip():
+                offsets.append(position)
+            position += len(line)
+    return offsets
+
+
+class _Sink:
+    """A result file that is appended to after cutting it to its valid length."""
+
+    def __init__(self, path: Path, valid: int) -> None:
+        path.touch()
+        self._file: BinaryIO = path.open("r+b")
+        self._file.truncate(valid)
+        self._file.seek(valid)
+        self.size = valid
+        self.lines = 0
+
+    def write(self, line: bytes) -> None:
+        self._file.write(line + b"\n")
+        self.size += len(line) + 1
+        self.lines += 1
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@dataclass(slots=True)
+class _Step:
+    """One stretch of a batch's execution: what it has done so far."""
+
+    output: _Sink
+    error: _Sink
+    succeeded: int = 0
+    failed: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+
+class Executor:
+    """Answers rows in a seeded order, which is also the order of the result files: no provider promises another."""
+
+    def __init__(self, answerer: Answerer, prices: PriceBook, faults: FaultBook, seed: int) -> None:
+        self._answerer = answerer
+        self._prices = prices
+        self._faults = faults
+        self._seed = seed
+        self._answering = threading.Lock()
+
+    def run(
+        self, dialect: Dialect, batch: Batch, paths: tuple[Path, Path, Path], upto: int, *, end: bool
+    ) -> tuple[Batch, list[Billed]]:
+        """Execute rows up to number `upto` of the order; with `end`, write the rest as the provider reports unrun rows.
+
+        `paths` are input, output and error file. Nothing is recorded here: the caller commits the returned batch and
+        bills together, and until then the bytes written do not count.
+        """
+        source, output, error = paths
+        order = list(range(batch.rows))
+        random.Random(f"{self._seed}:{batch.provider}:{batch.rows}").shuffle(order)
+        offsets = _offsets(source)
+        step = _Step(_Sink(output, batch.output_bytes), _Sink(error, batch.error_bytes))
+        billed: list[Billed] = []
+        try:
+            with source.open("rb") as rows:
+                for number in order[batch.executed : upto]:
+                    billed += self._row(dialect, batch, _read(rows, offsets[number]), step)
+                unrun = order[max(upto, batch.executed) :] if end and batch.outcome != "completed" else []
+                for number in unrun:
+                    self._unrun(dialect, batch, _read(rows, offsets[number]), step)
+        finally:
+            step.output.close()
+            step.error.close()
+        return _advanced(batch, step, max(upto, batch.executed), len(unrun)), billed
+
+    def _row(self, dialect: Dialect, batch: Batch, raw: bytes, step: _Step) -> list[Billed]:
+        row: Row = orjson.loads(raw)
+        key = dialect.key(row)
+        try:
+            question = dialect.question(row, batch)
+            fault = self._faults.due(batch.provider, "row", f"{key}\n{question.model}")
+            if fault is not None and fault.action == "missing":
+                return []
+            reply = self._reply(question, fault)
+        except Rejection as rejection:
+            line = _dump(dialect.failure(key, rejection))
+            (step.error if dialect.error_file else step.output).write(line)
+            step.failed += 1
+            return []
+        step.succeeded += 1
+        step.usage = step.usage.plus(_usage(reply))
+        for line in _written(dialect, row, question, reply, fault):
+            step.output.write(line)
+        return [self._bill(batch, question, reply)]
+
+    def _reply(self, question: Question, fault: Fault | None) -> Reply:
+        if fault is not None and fault.action == "error":
+            raise Rejection(fault.status, fault.name or "injected failure of this row", code=fault.kind or None)
+        try:
+            with self._answering:
+                reply = self._answerer.answer(question)
+        except Exception as error:  # a broken answerer costs its rows, with the reason in them, never the server
+            _LOG.exception("the answerer failed on %s", question.custom_id)
+            message = f"the sandbox's answerer failed: {type(error).__name__}: {error}"
+            raise Rejection(500, message, code="sandbox_answerer") from error
+        return _bent(reply, fault)
+
+    def _unrun(self, dialect: Dialect, batch: Batch, raw: bytes, step: _Step) -> None:
+        if batch.outcome is None:
+            return
+        line = dialect.unfinished(dialect.key(orjson.loads(raw)), batch.outcome)
+        if line is not None:
+            (step.error if dialect.error_file else step.output).write(_dump(line))
+
+    def _bill(self, batch: Batch, question: Question, reply: Reply) -> Billed:
+        usage = _usage(reply)
+        charge = self._prices.charge(batch.provider, question.model, usage)
+        usd, unbatched = (None, None) if charge is None else (format(charge[0], "f"), format(charge[1], "f"))
+        return Billed(batch.provider, batch.id, question.custom_id, question.model, usage, usd, unbatched)
+
+
+def _dump(line: dict[str, object]) -> bytes:
+    try:
+        return orjson.dumps(line)
+    except (
+        TypeError
+    ):  # a lone surrogate in the text: JSON can carry it as an escape, which is for the client to survive
+        return json.dumps(line, separators=(",", ":")).encode()
+
+
+def _read(rows: BinaryIO, offset: int) -> bytes:
+    rows.seek(offset)
+    return rows.readline()
+
+
+def _usage(reply: Reply) -> Usage:
+    return Usage(reply.input_tokens, reply.cached_input_tokens, reply.output_tokens, reply.reasoning_tokens)
+
+
+def _bent(reply: Reply, fault: Fault | None) -> Reply:
+    """The reply as a row fault leaves it."""
+    half = reply.text[: len(reply.text) // 2]
+    match fault.action if fault is not None else "":
+        case "malformed_text":
+            return replace(reply, text=half + '\\ "{')
+        case "truncated":
+            return replace(reply, text=half, finish="length")
+        case "refused":
+            return replace(reply, text="I cannot help with this.", finish="refusal")
+    return reply
+
+
+def _written(dialect: Dialect, row: Row, question: Question, reply: Reply, fault: Fault | None) -> Iterator[bytes]:
+    line = _dump(dialect.success(row, question, reply))
+    match fault.action if fault is not None else "":
+        case "malformed_line":
+            yield line[: len(line) // 2]
+            return
+        case "duplicate":
+            second = replace(reply, text=f"{reply.text} (once more)")
+            yield _dump(dialect.success(row, question, second))
+        case "unknown_id":
+            stranger = f"unknown-{question.custom_id}"[:64]
+            yield _dump(dialect.success(row, replace(question, custom_id=stranger), reply))
+    yield line
+
+
+def _advanced(batch: Batch, step: _Step, executed: int, unfinished: int) -> Batch:
+    return replace(
+        batch,
+        executed=executed,
+        succeeded=batch.succeeded + step.succeeded,
+        failed=batch.failed + step.failed,
+        unfinished=batch.unfinished + unfinished,
+        output_bytes=step.output.size,
+        error_bytes=step.error.size,
+        output_lines=batch.output_lines + step.output.lines,
+        usage=batch.usage.plus(step.usage),
+    )

@@ -1,0 +1,325 @@
+"""HTTP: routes, keys, counting of calls, bodies spooled to disk, and the faults that happen on the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import re
+import shutil
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import formatdate
+from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit
+
+import orjson
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, QueryParams, UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from layton_batch.sandbox.engine.dialect import Rejection
+from layton_batch.sandbox.engine.faults import ACTIONS, Fault, FaultBook
+
+
+def rfc3339(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
+
+
+_LOG = logging.getLogger(__name__)
+_SPOOL = 1 << 20
+_SUBJECT = 1 << 16
+_METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH"]
+
+
+@dataclass(slots=True)
+class Call:
+    """One request as a handler sees it. `root` is scheme and host; `body` is at its start."""
+
+    path: str
+    root: str
+    params: Mapping[str, str]
+    query: QueryParams
+    headers: Mapping[str, str]
+    body: IO[bytes]
+    fields: Mapping[str, str] = field(default_factory=dict)
+    upload: UploadFile | None = None
+
+    def json(self) -> dict[str, object]:
+        try:
+            document: object = orjson.loads(self.body.read())
+        except orjson.JSONDecodeError as error:
+            raise Rejection(400, f"could not parse the JSON body of your request: {error}") from error
+        if not isinstance(document, dict):
+            raise Rejection(400, "the JSON body of your request is not an object")
+        return document
+
+    def number(self, name: str, default: int, low: int, high: int) -> int:
+        text = self.query.get(name, str(default))
+        if re.fullmatch(r"-?[0-9]{1,12}", text) is None or not low <= int(text) <= high:
+            raise Rejection(400, f"{name} must be an integer between {low} and {high}, not {text!r}", param=name)
+        return int(text)
+
+
+Handler = Callable[[Call], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """`on` names the kind of call for counts and faults; `keyless` routes need no API key (signed URLs)."""
+
+    method: str
+    path: str
+    on: str
+    handler: Handler
+    keyless: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One provider's HTTP face: where it is mounted, its routes, how it says no, and where it looks for a key."""
+
+    provider: str
+    prefix: str
+    endpoints: Sequence[Endpoint]
+    refusal: Callable[[Rejection], Mapping[str, object]]
+    key: Callable[[Mapping[str, str], Mapping[str, str]], str]
+    no_key: Rejection
+
+
+def bearer(headers: Mapping[str, str], _query: Mapping[str, str]) -> str:
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
+
+
+class JsonReply(Response):
+    media_type = "application/json"
+
+    def render(self, content: object) -> bytes:
+        return orjson.dumps(content)
+
+
+class OpenProtocol(H11Protocol):
+    """Hands the transport to the application, which an injected fault needs to break a connection."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, "transport": transport}
+
+
+class _Dropped(Response):
+    """Closes the connection instead of replying; with `part`, after the head of a reply and a part of its body."""
+
+    def __init__(self, head: Response | None = None, part: bytes = b"") -> None:
+        super().__init__()
+        self._head = head
+        self._part = part
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._head is not None:
+            headers = self._head.raw_headers
+            await send({"type": "http.response.start", "status": self._head.status_code, "headers": headers})
+            await send({"type": "http.response.body", "body": self._part, "more_body": True})
+        scope["state"]["transport"].close()
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+
+class LoopbackOnly:
+    """Answers only calls that are addressed to this machine by a loopback name or address, on whatever port.
+
+    A page in a browser can have its own name resolve to 127.0.0.1 (DNS rebinding) and would then read all that is
+    here; the browser's Host header still gives that name.
+    """
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        host = Headers(scope=scope).get("host", "")
+        if _is_loopback(host):
+            await self._application(scope, receive, send)
+            return
+        said = "this sandbox answers calls to 127.0.0.1, [::1] and localhost only"
+        await JsonReply({"error": {"message": said, "type": "misdirected_request"}}, 421)(scope, receive, send)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+class Gateway:
+    """Serves the wires, one mount each."""
+
+    def __init__(self, faults: FaultBook, spool: Path, clock: Callable[[], float] = time.time) -> None:
+        self._faults = faults
+        self._clock = clock
+        self._spool = spool
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._lock = threading.Lock()
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Calls by provider and kind, refused and dropped ones included."""
+        with self._lock:
+            found: dict[str, dict[str, int]] = {}
+            for (provider, on), number in sorted(self._counts.items()):
+                found.setdefault(provider, {})[on] = number
+            return found
+
+    def mount(self, wire: Wire) -> BaseRoute:
+        routes = [Route(e.path, self._bound(wire, e), methods=[e.method]) for e in wire.endpoints]
+        nothing = Endpoint("GET", "/{path:path}", "unknown", _no_such_route, keyless=True)
+        routes.append(Route(nothing.path, self._bound(wire, nothing), methods=_METHODS))
+        return Mount(wire.prefix, routes=routes)
+
+    def _bound(self, wire: Wire, endpoint: Endpoint) -> Callable[[Request], object]:
+        async def serve(request: Request) -> Response:
+            return await self._serve(wire, endpoint, request)
+
+        return serve
+
+    async def _serve(self, wire: Wire, endpoint: Endpoint, request: Request) -> Response:
+        with self._lock:
+            self._counts[wire.provider, endpoint.on] += 1
+        try:
+            _admit(wire, endpoint, request)
+            with tempfile.SpooledTemporaryFile(max_size=_SPOOL, dir=str(self._spool)) as body:
+                return await self._answered(wire, endpoint, await _read(request, body))
+        except Rejection as rejection:
+            return _refused(wire, rejection)
+        except ClientDisconnect:
+            return Response(status_code=499)
+        except HTTPException as error:
+            return _refused(wire, Rejection(error.status_code, f"the body could not be read: {error.detail}"))
+        except Exception:
+            _LOG.exception("sandbox: %s %s failed", request.method, request.url.path)
+            return _refused(wire, Rejection(500, "the sandbox itself failed; its log has the traceback"))
+
+    async def _answered(self, wire: Wire, endpoint: Endpoint, call: Call) -> Response:
+        fault = None
+        try:
+            if endpoint.on in ACTIONS:
+                fault = self._faults.due(wire.provider, endpoint.on, _subject(endpoint, call))
+            if fault is not None and fault.action == "drop":
+                return _Dropped()
+            if fault is not None and fault.action == "status":
+                return _refused(wire, _injected(fault))
+            if fault is not None and fault.action == "delay":
+                await asyncio.sleep(fault.seconds)
+            response = await run_in_threadpool(endpoint.handler, call)
+            response.headers["date"] = formatdate(self._clock(), usegmt=True)
+            return response if fault is None else await run_in_threadpool(_damaged, response, fault)
+        except Rejection as rejection:
+            return _Dropped() if fault is not None and fault.action == "drop_after" else _refused(wire, rejection)
+        finally:
+            if call.upload is not None:
+                await call.upload.close()
+
+
+def _admit(wire: Wire, endpoint: Endpoint, request: Request) -> None:
+    if not endpoint.keyless and not wire.key(request.headers, request.query_params):
+        raise wire.no_key
+
+
+def _injected(fault: Fault) -> Rejection:
+    text = fault.name or "injected failure"
+    return Rejection(fault.status, text, code=fault.kind or None, retry_after=fault.retry_after)
+
+
+async def _read(request: Request, body: IO[bytes]) -> Call:
+    fields: dict[str, str] = {}
+    upload: UploadFile | None = None
+    if request.headers.get("content-type", "").startswith("multipart/form-data"):
+        for name, value in (await request.form()).multi_items():
+            if isinstance(value, UploadFile):
+                upload = value
+            else:
+                fields[name] = value
+    else:
+        async for chunk in request.stream():
+            body.write(chunk)
+    body.seek(0)
+    root = f"{request.url.scheme}://{request.headers.get('host', request.url.netloc)}"
+    return Call(
+        path=request.url.path,
+        root=root,
+        params=request.path_params,
+        query=request.query_params,
+        headers=request.headers,
+        body=body,
+        fields=fields,
+        upload=upload,
+    )
+
+
+def _subject(endpoint: Endpoint, call: Call) -> str:
+    name = "" if call.upload is None else call.upload.filename or ""
+    head = b""
+    if endpoint.on == "create":
+        head = call.body.read(_SUBJECT)
+        call.body.seek(0)
+    return "\n".join([call.path, name, *call.fields.values(), head.decode("utf-8", "replace")])
+
+
+def _no_such_route(call: Call) -> Response:
+    raise Rejection(404, f"unknown request URL: {call.path}", code="unknown_url")
+
+
+def _refused(wire: Wire, rejection: Rejection) -> Response:
+    headers = {} if rejection.retry_after is None else {"retry-after": f"{rejection.retry_after:g}"}
+    return JsonReply(wire.refusal(rejection), rejection.status, headers)
+
+
+def _damaged(response: Response, fault: Fault) -> Response:
+    """What a fault makes of a reply that was already earned."""
+    match fault.action:
+        case "drop_after":
+            return _Dropped()
+        case "not_json":
+            return HTMLResponse("<html><body><h1>502 Bad Gateway</h1></body></html>")
+        case "truncate":
+            whole = _bytes_of(response)
+            return Response(whole[: _middle(whole, fault.share)], response.status_code, media_type=response.media_type)
+        case "short":
+            lines = _bytes_of(response).splitlines(keepends=True)
+            part = b"".join(lines[: int(len(lines) * fault.share)])
+            return Response(part, response.status_code, media_type=response.media_type)
+        case "cut":
+            whole = _bytes_of(response)
+            head = Response(whole, response.status_code, media_type=response.media_type)
+            return _Dropped(head, whole[: _middle(whole, fault.share)])
+    return response
+
+
+def _bytes_of(response: Response) -> bytes:
+    return Path(response.path).read_bytes() if isinstance(response, FileResponse) else bytes(response.body)
+
+
+def _middle(whole: bytes, share: float) -> int:
+    """A place to cut that is never the end of a line, so that the last line is always damaged."""
+    place = int(len(whole) * share)
+    while place > 0 and (whole[place - 1 : place] in (b"\n", b"}") or whole[place : place + 1] == b"\n"):
+        place -= 1
+    return place
+
+
+def save_upload(source: IO[bytes], target: Path) -> int:
+    """Append `source` to `target`; returns the new size. For uploads that arrive in parts."""
+    with target.open("ab") as out:
+        shutil.copyfileobj(source, out, 1 << 20)
+        return out.tell()
