@@ -18,6 +18,7 @@ from layton_batch.files.sources import shown
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
+from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.providers import BUILT_IN
 from layton_batch.records import ModelSpec
 from layton_batch.reports.table import Column, Table
@@ -69,7 +70,7 @@ def examine(path: Path | None, settings: Settings, *, offline: bool = False) -> 
 
     Raises ManifestError for a manifest that cannot be loaded.
     """
-    manifest = load_manifest(path) if path else None
+    manifest = load_manifest(path, PromptFiles(settings, offline=offline)) if path else None
     needed = _needed(manifest)
     names = list(dict.fromkeys(spec.provider for spec in needed)) or list(BUILT_IN)
     keys = {name: _key(name, settings, must=manifest is not None) for name in names}

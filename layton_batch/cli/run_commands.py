@@ -54,12 +54,14 @@ def plan(
     from layton_batch.clock import SystemClock
     from layton_batch.errors import ManifestError
     from layton_batch.manifest.checks import load_manifest
+    from layton_batch.manifest.prompt_files import PromptFiles
     from layton_batch.reports.plan import plan_json, print_plan
     from layton_batch.run.model_questions import ask_providers
     from layton_batch.settings import Settings
     from layton_batch.stages.preview import preview
 
-    asked, settings, clock = load_manifest(manifest), Settings.from_process(), SystemClock()
+    settings, clock = Settings.from_process(), SystemClock()
+    asked = load_manifest(manifest, PromptFiles(settings, runs))
     result = preview(asked, settings, clock, write, runs)
     if not offline:
         result = result.told(ask_providers(asked, settings, clock))
@@ -96,15 +98,17 @@ def run(
     from layton_batch.files.run_folder import RunFolder
     from layton_batch.manifest.checks import load_manifest
     from layton_batch.manifest.model_checks import check_models
+    from layton_batch.manifest.prompt_files import PromptFiles
     from layton_batch.run.model_questions import refuse_dead_models
     from layton_batch.run.open import open_run, with_budget
     from layton_batch.settings import Settings
+    from layton_batch.tasks.protocol import cautions
 
     _in_bounds(poll_seconds)
     clock = SystemClock()
-    asked = with_budget(load_manifest(manifest), max_usd)
-    stop_at = deadline(until, clock)
     settings = Settings.from_process()
+    asked = with_budget(load_manifest(manifest, PromptFiles(settings, runs)), max_usd)
+    stop_at = deadline(until, clock)
     source = context.get_parameter_source("runs")
     if source is not None and source.name == "DEFAULT":  # who names the place means it
         not_begun_elsewhere(asked, runs, settings)
@@ -119,7 +123,7 @@ def run(
         remember(opened.folder, settings)
         if begins and not as_json:
             say(f"{opened.id} begins in {opened.folder.root.absolute()}")
-            for line in (*check_models(asked, settings, clock).warnings, *told):
+            for line in (*check_models(asked, settings, clock).warnings, *told, *cautions(opened.task)):
                 say(line)
         for line in beside:
             say(line)

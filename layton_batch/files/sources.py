@@ -71,9 +71,8 @@ def read_rows(source: str, base: Path, settings: Settings, clock: Clock | None =
     object, no rows at all.
     """
     found: list[tuple[Place, Row]] = []
-    if source.startswith((_HUB, *_WEB)):
-        url, token = (_hub_url(source, settings), settings.hf_token) if source.startswith(_HUB) else (source, None)
-        with _downloaded(url, token, clock or SystemClock()) as path:
+    if is_address(source):
+        with _downloaded(*_located(source, settings), clock or SystemClock()) as path:
             found.extend(_taken(path, shown(source)))
     else:
         for path in _local_files(source, base, settings.cwd):
@@ -81,6 +80,17 @@ def read_rows(source: str, base: Path, settings: Settings, clock: Clock | None =
     if not found:
         raise DataError(f"{shown(source)}: the source is empty; there must be at least one row")
     return Rows(tuple(row for _, row in found), tuple(place for place, _ in found))
+
+
+def is_address(source: str) -> bool:
+    """Whether a source is on the hub or the web, not among the local files."""
+    return source.startswith((_HUB, *_WEB))
+
+
+def download(source: str, settings: Settings, clock: Clock | None = None) -> bytes:
+    """The content of a small file at an address, as it is there. Raises DataError as ``read_rows``."""
+    with _downloaded(*_located(source, settings), clock or SystemClock()) as path:
+        return path.read_bytes()
 
 
 def stream_rows(path: Path) -> Iterator[Row]:
@@ -122,6 +132,11 @@ def json_list(path: Path) -> Sequence[Row] | None:
 
 
 # ---- finding -------------------------------------------------------------------------------------------------------
+
+
+def _located(source: str, settings: Settings) -> tuple[str, str | None]:
+    """The URL of an address, and the token that goes there."""
+    return (_hub_url(source, settings), settings.hf_token) if source.startswith(_HUB) else (source, None)
 
 
 def _hub_url(source: str, settings: Settings) -> str:

@@ -15,10 +15,11 @@ from typing import TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
-from layton_batch.errors import LaytonBatchError
+from layton_batch.errors import DataError, LaytonBatchError
 from layton_batch.manifest.form import MOST_HINTS, Form, JudgeTable, PanelFile
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.problems import Key, Problem, complain, form_problems, nearest
+from layton_batch.manifest.prompt_files import PromptFiles, prompt_path
 
 _PACKAGE = Path(__file__).parents[1]
 _SHIPPED = (_PACKAGE / "manifests", _PACKAGE.parent / "manifests")
@@ -62,21 +63,23 @@ def shipped(name: str) -> Path:
     return folder / name
 
 
-def load_manifest(path: Path) -> Manifest:
-    """The manifest in a TOML file. Raises ManifestError with every problem found, one a line: file, key, reason."""
-    checked = check(path)
+def load_manifest(path: Path, prompts: PromptFiles | None = None) -> Manifest:
+    """The manifest in a TOML file; ``prompts`` reads the prompt files it names (default: where they are, without a
+    look at earlier runs). Raises ManifestError with every problem found, one a line: file, key, reason."""
+    checked = check(path, prompts)
     manifest = Manifest.model_validate(checked.form.model_dump(exclude_unset=True))
     manifest.attach(path.resolve().parent, checked.panel, checked.prompt_texts)
     return manifest
 
 
-def check(path: Path) -> Checked:
+def check(path: Path, prompts: PromptFiles | None = None) -> Checked:
     """The manifest, checked as a whole. Raises ManifestError with every problem on a line of its own."""
-    return _Check(path).result()
+    return _Check(path, prompts or PromptFiles()).result()
 
 
 class _Check:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, prompts: PromptFiles) -> None:
+        self.prompts = prompts
         self.file = str(path)
         self.folder = path.resolve().parent
         self.problems: list[Problem] = []
@@ -92,7 +95,7 @@ class _Check:
         for name in limits if isinstance(limits := self.raw.get("limits"), Mapping) else ():
             self._check_provider(name, self.file, ("limits", name))
         texts = self._prompt_texts()
-        task = self._task_facts()
+        task = self._task_facts(texts)
         metric = self._metric(task)
         panel = self._panel(panel_source)
         complain(self.problems)
@@ -157,13 +160,12 @@ class _Check:
 
     def _prompt_texts(self) -> dict[str, str]:
         texts: dict[str, str] = {}
-        for name, path in _strings(self.raw.get("prompts")):
+        run = str(self.raw.get("name"))
+        for name, source in _strings(self.raw.get("prompts")):
             try:
-                texts[name] = (self.folder / path).read_bytes().decode("utf-8")
-            except OSError as error:
-                self._add(self.file, ("prompts", name), f"cannot read {path} ({error.strerror or error})")
-            except (UnicodeDecodeError, ValueError):
-                self._add(self.file, ("prompts", name), f"{path} is not UTF-8 text")
+                texts[name] = self.prompts.text(name, source, self.folder, run)
+            except DataError as error:
+                self._add(self.file, ("prompts", name), str(error))
         return texts
 
     # ---- checking --------------------------------------------------------------------------------------------------
@@ -195,7 +197,7 @@ class _Check:
         if name not in known:
             self._add(file, key, f"unknown provider {name!r}{nearest(name, known)} (known: {', '.join(known)})")
 
-    def _task_facts(self) -> _TaskFacts | None:
+    def _task_facts(self, texts: Mapping[str, str]) -> _TaskFacts | None:
         from layton_batch.tasks import load_task, task_names, unknown_task
         from layton_batch.tasks.protocol import TaskOptions
 
@@ -208,11 +210,11 @@ class _Check:
         items = self.raw.get("items")
         asked = items if isinstance(items, Mapping) else {}
         split, hints = asked.get("split", "llm"), asked.get("hints", 0)
-        prompts = {key: self.folder / path for key, path in _strings(self.raw.get("prompts"))}
+        sources = dict(_strings(self.raw.get("prompts")))
         options = TaskOptions(
             split if isinstance(split, str) else "llm",
             hints if isinstance(hints, int) and 0 <= hints <= MOST_HINTS else 0,
-            {key: path for key, path in prompts.items() if path.is_file()},
+            {key: prompt_path(sources[key], text, self.folder) for key, text in texts.items()},
         )
         try:
             settings = self.raw.get("task_options")

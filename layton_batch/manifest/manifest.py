@@ -17,6 +17,7 @@ from pydantic import PrivateAttr
 from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
 from layton_batch.manifest.form import DEFAULT_SEATS, FROZEN, Form, JudgeTable
+from layton_batch.manifest.prompt_files import prompt_path
 from layton_batch.records import JsonValue, Judge, ModelSpec
 
 _FROZEN_FORMAT = 1
@@ -57,9 +58,11 @@ class Manifest(Form):
         return next((table.window for table in tables if table.name == name), None)
 
     def prompt_paths(self, folder: Path | None = None) -> Mapping[str, Path]:
-        """The prompt files by template name: the ones named, or, with a folder, the carried texts written there."""
+        """The prompt files by template name: the ones named (what was at an address, in a temporary file), or, with a
+        folder, the carried texts written there."""
         if folder is None:
-            return {name: self._folder / path for name, path in self.prompts.items()}
+            texts = self._prompt_texts
+            return {name: prompt_path(path, texts[name], self._folder) for name, path in self.prompts.items()}
         paths = {name: folder / f"{name}.txt" for name in self.prompts}
         for name, path in paths.items():
             atomic.write_text(path, self._prompt_texts[name])

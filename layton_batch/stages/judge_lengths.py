@@ -10,10 +10,12 @@ from layton_batch.costs.expected import expected_input
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Item, ModelSpec, Prediction, Prompt, Request
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.protocol import Candidate, JuryTask
+from layton_batch.tasks.protocol import Candidate, JuryTask, is_unfenced
 
 LINE_BYTES_PER_BYTE = 2
 """A fenced text holds no control character and no line break: JSON escapes only its quotes and backslashes."""
+UNFENCED_LINE_BYTES_PER_BYTE = 6
+"""Of a text that is not fenced: JSON writes a control character as six."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +26,11 @@ class JudgeRequest:
     bound: TokenBound
     expected_input: int
     growth: int
+    line_bytes: int = LINE_BYTES_PER_BYTE
 
     def longest_line(self, written: int) -> int:
         """At least the bytes of the line about a justification that is ``written`` bytes long once it is fenced."""
-        return self.size + LINE_BYTES_PER_BYTE * self.growth * written
+        return self.size + self.line_bytes * self.growth * written
 
     def most_tokens(self, written: int) -> TokenBound:
         """At least the tokens of that request: a token has at least one byte."""
@@ -39,6 +42,7 @@ class JudgeRequests:
 
     def __init__(self, task: JuryTask, items: Sequence[Item]) -> None:
         self._prompts = [(item.id, *_prompt_and_growth(task, item)) for item in items]
+        self._line_bytes = UNFENCED_LINE_BYTES_PER_BYTE if is_unfenced(task) else LINE_BYTES_PER_BYTE
         self._measured: dict[tuple[str, str], list[JudgeRequest]] = {}
 
     def about(self, judge: ModelSpec, provider: Provider, name: str) -> list[JudgeRequest]:
@@ -51,6 +55,7 @@ class JudgeRequests:
                     bound=estimate_tokens(prompt, judge),
                     expected_input=expected_input(prompt, judge),
                     growth=growth,
+                    line_bytes=self._line_bytes,
                 )
                 for item_id, prompt, growth in self._prompts
             ]

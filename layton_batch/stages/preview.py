@@ -30,7 +30,7 @@ from layton_batch.stages.judge_lengths import JudgeRequests
 from layton_batch.stages.plan import plan_jobs
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks import with_room
-from layton_batch.tasks.protocol import Candidate, Task, juried
+from layton_batch.tasks.protocol import Candidate, Task, cautions, juried
 from layton_batch.text import plural
 
 BYTES_PER_TOKEN = 4
@@ -116,11 +116,12 @@ def preview(
     if gold is not None:
         planned += [planner.rejudged(one) for one in rejudge_jobs(manifest, gold, {item.id for item in items})]
     models = check_models(manifest, settings, clock)
+    caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices))
     result = Preview(
         run_id=manifest.run_id(),
         items=len(items),
         jobs=tuple(planned),
-        caveats=(*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices)),
+        caveats=(*cautions(task), *caveats),
         budget=manifest.budget.max_usd,
         refused=models.refused,
     )

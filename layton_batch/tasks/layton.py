@@ -6,13 +6,15 @@ special_hint, solution, answer, justification`` and, for ``vlm``, ``img`` (a bas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, Verdict
 from layton_batch.states import PredictionKind
+from layton_batch.tasks.layton_rules import original
+from layton_batch.tasks.layton_rules.original import CORRECTED, ORIGINAL, check_prompts
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.reply_json import as_bool, as_text, contradiction, failure, joined, object_schema, read_reply
 from layton_batch.tasks.rows import id_of, needed_text, picture_in, text_of
@@ -23,6 +25,7 @@ SPLITS = ("llm", "vlm")
 HINT_COLUMNS = ("first_hint", "second_hint", "third_hint", "special_hint")
 HINT_LABELS = ("First hint", "Second hint", "Third hint", "Special hint")
 
+_SUBMITTED = ("submitted_answer", "submitted_justification")
 _SLOTS: Mapping[str, Slots] = {
     "participant_system": Slots(frozenset({"has_image"})),
     "participant_question": Slots(frozenset({"question", "has_image"}), must=frozenset({"question"})),
@@ -30,7 +33,9 @@ _SLOTS: Mapping[str, Slots] = {
     "judge_system": Slots(frozenset({"has_image"})),
     "judge_question": Slots(frozenset({"question", "has_image"}), must=frozenset({"question"})),
     "judge_submission": Slots(
-        frozenset({"hints", "answer", "solution", "justification", "submission"}), must=frozenset({"submission"})
+        frozenset({"hints", "answer", "solution", "justification", "submission", *_SUBMITTED}),
+        must=frozenset({"submission"}),
+        instead=frozenset(_SUBMITTED),
     ),
 }
 
@@ -41,24 +46,39 @@ VERDICT_SCHEMA = object_schema("riddle_verdict", dict.fromkeys(_VERDICT_FIELDS, 
 
 
 class LaytonTask:
-    """The layton task for one split and hint level. Template names: see ``prompts/layton/``."""
+    """The layton task for one split and hint level. Template names: see ``prompts/layton/``.
+
+    ``fence = False``: the manifest's own templates get the words of riddles and participants as they are. ``protocol =
+    "original"``: the published form of the requests (``layton_rules/original.py``), under the manifest's own
+    instructions.
+    """
 
     name: str = "layton"
     metrics: Sequence[str] = ("both_correct", "answer_correct", "justification_correct")
     uses_jury: Literal[True] = True
 
-    def __init__(self, options: TaskOptions) -> None:
+    def __init__(self, options: TaskOptions, protocol: str = CORRECTED, fence: bool | None = None) -> None:
         if options.split not in SPLITS:
             raise ManifestError(f"split {options.split!r}: the layton task has {' and '.join(SPLITS)}")
         if not 0 <= options.hints <= len(HINT_COLUMNS):
             raise ManifestError(f"hints {options.hints}: the layton task has levels 0 to {len(HINT_COLUMNS)}")
-        self._options = options
-        self._templates = Templates(HERE / "prompts" / "layton", _SLOTS, options.prompts)
+        check_prompts(protocol, fence, options.prompts or {})
+        self._options, self.protocol = options, protocol
+        as_written = protocol == ORIGINAL or fence is False
+        self._templates = Templates(HERE / "prompts" / "layton", _SLOTS, options.prompts, as_written=as_written)
+
+    @property
+    def shows_unfenced(self) -> bool:
+        return self.protocol == ORIGINAL or self._templates.is_as_written("judge_submission")
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of this task's split as items; rows that say they belong to the other split are passed over."""
         split = self._options.split
-        return [_item(row, number, split) for number, row in enumerate(rows, 1) if row.get("split") in (split, None)]
+        chosen = [(number, row) for number, row in enumerate(rows, 1) if row.get("split") in (split, None)]
+        found = [(_item(row, number, split), row) for number, row in chosen]
+        if self.protocol == ORIGINAL:
+            return [original.with_references(item, row) for item, row in found]
+        return [item for item, _ in found]
 
     def bundled(self, split: str) -> Path:
         if split not in SPLITS:
@@ -66,17 +86,13 @@ class LaytonTask:
         return HERE / "data" / "layton" / f"riddles_{split}.jsonl"
 
     def prompt(self, item: Item) -> Prompt:
-        render, has_image = self._templates.render, bool(item.images)
-        hints = _labelled(item.hints[: self._options.hints])
-        return Prompt(
-            system=render("participant_system", has_image=has_image),
-            parts=_parts(
-                render("participant_question", question=block(item.question), has_image=has_image),
-                item.images,
-                render("participant_hints", hints=hints) if hints else "",
-            ),
-            response_schema=ANSWER_SCHEMA,
-        )
+        has_image, hints = bool(item.images), item.hints[: self._options.hints]
+        system = self._templates.render("participant_system", has_image=has_image)
+        if self.protocol == ORIGINAL:
+            return Prompt(system, original.asked(item, hints), ANSWER_SCHEMA)
+        told = self._hints("participant_hints", hints)
+        rest = self._templates.render("participant_hints", hints=told) if told else ""
+        return Prompt(system, _parts(self._question("participant_question", item), item.images, rest), ANSWER_SCHEMA)
 
     def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """``answered`` with a text answer; ``unparsed`` with the reason in the note; ``missing`` without a reply."""
@@ -93,23 +109,39 @@ class LaytonTask:
         return Prediction(item.id, model, kind, answer, justification, raw, note)
 
     def judge_prompt(self, candidate: Candidate) -> Prompt:
-        item, render, has_image = candidate.item, self._templates.render, bool(candidate.item.images)
-        material = render(
-            "judge_submission",
-            hints=_labelled(item.hints),
+        item, said = candidate.item, candidate.prediction
+        system = self._templates.render("judge_system", has_image=bool(item.images))
+        if self.protocol == ORIGINAL:
+            return Prompt(system, original.judged(item, said), VERDICT_SCHEMA)
+        name = "judge_submission"
+        show = self._form_of(name)
+        participants = without_surrogates if self._templates.is_as_written(name) else fence
+        answer, justification = participants(said.answer or ""), participants(said.justification or "")
+        material = self._templates.render(
+            name,
+            hints=self._hints(name, item.hints),
             # A reference that fell back on the solution is not shown twice.
-            answer=_shown(item.answer, unless=item.solution),
-            solution=_shown(item.solution),
-            justification=_shown(item.justification, unless=item.solution),
-            submission=_framed(candidate.prediction),
+            answer=_shown(show, item.answer, unless=item.solution),
+            solution=_shown(show, item.solution),
+            justification=_shown(show, item.justification, unless=item.solution),
+            submission=_framed(answer, justification, fenced=not self._templates.is_as_written(name)),
+            submitted_answer=answer,
+            submitted_justification=justification,
         )
-        return Prompt(
-            system=render("judge_system", has_image=has_image),
-            parts=_parts(
-                render("judge_question", question=block(item.question), has_image=has_image), item.images, material
-            ),
-            response_schema=VERDICT_SCHEMA,
-        )
+        return Prompt(system, _parts(self._question("judge_question", item), item.images, material), VERDICT_SCHEMA)
+
+    def _form_of(self, name: str) -> Callable[[str], str]:
+        """How the data set's words are shown in a template."""
+        return without_surrogates if self._templates.is_as_written(name) else block
+
+    def _question(self, name: str, item: Item) -> str:
+        question = self._form_of(name)(item.question)
+        return self._templates.render(name, question=question, has_image=bool(item.images))
+
+    def _hints(self, name: str, hints: Sequence[str | None]) -> Hints:
+        show = self._form_of(name)
+        labelled = zip(HINT_LABELS, hints, strict=False)
+        return Hints({"label": label, "text": show(hint)} for label, hint in labelled if hint)
 
     def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
         note = failure(response) or contradiction(response.text or "", [(name,) for name in _VERDICT_FIELDS])
@@ -166,17 +198,21 @@ def _parts(question: str, images: tuple[Image, ...], rest: str) -> tuple[str | I
     return (f"{question}\n\n{rest}",) if rest else (question,)
 
 
-def _labelled(hints: Sequence[str | None]) -> list[dict[str, str]]:
-    return [{"label": label, "text": block(hint)} for label, hint in zip(HINT_LABELS, hints, strict=False) if hint]
+class Hints(list[dict[str, str]]):
+    """Hints for a template's loop; written out by themselves, a line each, where a template only names them."""
+
+    def __str__(self) -> str:
+        return "\n".join(f"{hint['label']}: {hint['text']}" for hint in self)
 
 
-def _shown(text: str | None, unless: str | None = None) -> str | None:
-    return block(text) if text and text != unless else None
+def _shown(show: Callable[[str], str], text: str | None, unless: str | None = None) -> str | None:
+    return show(text) if text and text != unless else None
 
 
-def _framed(prediction: Prediction) -> str:
-    """The participant's words as the strings of a JSON object, a line each; nothing in them can end a string."""
-    answer, justification = fence(prediction.answer or ""), fence(prediction.justification or "")
+def _framed(answer: str, justification: str, *, fenced: bool) -> str:
+    """The participant's words, as the strings of a JSON object where they are fenced: nothing in them can end one."""
+    if not fenced:
+        return f"Answer: {answer}\nJustification: {justification}"
     return f'{{\n"answer": {answer},\n"justification": {justification}\n}}'
 
 

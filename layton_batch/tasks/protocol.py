@@ -84,7 +84,8 @@ class JuryTask(_Benchmark, Protocol):
     uses_jury: Literal[True]
 
     def judge_prompt(self, candidate: Candidate) -> Prompt:
-        """What a judge is shown. The participant's words are fenced as data."""
+        """What a judge is shown. The participant's words are fenced as data, unless the user's manifest says
+        otherwise (``MayShowUnfenced``)."""
         ...
 
     def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
@@ -100,6 +101,32 @@ class AdvisesLimits(Protocol):
     """A task that advises an output limit, where the manifest sets none."""
 
     def output_tokens(self, item: Item) -> int: ...
+
+
+@runtime_checkable
+class MayShowUnfenced(Protocol):
+    """A task that can be told to put a participant's words into a judge's prompt as they are."""
+
+    @property
+    def shows_unfenced(self) -> bool: ...
+
+
+_UNFENCED = (
+    "a participant's text is not fenced in the judges' prompts: what it says can pass for a reference or an "
+    "instruction, and sway a judge"
+)
+
+
+def is_unfenced(task: Task) -> bool:
+    """Whether a participant's words stand in the judges' prompts as they are, without a fence."""
+    return isinstance(task, MayShowUnfenced) and task.shows_unfenced
+
+
+def cautions(task: Task) -> tuple[str, ...]:
+    """What a person should know of the task's prompts before paying."""
+    if not is_unfenced(task):
+        return ()
+    return (_UNFENCED,)
 
 
 def juried(task: Task) -> JuryTask:

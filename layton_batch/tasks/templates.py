@@ -3,7 +3,7 @@
 Templates are the packaged ones or those a manifest puts in their place. Replacements are checked when a task is made,
 before anything is sent: they must be UTF-8, parse, use only variables the task gives and use those without which the
 prompt would be pointless. They run in Jinja's sandbox, and the text they are given is fenced already, so no template
-can show it raw.
+can show it raw, unless the user's manifest says so (``as_written``).
 
 Text is fenced in two forms. :func:`fence` turns text into one JSON string: nothing in it can end the string, start a
 line, turn the writing direction or hide. :func:`block` keeps text verbatim between two fence lines that no line of it
@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,37 +28,76 @@ from layton_batch.text import IGNORABLE, did_you_mean
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
 
+_JINJA = re.compile(r"\{[{%]")
+_BRACED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 NO_OVERRIDES: Mapping[str, Path] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """The variables a template may use, and those of them it must use."""
+    """The variables a template may use, and those of them it must use; ``instead``: all of these will do as well."""
 
     may: frozenset[str]
     must: frozenset[str] = frozenset()
+    instead: frozenset[str] = frozenset()
+
+    def missing(self, used: Collection[str]) -> list[str]:
+        """What a template must use and does not."""
+        return [] if self.instead and self.instead <= set(used) else sorted(self.must - set(used))
+
+
+@dataclass(frozen=True, slots=True)
+class BraceTemplate:
+    """A text in which ``{name}`` stands for a variable of ``names``. What is put in is not looked through again."""
+
+    source: str
+    names: frozenset[str]
+
+    def render(self, **values: object) -> str:
+        def shown(match: re.Match[str]) -> str:
+            return str(values[match[1]] or "") if match[1] in self.names else match[0]
+
+        return _BRACED.sub(shown, self.source)
 
 
 class Templates:
-    """The templates of one task: ``<folder>/<name>.txt`` or the override of that name. Compiled when first rendered."""
+    """The templates of one task: ``<folder>/<name>.txt`` or the override of that name. Compiled when first rendered.
 
-    def __init__(self, folder: Path, slots: Mapping[str, Slots], overrides: Mapping[str, Path] | None = None) -> None:
+    With ``as_written``, overrides keep the blanks at their ends, and one that has no ``{{`` and no ``{%`` is no Jinja:
+    ``{name}`` stands for a variable of that name, and any other brace for itself.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        slots: Mapping[str, Slots],
+        overrides: Mapping[str, Path] | None = None,
+        *,
+        as_written: bool = False,
+    ) -> None:
         self._folder = folder
         self._slots = slots
         self._overrides = overrides or NO_OVERRIDES
-        self._compiled: dict[str, Template] = {}
+        self._as_written = frozenset(self._overrides if as_written else ())
+        self._compiled: dict[str, Template | BraceTemplate] = {}
         for name in self._overrides:
             if name not in slots:
                 known = f"{did_you_mean(name, slots)} (templates: {', '.join(slots)})"
                 raise ManifestError(f"unknown prompt template {name!r}{known}")
             self._template(name)
 
+    def is_as_written(self, name: str) -> bool:
+        """Whether the template is the user's own and shows the words of others as they are."""
+        return name in self._as_written
+
     def render(self, name: str, **values: object) -> str:
-        """The text without blank ends. Raises ManifestError where an overriding template fails on these values."""
+        """The text, without blank ends unless it is as written. Raises ManifestError where an overriding template fails
+        on these values."""
         from jinja2 import TemplateError
 
         try:
-            return self._template(name).render(**values).strip()
+            text = self._template(name).render(**values)
+            return text if name in self._as_written else text.strip()
         except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ManifestError(f"prompt template {name} ({self._path(name)}) fails: {error}") from error
 
@@ -77,32 +117,41 @@ class Templates:
     def _path(self, name: str) -> Path:
         return self._overrides.get(name) or self._folder / f"{name}.txt"
 
-    def _template(self, name: str) -> Template:
+    def _template(self, name: str) -> Template | BraceTemplate:
         if name not in self._compiled:
             self._compiled[name] = self._compile(name, self._path(name))
         return self._compiled[name]
 
-    def _compile(self, name: str, path: Path) -> Template:
-        from jinja2 import TemplateSyntaxError, meta
+    def _compile(self, name: str, path: Path) -> Template | BraceTemplate:
+        from jinja2 import TemplateSyntaxError
 
+        slots, template = self._slots[name], None
         try:
-            source = path.read_text(encoding="utf-8")
-            used = meta.find_undeclared_variables(self._environment.parse(source))
-            template = self._environment.from_string(source)
+            source = path.read_bytes().decode("utf-8")
+            if name in self._as_written and not _JINJA.search(source):
+                template, used = BraceTemplate(source, slots.may), slots.may & set(_BRACED.findall(source))
+            else:
+                template, used = self._parsed(source, keep_end=name in self._as_written)
         except OSError as error:
             raise ManifestError(f"prompt template {name}: cannot read {path} ({error.strerror or error})") from error
         except UnicodeDecodeError as error:
             raise ManifestError(f"prompt template {name}: {path} is not UTF-8 (byte {error.start})") from error
         except TemplateSyntaxError as error:
             raise ManifestError(f"prompt template {name}: {path}, line {error.lineno}: {error.message}") from error
-        slots = self._slots[name]
         if unknown := sorted(used - slots.may):
             raise ManifestError(
                 f"prompt template {name}: {path} uses {', '.join(unknown)}; it may use {', '.join(sorted(slots.may))}"
             )
-        if missing := sorted(slots.must - used):
+        if missing := slots.missing(used):
             raise ManifestError(f"prompt template {name}: {path} must use {{{{ {' }}, {{ '.join(missing)} }}}}")
         return template
+
+    def _parsed(self, source: str, *, keep_end: bool) -> tuple[Template, AbstractSet[str]]:
+        """The Jinja template and the variables it uses; ``keep_end``: with the line break it ends in."""
+        from jinja2 import meta
+
+        environment = self._environment.overlay(keep_trailing_newline=keep_end)
+        return environment.from_string(source), meta.find_undeclared_variables(environment.parse(source))
 
 
 # ---- other people's words, made safe to stand in a prompt ----------------------------------------------------------

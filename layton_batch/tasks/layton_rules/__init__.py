@@ -1,0 +1,1 @@
+"""What the layton task's protocols are made of."""
