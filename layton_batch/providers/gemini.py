@@ -14,7 +14,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
-from layton_batch.errors import FileError, ProviderError, ProviderReplyError, RequestRefusedError, UnknownStatusError
+from layton_batch.errors import (
+    AmbiguousCallError,
+    FileError,
+    ProviderError,
+    ProviderReplyError,
+    RequestRefusedError,
+    UnknownStatusError,
+)
 from layton_batch.providers import gemini_forms as forms
 from layton_batch.providers import http_rules
 from layton_batch.providers.openai_shape import meaning
@@ -235,8 +242,8 @@ class Gemini:
     def _in_a_version_that_knows(self, call: Callable[[], _Made], *, paid: bool = False) -> _Made:
         """What ``call`` returns, asked again in the older version where ours refuses it for what it may lack.
 
-        The older one is kept, unless it says the same. ``paid``: only where the refusal is of a method or a field; what
-        may be about the file or the model is no reason to send a create again.
+        The older one is kept where it carried the call out, or may have. ``paid``: only where the refusal is of a
+        method or a field; what may be about the file or the model is no reason to send a create again.
         """
         try:
             return call()
@@ -247,8 +254,8 @@ class Gemini:
         self._version = OLDER_VERSION
         try:
             return call()
-        except RequestRefusedError as error:
-            if forms.is_of_version(error, named=False):
+        except ProviderError as error:
+            if not isinstance(error, AmbiguousCallError):
                 self._version = VERSION
             raise
 
