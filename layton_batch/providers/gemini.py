@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 from layton_batch.errors import (
+    AmbiguousCallError,
     FileError,
     NotFoundError,
     ProviderError,
@@ -157,7 +158,24 @@ class Gemini:
         return self._in_a_version_that_knows(send, paid=True)
 
     def find(self, submission: Submission) -> Sequence[Found]:
-        """Batches of our display name; what shows nothing of itself may be ours, and only a person can know."""
+        """Batches of our display name; what shows nothing of itself may be ours, and only a person can know.
+
+        Where a create was tried and our version shows no such batch, the older one is asked too: a process before this
+        one may have created it there.
+        """
+        found = self._found(submission)
+        if not found and submission.not_before is not None and self._may_change and self._version == VERSION:
+            self._version = OLDER_VERSION
+            try:
+                found = self._found(submission)
+            except RequestRefusedError as error:
+                if not forms.is_of_version(error, named=False):
+                    raise
+            finally:
+                self._version = OLDER_VERSION if found else VERSION
+        return found
+
+    def _found(self, submission: Submission) -> Sequence[Found]:
         found = []
         for operation in self._listed():
             shown, metadata = isinstance(operation.get("metadata"), Mapping), at(operation, "metadata")
@@ -255,8 +273,8 @@ class Gemini:
     def _in_a_version_that_knows(self, call: Callable[[], _Made], *, paid: bool = False) -> _Made:
         """What ``call`` returns, asked again in the older version where ours refuses it for what it may lack.
 
-        The older one is kept, unless it says the same. ``paid``: only where the refusal is of a method or a field; what
-        may be about the file or the model is no reason to send a create again.
+        The older one is kept where it carried the call out, or may have. ``paid``: only where the refusal is of a
+        method or a field; what may be about the file or the model is no reason to send a create again.
         """
         try:
             return call()
@@ -267,8 +285,8 @@ class Gemini:
         self._version = OLDER_VERSION
         try:
             return call()
-        except RequestRefusedError as error:
-            if forms.is_of_version(error, named=False):
+        except ProviderError as error:
+            if not isinstance(error, AmbiguousCallError):
                 self._version = VERSION
             raise
 

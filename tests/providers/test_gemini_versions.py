@@ -108,9 +108,17 @@ def test_a_create_is_one_post_where_the_reply_may_mean_anything_else(
 
 
 def test_what_the_older_version_leaves_open_stays_open(connected: Callable[..., Gemini], uploaded: Submission) -> None:
-    with Loopback(by_version(PAGE, Answer(500))) as server, pytest.raises(AmbiguousCallError):
-        connected(server).create(uploaded)
-    assert versions(server) == ["v1", "v1beta"]
+    """And it is looked for where it may have been created."""
+
+    def older(call: Received) -> Answer:
+        return Answer(500) if call.method == "POST" else told({})
+
+    with Loopback(by_version(PAGE, older)) as server:
+        provider = connected(server)
+        with pytest.raises(AmbiguousCallError):
+            provider.create(uploaded)
+        assert provider.find(uploaded) == []
+    assert versions(server) == ["v1", "v1beta", "v1beta"]
 
 
 def test_a_model_that_neither_version_has_leaves_the_newer_one_in_use(
@@ -125,6 +133,18 @@ def test_a_model_that_neither_version_has_leaves_the_newer_one_in_use(
             provider.create(uploaded)
         assert provider.find(uploaded) == []
     assert versions(server) == ["v1", "v1beta", "v1"]
+
+
+@pytest.mark.parametrize("older", [refused(403, "no such file"), refused(400, "no"), Answer(429), Answer(500), PAGE])
+def test_only_what_the_older_version_carried_out_makes_it_the_one_in_use(
+    connected: Callable[..., Gemini], older: Answer
+) -> None:
+    with Loopback(by_version(PAGE, older)) as server:
+        provider = connected(server)
+        for _ in range(2):
+            with pytest.raises(ProviderError):
+                provider.snapshot("batches/b-1")
+    assert versions(server) == ["v1", "v1beta", "v1", "v1beta"]
 
 
 @pytest.mark.parametrize("newer", [PAGE, UNKNOWN_NAME, refused(404, "Requested entity was not found.", "NOT_FOUND")])
