@@ -45,6 +45,7 @@ def plan(
     Items, gold set and models are read and checked, requests written and split into batch files, prices looked up.
     The expected cost comes from the tokens of earlier runs of the same model and task (under --runs), else from bundled
     figures by reasoning effort; a note says which.
+    Prompts at addresses are fetched, unless a run of the manifest's name (under --runs) has a copy.
     Ends with 2 where `run` would refuse a model, after the plan.
     """
     from layton_batch.cli.terminal import print_json
