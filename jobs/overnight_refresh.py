@@ -10,6 +10,7 @@ from pathlib import Path
 
 from layton_batch.cli import main
 from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.prompt_files import PromptFiles
 
 SEVERITY = (0, 5, 75, 3, 4, 2, 1)
 NOT_FINISHED = 75
@@ -40,6 +41,6 @@ if __name__ == "__main__":
         if code == NOT_FINISHED:  # the night is over, or someone stopped us: the other runs wait for the next one
             break
         if code in (0, 5):
-            run_id = load_manifest(path).run_id()
+            run_id = load_manifest(path, PromptFiles(runs=asked.runs)).run_id()
             code_of(["site", run_id, *where, "--out", str(asked.out / run_id)])
     raise SystemExit(worst)

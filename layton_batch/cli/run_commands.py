@@ -47,6 +47,7 @@ def plan(
     Items, gold set and models are read and checked, requests written and split into batch files, prices looked up.
     The expected cost comes from the tokens of earlier runs of the same model and task (under --runs), else from bundled
     figures by reasoning effort; a note says which.
+    Prompts at addresses are fetched, unless a run of the manifest's name (under --runs) has a copy.
     Providers whose key is set are asked whether their models are on sale. Ends with 2 where `run` would refuse a model,
     after the plan.
     """
@@ -61,7 +62,7 @@ def plan(
     from layton_batch.stages.preview import preview
 
     settings, clock = Settings.from_process(), SystemClock()
-    asked = load_manifest(manifest, PromptFiles(settings, runs))
+    asked = load_manifest(manifest, PromptFiles(settings, runs, offline=offline))
     result = preview(asked, settings, clock, write, runs)
     if not offline:
         result = result.told(ask_providers(asked, settings, clock))

@@ -160,8 +160,7 @@ class Gemini:
     def find(self, submission: Submission) -> Sequence[Found]:
         """Batches of our display name; what shows nothing of itself may be ours, and only a person can know.
 
-        Where a create was tried and our version shows no such batch, the older one is asked too: a process before this
-        one may have created it there.
+        Where a create was tried and our version shows none, the older one is asked too: it may have been made there.
         """
         found = self._found(submission)
         if not found and submission.not_before is not None and self._may_change and self._version == VERSION:

@@ -125,13 +125,15 @@ class Templates:
     def _compile(self, name: str, path: Path) -> Template | BraceTemplate:
         from jinja2 import TemplateSyntaxError
 
-        slots, template = self._slots[name], None
+        slots, as_written = self._slots[name], name in self._as_written
+        template: Template | BraceTemplate
+        used: AbstractSet[str]
         try:
             source = path.read_bytes().decode("utf-8")
-            if name in self._as_written and not _JINJA.search(source):
+            if as_written and not _JINJA.search(source):
                 template, used = BraceTemplate(source, slots.may), slots.may & set(_BRACED.findall(source))
             else:
-                template, used = self._parsed(source, keep_end=name in self._as_written)
+                template, used = self._parsed(source, keep_end=as_written)
         except OSError as error:
             raise ManifestError(f"prompt template {name}: cannot read {path} ({error.strerror or error})") from error
         except UnicodeDecodeError as error:

@@ -60,7 +60,7 @@ def test_anthropic_always_shows_its_rows(serve: Serve, submission: Submission, p
 def test_an_empty_list_is_one(serve: Serve, submission: Submission, name: str, page: JsonValue) -> None:
     provider, server = serve(name, reply(page))
     assert provider.find(submission) == []
-    assert len(server.calls) == 1
+    assert len(server.calls) == (2 if name == "gemini" else 1)  # a batch made by the older version may show only there
 
 
 # ---- lists that go on

@@ -18,7 +18,7 @@ from layton_batch.stages.judge_lengths import JudgeRequests
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
-from layton_batch.tasks.templates import fence
+from layton_batch.tasks.templates import fence, without_surrogates
 
 ITEM = Item(
     "r1", "llm", "logic", 'A "riddle"\n~~~~ \u200b\U0001f9e9 é?', hints=("one", None), answer="7", solution="sept"
@@ -48,6 +48,22 @@ def test_no_submission_makes_a_longer_line_or_more_tokens_than_the_arithmetic_sa
     prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "x", text)))
     line = dialect.encode(Request(NAME, "r1", spec, prompt))
     assert len(line) <= measured.longest_line(written)
+    assert estimate_tokens(prompt, spec) == measured.most_tokens(written)
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword"])
+@settings(deadline=None, max_examples=60)
+@given(HOSTILE)
+def test_nor_where_the_submission_is_not_fenced(provider: str, text: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        template = Path(folder) / "judge_submission.txt"
+        template.write_text("{submitted_answer}: {submitted_justification}.", encoding="utf-8")
+        options = TaskOptions("llm", prompts={"judge_submission": template})
+        task, spec, dialect = LaytonTask(options, fence=False), judge(provider), connect(provider, None)
+    (measured,) = JudgeRequests(task, [ITEM]).about(spec, dialect, NAME)
+    written = len(without_surrogates(text).encode())
+    prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "x", text)))
+    assert len(dialect.encode(Request(NAME, "r1", spec, prompt))) <= measured.longest_line(written)
     assert estimate_tokens(prompt, spec) == measured.most_tokens(written)
 
 
