@@ -3,7 +3,8 @@
 The instructions are the system text, word for word, and stand in files of the benchmark's authors that are not part of
 this package: a manifest names them. The user's message is a part a field. Participants get the question, the picture
 and as many hints as the run gives. Judges get the question, the picture, every hint, the reference's answer, solution
-and justification, then the participant's answer and justification. Nothing is fenced. A reference that the row lacks
+and justification, then the participant's answer and justification. (Source: the requests that the code of layton-eval
+makes; the names of the fields are part of the protocol.) Nothing is fenced. A reference that the row lacks
 reads ``None``; a hint that it lacks is left out.
 
 What differs from the published requests: a provider of OpenAI's form gets a message without a picture as one text with
