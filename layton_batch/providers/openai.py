@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from layton_batch import model_table
 from layton_batch.errors import NotFoundError
 from layton_batch.providers import http_rules, model_notices, openai_responses
 from layton_batch.providers import openai_shape as shape
@@ -51,10 +50,15 @@ class OpenAI(FileBatches):
         line: dict[str, JsonValue] = {"custom_id": request.custom_id, "method": "POST", "url": url}
         return shape.dumps({**line, "body": openai_responses.responses_body(request)}, request.model)
 
-    def decode(self, line: bytes) -> Response:
-        return shape.decode_row(line, self.name, _reply)
+    def reply(self, custom_id: str, body: JsonValue) -> Response:
+        """What a line says that was answered, in either form."""
+        if openai_responses.is_response(body):
+            return openai_responses.decoded(custom_id, body)
+        return super().reply(custom_id, body)
 
     def endpoint(self, model: str) -> str:
+        from layton_batch import model_table  # loads pydantic
+
         known = model_table.load().model(self.name, model)
         lacks_chat = known is not None and known.takes_chat is not None and not known.takes_chat.fact
         return openai_responses.ENDPOINT if lacks_chat else shape.ENDPOINT
@@ -82,10 +86,3 @@ class OpenAI(FileBatches):
     def _file_page(self) -> Any:
         # the newest thousand: an interrupted upload was seconds ago, and missing it costs a second copy, not money
         return self._open().files.with_raw_response.list(purpose="batch", order="desc", limit=1000)
-
-
-def _reply(custom_id: str, body: JsonValue) -> Response:
-    """What a line says that was answered, in either form."""
-    if openai_responses.is_response(body):
-        return openai_responses.decoded(custom_id, body)
-    return shape.chat_reply(custom_id, body)

@@ -78,7 +78,11 @@ class FileBatches:
 
     def decode(self, line: bytes) -> Response:
         """One line of an output or error file."""
-        return shape.decode_row(line, self.name)
+        return shape.decode_row(line, self.name, self.reply)
+
+    def reply(self, custom_id: str, body: JsonValue) -> Response:
+        """What a line says that was answered."""
+        return shape.chat_reply(custom_id, body)
 
     # ---- network
 

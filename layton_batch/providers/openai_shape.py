@@ -246,8 +246,8 @@ def text_or_none(value: JsonValue) -> str | None:
 # ---- result lines --------------------------------------------------------------------------------------------------
 
 
-def decode_row(raw: bytes, provider: str, succeeded: Callable[[str, JsonValue], Response] | None = None) -> Response:
-    """One line of an output or error file; ``succeeded`` reads what a reply says (None: a chat completion). Raises
+def decode_row(raw: bytes, provider: str, reply: Callable[[str, JsonValue], Response] | None = None) -> Response:
+    """One line of an output or error file; ``reply`` reads what was answered (None: a chat completion). Raises
     ProviderReplyError where no request can be told from it."""
     row = parse_object(raw, provider, "a result line")
     custom_id = row.get("custom_id")
@@ -259,7 +259,7 @@ def decode_row(raw: bytes, provider: str, succeeded: Callable[[str, JsonValue], 
         body = _unwrapped(response.get("body"), provider)
         status = _status(response, body)
         if status is not None and 200 <= status < 300 and not _only_an_error(body):
-            return (succeeded or chat_reply)(custom_id, body)
+            return (reply or chat_reply)(custom_id, body)
         if status is not None:
             return errored(custom_id, status if status >= 300 or status == 0 else None, error or body)
         if not error or _answers(body):

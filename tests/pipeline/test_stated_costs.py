@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from layton_batch.sandbox.openai_api import OpenAIApi
 
+from layton_batch.sandbox.wire.openai_api import OpenAIApi
 from layton_batch.stages.publish import cost_report
 from tests.pipeline.lab import Lab, lab, manifest_text
 

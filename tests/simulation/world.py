@@ -51,7 +51,8 @@ ALONE = 7
 ITEMS = 3
 MOST_LIVES = 12
 MOST_RETRIES = 3
-MOST_VISITS = 10
+MOST_VISITS = 20
+"""More than a list is ever refused."""
 PATIENCE_SECONDS = 200 * 3600.0
 
 
