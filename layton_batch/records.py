@@ -186,6 +186,7 @@ class Batch:
     due_at: float = 0.0
     submitting_at: float | None = None
     submitted_at: float | None = None
+    read_at: float | None = None  # when the provider last told of it
     ended_at: float | None = None
     deadline_at: float | None = None
     needs_person: bool = False  # it is planned, and not sent before a person mends what its reason names

@@ -282,7 +282,7 @@ def _ended(batch: Batch, reading: Snapshot, at: At) -> Move:
     after = replace(
         batch, state=Lifecycle.ENDED, outcome=outcome, provider_status=reading.provider_status,
         results_ref=reading.results_ref, errors_ref=reading.errors_ref, error_class=failure_class(reading),
-        ended_at=at.now, due_at=at.now, failures=0, reason=reading.message,
+        read_at=at.now, ended_at=at.now, due_at=at.now, failures=0, reason=reading.message,
         facts=replace(batch.facts, short_downloads=0),
     )  # fmt: skip
     return Move(after, (("ended", f"{outcome} ({reading.provider_status}) {reading.message or ''}".strip()),))
@@ -291,7 +291,7 @@ def _ended(batch: Batch, reading: Snapshot, at: At) -> Move:
 def _goes_on(batch: Batch, reading: Snapshot, at: At) -> Move | Wait:
     after = replace(
         batch, due_at=at.now + min(at.terms.poll, LONGEST_PAUSE), provider_status=reading.provider_status, failures=0,
-        reason=None,
+        reason=None, read_at=at.now,
     )  # fmt: skip
     if reading.state is Lifecycle.CANCELLING and batch.state is Lifecycle.IN_FLIGHT:
         return Move(replace(after, state=Lifecycle.CANCELLING), (("cancelling", "seen at the provider"),))

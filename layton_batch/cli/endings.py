@@ -10,9 +10,10 @@ from layton_batch.cli.terminal import say
 from layton_batch.records import Batch
 from layton_batch.reports.board import print_board
 from layton_batch.reports.cost import print_costs
-from layton_batch.reports.status import print_status
+from layton_batch.reports.status import next_steps, print_status
 from layton_batch.reports.table import console
 from layton_batch.run.context import Run
+from layton_batch.run.failure_words import failure_words
 from layton_batch.run.status import RunState, Status
 from layton_batch.stages.publish import cost_report
 from layton_batch.stages.rank import board
@@ -36,8 +37,9 @@ def exit_code(status: Status) -> int:
 def print_outcome(run: Run, status: Status) -> None:
     """What `run` says at its end: the leaderboard and the bill when there are any, else where it stands."""
     if status.state is not RunState.DONE:
-        print_status(status)
-        say(_advice(status))
+        print_status(status, run.clock.now(), failure_words(run.folder, status))
+        for step in next_steps(status):
+            say(step)
         return
     print_board(board(run, run.rules))
     console().print()
@@ -52,23 +54,6 @@ def _near(path: Path) -> Path:
     """A path as short as it can be said from here."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
-
-
-def _advice(status: Status) -> str:
-    match status.state:
-        case RunState.NEEDS_PERSON if _lost(status):
-            return (
-                "A batch is lost. Look for it at the provider, then tell what you found: "
-                "`layton-batch resolve` with --adopt ID or --resubmit."
-            )
-        case RunState.NEEDS_PERSON:
-            return "A batch cannot be sent. Fix what its line above names, then run the same command again."
-        case RunState.OVER_BUDGET:
-            return "Stopped by the budget. Raise [budget] max_usd (or --max-usd), then run the same command again."
-        case RunState.CANCELLED:
-            return "The run is cancelled. Every answer that was received is kept."
-        case _:
-            return "The run is not finished. The same command continues it."
 
 
 def _lost(status: Status) -> list[Batch]:

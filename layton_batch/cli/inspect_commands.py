@@ -25,25 +25,35 @@ def status(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Where runs stand: jobs, batches, outcomes, money."""
+    """Where runs stand, and what to do next.
+
+    By stage and provider: requests planned, uploaded, at the provider, answered, without an answer. By open batch: its
+    age, its id at the provider, how long ago the provider last told of it, in what time it is asked next, its deadline,
+    the money set aside for it. `--json` has every batch.
+    """
     from layton_batch.cli.terminal import print_json, say
-    from layton_batch.reports.status import print_status, status_json
+    from layton_batch.clock import SystemClock
+    from layton_batch.reports.status import next_steps, print_status, status_json
+    from layton_batch.run.failure_words import failure_words
     from layton_batch.run.open import find_run, find_runs, open_store
     from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
 
-    settings = Settings.from_process()
+    settings, now = Settings.from_process(), SystemClock().now()
     folders = [find_run(run_name, runs)] if run_name else find_runs(runs)
     found = []
     for folder in folders:
         with open_store(folder, settings) as store:
-            found.append(read_status(store))
+            one = read_status(store)
+        found.append((one, failure_words(folder, one)))
     if as_json:
-        documents = [status_json(one) for one in found]
+        documents = [status_json(*one) for one in found]
         print_json(documents[0] if run_name else documents)
         return
-    for one in found:
-        print_status(one)
+    for one, words in found:
+        print_status(one, now, words)
+        for step in next_steps(one):
+            say(step)
     if not found:
         say(f"no runs under {runs}")
 

@@ -1,4 +1,4 @@
-"""Telling people how a run is going: bars on a terminal, plain lines elsewhere, nothing with ``--json``."""
+"""Telling people how a run is going: one screen on a terminal, plain lines elsewhere, nothing with ``--json``."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from layton_batch.cli.outages import Outages
 from layton_batch.cli.terminal import say
 from layton_batch.clock import utc
 from layton_batch.records import Batch, Event
-from layton_batch.reports.table import console
+from layton_batch.reports.status import batches_table, expectation, jobs_table, money_line, most_urgent
+from layton_batch.reports.table import console, grid
 from layton_batch.run.context import Run
 from layton_batch.run.status import Status
-from layton_batch.text import one_line
+from layton_batch.states import AT_PROVIDER, OPEN
+from layton_batch.text import money, one_line, plural
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.console import RenderableType
+    from rich.live import Live
 
 QUIET_KINDS = frozenset(
     {
@@ -28,6 +32,8 @@ QUIET_KINDS = frozenset(
         "download_again",
         "download_short",
         "download_grew",
+        "unclear",
+        "upload_failed",
         "jobs_planned",
         "job_planned",
         "ended",
@@ -39,6 +45,10 @@ ROUTINE_KINDS = frozenset({"submitted", "collected", "withdrawn"})
 """Events that come once a batch: lines add up what happened since the last ones."""
 LINES_SECONDS = 2.0
 """How long routine events are gathered before a line tells of them."""
+QUIET_SECONDS = 60.0
+"""After so long without a line, one says that the run is still at it."""
+LIVE_BATCHES = 6
+"""Open batches in the live view; it stays on one screen of 24 lines."""
 
 
 class Reporter(Protocol):
@@ -53,8 +63,8 @@ def reporter(run: Run, *, quiet: bool) -> Iterator[Reporter]:
     if quiet:
         yield _Silent()
     elif sys.stderr.isatty():
-        with _bars() as progress:
-            yield _Bars(run, progress)
+        with _live() as live:
+            yield _Screen(run, live)
     else:
         lines = _Lines(run)
         try:
@@ -91,26 +101,53 @@ class _Lines:
     """A line for every event that people must see; routine ones are added up, so that a large run fits a log."""
 
     def __init__(self, run: Run) -> None:
-        self._run, self._fresh = run, _Fresh(run)
+        self._run, self._fresh, self._outages = run, _Fresh(run), Outages()
         self._gathered: list[Event] = []
         self._status: Status | None = None
-        self._told_at = run.clock.now()
+        self._flushed_at = self._said_at = run.clock.now()
 
     def update(self, status: Status) -> None:
-        events = self._fresh.events()
+        events, now = self._fresh.events(), self._run.clock.now()
         for event in events:
             if not is_routine(event):
-                say(event_line(event))
+                self._say(event_line(event), now)
+        for line in self._outages.lines(status, now):
+            self._say(f"{utc(now):%H:%M:%S} {line}", now)
         self._gathered += [event for event in events if is_routine(event)]
         self._status = status
-        if abs(self._run.clock.now() - self._told_at) >= LINES_SECONDS:  # the clock may be put back
+        if abs(now - self._flushed_at) >= LINES_SECONDS:  # the clock may be put back
             self.flush()
+        if abs(now - self._said_at) >= QUIET_SECONDS:
+            self._say(waiting_line(status, now), now)
 
     def flush(self) -> None:
         """Tell what was gathered."""
+        now = self._run.clock.now()
         for line in routine_lines(self._gathered, self._status) if self._status else ():
-            say(line)
-        self._gathered, self._told_at = [], self._run.clock.now()
+            self._say(line, now)
+        self._gathered, self._flushed_at = [], now
+
+    def _say(self, line: str, now: float) -> None:
+        say(line)
+        self._said_at = now
+
+
+def waiting_line(status: Status, now: float) -> str:
+    """``12:03:04 waiting  3 batches at providers (openai 2, groq 1); spent $0.12; next look 12:03:34``."""
+    at = Counter(batch.provider for batch in status.batches if batch.state in AT_PROVIDER)
+    to_send = Counter(batch.provider for batch in status.batches if batch.state in OPEN - AT_PROVIDER)
+    due = min((batch.due_at for batch in status.batches if batch.state in OPEN), default=now)
+    parts = [
+        f"{plural(sum(counts.values()), 'batch', 'batches')} {place} ({_listed(counts)})"
+        for place, counts in (("at providers", at), ("here", to_send))
+        if counts
+    ]
+    parts += [f"spent {money(status.spent_usd)}", f"next look {utc(max(due, now)):%H:%M:%S}"]
+    return one_line(f"{utc(now):%H:%M:%S} waiting  {'; '.join(parts)}")
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
 def is_routine(event: Event) -> bool:
@@ -137,45 +174,43 @@ def routine_lines(events: Sequence[Event], status: Status) -> list[str]:
 def _sum_line(kind: str, role: str, group: Sequence[Event], batches: Mapping[str, Batch]) -> str:
     known = [batch for event in group if (batch := batches.get(event.batch_id or ""))]
     providers = Counter(batch.provider for batch in known)
-    who = ", ".join(f"{name} {count}" for name, count in providers.items())
+    who = _listed(providers)
     requests = sum(batch.requests for batch in known)
     text = f"{utc(group[-1].at):%H:%M:%S} {kind}  {role}: {len(group)} batches, {requests:,} requests ({who})"
     return one_line(text)
 
 
-class _Bars:
-    """A bar per stage and provider; events that people must see scroll above them."""
+class _Screen:
+    """One screen: where requests are by stage and provider, the open batches, the money; events that people must see
+    scroll above it."""
 
-    def __init__(self, run: Run, progress: Progress) -> None:
-        self._fresh = _Fresh(run)
-        self._progress = progress
-        self._tasks: dict[tuple[str, str], TaskID] = {}
-        self._begin = progress.add_task("planning", total=None)
+    def __init__(self, run: Run, live: Live) -> None:
+        self._run, self._live = run, live
+        self._fresh, self._outages = _Fresh(run), Outages()
 
     def update(self, status: Status) -> None:
-        for event in self._fresh.events():
-            if not is_routine(event):
-                self._progress.console.print(event_line(event), markup=False)
-        groups: dict[tuple[str, str], tuple[int, int]] = {}
-        for job in status.jobs:
-            done, total = groups.get((job.role, job.provider), (0, 0))
-            groups[job.role, job.provider] = (done + job.requests - job.waiting, total + job.requests)
-        for (role, provider), (done, total) in groups.items():
-            task = self._tasks.get((role, provider))
-            if task is None:
-                label = f"{role} · {one_line(provider)}"
-                task = self._tasks[role, provider] = self._progress.add_task(label, total=None)
-            self._progress.update(task, completed=done, total=total or None)
-        self._progress.update(self._begin, visible=not groups)
+        now = self._run.clock.now()
+        lines = [event_line(event) for event in self._fresh.events() if not is_routine(event)]
+        for line in (*lines, *self._outages.lines(status, now)):
+            self._live.console.print(line, markup=False)
+        self._live.update(_screen(status, now, self._live.console.width))
 
 
-def _bars() -> Progress:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+def _screen(status: Status, now: float, width: int) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=32),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    return Progress(*columns, console=console(stderr=True), transient=True)
+    parts: list[RenderableType] = [Text(f"{one_line(status.run)}  {money_line(status)}", style="bold")]
+    parts.append(grid(jobs_table(status.jobs), width))
+    if urgent := most_urgent(status.batches, LIVE_BATCHES):
+        parts += [Text(""), grid(batches_table(urgent, now, folded=False), width, gap=1)]
+    if expected := expectation(status, now):
+        parts.append(Text(expected))
+    parts.append(Text("Ctrl-C stops this program; batches go on at the providers, and nothing is lost.", style="dim"))
+    return Group(*parts)
+
+
+def _live() -> Live:
+    from rich.live import Live
+
+    return Live(console=console(stderr=True), transient=True, refresh_per_second=2, vertical_overflow="crop")

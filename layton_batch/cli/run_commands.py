@@ -213,7 +213,7 @@ def cancel(
     if as_json:
         print_json(status_json(status))
     else:
-        print_status(status)
+        print_status(status, opened.clock.now())
     raise typer.Exit(_told_trouble(opened) or cancel_exit_code(status))
 
 

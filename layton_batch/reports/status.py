@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from types import MappingProxyType
 
+from layton_batch.clock import iso, utc
 from layton_batch.records import Batch
-from layton_batch.reports.table import Table, columns, console, say_line, show
-from layton_batch.run.status import JobStatus, RunState, Status
-from layton_batch.states import Lifecycle
-from layton_batch.text import decimal_text, money, one_line, plural
+from layton_batch.reports.table import Column, Table, columns, console, say_line, show
+from layton_batch.run.status import JobStatus, RunState, Status, place, set_aside
+from layton_batch.states import OPEN, BatchOutcome, Lifecycle
+from layton_batch.text import NONE, decimal_text, money, one_line, plural
 
 _STYLES = {RunState.DONE: "green", RunState.RUNNING: "cyan"}
 _ENDS = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
+LONGEST_WORDS = 200
+SHOWN_BATCHES = 12
+"""Open batches that have a line of their own, those that a person has to see to first."""
 
 
-def status_json(status: Status) -> dict[str, object]:
-    """The form of ``status --json``; dollars are exact decimal text."""
+Words = Mapping[str, Sequence[tuple[str, int]]]
+"""By job: what its provider said of requests that failed, and of how many."""
+
+
+def status_json(status: Status, words: Words = MappingProxyType({})) -> dict[str, object]:
+    """The form of ``status --json``; dollars are exact decimal text, moments are RFC 3339 in UTC."""
     return {
         "run": status.run,
         "state": str(status.state),
@@ -25,17 +35,23 @@ def status_json(status: Status) -> dict[str, object]:
         "untold_usd": decimal_text(status.unknown_cost_usd),  # the former name of the next
         "unknown_cost_usd": decimal_text(status.unknown_cost_usd),
         "complete": status.complete,
-        "jobs": [_job(job) for job in status.jobs],
-        "batches": [_batch(batch) for batch in status.batches],
+        "expected_end": _moment(max(status.expected_ends.values(), default=None)),
+        "next_steps": next_steps(status),
+        "jobs": [_job(job, words.get(job.id, ())) for job in status.jobs],
+        "batches": [_batch(batch, status.expected_ends.get(batch.id)) for batch in status.batches],
     }
 
 
-def _job(job: JobStatus) -> dict[str, object]:
+def _job(job: JobStatus, words: Sequence[tuple[str, int]]) -> dict[str, object]:
     names = ("id", "role", "provider", "model", "requests", *_ENDS, "planned", "graded")
-    return {name: getattr(job, name) for name in names} | {"errors": dict(job.errors)}
+    told = [{"message": text, "responses": count} for text, count in words]
+    return {name: getattr(job, name) for name in names} | {
+        "errors": dict(job.errors), "where": dict(job.where), "words": told,
+    }  # fmt: skip
 
 
-def _batch(batch: Batch) -> dict[str, object]:
+def _batch(batch: Batch, expected_end: float | None) -> dict[str, object]:
+    is_open = batch.state in OPEN
     return {
         "id": batch.id,
         "job": batch.job_id,
@@ -48,24 +64,52 @@ def _batch(batch: Batch) -> dict[str, object]:
         "attempt": batch.attempt,
         "parent": batch.parent_id,
         "reason": batch.reason or batch.cause,
+        "submitted_at": _moment(batch.submitted_at),
+        "read_at": _moment(batch.read_at),
+        "next_at": _moment(batch.due_at) if is_open and batch.due_at else None,
+        "deadline_at": _moment(batch.deadline_at) if is_open else None,
+        "expected_end": _moment(expected_end),
+        "ended_at": _moment(batch.ended_at),
+        "set_aside_usd": decimal_text(set_aside(batch)),
     }
 
 
-def print_status(status: Status) -> None:
-    """The run's jobs, and the batches that need eyes."""
+def _moment(seconds: float | None) -> str | None:
+    return None if seconds is None else iso(seconds)
+
+
+def print_status(status: Status, now: float, words: Words = MappingProxyType({})) -> None:
+    """The run's jobs, and the batches that are open or failed. ``now``: epoch seconds."""
     from rich.text import Text
 
     state = (str(status.state).replace("_", " "), _STYLES.get(status.state, "yellow"))
-    console().print(Text.assemble((one_line(status.run), "bold"), "  ", state, "  ", _spent(status)))
+    console().print(Text.assemble((one_line(status.run), "bold"), "  ", state, "  ", money_line(status)))
     if status.reason:
         say_line(status.reason, "yellow")
-    show(_jobs_table(status.jobs))
-    for job in status.jobs:
+    show(jobs_table(status.jobs))
+    if sent := most_urgent(status.batches, SHOWN_BATCHES):
+        console().print()
+        show(batches_table(sent, now), gap=1)
+        if (more := sum(batch.state in OPEN for batch in status.batches) - len(sent)) > 0:
+            say_line(f"{plural(more, 'more open batch', 'more open batches')}: `layton-batch status RUN --json`", "dim")
+    for line in (*_unanswered(status.jobs, words), *_words(status.batches)):
+        say_line(line, "yellow")
+    if expected := expectation(status, now):
+        say_line(expected)
+
+
+def most_urgent(batches: Sequence[Batch], count: int) -> list[Batch]:
+    """So many of the open batches that a provider has or may have: lost ones first, then by age."""
+    sent = [batch for batch in batches if batch.state in OPEN and place(batch) != "planned"]
+    return sorted(sent, key=lambda one: (one.state is not Lifecycle.LOST, one.submitting_at or one.due_at))[:count]
+
+
+def _unanswered(jobs: Sequence[JobStatus], words: Words) -> Iterator[str]:
+    for job in jobs:
         if job.unanswered:
-            say_line(f"no answer {job.id}: {_account(job)}", "yellow")
-    for batch in status.batches:
-        if batch.reason and batch.state is not Lifecycle.COLLECTED:
-            say_line(f"{batch.state} {batch.id}: {batch.reason}", "yellow")
+            yield f"no answer {job.id}: {_account(job)}"
+        for text, count in words.get(job.id, ()):
+            yield f"  {job.provider} said ({count:,}): {text[:LONGEST_WORDS]}"
 
 
 def _account(job: JobStatus) -> str:
@@ -79,9 +123,22 @@ def _account(job: JobStatus) -> str:
     return f"{plural(job.requests, 'request')} = {' + '.join(parts)}"
 
 
-def _spent(status: Status) -> str:
-    """What is known to be spent; what may be missing in it is said."""
+def _words(batches: Sequence[Batch]) -> Iterator[str]:
+    """What keeps open batches, and what the provider said of those that failed: equal words of a job once."""
+    told = dict.fromkeys(
+        (f"{batch.state} {batch.id}" if batch.state in OPEN else f"{batch.outcome} {batch.job_id}", batch.reason)
+        for batch in batches
+        if batch.reason and (batch.state in OPEN or batch.outcome is not BatchOutcome.COMPLETED)
+    )
+    for about, reason in told:
+        yield f"{about}: {reason}"
+
+
+def money_line(status: Status) -> str:
+    """What is known to be spent and set aside; what may be missing in it is said."""
     parts = [f"spent {money(status.spent_usd)}"]
+    if status.reserved_usd:
+        parts.append(f"set aside {money(status.reserved_usd)}")
     if status.unknown_cost_usd:
         parts.append(f"upper bound for requests whose cost is unknown: {money(status.unknown_cost_usd)}")
     if status.unpriced_models:
@@ -89,16 +146,118 @@ def _spent(status: Status) -> str:
     return "; ".join(parts)
 
 
-def _jobs_table(jobs: Sequence[JobStatus]) -> Table:
-    """Jobs added up by stage and provider: a run has one line per provider and role, however many models."""
+def jobs_table(jobs: Sequence[JobStatus]) -> Table:
+    """Jobs added up by stage and provider: a run has one line per provider and role, however many models.
+
+    Columns of requests: where those without an outcome are, then how the others ended.
+    """
     groups: dict[tuple[str, str], list[JobStatus]] = {}
     for job in jobs:
         groups.setdefault((job.role, job.provider), []).append(job)
-    rows = []
-    for group, mine in groups.items():
-        sums = [sum(getattr(job, name) for job in mine) for name in ("requests", "succeeded", "unanswered", "waiting")]
-        unplanned = sum(not job.planned for job in mine)
-        waiting = f"{sums[3]:,}" + (f" + {plural(unplanned, 'unplanned job')}" if unplanned else "")
-        rows.append((*group, str(len(mine)), *(f"{count:,}" for count in sums[:3]), waiting))
-    heads = columns("stage", "provider", "jobs", "requests", "answered", "no answer", "waiting", text=2)
-    return Table(heads, tuple(rows))
+    rows = tuple((*group, str(len(mine)), *map(_figure, _sums(mine))) for group, mine in groups.items())
+    unplanned = sum(not job.planned for job in jobs)
+    notes = (f"{plural(unplanned, 'job')} not planned yet: answers come first",) if unplanned else ()
+    names = ("stage", "provider", "jobs", "requests", "planned", "uploaded", "at\nprovider", "answered", "no\nanswer")
+    return Table(columns(*names, text=2), rows, notes=notes)
+
+
+def _sums(jobs: Sequence[JobStatus]) -> tuple[int, ...]:
+    def total(*places: str) -> int:
+        return sum(job.where.get(name, 0) for job in jobs for name in places)
+
+    ends = (sum(job.succeeded for job in jobs), sum(job.unanswered for job in jobs))
+    return (
+        sum(job.requests for job in jobs), total("planned"), total("uploaded"),
+        total("at_provider", "ended", "lost"), *ends,
+    )  # fmt: skip
+
+
+def _figure(count: int) -> str:
+    return f"{count:,}" if count else NONE
+
+
+def batches_table(batches: Sequence[Batch], now: float, *, folded: bool = True) -> Table:
+    """A line a batch: how old it is, how long ago its provider told of it, in what time it is asked next and has to be
+    over, and what is set aside for it. Not ``folded``: long ids are cut, so that a line is one."""
+    heads = (
+        Column("batch", is_text=True), Column("at the provider", is_text=True), Column("state", is_text=True),
+        *columns("age", "read", "next", "deadline", "set aside", text=0),
+    )  # fmt: skip
+    rows = tuple(
+        (
+            batch.id if folded else cut(batch.id, 18),
+            (batch.provider_id or NONE) if folded else cut(batch.provider_id or NONE, 16),
+            str(batch.state),
+            _since(batch.submitted_at or batch.submitting_at, now),
+            _since(batch.read_at, now),
+            _until(batch.due_at if batch.state is not Lifecycle.LOST else None, now),
+            _until(batch.deadline_at, now),
+            money(set_aside(batch)),
+        )
+        for batch in batches
+    )
+    return Table(heads, rows)
+
+
+def cut(text: str, length: int) -> str:
+    """A text of at most so many characters: its beginning and its end."""
+    if len(text) <= length:
+        return text
+    tail = length // 3
+    return f"{text[: length - 1 - tail]}…{text[-tail:]}"
+
+
+def _since(moment: float | None, now: float) -> str:
+    return NONE if not moment else duration(now - moment)
+
+
+def _until(moment: float | None, now: float) -> str:
+    return NONE if not moment else "now" if moment <= now else duration(moment - now)
+
+
+def duration(seconds: float) -> str:
+    """``45 s``, ``12 min``, ``3.5 h``, ``2.0 d``: at most six characters up to a hundred days."""
+    seconds = max(seconds, 0.0)
+    for size, unit, digits in ((86_400.0, "d", 1), (3600.0, "h", 1), (60.0, "min", 0)):
+        if seconds >= 2 * size or (unit != "min" and seconds >= size):
+            return f"{seconds / size:.{digits}f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def expectation(status: Status, now: float) -> str | None:
+    if not status.expected_ends:
+        return None
+    last = max(status.expected_ends.values())
+    if last <= now:
+        return "What is at the providers takes longer than half of the batches before it took."
+    moment = utc(last)
+    day = f"{moment:%H:%M}" if last - now < timedelta(hours=20).total_seconds() else f"{moment:%Y-%m-%d %H:%M}"
+    return f"What is at the providers is expected to end by {day} UTC, as half of the batches before it did."
+
+
+def next_steps(status: Status) -> list[str]:
+    """What a person does next, a sentence each with its command."""
+    run = one_line(status.run)
+    steps = [
+        f"Look for {batch.id} at {batch.provider}, then: layton-batch resolve {run} {batch.id} "
+        "--adopt ID (it is there), or --resubmit (it is not)"
+        for batch in status.batches
+        if batch.state is Lifecycle.LOST
+    ][:3]
+    match status.state:
+        case RunState.NEEDS_PERSON if not steps:
+            steps.append("A batch cannot be sent. Fix what its line above names, then run the same command again.")
+        case RunState.OVER_BUDGET:
+            steps.append(
+                "The budget stopped it. Raise [budget] max_usd (or --max-usd), then run the same command again."
+            )
+        case RunState.CANCELLED:
+            steps.append("The run is cancelled. Every answer that was received is kept.")
+        case RunState.RUNNING:
+            steps.append("The run is not finished. The same command continues it.")
+        case RunState.DONE if status.unanswered:
+            requests = plural(status.unanswered, "request")
+            steps.append(f"{requests} without an answer: `layton-batch retry {run}` gives them one more attempt.")
+        case RunState.DONE:
+            steps.append(f"Done. See `layton-batch leaderboard {run}`, or open site/index.html in the run's folder.")
+    return steps

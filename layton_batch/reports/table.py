@@ -21,6 +21,7 @@ from layton_batch.text import NONE, one_line, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table as Grid
     from rich.text import Text
 
 WITHOUT_TERMINAL = 120
@@ -142,28 +143,35 @@ def show(table: Table, *, width: int | None = None, gap: int | None = None) -> N
 
     ``gap``: blanks between columns; by default two where nothing must be folded for it, else one.
     """
-    from rich.table import Table as Grid
     from rich.text import Text
 
     screen = console(width=width)
+    if table.title:
+        screen.print(Text(one_line(table.title), style="bold"))
+    screen.print(grid(table, screen.width, gap))
+    for note in table.notes:
+        say_line(note, "dim")
+
+
+def grid(table: Table, room: int, gap: int | None = None) -> Grid:
+    """The cells and headings of a table as :func:`show` lays them out in so many columns, for a Rich console."""
+    from rich.table import Table as Grid
+    from rich.text import Text
+
     lines = [[one_line(_text(cell)) for cell in row] for row in table.rows]
     widths = [_width(column.name, (line[i] for line in lines)) for i, column in enumerate(table.columns)]
     gaps = len(table.columns) - 1
-    gap = gap or (2 if sum(widths) + 2 * gaps <= screen.width else 1)
-    widths = _fitted(widths, [column.is_text for column in table.columns], screen.width - gap * gaps)
-    grid = Grid(box=None, show_header=any(column.name for column in table.columns), header_style="bold",
+    gap = gap or (2 if sum(widths) + 2 * gaps <= room else 1)
+    widths = _fitted(widths, [column.is_text for column in table.columns], room - gap * gaps)
+    laid = Grid(box=None, show_header=any(column.name for column in table.columns), header_style="bold",
                 padding=(0, gap, 0, 0), pad_edge=False)  # fmt: skip
     for column in table.columns:
-        grid.add_column(Text(column.name), style=column.style, justify="left" if column.is_text else "right",
+        laid.add_column(Text(column.name), style=column.style, justify="left" if column.is_text else "right",
                         no_wrap=not column.is_text, overflow="fold")  # fmt: skip
     for number, line in enumerate(lines):
         cells = map(_cell, table.columns, line, widths)
-        grid.add_row(*cells, style="bold" if number in table.sums else "")
-    if table.title:
-        screen.print(Text(one_line(table.title), style="bold"))
-    screen.print(grid)
-    for note in table.notes:
-        say_line(note, "dim")
+        laid.add_row(*cells, style="bold" if number in table.sums else "")
+    return laid
 
 
 def _cell(column: Column, text: str, width: int) -> Text:

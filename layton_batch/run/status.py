@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+from statistics import median
 
 from layton_batch.records import Batch, Job, RowCount
-from layton_batch.states import OPEN, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import AT_PROVIDER, OPEN, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store import RunStore
 
 
@@ -23,10 +24,15 @@ class RunState(StrEnum):
     CANCELLED = "cancelled"
 
 
+PLACES = ("planned", "uploaded", "at_provider", "ended", "lost")
+"""Where a batch without outcomes is: its file not sent yet, the file at the provider, the batch at the provider, over
+and not collected, nobody knows where."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobStatus:
     """How a job's requests stand; ``waiting`` have no outcome yet. ``requests`` is the sum of the six numbers after it,
-    ``errored`` that of ``errors``, by class."""
+    ``errored`` that of ``errors``, by class. ``where``: the requests of its open batches, by their place."""
 
     id: str
     role: str
@@ -42,6 +48,7 @@ class JobStatus:
     planned: bool
     graded: bool
     errors: Mapping[str, int] = field(default_factory=dict)
+    where: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def unanswered(self) -> int:
@@ -61,6 +68,8 @@ class Status:
     batches: tuple[Batch, ...]
     unknown_cost_usd: Decimal = Decimal(0)
     """What requests may have cost at most, beside what is spent, whose cost nobody can tell."""
+    expected_ends: Mapping[str, float] = field(default_factory=dict)
+    """By batch at a provider: when it ends, if it takes as long as half of those before it; epoch seconds."""
 
     @property
     def unpriced_models(self) -> int:
@@ -84,6 +93,7 @@ def read_status(store: RunStore) -> Status:
     jobs, batches = store.jobs(), store.batches()
     money = store.money()
     by_job, errors = _by_job(batches, store.row_counts())
+    where = _places(batches)
     reason = row.stopped_reason if row else None
     state = _state(bool(row and row.cancelled), reason, jobs, batches)
     return Status(
@@ -93,9 +103,47 @@ def read_status(store: RunStore) -> Status:
         spent_usd=money.spent,
         reserved_usd=money.reserved,
         unknown_cost_usd=money.unknown_cost,
-        jobs=tuple(_job_status(job, by_job[job.id], errors[job.id]) for job in jobs),
+        jobs=tuple(_job_status(job, by_job[job.id], errors[job.id], where[job.id]) for job in jobs),
         batches=tuple(batches),
+        expected_ends=_expected_ends(batches),
     )
+
+
+def place(batch: Batch) -> str:
+    """Which of ``PLACES`` an open batch is in."""
+    if batch.state in (Lifecycle.ENDED, Lifecycle.LOST):
+        return str(batch.state)
+    if batch.state in AT_PROVIDER:
+        return "at_provider"
+    return "uploaded" if batch.input_ref or batch.state is Lifecycle.SUBMITTING else "planned"
+
+
+def set_aside(batch: Batch) -> Decimal:
+    """What the budget keeps for a batch, in USD."""
+    return Decimal(0) if batch.state not in OPEN - {Lifecycle.PLANNED} else batch.max_cost or Decimal(0)
+
+
+def _places(batches: Sequence[Batch]) -> dict[str, Counter[str]]:
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for batch in batches:
+        if batch.state in OPEN:
+            found[batch.job_id][place(batch)] += batch.requests
+    return found
+
+
+def _expected_ends(batches: Sequence[Batch]) -> dict[str, float]:
+    """From batches of the same provider and model that have ended, else from all of the provider."""
+    took: dict[tuple[str, str | None], list[float]] = defaultdict(list)
+    for batch in batches:
+        if batch.submitted_at and batch.ended_at and batch.ended_at >= batch.submitted_at:
+            for model in (batch.model, None):
+                took[batch.provider, model].append(batch.ended_at - batch.submitted_at)
+    found = {}
+    for batch in batches:
+        known = took.get((batch.provider, batch.model)) or took.get((batch.provider, None))
+        if batch.state in AT_PROVIDER and batch.submitted_at and known:
+            found[batch.id] = batch.submitted_at + median(known)
+    return found
 
 
 def is_over(jobs: Sequence[Job], batches: Sequence[Batch], *, cancelled: bool) -> bool:
@@ -143,7 +191,7 @@ def _by_job(
     return found, errors
 
 
-def _job_status(job: Job, ends: Counter[RequestOutcome], errors: Counter[ErrorClass]) -> JobStatus:
+def _job_status(job: Job, ends: Counter[RequestOutcome], errors: Counter[ErrorClass], where: Counter[str]) -> JobStatus:
     return JobStatus(
         id=job.id,
         role=str(job.role),
@@ -154,5 +202,6 @@ def _job_status(job: Job, ends: Counter[RequestOutcome], errors: Counter[ErrorCl
         planned=job.planned,
         graded=job.graded,
         errors={str(cause): errors[cause] for cause in ErrorClass if errors[cause]},
+        where={name: where[name] for name in PLACES if where[name]},
         **{str(outcome): ends[outcome] for outcome in RequestOutcome},
     )

@@ -103,6 +103,7 @@ batches = Table(
     Column("due_at", Float, nullable=False, default=0.0),
     Column("submitting_at", Float),
     Column("submitted_at", Float),
+    Column("read_at", Float),
     Column("ended_at", Float),
     Column("deadline_at", Float),
     Column("late_since", Float),  # the first reading of our clock by which time is up (see batches/timing.py)

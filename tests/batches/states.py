@@ -25,8 +25,8 @@ COST = Decimal("0.50")
 RESERVED, RELEASED = Entry(batch(0).id, "reserved", COST), Entry(batch(0).id, "released", COST)
 CHANGEABLE = {
     "state", "outcome", "error_class", "input_ref", "provider_id", "provider_status", "results_ref", "errors_ref",
-    "reason", "due_at", "submitting_at", "submitted_at", "ended_at", "deadline_at", "needs_person", "late_since",
-    "failures", "facts",
+    "reason", "due_at", "submitting_at", "submitted_at", "read_at", "ended_at", "deadline_at", "needs_person",
+    "late_since", "failures", "facts",
 }  # fmt: skip
 
 

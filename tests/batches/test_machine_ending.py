@@ -43,7 +43,9 @@ def reading(state: Lifecycle = Lifecycle.IN_FLIGHT, status: str = "in_progress",
 def test_a_batch_that_goes_on_is_read_again_and_a_new_word_is_told() -> None:
     before = flying(failures=2, reason="old")
     decision = machine.after_reading(before, reading(), AT)
-    check(before, decision, Wait, due_at=NOW + 30.0, provider_status="in_progress", failures=0, reason=None)
+    check(
+        before, decision, Wait, due_at=NOW + 30.0, provider_status="in_progress", failures=0, reason=None, read_at=NOW
+    )
     assert told(decision) == ["status"]
     assert machine.after_reading(decision.after, reading(), AT).events == ()
     slow = replace(AT, terms=replace(AT.terms, poll=99_999.0))

@@ -254,7 +254,7 @@ def test_status_accounts_for_every_request_by_how_it_ended(tmp_path: Path, capsy
         status = bench.finish(text)
     predict = next(job for job in status.jobs if job.role == "predict")
     assert sum(predict.errors.values()) == predict.errored
-    print_status(status)
+    print_status(status, 0.0)
     said = " ".join(capsys.readouterr().out.split())
     sums = "6 requests = 2 succeeded + 3 errored (invalid_request 1, provider_fault 2) + 1 missing"
     assert f"no answer {predict.id}: {sums}" in said

@@ -1,0 +1,86 @@
+"""Which providers cannot be reached, and what hangs on them: told once when it begins, now and then, and at its end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from layton_batch.clock import utc
+from layton_batch.records import Batch
+from layton_batch.run.status import Status
+from layton_batch.states import AT_PROVIDER, OPEN, Lifecycle
+from layton_batch.text import one_line, plural
+
+AGAIN = 600.0
+"""Seconds after which an outage that lasts is told again."""
+NONE_REACHED = 300.0
+"""Seconds without any provider, after which our own network is the likely reason."""
+_LONGEST_REASON = 160
+_CALLED = AT_PROVIDER | {Lifecycle.PLANNED}
+_NOT_NOW = frozenset({408, 429})
+_STATUS = re.compile(r"\bHTTP (\d{3})\b")
+
+
+class Outages:
+    """Fed with every reading of a run; keeps what it has told."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, float] = {}
+        self._none_since: float | None = None
+        self._pointed = False
+
+    def lines(self, status: Status, now: float) -> Iterator[str]:
+        """What has to be told now (epoch seconds) that was not told a moment ago."""
+        failing = _failing(status)
+        for provider in [name for name in self._told if name not in failing]:
+            del self._told[provider]
+            yield f"{provider} answers again"
+        for provider, batch in failing.items():
+            if not 0 <= now - self._told.get(provider, now - AGAIN) < AGAIN:
+                self._told[provider] = now
+                yield _outage(provider, batch, status)
+        yield from self._all(status, failing, now)
+
+    def _all(self, status: Status, failing: Mapping[str, Batch], now: float) -> Iterator[str]:
+        asked = {batch.provider for batch in status.batches if _is_asked(batch)}
+        if not asked or asked - failing.keys():
+            self._none_since, self._pointed = None, False
+            return
+        self._none_since = now if self._none_since is None else min(self._none_since, now)
+        if not self._pointed and now - self._none_since >= NONE_REACHED:
+            self._pointed = True
+            yield (
+                "No provider can be reached for 5 minutes. `layton-batch doctor` checks keys, addresses and the clock; "
+                "this run goes on trying."
+            )
+
+
+def _is_asked(batch: Batch) -> bool:
+    return batch.state in OPEN - {Lifecycle.LOST} and not batch.needs_person
+
+
+def _failing(status: Status) -> dict[str, Batch]:
+    """By provider that had no answer for a batch when it was last asked: that batch, the last to be asked again."""
+    found: dict[str, Batch] = {}
+    for batch in status.batches:
+        if _is_asked(batch) and batch.state in _CALLED and batch.failures and _is_outage(batch.reason or ""):
+            found[batch.provider] = max(found.get(batch.provider, batch), batch, key=lambda one: one.due_at)
+    return found
+
+
+def _is_outage(reason: str) -> bool:
+    """Whether another call may have an answer: a refusal is one, and is told by itself."""
+    code = _STATUS.search(reason)
+    return code is None or int(code[1]) >= 500 or int(code[1]) in _NOT_NOW
+
+
+def _outage(provider: str, batch: Batch, status: Status) -> str:
+    reason = one_line(batch.reason or "")[:_LONGEST_REASON]
+    code = _STATUS.search(reason)
+    what = f"answers with HTTP {code[1]}" if code else "cannot be reached"
+    running = sum(one.state in AT_PROVIDER for one in status.batches if one.provider == provider)
+    affected = f"{plural(running, 'batch is', 'batches are')} running there, nothing is lost"
+    waiting = sum(one.state is Lifecycle.PLANNED for one in status.batches if one.provider == provider)
+    if not running:
+        affected = f"{plural(waiting, 'batch waits', 'batches wait')} to be sent, nothing is lost"
+    return f"{provider} {what} ({affected}); next try {utc(batch.due_at):%H:%M:%S} UTC. {reason}"

@@ -1,0 +1,46 @@
+"""What providers said of requests that failed, from the responses of a run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import polars as pl
+
+from layton_batch.errors import DamagedTableError
+from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.run.status import Status
+from layton_batch.states import RequestOutcome
+
+MOST_WORDS = 3
+"""Different messages of a job that are told, the most frequent first."""
+
+
+def failure_words(folder: RunFolder, status: Status) -> Mapping[str, Sequence[tuple[str, int]]]:
+    """By job with failed requests: messages of its provider, and how many responses have each.
+
+    Of every attempt: what was sent again counts as well. A part that cannot be read has no words.
+    """
+    found = {
+        job.id: _words(path for batch in status.batches if batch.job_id == job.id for path in _parts(folder, batch.id))
+        for job in status.jobs
+        if job.errored
+    }
+    return {job_id: words.most_common(MOST_WORDS) for job_id, words in found.items() if words}
+
+
+def _parts(folder: RunFolder, batch_id: str) -> list[Path]:
+    return sorted((folder.tables / "responses" / batch_id).glob("*.parquet"))
+
+
+def _words(parts: Iterable[Path]) -> Counter[str]:
+    words: Counter[str] = Counter()
+    failed = pl.col("outcome") == str(RequestOutcome.ERRORED)
+    for part in parts:
+        with suppress(DamagedTableError):
+            responses = tables.read_part(part, ["outcome", "error_message"])
+            words.update(responses.filter(failed)["error_message"].drop_nulls().to_list())
+    return words
