@@ -58,22 +58,28 @@ def status(
         say(f"no runs under {runs}")
 
 
-def events(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
-    """What happened to a run, in order."""
-    from layton_batch.cli.progress import event_line
+def events(
+    run_name: RunName,
+    runs: Runs = RUNS,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run is over, or Ctrl-C.")] = False,
+    as_json: Json = False,
+) -> None:
+    """What happened to a run, in order.
+
+    With --follow, --json prints one JSON document a line.
+    """
+    from layton_batch.cli.progress import event_json, event_line, followed
     from layton_batch.cli.terminal import print_json
-    from layton_batch.clock import iso
+    from layton_batch.clock import SystemClock
     from layton_batch.run.open import find_run, open_store
     from layton_batch.settings import Settings
 
     with open_store(find_run(run_name, runs), Settings.from_process()) as store:
-        happened = store.events()
-    if as_json:
-        names = ("seq", "batch_id", "kind", "detail")
-        print_json([{**{name: getattr(one, name) for name in names}, "at": iso(one.at)} for one in happened])
-        return
-    for one in happened:
-        typer.echo(event_line(one))
+        if as_json and not follow:
+            print_json([event_json(one) for one in store.events()])
+            return
+        for one in followed(store, SystemClock()) if follow else store.events():
+            print_json(event_json(one), line=True) if as_json else typer.echo(event_line(one))
 
 
 def leaderboard(
@@ -91,6 +97,7 @@ def leaderboard(
     ] = None,
     form: Annotated[str, typer.Option("--format", help="table | json | csv | md")] = "table",
     wide: Annotated[bool, typer.Option("--wide", help="Every column in the table.")] = False,
+    as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """Rank models from runs or files of recorded predictions.
@@ -105,7 +112,7 @@ def leaderboard(
     if form not in FORMATS:
         raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
     rows = board_of(sources, runs, Settings.from_process(), method, metric, seed, level, shift)
-    write_board(rows, form, wide=wide)
+    write_board(rows, "json" if as_json else form, wide=wide)
 
 
 def cost(
@@ -132,24 +139,28 @@ def site(
     run_names: Annotated[list[str], typer.Argument(metavar="RUN...")],
     out: Annotated[Path, typer.Option("--out", help="The folder to write pages into.")],
     runs: Runs = RUNS,
+    as_json: Json = False,
 ) -> None:
     """Write static pages of a run.
 
     The leaderboard, the bill, and every answer with its verdicts.
     """
-    from layton_batch.cli.terminal import say
+    from layton_batch.cli.terminal import print_json, say
     from layton_batch.run.open import find_run, open_store
     from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
     from layton_batch.site.build import build_site
 
-    settings = Settings.from_process()
+    settings, pages = Settings.from_process(), {}
     for name in run_names:
         folder = find_run(name, runs)
         target = out if len(run_names) == 1 else out / folder.root.name
         with open_store(folder, settings) as store:
             build_site(folder, read_status(store), target)
-        say(f"{target / 'index.html'}")
+        pages[folder.root.name] = str(target / "index.html")
+        say(pages[folder.root.name])
+    if as_json:
+        print_json(pages)
 
 
 def doctor(

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from layton_batch.cli.outages import Outages
 from layton_batch.cli.terminal import say
-from layton_batch.clock import utc
+from layton_batch.clock import Clock, iso, utc
 from layton_batch.records import Batch, Event
 from layton_batch.reports.status import batches_table, expectation, jobs_table, money_line, most_urgent
 from layton_batch.reports.table import console, grid
 from layton_batch.run.context import Run
-from layton_batch.run.status import Status
+from layton_batch.run.status import RunState, Status, read_status
 from layton_batch.states import AT_PROVIDER, OPEN
+from layton_batch.store import RunStore
 from layton_batch.text import money, one_line, plural
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ LINES_SECONDS = 2.0
 """How long routine events are gathered before a line tells of them."""
 QUIET_SECONDS = 60.0
 """After so long without a line, one says that the run is still at it."""
+FOLLOW_SECONDS = 1.0
+_GOES_ON = frozenset({RunState.RUNNING, RunState.NEEDS_PERSON, RunState.OVER_BUDGET})
 LIVE_BATCHES = 6
 """Open batches in the live view; it stays on one screen of 24 lines."""
 
@@ -77,6 +80,25 @@ def event_line(event: Event) -> str:
     """``12:03:04 collected  predict-…: 186 succeeded``, in UTC; always one line."""
     about = f"{event.batch_id}: " if event.batch_id else ""
     return one_line(f"{utc(event.at):%H:%M:%S} {event.kind.replace('_', ' ')}  {about}{event.detail}".rstrip())
+
+
+def event_json(event: Event) -> dict[str, object]:
+    """The form of ``events --json``."""
+    names = ("seq", "batch_id", "kind", "detail")
+    return {**{name: getattr(event, name) for name in names}, "at": iso(event.at)}
+
+
+def followed(store: RunStore, clock: Clock, every: float = FOLLOW_SECONDS) -> Iterator[Event]:
+    """The run's events as they come, until it is over."""
+    last = 0
+    while True:
+        over = read_status(store).state not in _GOES_ON
+        for event in store.events(last):
+            last = event.seq
+            yield event
+        if over:
+            return
+        clock.sleep(every)
 
 
 class _Silent:

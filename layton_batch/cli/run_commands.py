@@ -161,13 +161,13 @@ def _told_trouble(opened: Run) -> int:
     return FileError.exit_code if opened.trouble else 0
 
 
-def score(run_name: RunName, runs: Runs = RUNS) -> None:
+def score(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
     """Compute a run's results again from its stored answers.
 
     Votes, leaderboard, cost table and site. No network.
     """
     from layton_batch.errors import StoreError
-    from layton_batch.reports.board import print_board
+    from layton_batch.reports.board import write_board as show_board
     from layton_batch.run.open import find_run, open_folder
     from layton_batch.settings import Settings
     from layton_batch.stages.publish import republish
@@ -181,7 +181,7 @@ def score(run_name: RunName, runs: Runs = RUNS) -> None:
         score_again(opened)
         rows = write_board(opened)
         republish(opened)
-        print_board(rows)
+        show_board(rows, "json" if as_json else "table")
 
 
 def cancel(
@@ -217,10 +217,10 @@ def cancel(
     raise typer.Exit(_told_trouble(opened) or cancel_exit_code(status))
 
 
-def retry(run_name: RunName, runs: Runs = RUNS) -> None:
+def retry(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
     """Give requests without an answer one more attempt."""
     from layton_batch.cli.endings import retried
-    from layton_batch.cli.terminal import say
+    from layton_batch.cli.terminal import print_json, say
     from layton_batch.run.open import find_run, open_folder
     from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
@@ -229,8 +229,11 @@ def retry(run_name: RunName, runs: Runs = RUNS) -> None:
         was_cancelled = _is_cancelled(opened)
         count = _retry_when_free(opened)
         status = read_status(opened.store)
-    for line in retried(count, status, was_cancelled=was_cancelled):
+    told = list(retried(count, status, was_cancelled=was_cancelled))
+    for line in told:
         say(line)
+    if as_json:
+        print_json({"run": status.run, "requests": count, "said": told})
 
 
 def _is_cancelled(opened: Run) -> bool:
@@ -259,6 +262,7 @@ def resolve(
     adopt: Annotated[str | None, typer.Option("--adopt", help="The provider's id of the batch that is ours.")] = None,
     resubmit: Annotated[bool, typer.Option("--resubmit", help="It was never made: send it again.")] = False,
     runs: Runs = RUNS,
+    as_json: Json = False,
 ) -> None:
     """Say what became of a `lost` batch.
 
@@ -266,7 +270,7 @@ def resolve(
     """
     from layton_batch.batches.resolve import adopt_batch, send_again
     from layton_batch.cli.endings import resolved
-    from layton_batch.cli.terminal import say
+    from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import ManifestError, ProviderError
     from layton_batch.run.open import find_run, open_folder
     from layton_batch.settings import Settings
@@ -282,4 +286,7 @@ def resolve(
         else:
             send_again(opened, batch)
         cancelled = _is_cancelled(opened)
-    say(resolved(batch, adopt, cancelled=cancelled))
+    said = resolved(batch, adopt, cancelled=cancelled)
+    say(said)
+    if as_json:
+        print_json({"batch": batch, "adopted": adopt, "said": said})

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 
-def print_json(value: object) -> None:
-    """One JSON document on stdout."""
-    from layton_batch.reports.table import json_text
+def print_json(value: object, *, line: bool = False) -> None:
+    """One JSON document on stdout; as a ``line``, seen at once by who reads along."""
+    from layton_batch.reports.table import json_line, json_text
 
-    sys.stdout.write(json_text(value))
+    sys.stdout.write(json_line(value) if line else json_text(value))
+    if line:
+        sys.stdout.flush()
 
 
 def say(message: str) -> None:

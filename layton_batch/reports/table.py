@@ -72,6 +72,11 @@ def json_text(value: object) -> str:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE, default=str).decode()
 
 
+def json_line(value: object) -> str:
+    """One JSON document on one line."""
+    return orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE, default=str).decode()
+
+
 def as_json(table: Table) -> list[dict[str, JsonValue]]:
     """An object a row; names as they are."""
     return [{column.name: cell for column, cell in zip(table.columns, row, strict=True)} for row in table.rows]

@@ -141,8 +141,27 @@ def test_no_table_is_wider_than_eighty_columns(
             assert model in end.out  # no name is cut or broken
 
 
-def test_json_on_stdout_is_one_document_and_nothing_else(here: Path) -> None:
-    for command in (("status", "--json"), ("events", "lab", "--json"), ("cost", "lab", "--json")):
+@pytest.mark.usefixtures("here")
+def test_json_on_stdout_is_one_document_and_nothing_else() -> None:
+    looking = (("status",), ("events", "lab"), ("cost", "lab"), ("leaderboard", "lab"), ("judges", "lab"))
+    for command in ((*asked, "--json") for asked in looking):
         end = call(*command)
         assert json.loads(end.out) is not None
         assert end.err == ""
+
+
+@pytest.mark.usefixtures("here")
+def test_commands_that_say_what_they_did_say_it_as_json_too() -> None:
+    board = cast("list[Document]", call("score", "lab", "--json").json)
+    assert board == call("leaderboard", "lab", "--json").json
+    assert call("site", "lab", "--out", "pages", "--json").json == {
+        row["run"]: "pages/index.html" for row in [cast("Document", call("status", "lab", "--json").json)]
+    }
+
+
+@pytest.mark.usefixtures("here")
+def test_events_can_be_followed_to_the_end_as_json_lines() -> None:
+    whole = cast("list[Document]", call("events", "lab", "--json").json)
+    followed = call("events", "lab", "--follow", "--json")
+    assert [json.loads(line) for line in followed.out.splitlines()] == whole
+    assert call("events", "lab", "-f").out == call("events", "lab").out
