@@ -40,6 +40,10 @@ class RunFolder:
         return self.root / "site"
 
     @property
+    def history(self) -> Path:
+        return self.root / "history"
+
+    @property
     def intents(self) -> Path:
         return self.root / "intents"
 

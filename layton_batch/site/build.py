@@ -13,9 +13,11 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.tables import SCHEMAS
 from layton_batch.run.status import Status
 from layton_batch.scoring.board import RULE
+from layton_batch.scoring.history import snapshots
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.board import show_board
 from layton_batch.site.explorer import STANDINGS, ItemPage, Tally, item_pages
+from layton_batch.site.history import show_history
 from layton_batch.site.pages import render
 from layton_batch.site.progress import show_progress
 from layton_batch.site.reading import asked, date_of_tables, failures, table
@@ -32,7 +34,7 @@ def build_site(folder: RunFolder, status: Status, out: Path | None = None, origi
     or where a table cannot be read.
     """
     target = (out or folder.site).resolve()
-    _check_target(target)
+    check_target(target)
     with atomic.writing_folder(target) as building:
         count = _write_pages(folder, status, building)
         mark = {"generator": "layton-batch", "run": status.run, "items": count, "made_from": origin}
@@ -49,7 +51,8 @@ def made_from(site: Path) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _check_target(target: Path) -> None:
+def check_target(target: Path) -> None:
+    """Raises FileError where the folder holds anything but an earlier site."""
     try:
         if not target.exists() or (target / MARKER).is_file():
             return
@@ -85,7 +88,8 @@ def _write_pages(folder: RunFolder, status: Status, building: Path) -> int:
                           building, about)  # fmt: skip
     costs = list(table(folder, "cost", COST_COLUMNS).iter_rows(named=True))
     bill = show_bill(costs, unpriced(table(folder, "usage", USAGE_COLUMNS)), status.unknown_cost_usd)
-    _write(building / "index.html", "index.html", **about, bill=bill, item_count=len(listed))
+    _write(building / "index.html", "index.html", **about, bill=bill, item_count=len(listed),
+           refreshes=show_history(snapshots(folder.history)))  # fmt: skip
     return len(listed)
 
 

@@ -12,6 +12,7 @@ from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.run.context import Run
 from layton_batch.run.status import read_status
+from layton_batch.scoring import history
 from layton_batch.site.build import build_site, made_from
 
 
@@ -31,6 +32,7 @@ def _publish(run: Run) -> bool:
     site = _site_digest(run, bill)
     if site is None or made_from(run.folder.site) == site:
         return False
+    _keep_history(run)
     build_site(run.folder, read_status(run.store), origin=site)
     return True
 
@@ -39,7 +41,16 @@ def republish(run: Run) -> None:
     """Write the cost table and the site from the tables as they are."""
     bill = _bill_digest(run)
     _write_costs(run, bill)
+    _keep_history(run)
     build_site(run.folder, read_status(run.store), origin=_site_digest(run, bill))
+
+
+def _keep_history(run: Run) -> None:
+    """A snapshot of the board of a run that is over, for people who want to know what a refresh changed."""
+    board = run.folder.part("leaderboard", "leaderboard")
+    if board.exists() and all(job.graded for job in run.store.jobs()):
+        rows = tables.read_part(board, history.COLUMNS).to_dicts()
+        history.keep(run.folder.history, rows, run.clock.now())
 
 
 def _bill_digest(run: Run) -> str | None:

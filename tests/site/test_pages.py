@@ -13,6 +13,7 @@ from layton_batch.errors import DamagedTableError, FileError
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.run.status import RunState
+from layton_batch.scoring import history
 from layton_batch.site import build
 from layton_batch.site.build import build_site
 from tests.site.fabricated_run import FabricatedRun, Row, Words, fabricated
@@ -307,3 +308,15 @@ def test_a_run_without_jobs_says_that_nothing_was_asked(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
     site = build_site(run.folder, replace(run.status(), jobs=(), batches=())).parent
     assert "Nothing was asked yet." in words(read_page(site / "index.html"))
+
+
+def test_a_page_tells_of_earlier_boards_what_changed_since(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    row = {"provider": "p", "method": "calibrated", "metric": "both_correct", "rank": 1, "score": 50.0}
+    for at, model in enumerate(("first", "<script>alert(1)</script>"), 1_795_000_000):
+        history.keep(run.folder.history, [row | {"model": model}], float(at))
+    page = read_page(built(run) / "index.html")
+    said = words(page)
+    assert "History" in said
+    assert "Added: <script>alert(1)</script>." in said
+    assert "No longer on the board: first." in said

@@ -1,0 +1,244 @@
+"""A night of refreshes: work on several manifests side by side until a time of day, publish what changed, tell of it.
+
+``jobs/overnight_refresh.py`` is this program. Every manifest gets a tick in turn, so that none waits for the batches of
+another. A board that changed is published at the same address as before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import shutil
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import asdict, dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from layton_batch.cli.app import main as command
+from layton_batch.cli.loop import deadline
+from layton_batch.cli.terminal import say, terminating
+from layton_batch.cli.webhook import post
+from layton_batch.clock import Clock, SystemClock, iso
+from layton_batch.errors import LaytonBatchError
+from layton_batch.files import atomic
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.reports.table import Table, as_markdown, columns, json_text, markdown_text
+from layton_batch.run.open import find_run, open_store
+from layton_batch.scoring.history import changes, snapshots
+from layton_batch.settings import Settings
+from layton_batch.site.build import check_target, made_from
+from layton_batch.text import decimal_text, money
+
+SEVERITY = (0, 5, 75, 74, 3, 4, 2, 1)
+"""Exit codes from all is well to worst."""
+CALL_AGAIN, DONE = 75, (0, 5)
+_WORDS = {
+    0: "done", 5: "done, some requests without an answer", 75: "goes on the next night", 3: "stopped by its budget",
+    4: "waits for a person", 2: "refused", 74: "the disk or the database is in the way", 1: "failed",
+}  # fmt: skip
+_TELLS = {3: "budget", 4: "lost"}
+"""Exit codes that are told when they come up, not only at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What the night made of one manifest. ``spent_usd``: in this night; ``page``: where its board was published;
+    ``changes``: sentences on its board against the one before."""
+
+    manifest: str
+    run: str = ""
+    code: int = CALL_AGAIN
+    state: str = ""
+    spent_usd: str = "0"
+    unanswered: int = 0
+    lost: tuple[str, ...] = ()
+    page: str = ""
+    changes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Work:
+    """One manifest in the course of the night. ``boards``, ``spent``: snapshots and dollars of the run before it."""
+
+    path: Path
+    boards: int = 0
+    spent: Decimal = Decimal(0)
+    folder: RunFolder | None = None
+    status: Mapping[str, Any] = field(default_factory=dict)
+    code: int = CALL_AGAIN
+
+
+def main(arguments: Sequence[str] | None = None, clock: Clock | None = None) -> int:
+    """The program; returns its exit code, the worst of the manifests'."""
+    asked = _arguments(arguments)
+    clock = clock or SystemClock()
+    begun, settings = clock.now(), Settings.from_process()
+    asked.webhook = asked.webhook or settings.get("LAYTON_BATCH_WEBHOOK")
+    try:
+        stop_at = deadline(asked.until, clock)
+        for folder in (asked.runs, asked.site):
+            atomic.make_folder(folder)
+        works = [_before(path, asked.runs, settings) for path in asked.manifests]
+        try:
+            with terminating():
+                _work(works, asked, clock, stop_at)
+        except KeyboardInterrupt:
+            say("stopped: batches go on at the providers; the next night continues")
+        night = [_published(work, _refreshed(work), asked.site) for work in works]
+        _write_summary(night, begun, clock.now(), asked.site)
+    except LaytonBatchError as error:
+        say(str(error))
+        return error.exit_code
+    _tell(asked.webhook, "end", night, clock)
+    return max((one.code for one in night), key=_severity, default=0)
+
+
+def _severity(code: int) -> int:
+    return SEVERITY.index(code) if code in SEVERITY else len(SEVERITY)
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="overnight_refresh", description="Refresh leaderboards overnight.")
+    parser.add_argument("manifests", nargs="+", type=Path)
+    parser.add_argument("--until", default="07:00", help="work until this local time, HH:MM")
+    parser.add_argument("--site", "--out", type=Path, default=Path("public"), help="where boards are published")
+    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser.add_argument("--poll-seconds", type=float, default=60.0, help="between two rounds over the manifests")
+    parser.add_argument(
+        "--webhook",
+        help="an address that gets the summary as JSON at the end, and at once when a batch is lost or a budget is "
+        "reached; default: the environment's LAYTON_BATCH_WEBHOOK",
+    )
+    return parser.parse_args(arguments)
+
+
+# ---- the night -----------------------------------------------------------------------------------------------------
+
+
+def _work(works: Sequence[_Work], asked: argparse.Namespace, clock: Clock, stop_at: float | None) -> None:
+    """Tick each in turn until none goes on, or time is up."""
+    going = list(works)
+    while going:
+        for work in going:
+            _tick(work, asked.runs)
+            if work.code in _TELLS:
+                _tell(asked.webhook, _TELLS[work.code], [_refreshed(work)], clock)
+        going = [work for work in going if work.code == CALL_AGAIN]
+        now = clock.now()
+        if stop_at is not None and now >= stop_at:
+            return
+        if going:
+            clock.sleep(min(asked.poll_seconds, stop_at - now) if stop_at is not None else asked.poll_seconds)
+
+
+def _tick(work: _Work, runs: Path) -> None:
+    """One tick by the command that anybody would use; its JSON is what is known of the run."""
+    out = io.StringIO()
+    with redirect_stdout(out):
+        work.code = _code_of(["run", str(work.path), "--runs", str(runs), "--once", "--json"])
+    if text := out.getvalue().strip():
+        work.status = orjson.loads(text)
+        work.folder = find_run(str(work.status["run"]), runs)
+    elif work.code == CALL_AGAIN:
+        raise KeyboardInterrupt  # the command took it, and said so
+
+
+def _code_of(arguments: list[str]) -> int:
+    try:
+        command(arguments)
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def _before(path: Path, runs: Path, settings: Settings) -> _Work:
+    """What there is of the manifest's run before the night; a manifest that cannot be read is told by its tick."""
+    work = _Work(path)
+    try:
+        folder = find_run(str(tomllib.loads(path.read_text(encoding="utf-8"))["name"]), runs)
+        work.boards = len(snapshots(folder.history))
+        with open_store(folder, settings) as store:
+            work.spent = store.money().spent
+    except (OSError, ValueError, KeyError, LaytonBatchError):
+        pass  # there is none yet
+    return work
+
+
+# ---- what came of it -----------------------------------------------------------------------------------------------
+
+
+def _refreshed(work: _Work) -> Refreshed:
+    batches = work.status.get("batches", ())
+    boards = snapshots(work.folder.history) if work.folder else []
+    told: list[str] = []
+    if len(boards) > work.boards:
+        told = changes(boards[work.boards - 1], boards[-1]) if work.boards else ["The first board of this run."]
+    jobs = work.status.get("jobs", ())
+    return Refreshed(
+        manifest=str(work.path),
+        run=str(work.status.get("run", "")),
+        code=work.code,
+        state=_WORDS.get(work.code, "stopped"),
+        spent_usd=decimal_text(Decimal(str(work.status.get("spent_usd", "0"))) - work.spent),
+        unanswered=sum(job[name] for job in jobs for name in ("errored", "expired", "cancelled", "missing")),
+        lost=tuple(str(one["id"]) for one in batches if one["state"] == "lost"),
+        changes=tuple(told),
+    )
+
+
+def publish(folder: RunFolder, out: Path) -> bool:
+    """Copy the run's pages to ``out`` unless they are there already; returns whether they were copied.
+
+    Raises FileError where ``out`` holds anything but an earlier site.
+    """
+    mark = made_from(folder.site)
+    if mark is None or made_from(out) == mark:
+        return False
+    check_target(out)
+    with atomic.writing_folder(out) as building:
+        shutil.copytree(folder.site, building, dirs_exist_ok=True)
+    return True
+
+
+def _published(work: _Work, one: Refreshed, site: Path) -> Refreshed:
+    """The same, once the board of a run that is done stands at its address."""
+    if work.folder is None or work.code not in DONE:
+        return one
+    out = site / str(work.status["run"])
+    publish(work.folder, out)
+    return replace(one, page=str(out / "index.html"))
+
+
+def _write_summary(night: Sequence[Refreshed], begun: float, ended: float, site: Path) -> None:
+    """``summary.md`` and ``summary.json`` beside the pages; the Markdown on stdout as well."""
+    document = {"begun": iso(begun), "ended": iso(ended), "runs": [asdict(one) for one in night]}
+    text = summary_markdown(night, begun, ended)
+    atomic.write_text(site / "summary.json", json_text(document))
+    atomic.write_text(site / "summary.md", text)
+    sys.stdout.write(text)
+
+
+def summary_markdown(night: Sequence[Refreshed], begun: float, ended: float) -> str:
+    """A table of the runs, then what changed on each board."""
+    rows = tuple(
+        (one.run or one.manifest, one.state, money(Decimal(one.spent_usd)), str(one.unanswered), str(len(one.lost)))
+        for one in night
+    )
+    table = Table(columns("run", "state", "spent this night", "without an answer", "lost batches", text=2), rows)
+    lines = [f"# Refreshed {iso(begun)} to {iso(ended)}", "", as_markdown(table)]
+    for one in night:
+        told = [*(f"Lost: {name}." for name in one.lost), *one.changes]
+        if told:
+            lines += [f"## {markdown_text(one.run)}", "", *(f"- {markdown_text(text)}" for text in told), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _tell(webhook: str | None, event: str, night: Sequence[Refreshed], clock: Clock) -> None:
+    if webhook and (trouble := post(webhook, {"event": event, "runs": [asdict(one) for one in night]}, clock)):
+        say(f"the webhook was not told of {event!r}: {trouble}")

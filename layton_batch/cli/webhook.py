@@ -1,0 +1,42 @@
+"""Telling another program: a JSON document posted to an address that a person gave."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from urllib.parse import urlsplit
+
+import orjson
+
+from layton_batch.clock import Clock
+
+TRIES, PAUSE, TIMEOUT = 3, 5.0, 20.0
+"""Seconds of a pause grow with each try."""
+
+
+def post(address: str, document: object, clock: Clock) -> str | None:
+    """Post the document as JSON; why it was not taken after a few tries, or None where it was.
+
+    The reason never has the address: it often is a secret itself.
+    """
+    if urlsplit(address).scheme not in ("http", "https"):
+        return "its address is no http(s) URL"
+    body = orjson.dumps(document, default=str)
+    asked = urllib.request.Request(address, body, {"Content-Type": "application/json"}, method="POST")  # noqa: S310
+    reason = ""
+    for number in range(TRIES):
+        if number:
+            clock.sleep(PAUSE * number)
+        try:
+            with urllib.request.urlopen(asked, timeout=TIMEOUT) as reply:  # noqa: S310
+                reply.read(1)
+        except urllib.error.HTTPError as error:
+            error.close()
+            reason = f"HTTP {error.code}"
+            if error.code < 500 and error.code not in (408, 429):
+                return reason
+        except (OSError, ValueError) as error:
+            reason = type(error).__name__
+        else:
+            return None
+    return f"{reason}, {TRIES} times"

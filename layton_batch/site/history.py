@@ -1,0 +1,44 @@
+"""What earlier boards of a run said, for its page: the latest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from layton_batch.clock import utc
+from layton_batch.scoring.history import Snapshot, changes
+from layton_batch.site.pages import short_line
+from layton_batch.text import number_text
+
+MOST = 60
+"""Boards that the page tells of; all of them stay in the run's folder."""
+_MOST_CHANGES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """One board. ``changes``: sentences on what differs from the one before it; none for the first."""
+
+    date: str
+    models: int
+    leader: str
+    score: str
+    changes: tuple[str, ...]
+
+
+def show_history(snapshots: Sequence[Snapshot]) -> list[Refresh]:
+    """The last boards, the latest first."""
+    pairs = list(zip([None, *snapshots], snapshots, strict=False))
+    return [_refresh(before, after) for before, after in reversed(pairs[-MOST:])]
+
+
+def _refresh(before: Snapshot | None, after: Snapshot) -> Refresh:
+    told = changes(before, after) if before else []
+    leader = next((one for one in after.rows if one.rank == 1), None)
+    return Refresh(
+        date=f"{utc(after.at):%Y-%m-%d %H:%M} UTC",
+        models=len(after.rows),
+        leader=short_line(leader.name) if leader else "",
+        score=number_text(leader.score if leader else None),
+        changes=tuple(short_line(one, 300) for one in told[:_MOST_CHANGES]),
+    )

@@ -1,0 +1,162 @@
+"""A night of refreshes: side by side, at the same address, with what changed and what it cost; and who is told."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from layton_batch.cli.overnight import main
+from layton_batch.cli.webhook import TRIES, post
+from layton_batch.sandbox import Fault
+from layton_batch.scoring.history import Line, Snapshot, changes, keep, snapshots
+from tests.cli.cli_harness import Desk, desk
+from tests.manual_clock import ManualClock
+from tests.pipeline.lab import manifest_text
+
+NIGHT = 1_795_046_400.0
+
+
+class Listener:
+    """A server of ours that is told something: the documents, in order; ``codes``: what it answers first."""
+
+    def __init__(self, *codes: int) -> None:
+        self.codes, self.told = list(codes), list[dict[str, object]]()
+
+    @contextmanager
+    def at(self) -> Iterator[str]:
+        listener = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                code = listener.codes.pop(0) if listener.codes else 204
+                if code < 300:
+                    listener.told.append(json.loads(body))
+                self.send_response(code)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_arguments: object) -> None:
+                pass
+
+        with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            try:
+                yield f"http://127.0.0.1:{server.server_address[1]}/hook?token=x"
+            finally:
+                server.shutdown()
+                thread.join()
+
+
+def night(bench: Desk, *arguments: str | Path) -> tuple[int, dict[str, list[dict[str, object]]], str]:
+    """The exit code, the summary as JSON, and as Markdown; our clock passes by itself."""
+    out = io.StringIO()
+    asked = [str(one) for one in arguments]
+    with redirect_stdout(out):
+        code = main([*asked, "--site", "public", "--poll-seconds", "30"], bench.lab.clock)
+    return code, json.loads(Path("public/summary.json").read_bytes()), out.getvalue()
+
+
+def test_a_night_works_on_all_manifests_and_publishes_each_at_its_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        one = bench.write(manifest_text(limit=3))
+        two = bench.write(manifest_text(("mistral",), limit=2).replace('name = "lab"', 'name = "two"'), "two.toml")
+        code, summary, said = night(bench, one, two)
+        assert code == 0
+        runs = {str(run["manifest"]): run for run in summary["runs"]}
+        assert [run["state"] for run in runs.values()] == ["done", "done"]
+        assert sum(float(str(run["spent_usd"])) for run in runs.values()) == pytest.approx(float(bench.server_total()))
+        pages = [Path(str(run["page"])) for run in runs.values()]
+        assert all(page.is_file() for page in pages)
+        assert "# Refreshed" in said
+        assert "The first board of this run" in said
+        before = [page.stat().st_mtime_ns for page in pages]
+        code, summary, _ = night(bench, one, two)  # nothing new: nothing is sent, and nothing is published
+        assert code == 0
+        assert [run["spent_usd"] for run in summary["runs"]] == ["0", "0"] or all(
+            float(str(run["spent_usd"])) == 0 for run in summary["runs"]
+        )
+        assert [page.stat().st_mtime_ns for page in pages] == before
+        assert [run["changes"] for run in summary["runs"]] == [[], []]
+
+
+def test_a_night_that_is_over_too_early_says_so_and_the_next_one_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        monkeypatch.setattr("layton_batch.cli.overnight.deadline", lambda _until, clock: clock.now() + 1)
+        path = bench.write(manifest_text(limit=2))
+        code, summary, _ = night(bench, path)
+        assert (code, summary["runs"][0]["state"]) == (75, "goes on the next night")
+        assert summary["runs"][0]["page"] == ""
+        monkeypatch.setattr("layton_batch.cli.overnight.deadline", lambda _until, _clock: None)
+        assert night(bench, path)[0] == 0
+
+
+def test_a_lost_batch_is_told_at_once_and_the_other_runs_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    faults = (
+        Fault(on="create", action="drop", provider="openai", times=1),
+        Fault(on="list", action="status", status=403, provider="openai", after=1, times=90),
+    )
+    listener = Listener()
+    with desk(tmp_path, monkeypatch, *faults) as bench, listener.at() as address:
+        lost = bench.write(manifest_text(limit=2))
+        fine = bench.write(manifest_text(("mistral",), limit=2).replace('name = "lab"', 'name = "two"'), "two.toml")
+        code, summary, said = night(bench, lost, fine, "--webhook", address)
+        assert code == 4
+        assert [run["state"] for run in summary["runs"]] == ["waits for a person", "done"]
+        assert [one["event"] for one in listener.told] == ["lost", "end"]
+        assert "Lost: predict-larch-2-mini.s0001.a1." in said.replace("\\", "")
+        assert not any(secret in json.dumps(listener.told) for secret in bench.lab.settings.secrets())
+
+
+def test_a_webhook_is_tried_again_and_its_address_is_never_shown() -> None:
+    clock = ManualClock(NIGHT)
+    busy, gone = Listener(503, 429), Listener(410)
+    with busy.at() as address:
+        assert post(address, {"event": "end"}, clock) is None
+    assert busy.told == [{"event": "end"}]
+    with gone.at() as address:
+        assert post(address, {}, clock) == "HTTP 410"
+    trouble = post(address, {}, clock)  # nobody listens there any more
+    assert trouble is not None
+    assert trouble.endswith(f", {TRIES} times")
+    assert "token" not in trouble
+    assert post("file:///etc/passwd", {}, clock) == "its address is no http(s) URL"
+
+
+def line(model: str, score: float, rank: int, **more: object) -> Line:
+    return Line.model_validate(
+        {"model": model, "provider": "p", "method": "calibrated", "metric": "both", "score": score, "rank": rank,
+         "n_items": 10, "own_labels": 5} | more
+    )  # fmt: skip
+
+
+def test_changes_between_two_boards_say_why_and_what_moved() -> None:
+    before = Snapshot(at=NIGHT, rows=(line("a", 60.0, 1), line("b", 50.0, 2), line("old", 10.0, 3)))
+    after = Snapshot(at=NIGHT + 1, rows=(line("b", 61.0, 1, own_labels=17), line("a", 60.0, 2), line("new", 55.0, 3)))
+    assert changes(before, after) == [
+        "Added: new.",
+        "No longer on the board: old.",
+        "Human labels of these models: 15 before, 27 now.",
+        "b: 50.0 → 61.0, rank 2 → 1.",
+        "a: rank 1 → 2.",
+    ]
+
+
+def test_a_board_is_kept_once_however_often_it_is_made(tmp_path: Path) -> None:
+    rows = [line("a", 60.0, 1).model_dump()]
+    assert keep(tmp_path / "history", rows, NIGHT)
+    assert not keep(tmp_path / "history", rows, NIGHT + 5)
+    assert keep(tmp_path / "history", [line("a", 61.0, 1).model_dump()], NIGHT - 50.0)  # our clock was put back
+    assert [one.rows[0].score for one in snapshots(tmp_path / "history")] == [60.0, 61.0]
