@@ -1,6 +1,7 @@
 """What every run under a folder cost, as one Markdown table on stdout.
 
-python jobs/cost_report.py [--runs DIR] [--format md|csv|json|table]
+python jobs/cost_report.py [--runs DIR] [--by run|provider|model|stage|day|month] [--format md|csv|json|table]
+    [--chart FILE]
 """
 
 import argparse
@@ -12,9 +13,13 @@ from layton_batch.run.open import find_runs
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="What every run under a folder cost.")
     parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser.add_argument("--by", choices=("run", "provider", "model", "stage", "day", "month"))
     parser.add_argument("--format", choices=("md", "csv", "json", "table"), default="md")
+    parser.add_argument("--chart", type=Path, help="draw the sums into this .svg or .png file")
     asked = parser.parse_args()
     folders = [str(folder.root) for folder in find_runs(asked.runs)]
     if not folders:
-        parser.exit(2, f"no runs under {asked.runs}\n")
-    main(["cost", *folders, "--format", asked.format])
+        print(f"no runs under {asked.runs} yet")
+        raise SystemExit(0)
+    by, chart = (["--by", asked.by] if asked.by else []), (["--chart", str(asked.chart)] if asked.chart else [])
+    main(["cost", *folders, "--format", asked.format, *by, *chart])

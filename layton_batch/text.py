@@ -62,6 +62,14 @@ def visible(text: str) -> str:
     return _UNSEEN.sub(lambda match: f"‹U+{ord(match[0]):04X}›", text)
 
 
+def shortened(text: str, letters: int) -> str:
+    """A text in at most so many letters, its middle left out: what tells names apart is often at the end."""
+    if len(text) <= letters:
+        return text
+    tail = (letters - 1) // 2
+    return f"{text[: letters - 1 - tail]}…{text[-tail:]}"
+
+
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.5) -> str:
     """``; did you mean 'x'?`` of the nearest known word, or nothing. ``cutoff``: how near it must be, from 0 to 1."""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)

@@ -118,21 +118,38 @@ def leaderboard(
 def cost(
     run_names: Annotated[list[str], typer.Argument(metavar="RUN...")],
     form: Annotated[str, typer.Option("--format", help="table | json | csv | md")] = "table",
+    by: Annotated[
+        str | None, typer.Option("--by", help="Sums by run | provider | model | stage | day | month.")
+    ] = None,
+    chart: Annotated[Path | None, typer.Option("--chart", help="Draw the sums into this .svg or .png file.")] = None,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
     """What runs cost, and what the same tokens cost unbatched.
 
-    Per provider, model and stage: requests, tokens, batched, unbatched, saved.
+    Per provider, model and stage: requests, tokens, batched, unbatched, saved. With --by, a sum for each group; a
+    request belongs to the day, in UTC, on which its batch ended.
     """
     from layton_batch.errors import ManifestError
-    from layton_batch.reports.cost import FORMATS, write_costs
+    from layton_batch.reports.cost import FORMATS, write_costs, write_groups
     from layton_batch.run.open import find_run
-    from layton_batch.stages.publish import cost_report
+    from layton_batch.settings import Settings
+    from layton_batch.stages.publish import GROUPS, cost_groups, cost_report
 
-    if form not in FORMATS:
-        raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
-    write_costs(cost_report([find_run(name, runs) for name in run_names]), "json" if as_json else form)
+    form = "json" if as_json else form
+    for option, value, known in (("--format", form, FORMATS), ("--by", by or GROUPS[0], GROUPS)):
+        if value not in known:
+            raise ManifestError(f"{option} {value!r}: one of {', '.join(known)}")
+    folders = [find_run(name, runs) for name in run_names]
+    groups = cost_groups(folders, by or GROUPS[0], Settings.from_process()) if by or chart else []
+    if chart is not None:
+        from layton_batch.reports.cost_chart import draw
+
+        draw(chart, by or GROUPS[0], groups)
+    if by:
+        write_groups(by, groups, form)
+    else:
+        write_costs(cost_report(folders), form)
 
 
 def site(

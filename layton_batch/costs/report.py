@@ -116,11 +116,12 @@ class CostLine:
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """``lines`` by provider, model and stage; the next three are the same rows added up more coarsely. ``differing``:
+    """``lines`` by provider, model and stage; the next four are the same rows added up more coarsely. ``differing``:
     batches of which the provider states another cost, or other tokens, than these rows."""
 
     lines: tuple[CostLine, ...]
     by_provider: tuple[CostLine, ...]
+    by_model: tuple[CostLine, ...]
     by_stage: tuple[CostLine, ...]
     total: CostLine
     differing: tuple[Statement, ...] = ()
@@ -137,6 +138,7 @@ def build_report(
     return CostReport(
         lines=_grouped(kept, lambda row: (row.provider, row.model, str(row.role))),
         by_provider=_grouped(kept, lambda row: (row.provider, "", "")),
+        by_model=_grouped(kept, lambda row: (row.provider, row.model, "")),
         by_stage=_grouped(kept, lambda row: ("", "", str(row.role))),
         total=_line(("", "", ""), kept),
         differing=differing(stated),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from layton_batch.costs.report import UNKNOWN, CostLine, CostReport, line_json
 from layton_batch.costs.stated import statement_json
@@ -94,6 +94,35 @@ def print_costs(report: CostReport) -> None:
         say_line(note, "yellow")
     sources = sorted({f"{line.price_source} ({line.price_date})" for line in report.lines if line.price_source})
     say_line(f"prices: {'; '.join(sources) or UNKNOWN}", "dim")
+
+
+def write_groups(by: str, groups: Sequence[tuple[str, CostLine]], form: str) -> None:
+    """Sums of the bill on stdout, a line a group, in one of FORMATS; dollars exact in JSON and CSV."""
+    if form in ("json", "csv"):
+        rows = [{by: name, **_summed(line)} for name, line in groups]
+        heads = columns(by, *_SUMS)
+        table = Table(heads, tuple(tuple(row.values()) for row in rows))
+        sys.stdout.write(json_text(rows) if form == "json" else as_csv(table))
+        return
+    names = (by, "requests", "in", "out", "batched", "unbatched", "saved")
+    shown = Table(columns(*names), tuple((name, *_figures(line)) for name, line in groups))
+    if form == "md":
+        sys.stdout.write(as_markdown(shown))
+    elif groups:
+        show(shown)
+    else:
+        say_line("no answer is in yet: nothing was paid")
+
+
+_SUMS = (
+    "requests", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "unbatched_usd",
+    "saved_usd", "unknown_cost_requests", "unknown_cost_usd", "complete",
+)  # fmt: skip
+
+
+def _summed(line: CostLine) -> dict[str, JsonValue]:
+    row = line_json(line)
+    return {name: row[name] for name in _SUMS}
 
 
 def unknown_cost_note(total: CostLine) -> str | None:

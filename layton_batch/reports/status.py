@@ -11,7 +11,7 @@ from layton_batch.records import Batch
 from layton_batch.reports.table import Column, Table, columns, console, say_line, show
 from layton_batch.run.status import JobStatus, RunState, Status, place, set_aside
 from layton_batch.states import OPEN, BatchOutcome, Lifecycle
-from layton_batch.text import NONE, decimal_text, money, one_line, plural
+from layton_batch.text import NONE, decimal_text, money, one_line, plural, shortened
 
 _STYLES = {RunState.DONE: "green", RunState.RUNNING: "cyan"}
 _ENDS = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
@@ -185,8 +185,8 @@ def batches_table(batches: Sequence[Batch], now: float, *, folded: bool = True) 
     )  # fmt: skip
     rows = tuple(
         (
-            batch.id if folded else cut(batch.id, 18),
-            (batch.provider_id or NONE) if folded else cut(batch.provider_id or NONE, 16),
+            batch.id if folded else shortened(batch.id, 18),
+            (batch.provider_id or NONE) if folded else shortened(batch.provider_id or NONE, 16),
             str(batch.state),
             _since(batch.submitted_at or batch.submitting_at, now),
             _since(batch.read_at, now),
@@ -197,14 +197,6 @@ def batches_table(batches: Sequence[Batch], now: float, *, folded: bool = True) 
         for batch in batches
     )
     return Table(heads, rows)
-
-
-def cut(text: str, length: int) -> str:
-    """A text of at most so many characters: its beginning and its end."""
-    if len(text) <= length:
-        return text
-    tail = length // 3
-    return f"{text[: length - 1 - tail]}…{text[-tail:]}"
 
 
 def _since(moment: float | None, now: float) -> str:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import partial
 
 import polars as pl
 
 from layton_batch.batches.usage_rows import statements, unknown_costs_of, usage_rows
-from layton_batch.costs.report import UNKNOWN, CostReport, build_report, line_json
+from layton_batch.clock import utc
+from layton_batch.costs.report import UNKNOWN, CostLine, CostReport, build_report, line_json
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.run.context import Run
+from layton_batch.run.open import open_store
 from layton_batch.run.status import read_status
 from layton_batch.scoring import history
+from layton_batch.settings import Settings
 from layton_batch.site.build import build_site, made_from
+
+DATES = {"day": "%Y-%m-%d", "month": "%Y-%m"}
+GROUPS = ("run", "provider", "model", "stage", *DATES)
+"""What a bill can be added up by."""
 
 
 def publish(run: Run) -> bool:
@@ -69,7 +78,7 @@ def _site_digest(run: Run, bill: str | None) -> str | None:
     return tables.digest("site", board, bill if is_over else None, run.manifest.frozen_json())
 
 
-def cost_report(folders: list[RunFolder]) -> CostReport:
+def cost_report(folders: Sequence[RunFolder]) -> CostReport:
     """What these runs cost together, from their usage tables, and the upper bounds of unknown costs."""
     usages = [tables.read(folder.tables, "usage") for folder in folders]
     unknowns = [tables.read(folder.tables, "untold") for folder in folders]
@@ -83,6 +92,38 @@ def cost_report(folders: list[RunFolder]) -> CostReport:
         unknown_costs_of(pl.concat(unknowns).iter_rows(named=True)),
         stated,
     )
+
+
+def cost_groups(folders: Sequence[RunFolder], by: str, settings: Settings) -> list[tuple[str, CostLine]]:
+    """The same bill added up by one of ``GROUPS``, a name and its sum each.
+
+    A request's day, in UTC, is the one on which its batch ended.
+    """
+    if by == "run":
+        return [(folder.root.name, cost_report([folder]).total) for folder in folders]
+    if by in DATES:
+        return [(moment, report.total) for moment, report in sorted(_by_date(folders, DATES[by], settings).items())]
+    report = cost_report(folders)
+    groups = {"provider": report.by_provider, "model": report.by_model, "stage": report.by_stage}
+    return [(" ".join(filter(None, (line.provider, line.model, line.stage))), line) for line in groups[by]]
+
+
+def _by_date(folders: Sequence[RunFolder], form: str, settings: Settings) -> dict[str, CostReport]:
+    usages, unknowns = defaultdict[str, list[pl.DataFrame]](list), defaultdict[str, list[pl.DataFrame]](list)
+    for folder in folders:
+        with open_store(folder, settings) as store:
+            ended = {batch.id: utc(batch.ended_at).strftime(form) for batch in store.batches() if batch.ended_at}
+        for found, name in ((usages, "usage"), (unknowns, "untold")):
+            for (batch_id,), rows in tables.read(folder.tables, name).group_by("batch_id"):
+                found[ended.get(str(batch_id), "not ended")].append(rows)
+    empty = {name: tables.frame(name, []) for name in ("usage", "untold")}
+    return {
+        moment: build_report(
+            usage_rows(pl.concat([empty["usage"], *usages[moment]]).iter_rows(named=True)),
+            unknown_costs_of(pl.concat([empty["untold"], *unknowns[moment]]).iter_rows(named=True)),
+        )
+        for moment in {*usages, *unknowns}
+    }
 
 
 def _write_costs(run: Run, origin: str | None) -> None:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from layton_batch.errors import FileError
 from layton_batch.records import JsonValue
+from layton_batch.text import shortened
 
 try:
     import altair as alt
@@ -103,14 +104,6 @@ def _is_free(box: Box, taken: Sequence[Box], height: float) -> bool:
     left, top, right, bottom = box
     inside = top >= -8 and bottom <= height
     return inside and not any(left < r and le < right and top < b and t < bottom for le, t, r, b in taken)
-
-
-def shortened(name: str, letters: int) -> str:
-    """A name in at most so many letters, its middle left out: what tells models apart is often at the end."""
-    if len(name) <= letters:
-        return name
-    tail = (letters - 1) // 2
-    return f"{name[: letters - 1 - tail]}…{name[-tail:]}"
 
 
 def titled(chart: alt.LayerChart, title: str) -> alt.LayerChart:

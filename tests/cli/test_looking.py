@@ -142,6 +142,27 @@ def test_no_table_is_wider_than_eighty_columns(
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("by", ["run", "provider", "model", "stage", "day", "month"])
+def test_costs_added_up_by_anything_are_the_whole_bill(finished: Finished, by: str) -> None:
+    groups = cast("list[Document]", call("cost", "lab", "other", "--by", by, "--json").json)
+    assert sum(Decimal(str(row["cost_usd"])) for row in groups) == finished.billed
+    assert len({str(row[by]) for row in groups}) == len(groups) > 0
+    assert all(str(row[by]).startswith("2026-11") for row in groups) == (by in ("day", "month"))
+    rows = list(csv.DictReader(io.StringIO(call("cost", "lab", "other", "--by", by, "--format", "csv").out)))
+    assert [row[by] for row in rows] == [str(row[by]) for row in groups]
+    assert call("cost", "lab", "--by", by).out
+
+
+@pytest.mark.usefixtures("here")
+def test_costs_are_drawn() -> None:
+    assert call("cost", "lab", "--by", "model", "--chart", "bill.svg").code == 0
+    assert "US dollars" in Path("bill.svg").read_text(encoding="utf-8")
+    assert call("cost", "lab", "--chart", "bill.pdf").code == 2
+    assert call("cost", "lab", "--by", "moon").code == 2
+
+
+@pytest.mark.usefixtures("here")
 def test_json_on_stdout_is_one_document_and_nothing_else() -> None:
     looking = (("status",), ("events", "lab"), ("cost", "lab"), ("leaderboard", "lab"), ("judges", "lab"))
     for command in ((*asked, "--json") for asked in looking):

@@ -12,7 +12,8 @@ import altair as alt
 import pytest
 
 from layton_batch.errors import FileError
-from layton_batch.tasks.charts import name_offsets, rendered, shortened, table, titled
+from layton_batch.tasks.charts import name_offsets, rendered, table, titled
+from layton_batch.text import shortened
 
 WIDTH, HEIGHT = 1000.0, 400.0
 Place = tuple[float, float]

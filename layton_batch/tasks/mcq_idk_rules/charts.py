@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 
 import altair as alt
 
-from layton_batch.tasks.charts import INK, Axis, Row, named_points, shortened, table, titled
+from layton_batch.tasks.charts import INK, Axis, Row, named_points, table, titled
 from layton_batch.tasks.mcq_idk_rules.metrics import Selective
 from layton_batch.tasks.mcq_idk_rules.report import BoardRow
+from layton_batch.text import shortened
 
 # ---- scores --------------------------------------------------------------------------------------------------------
 
