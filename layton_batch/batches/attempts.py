@@ -56,7 +56,7 @@ def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], fr
 def _attempts(run: Run, batch: Batch) -> tuple[int, int]:
     """How many attempts it took so far: those that were made, and those that the provider turned away as a whole for
     want of room (queued tokens, rate limits), which are no fault of the requests and cost them no attempt."""
-    by_id = {other.id: other for other in run.store.batches()}
+    by_id = {other.id: other for other in run.store.job_batches(batch.job_id)}
     turned_away, one = 0, by_id.get(batch.id)
     while one is not None:
         turned_away += _had_no_room(one)
@@ -80,7 +80,7 @@ def _to_be_split(run: Run, batch: Batch) -> bool:
     provider that means something else must not be asked for ever."""
     if batch.error_class is not ErrorClass.TOO_LARGE or batch.outcome is not BatchOutcome.FAILED or batch.requests < 2:
         return False
-    by_id = {other.id: other for other in run.store.batches()}
+    by_id = {other.id: other for other in run.store.job_batches(batch.job_id)}
     depth, above = 0, by_id.get(batch.parent_id or "")
     while above is not None and above.error_class is ErrorClass.TOO_LARGE:
         depth, above = depth + 1, by_id.get(above.parent_id or "")
@@ -108,7 +108,7 @@ def write_next(run: Run, parent: Batch, again: Collection[str], mark: str, cause
     they could if numbers were counted over all that is entered.
     """
     number, shard_id = parent.attempt + 1, parent.shard_id
-    entered = {(other.job_id, other.shard_id, other.attempt) for other in run.store.batches()}
+    entered = {(other.job_id, other.shard_id, other.attempt) for other in run.store.job_batches(parent.job_id)}
     if (parent.job_id, shard_id, number) in entered:
         shard_id = part_of(shard_id, f"{parent.attempt}{mark}")
     return write_batch(run, parent, again, shard_id, number, cause)
@@ -141,7 +141,7 @@ def write_lines(
     """
     path = run.folder.request_file(parent.job_id, shard_id if attempt == 1 else f"{shard_id}.a{attempt}")
     batch_id, where = f"{parent.job_id}.{shard_id}.a{attempt}", path.relative_to(run.folder.root).as_posix()
-    if any(batch_id == other.id or where == other.path for other in run.store.batches()):
+    if any(batch_id == other.id or where == other.path for other in run.store.job_batches(parent.job_id)):
         raise StaleStateError(f"batch {batch_id} is entered already, with its file: another process was first")
     digest, size, rows = sha256(), 0, []
     costs: list[Decimal | None] = []

@@ -55,13 +55,12 @@ def _parts(run: Run, job_id: str) -> Sequence[Path]:
     Raises DamagedTableError where those of a collected batch lack rows: an answer that is gone was not missing.
     """
     found: list[Path] = []
-    for batch in run.store.batches():
-        if batch.job_id == job_id:
-            folder = run.folder.tables / "responses" / batch.id
-            parts = sorted(folder.glob("*.parquet"))
-            if batch.state is Lifecycle.COLLECTED and batch.path:
-                tables.check_rows(folder, parts, batch.requests)
-            found += parts
+    for batch in run.store.job_batches(job_id):
+        folder = run.folder.tables / "responses" / batch.id
+        parts = sorted(folder.glob("*.parquet"))
+        if batch.state is Lifecycle.COLLECTED and batch.path:
+            tables.check_rows(folder, parts, batch.requests)
+        found += parts
     return found
 
 

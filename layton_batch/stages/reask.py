@@ -32,7 +32,7 @@ def reask(run: Run, job: Job) -> bool:
     Raises StaleStateError where another process did, which can be only when the writer lease was lost to it.
     """
     policy, row = run.manifest.policy, run.store.row()
-    batches = {batch.id: batch for batch in run.store.batches() if batch.job_id == job.id}
+    batches = {batch.id: batch for batch in run.store.job_batches(job.id)}
     rounds = 1 + max((reask_of(run, batch) for batch in batches.values()), default=0)
     if rounds > max(policy.reask_unparsed, policy.reask_truncated) or (row is not None and row.cancelled):
         return False

@@ -244,6 +244,13 @@ class RunStore(Leases):
         with self.reading() as connection:
             return [batch_from(row) for row in connection.execute(query).mappings()]
 
+    def job_batches(self, job_id: str) -> list[Batch]:
+        """The batches of one job, in order of entry: what concerns a job must not cost more with every other one."""
+        table = schema.batches
+        query = select(table).where(table.c.run_id == self.run_id, table.c.job_id == job_id).order_by(table.c.seq)
+        with self.reading() as connection:
+            return [batch_from(row) for row in connection.execute(query).mappings()]
+
     def batch(self, batch_id: str) -> Batch:
         """One batch. Raises StoreError where there is none."""
         with self.reading() as connection:

@@ -116,6 +116,7 @@ batches = Table(
     Column("lease_until", Float),
     Column("fence", Integer, nullable=False, default=0),
     Index("batches_by_state", "run_id", "state"),
+    Index("batches_by_job", "run_id", "job_id"),
 )
 
 provider_batches = Table(

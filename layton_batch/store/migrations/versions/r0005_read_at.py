@@ -1,4 +1,4 @@
-"""When a provider last told of a batch: people who look at a run see how fresh that is."""
+"""When a provider last told of a batch: how fresh what people see is. And an index to find the batches of a job."""
 
 from __future__ import annotations
 
@@ -13,3 +13,4 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column("batches", sa.Column("read_at", sa.Float))
+    op.create_index("batches_by_job", "batches", ["run_id", "job_id"])
