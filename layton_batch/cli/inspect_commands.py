@@ -25,27 +25,41 @@ def status(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Where runs stand: jobs, batches, outcomes, money."""
+    """Where runs stand: jobs, batches, outcomes, money.
+
+    Without RUN, folders that are copies of runs, or renamed, are named and left out; so is a run that cannot be read.
+    """
     from layton_batch.cli.terminal import print_json, say
+    from layton_batch.errors import LaytonBatchError
     from layton_batch.reports.status import print_status, status_json
-    from layton_batch.run.open import find_run, find_runs, open_store
+    from layton_batch.run.folders import find_run, find_runs, misplaced_runs
+    from layton_batch.run.open import open_store
     from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
 
     settings = Settings.from_process()
     folders = [find_run(run_name, runs)] if run_name else find_runs(runs)
-    found = []
+    found, code = [], 0
+    for line in () if run_name else misplaced_runs(runs):
+        say(f"left out: {line}")
     for folder in folders:
-        with open_store(folder, settings) as store:
-            found.append(read_status(store))
+        try:
+            with open_store(folder, settings) as store:
+                found.append(read_status(store))
+        except LaytonBatchError as error:
+            if run_name:
+                raise
+            say(f"left out: {error}")
+            code = error.exit_code
     if as_json:
         documents = [status_json(one) for one in found]
         print_json(documents[0] if run_name else documents)
-        return
-    for one in found:
-        print_status(one)
-    if not found:
-        say(f"no runs under {runs}")
+    else:
+        for one in found:
+            print_status(one)
+        if not found:
+            say(f"no runs under {runs}")
+    raise typer.Exit(code)
 
 
 def events(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
@@ -53,7 +67,8 @@ def events(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
     from layton_batch.cli.progress import event_line
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import iso
-    from layton_batch.run.open import find_run, open_store
+    from layton_batch.run.folders import find_run
+    from layton_batch.run.open import open_store
     from layton_batch.settings import Settings
 
     with open_store(find_run(run_name, runs), Settings.from_process()) as store:
@@ -110,7 +125,7 @@ def cost(
     """
     from layton_batch.errors import ManifestError
     from layton_batch.reports.cost import FORMATS, write_costs
-    from layton_batch.run.open import find_run
+    from layton_batch.run.folders import find_run
     from layton_batch.stages.publish import cost_report
 
     if form not in FORMATS:
@@ -128,7 +143,8 @@ def site(
     The leaderboard, the bill, and every answer with its verdicts.
     """
     from layton_batch.cli.terminal import say
-    from layton_batch.run.open import find_run, open_store
+    from layton_batch.run.folders import find_run
+    from layton_batch.run.open import open_store
     from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
     from layton_batch.site.build import build_site
