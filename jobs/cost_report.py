@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 
 from layton_batch.cli import main
-from layton_batch.run.open import find_runs
+from layton_batch.run.folders import find_runs
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="What every run under a folder cost.")

@@ -36,6 +36,12 @@ class MissingKeyError(LaytonBatchError):
     exit_code = 2
 
 
+class NotAgreedError(LaytonBatchError):
+    """There is something to pay for, no budget, and nobody said yes; nothing was sent."""
+
+    exit_code = 3
+
+
 class StoreError(LaytonBatchError):
     """The state store, or what a run's folder holds, cannot be gone on with as it is: newer schema, damaged, unknown
     run, older than what was paid for."""

@@ -15,12 +15,12 @@ from tests.manifest_texts import FULL, JUDGE, MINIMAL, load, write
 # ---- identity ------------------------------------------------------------------------------------------------------
 
 
-def test_the_identity_names_the_run_and_is_the_same_anywhere(tmp_path: Path) -> None:
+def test_a_run_has_the_name_of_its_manifest_and_the_identity_is_the_same_anywhere(tmp_path: Path) -> None:
     first = load(tmp_path, FULL)
     (tmp_path / "elsewhere").mkdir()
     second = load_manifest(write(tmp_path / "elsewhere", "# a remark\n" + FULL, "other.toml"))
     assert first.identity() == second.identity()
-    assert first.run_id() == f"run-1-{first.identity()[:8]}"
+    assert (first.run_id(), first.content_id()) == ("run-1", f"run-1-{first.identity()[:8]}")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from decimal import Decimal
 from hashlib import sha256
 
 from layton_batch.batches.batch_file import Line, batch_requests, check_file
+from layton_batch.batches.fingerprints import retired_ids
 from layton_batch.batches.names import part_of, tag
 from layton_batch.batches.outcomes import Tally
 from layton_batch.batches.replies import ReplyIndex
@@ -35,8 +36,12 @@ def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], fr
     row = run.store.row()
     if row is not None and row.cancelled:
         return [], frozenset()
-    is_split = _to_be_split(run, batch)
-    again = [custom_id for custom_id, response in tally.responses.items() if may_go_again(response, in_parts=is_split)]
+    is_split, unwanted = _to_be_split(run, batch), retired_requests(run, batch)
+    again = [
+        custom_id
+        for custom_id, response in tally.responses.items()
+        if custom_id not in unwanted and may_go_again(response, in_parts=is_split)
+    ]
     if is_split:
         middle = (len(again) + 1) // 2
         halves = [
@@ -51,6 +56,14 @@ def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], fr
     reason = f"{len(again)} of {batch.requests} requests of attempt {batch.attempt} got no answer"
     child = write_next(run, batch, again, "n", reason)
     return [replace(child, due_at=run.clock.now() + _pause(batch, had_none, run.pacing))], frozenset(again)
+
+
+def retired_requests(run: Run, batch: Batch) -> frozenset[str]:
+    """The custom_ids of the batch's job that the manifest does not ask for any more: none of them goes again."""
+    requests = tables.read_part(run.folder.part("requests", batch.job_id))
+    if any(job.retired for job in run.store.all_jobs() if job.id == batch.job_id):
+        return frozenset(requests["custom_id"])
+    return retired_ids(requests)
 
 
 def _attempts(run: Run, batch: Batch) -> tuple[int, int]:

@@ -47,7 +47,9 @@ class Packed:
 
 
 @dataclass(slots=True)
-class _Open:
+class OpenShard:
+    """A batch file that is being written."""
+
     handle: BinaryIO
     digest: Any
     requests: int = 0
@@ -55,6 +57,7 @@ class _Open:
     max_cost: Decimal | None = Decimal(0)
 
     def add(self, line: Line) -> None:
+        """One line more."""
         content = line.content + b"\n"
         self.handle.write(content)
         self.digest.update(content)
@@ -62,6 +65,10 @@ class _Open:
         self.size += len(content)
         known = self.max_cost is not None and line.max_cost is not None
         self.max_cost = self.max_cost + line.max_cost if known else None  # type: ignore[operator]
+
+    def written(self, name: str, path: str) -> Shard:
+        """What the file holds."""
+        return Shard(name, path, self.requests, self.size, self.digest.hexdigest(), self.max_cost)
 
 
 def pack(lines: Iterable[Line], limits: Limits, root: Path, folder: Path, first: int = 1) -> Packed:
@@ -77,10 +84,9 @@ def pack(lines: Iterable[Line], limits: Limits, root: Path, folder: Path, first:
         name = f"s{first + len(packed.shards):04d}"
         path = folder / f"{name}.jsonl"
         with ExitStack() as stack:
-            shard = _Open(stack.enter_context(atomic.writing(path)), sha256())
+            shard = OpenShard(stack.enter_context(atomic.writing(path)), sha256())
             line = _fill(shard, line, pending, limits, packed, name)
-        where = path.relative_to(root).as_posix()
-        packed.shards.append(Shard(name, where, shard.requests, shard.size, shard.digest.hexdigest(), shard.max_cost))
+        packed.shards.append(shard.written(name, path.relative_to(root).as_posix()))
     return packed
 
 
@@ -95,7 +101,9 @@ def files_needed(sizes: Iterable[int], limits: Limits) -> int:
     return files
 
 
-def _fill(shard: _Open, first: Line, pending: Iterator[Line], limits: Limits, packed: Packed, name: str) -> Line | None:
+def _fill(
+    shard: OpenShard, first: Line, pending: Iterator[Line], limits: Limits, packed: Packed, name: str
+) -> Line | None:
     """Fill one file; returns the first line that no longer fits, or None at the end."""
     line: Line | None = first
     while line is not None:

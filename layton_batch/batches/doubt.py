@@ -48,7 +48,7 @@ def catch_up(run: Run) -> bool:
 
 
 def _rows(run: Run, batch: Batch) -> list[tables.Row]:
-    job = next(job for job in run.store.jobs() if job.id == batch.job_id)
+    job = next(job for job in run.store.all_jobs() if job.id == batch.job_id)
     return [
         {
             "custom_id": custom_id,

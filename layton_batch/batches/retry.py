@@ -6,7 +6,7 @@ from collections import Counter
 
 import polars as pl
 
-from layton_batch.batches.attempts import write_next
+from layton_batch.batches.attempts import retired_requests, write_next
 from layton_batch.errors import StaleStateError
 from layton_batch.files import tables
 from layton_batch.records import Batch
@@ -51,7 +51,8 @@ def _without_answer(run: Run, batch: Batch, batches: list[Batch]) -> pl.DataFram
     rows = pl.concat([tables.read_part(part, columns=empty.columns) for part in parts])
     taken = [run.folder.part("attempts", other.id) for other in batches if other.parent_id == batch.id]
     repeated = pl.concat([tables.read_part(part, columns=["custom_id"]) for part in taken]) if taken else empty
-    open_rows = rows.filter(pl.col("outcome") != str(RequestOutcome.SUCCEEDED))
+    unwanted = list(retired_requests(run, batch))
+    open_rows = rows.filter(pl.col("outcome") != str(RequestOutcome.SUCCEEDED), ~pl.col("custom_id").is_in(unwanted))
     return open_rows.join(repeated.select("custom_id"), on="custom_id", how="anti", maintain_order="left")
 
 

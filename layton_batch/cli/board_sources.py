@@ -150,7 +150,8 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
 
 
 def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
-    from layton_batch.run.open import find_run, read_run
+    from layton_batch.run.folders import find_run
+    from layton_batch.run.open import read_run
     from layton_batch.stages.rank import answered_by_others, evidence, has_labels_of_another_jury, item_scores, judged
 
     with read_run(find_run(source, runs), settings) as run:

@@ -30,32 +30,46 @@ def status(
     By stage and provider: requests planned, uploaded, at the provider, answered, without an answer. By open batch: its
     age, its id at the provider, how long ago the provider last told of it, in what time it is asked next, its deadline,
     the money set aside for it. `--json` has every batch.
+
+    Without RUN, folders that are copies of runs, or renamed, are named and left out; so is a run that cannot be read.
     """
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.clock import SystemClock
+    from layton_batch.errors import LaytonBatchError
     from layton_batch.reports.status import next_steps, print_status, status_json
     from layton_batch.run.failure_words import failure_words
-    from layton_batch.run.open import find_run, find_runs, open_store
+    from layton_batch.run.folders import find_run, find_runs, misplaced_runs
+    from layton_batch.run.open import open_store
     from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
 
     settings, now = Settings.from_process(), SystemClock().now()
     folders = [find_run(run_name, runs)] if run_name else find_runs(runs)
-    found = []
+    found, code = [], 0
+    for line in () if run_name else misplaced_runs(runs):
+        say(f"left out: {line}")
     for folder in folders:
-        with open_store(folder, settings) as store:
-            one = read_status(store)
-        found.append((one, failure_words(folder, one)))
+        try:
+            with open_store(folder, settings) as store:
+                one = read_status(store)
+        except LaytonBatchError as error:
+            if run_name:
+                raise
+            say(f"left out: {error}")
+            code = error.exit_code
+        else:
+            found.append((one, failure_words(folder, one)))
     if as_json:
         documents = [status_json(*one) for one in found]
         print_json(documents[0] if run_name else documents)
-        return
-    for one, words in found:
-        print_status(one, now, words)
-        for step in next_steps(one):
-            say(step)
-    if not found:
-        say(f"no runs under {runs}")
+    else:
+        for one, words in found:
+            print_status(one, now, words)
+            for step in next_steps(one):
+                say(step)
+        if not found:
+            say(f"no runs under {runs}")
+    raise typer.Exit(code)
 
 
 def events(
@@ -71,7 +85,8 @@ def events(
     from layton_batch.cli.progress import event_json, event_line, followed
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
-    from layton_batch.run.open import find_run, open_store
+    from layton_batch.run.folders import find_run
+    from layton_batch.run.open import open_store
     from layton_batch.settings import Settings
 
     with open_store(find_run(run_name, runs), Settings.from_process()) as store:
@@ -132,7 +147,7 @@ def cost(
     """
     from layton_batch.errors import ManifestError
     from layton_batch.reports.cost import FORMATS, write_costs, write_groups
-    from layton_batch.run.open import find_run
+    from layton_batch.run.folders import find_run
     from layton_batch.settings import Settings
     from layton_batch.stages.publish import GROUPS, cost_groups, cost_report
 
@@ -163,7 +178,8 @@ def site(
     The leaderboard, the bill, and every answer with its verdicts.
     """
     from layton_batch.cli.terminal import print_json, say
-    from layton_batch.run.open import find_run, open_store
+    from layton_batch.run.folders import find_run
+    from layton_batch.run.open import open_store
     from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
     from layton_batch.site.build import build_site

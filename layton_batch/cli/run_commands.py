@@ -82,54 +82,53 @@ def run(
     until: Annotated[str | None, typer.Option("--until", help="Return at this local time, HH:MM.")] = None,
     max_usd: Annotated[str | None, typer.Option("--max-usd", help="Budget in USD, instead of the manifest's.")] = None,
     poll_seconds: Poll = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Send without a question where there is no budget.")] = False,
     offline: Offline = False,
     as_json: Json = False,
 ) -> None:
-    """Start a manifest's run, or go on with it.
+    """Start a manifest's run, go on with it, or send what an edited manifest adds.
 
     Submits, polls, collects, judges, scores and publishes as data allows. It may be stopped at any moment and called
-    again: nothing is paid twice. Before a run begins, the providers are asked whether its models are on sale.
+    again: nothing is paid twice. Before a run begins, the providers are asked whether its models are on sale. Where
+    there is no budget it asks before it sends (not where every provider is on this machine).
     Exit codes: 0 done, 75 call again, 3 budget, 4 a person must decide, 5 done with gaps,
     74 the disk or the state's database is in the way: mend that and call again.
     """
+    from layton_batch.cli.before_paying import agree
     from layton_batch.cli.loop import deadline, drive
-    from layton_batch.cli.same_name_runs import not_begun_elsewhere, remember, unfinished_same_name_runs
+    from layton_batch.cli.same_name_runs import not_begun_elsewhere, remember
     from layton_batch.cli.terminal import say
     from layton_batch.clock import SystemClock
-    from layton_batch.files.run_folder import RunFolder
     from layton_batch.manifest.checks import load_manifest
     from layton_batch.manifest.model_checks import check_models
     from layton_batch.manifest.prompt_files import PromptFiles
+    from layton_batch.run.folders import home_of
     from layton_batch.run.model_questions import refuse_dead_models
     from layton_batch.run.open import open_run, with_budget
     from layton_batch.settings import Settings
     from layton_batch.tasks.protocol import cautions
 
     _in_bounds(poll_seconds)
-    clock = SystemClock()
-    settings = Settings.from_process()
+    clock, settings = SystemClock(), Settings.from_process()
     asked = with_budget(load_manifest(manifest, PromptFiles(settings, runs)), max_usd)
     stop_at = deadline(until, clock)
     source = context.get_parameter_source("runs")
     if source is not None and source.name == "DEFAULT":  # who names the place means it
         not_begun_elsewhere(asked, runs, settings)
-    begins, told = not RunFolder(runs / asked.run_id()).manifest.exists(), list[str]()
+    begins, told = not home_of(asked, runs).manifest.exists(), list[str]()
 
     def ask() -> None:
         if not offline:
             told.extend(refuse_dead_models(asked, settings, clock))
 
-    beside = list(unfinished_same_name_runs(asked, runs, settings))
     with open_run(asked, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=ask) as opened:
-        remember(opened.folder, settings)
+        remember(opened.folder, asked, settings)
         if begins and not as_json:
             say(f"{opened.id} begins in {opened.folder.root.absolute()}")
             for line in (*check_models(asked, settings, clock).warnings, *told, *cautions(opened.task)):
                 say(line)
-        for line in beside:
-            say(line)
-        status = drive(opened, once=once, stop_at=stop_at, quiet=as_json)
-        _finish(opened, status, as_json=as_json)
+        agree(opened, settings, yes=yes, quiet=as_json)
+        _finish(opened, drive(opened, once=once, stop_at=stop_at, quiet=as_json), as_json=as_json)
 
 
 def _in_bounds(poll_seconds: float | None) -> None:
@@ -168,7 +167,8 @@ def score(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
     """
     from layton_batch.errors import StoreError
     from layton_batch.reports.board import write_board as show_board
-    from layton_batch.run.open import find_run, open_folder
+    from layton_batch.run.folders import find_run
+    from layton_batch.run.open import open_folder
     from layton_batch.settings import Settings
     from layton_batch.stages.publish import republish
     from layton_batch.stages.rank import write_board
@@ -200,14 +200,14 @@ def cancel(
     from layton_batch.cli.loop import drive
     from layton_batch.cli.terminal import print_json
     from layton_batch.reports.status import print_status, status_json
-    from layton_batch.run.open import find_run, open_run, stored_manifest
+    from layton_batch.run.folders import find_run
+    from layton_batch.run.open import open_folder
     from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
 
     _in_bounds(poll_seconds)
     folder = find_run(run_name, runs)
-    manifest = stored_manifest(folder)
-    with open_run(manifest, folder.root.parent, Settings.from_process(), poll_seconds=poll_seconds) as opened:
+    with open_folder(folder, Settings.from_process(), poll_seconds=poll_seconds) as opened:
         ask_to_stop(opened)
         status = read_status(opened.store) if no_wait else drive(opened, once=False, stop_at=None, quiet=as_json)
     if as_json:
@@ -221,7 +221,8 @@ def retry(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
     """Give requests without an answer one more attempt."""
     from layton_batch.cli.endings import retried
     from layton_batch.cli.terminal import print_json, say
-    from layton_batch.run.open import find_run, open_folder
+    from layton_batch.run.folders import find_run
+    from layton_batch.run.open import open_folder
     from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
 
@@ -272,7 +273,8 @@ def resolve(
     from layton_batch.cli.endings import resolved
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import ManifestError, ProviderError
-    from layton_batch.run.open import find_run, open_folder
+    from layton_batch.run.folders import find_run
+    from layton_batch.run.open import open_folder
     from layton_batch.settings import Settings
 
     if (adopt is None) == (not resubmit):

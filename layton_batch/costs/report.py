@@ -115,6 +115,14 @@ class CostLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Reused:
+    """Answers that other jobs or runs paid for, and what they cost there; in no sum of what was paid here."""
+
+    requests: int = 0
+    paid: Amount = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
 class CostReport:
     """``lines`` by provider, model and stage; the next four are the same rows added up more coarsely. ``differing``:
     batches of which the provider states another cost, or other tokens, than these rows."""
@@ -125,16 +133,21 @@ class CostReport:
     by_stage: tuple[CostLine, ...]
     total: CostLine
     differing: tuple[Statement, ...] = ()
+    reused: Reused = Reused()
 
 
 _Entry = UsageRow | UnknownCost
 
 
 def build_report(
-    rows: Iterable[UsageRow], unknown: Iterable[UnknownCost] = (), stated: Iterable[Statement] = ()
+    rows: Iterable[UsageRow],
+    unknown: Iterable[UnknownCost] = (),
+    stated: Iterable[Statement] = (),
+    reused: Iterable[UsageRow] = (),
 ) -> CostReport:
     """Adds up rows in any order; no rows make an empty report that costs exactly nothing."""
     kept: list[_Entry] = [*rows, *unknown]
+    before = list(reused)
     return CostReport(
         lines=_grouped(kept, lambda row: (row.provider, row.model, str(row.role))),
         by_provider=_grouped(kept, lambda row: (row.provider, "", "")),
@@ -142,6 +155,7 @@ def build_report(
         by_stage=_grouped(kept, lambda row: ("", "", str(row.role))),
         total=_line(("", "", ""), kept),
         differing=differing(stated),
+        reused=Reused(len(before), _sum([row.cost_batched for row in before])),
     )
 
 

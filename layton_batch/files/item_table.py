@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 
 import orjson
 
@@ -11,9 +12,21 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Image, Item
 
 
+def digest(items: Sequence[Item]) -> str:
+    """Of all that is kept of the items, and of their order."""
+    found = sha256()
+    for row in _rows(items):
+        found.update(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+    return found.hexdigest()
+
+
 def write(folder: RunFolder, items: Sequence[Item]) -> None:
     """Freeze the items."""
-    rows = [
+    tables.write(folder.part("items", "items"), tables.frame("items", _rows(items)))
+
+
+def _rows(items: Sequence[Item]) -> list[dict[str, object]]:
+    return [
         {
             "item_id": item.id,
             "split": item.split,
@@ -28,7 +41,6 @@ def write(folder: RunFolder, items: Sequence[Item]) -> None:
         }
         for item in items
     ]
-    tables.write(folder.part("items", "items"), tables.frame("items", rows))
 
 
 def read(folder: RunFolder) -> list[Item]:

@@ -1,4 +1,4 @@
-"""Where a run keeps its things: ``runs/<name>-<hash8>/``."""
+"""Where a run keeps its things: ``runs/<name>/``."""
 
 from __future__ import annotations
 

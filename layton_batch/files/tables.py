@@ -38,6 +38,24 @@ _VERDICTS: Columns = {
     "attempt": pl.Int64,
 }
 """Of this run's answers, and of labelled answers of the gold set."""
+_USAGE: Columns = {
+    "custom_id": pl.String,
+    "role": pl.String,
+    "provider": pl.String,
+    "model": pl.String,
+    "batch_id": pl.String,
+    "attempt": pl.Int64,
+    "input_tokens": pl.Int64,
+    "cached_input_tokens": pl.Int64,
+    "output_tokens": pl.Int64,
+    "reasoning_tokens": pl.Int64,
+    "cache_write_tokens": pl.Int64,
+    "cost_usd": pl.String,
+    "unbatched_usd": pl.String,
+    "price_source": pl.String,
+    "price_date": pl.String,
+}
+"""Of what was paid for here, and of answers taken over from a run, or a job, that paid for them."""
 
 SCHEMAS: Mapping[str, Columns] = {
     "items": {
@@ -53,14 +71,11 @@ SCHEMAS: Mapping[str, Columns] = {
         "payload": pl.String,
     },
     "requests": {
-        "custom_id": pl.String,
-        "job_id": pl.String,
-        "role": pl.String,
-        "item_id": pl.String,
-        "model": pl.String,
-        "judge": pl.String,
-        "shard_id": pl.String,
+        **dict.fromkeys(("custom_id", "job_id", "role", "item_id", "model", "judge", "shard_id"), pl.String),
         "max_cost": pl.String,
+        "fingerprint": pl.String,
+        "sample": pl.Int64,
+        "retired": pl.Boolean,
     },
     "attempts": {"custom_id": pl.String, "max_cost": pl.String, "reask": pl.Int64},
     "responses": {
@@ -78,23 +93,8 @@ SCHEMAS: Mapping[str, Columns] = {
         "refusal": pl.String,
         "served_model": pl.String,
     },
-    "usage": {
-        "custom_id": pl.String,
-        "role": pl.String,
-        "provider": pl.String,
-        "model": pl.String,
-        "batch_id": pl.String,
-        "attempt": pl.Int64,
-        "input_tokens": pl.Int64,
-        "cached_input_tokens": pl.Int64,
-        "output_tokens": pl.Int64,
-        "reasoning_tokens": pl.Int64,
-        "cache_write_tokens": pl.Int64,
-        "cost_usd": pl.String,
-        "unbatched_usd": pl.String,
-        "price_source": pl.String,
-        "price_date": pl.String,
-    },
+    "usage": _USAGE,
+    "reused": {**_USAGE, "run": pl.String, "paid_as": pl.String},
     "untold": {
         "custom_id": pl.String,
         "role": pl.String,
@@ -316,7 +316,7 @@ def _readable(path: Path) -> Iterator[None]:
 def _what_to_do(path: Path) -> str:
     if is_derived(path):
         return "move it away, and `layton-batch run MANIFEST` makes it again from the stored answers"
-    if {path.parent.name, path.parent.parent.name} & {"responses", "usage", "untold", "stated"}:
+    if {path.parent.name, path.parent.parent.name} & {"responses", "usage", "untold", "stated", "reused"}:
         return "put it back from a copy of the run; what the provider answered is still in raw/"
     return "put it back from a copy of the run; without it nobody knows what was asked"
 

@@ -299,11 +299,13 @@ class BudgetTable(Table):
 
 
 class PolicyTable(Table):
-    """``[policy]``: how often rows without an answer, and answers that cannot be read, are sent again."""
+    """``[policy]``: how often rows without an answer, and answers that cannot be read, are sent again. ``reuse``:
+    whether answers that another run beside this one paid for are taken over."""
 
     attempts: Annotated[int, Field(ge=1, le=100)] = 3
     reask_unparsed: Times = 0
     reask_truncated: Times = 0
+    reuse: bool = True
     deadline_hours: Annotated[float, Field(gt=0, le=10_000, allow_inf_nan=False)] | None = None
 
 

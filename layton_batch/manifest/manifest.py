@@ -81,13 +81,27 @@ class Manifest(Form):
         canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
+    @property
+    def prompt_texts(self) -> Mapping[str, str]:
+        """The text of each prompt file, by template name."""
+        return self._prompt_texts
+
     def run_id(self) -> str:
-        """``<name>-<first 8 digits of the identity>``."""
+        """What a run is called that this manifest begins: its name."""
+        return self.name
+
+    def content_id(self) -> str:
+        """``<name>-<first 8 digits of the identity>``: another for a manifest that asks something else. Earlier
+        versions called runs so."""
         return f"{self.name}-{self.identity()[:8]}"
 
     def frozen_json(self) -> str:
         """Everything needed to go on with the run where the manifest's files are not, as JSON text. Holds no secret."""
-        frozen = {
+        return json.dumps(self.frozen(), indent=2, ensure_ascii=False)
+
+    def frozen(self) -> dict[str, JsonValue]:
+        """The content of ``frozen_json``."""
+        return {
             "format": _FROZEN_FORMAT,
             "identity": self.identity(),
             "folder": str(self._folder),
@@ -95,7 +109,6 @@ class Manifest(Form):
             "panel": _dumped(self._panel),
             "prompts": self._prompt_texts,
         }
-        return json.dumps(frozen, indent=2, ensure_ascii=False)
 
     def place_of(self, secrets: Collection[str]) -> str | None:
         """Where one of these values stands in the manifest, its panel or its prompts."""
@@ -148,5 +161,5 @@ def _asked_of(judges: tuple[JudgeTable, ...]) -> list[dict[str, JsonValue]]:
     return [judge.model_dump(mode="json", exclude=_NOT_ASKED, exclude_none=True) for judge in judges]
 
 
-def _dumped(judges: tuple[JudgeTable, ...]) -> list[dict[str, JsonValue]]:
+def _dumped(judges: tuple[JudgeTable, ...]) -> list[JsonValue]:
     return [judge.model_dump(mode="json", exclude_none=True) for judge in judges]

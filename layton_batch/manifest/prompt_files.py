@@ -58,7 +58,7 @@ class PromptFiles:
         """The text that the latest of this name's runs keeps of this address."""
         if self.runs is None or not self.runs.is_dir():
             return None
-        files = [file for root in self.runs.glob("*-*") if (file := RunFolder(root).manifest).is_file()]
+        files = [file for root in self.runs.glob("*") if (file := RunFolder(root).manifest).is_file()]
         for file in sorted(files, key=lambda file: file.stat().st_mtime, reverse=True):
             text = _kept(file, name, source, run)
             if text is not None:

@@ -26,14 +26,15 @@ def write_costs(report: CostReport, form: str) -> None:
 
 
 def report_json(report: CostReport) -> dict[str, JsonValue]:
-    """``{"rows", "by_provider", "by_stage", "total", "differing"}``; keys are the cost table's columns (``line_json``),
-    and those of ``statement_json`` for batches of which the provider states another cost."""
+    """``{"rows", "by_provider", "by_stage", "total", "differing", "reused"}``; keys are the cost table's columns
+    (``line_json``), and those of ``statement_json`` for batches of which the provider states another cost."""
     return {
         "rows": [line_json(line) for line in report.lines],
         "by_provider": [line_json(line) for line in report.by_provider],
         "by_stage": [line_json(line) for line in report.by_stage],
         "total": line_json(report.total),
         "differing": [statement_json(one) for one in report.differing],
+        "reused": {"requests": report.reused.requests, "paid_usd": report.reused.paid.exact},
     }
 
 
@@ -71,7 +72,7 @@ def report_markdown(report: CostReport) -> str:
 def print_costs(report: CostReport) -> None:
     """A sum per provider with a line per model and stage under it, the total last, and where prices are from."""
     if not report.lines:
-        say_line("no answer is in yet: nothing was paid")
+        say_line(reused_note(report) or "no answer is in yet: nothing was paid")
         return
     rows: list[tuple[str, ...]] = []
     sums = set()
@@ -88,6 +89,8 @@ def print_costs(report: CostReport) -> None:
     names = ("requests", "in", "out", "batched", "unbatched", "saved")
     heads = (Column("model", is_text=True), Column("stage", is_text=True), *columns(*names, text=0))
     show(Table(heads, tuple(rows), "Cost · batched against the same tokens unbatched", sums=frozenset(sums)))
+    if note := reused_note(report):
+        say_line(note)
     if note := unknown_cost_note(report.total):
         say_line(note, "yellow")
     if note := differing_note(report):
@@ -123,6 +126,14 @@ _SUMS = (
 def _summed(line: CostLine) -> dict[str, JsonValue]:
     row = line_json(line)
     return {name: row[name] for name in _SUMS}
+
+
+def reused_note(report: CostReport) -> str | None:
+    """Answers that were paid for before, not in these sums."""
+    if not report.reused.requests:
+        return None
+    answers = plural(report.reused.requests, "answer was", "answers were")
+    return f"reused: {answers} paid for by another job or run, {report.reused.paid.text} there and nothing here"
 
 
 def unknown_cost_note(total: CostLine) -> str | None:

@@ -16,7 +16,9 @@ def plan_json(preview: Preview) -> dict[str, object]:
     return {
         "run": preview.run_id,
         "items": preview.items,
-        "requests": sum(job.requests for job in preview.jobs),
+        "requests": preview.requests,
+        "answered": preview.answered,
+        "to_send": preview.to_send,
         "expected_usd": decimal_text(preview.expected_usd),
         "max_usd": decimal_text(preview.max_usd),
         "budget_usd": decimal_text(preview.budget),
@@ -35,6 +37,7 @@ def _job(planned: PlannedJob) -> dict[str, object]:
         "model": planned.job.spec.name,
         "depends_on": planned.job.depends_on,
         "requests": planned.requests,
+        "answered": planned.answered,
         "shards": planned.shards,
         "bytes": planned.size_bytes,
         "too_large": planned.too_large,
@@ -54,10 +57,19 @@ def print_plan(preview: Preview) -> None:
     title = f"{preview.run_id}  {items}, {jobs}; nothing was sent"
     heads = columns("stage", "provider", "jobs", "requests", "files", "size", "expected", "at most", text=2)
     show(Table(heads, tuple(rows), title, sums=frozenset({len(rows) - 1})))
+    say_line(in_short(preview))
     if preview.budget is not None:
         say_line(f"budget: {money(preview.budget)}")
     notes = tuple(("note", caveat) for caveat in (_sources(preview), *preview.caveats))
     show(Table((Column("", style="yellow"), Column("", is_text=True)), notes), gap=1)
+
+
+def in_short(preview: Preview) -> str:
+    """How much there is to ask and to pay, in one line."""
+    count = f"{plural(preview.requests, 'request')}, of which {preview.answered:,} answered already, "
+    at_most = "unknown" if preview.max_usd is None else money(preview.max_usd)
+    expected = "unknown" if preview.expected_usd is None else money(preview.expected_usd)
+    return f"{count}{preview.to_send:,} to send: expected {expected}, at most {at_most}"
 
 
 def _sources(preview: Preview) -> str:

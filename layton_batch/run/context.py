@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from threading import Event, Lock
+from typing import Any
 
 from layton_batch.clock import Clock, Pacing
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import DamagedTableError, StoppedError
 from layton_batch.files import item_table, tables
-from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.run_folder import RunFolder, slug
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Item
+from layton_batch.run.identity import job_identity
 from layton_batch.run.rejudging import Rejudged, differences, rejudge_jobs
 from layton_batch.scoring.board import Rules
 from layton_batch.scoring.gold import Gold
@@ -108,6 +110,8 @@ class Run:
     load_items: Callable[[], Sequence[Item]]
     load_gold: Callable[[], Gold | None]
     pacing: Pacing = field(default_factory=Pacing)
+    asked: str | None = None
+    """What this process's revision of the manifest asks, a digest; None: it keeps to what the store's jobs ask."""
     remaking: bool = False
     """A table was put aside in this tick: the next one makes it again."""
     _set_aside: set[Path] = field(default_factory=set)
@@ -118,6 +122,10 @@ class Run:
     """This process did what a change of prices asks for, as far as the tables could be read."""
     overtaken: bool = False
     """Another process wrote tables while this one thought it did: look at them once more before saying `done`."""
+    kept: dict[type, Any] = field(default_factory=dict)
+    """By its class: what a module keeps for as long as this process works on the run."""
+    waiting: dict[str, frozenset[str]] = field(default_factory=dict)
+    """By job: the batches that have on their way what the job is still to ask."""
     late: dict[str, tuple[float, float]] = field(default_factory=dict)
     """By batch: a reading by which its time is up, and when this process made it (``Clock.elapsed``)."""
     filing: Lock = field(default_factory=Lock)
@@ -195,11 +203,35 @@ class Run:
     def _by_id(self) -> dict[str, Item]:
         return {item.id: item for item in self.items}
 
+    def forget_items(self) -> None:
+        """Others were written: they are read when they are needed next."""
+        self.__dict__.pop("items", None)
+        self.__dict__.pop("_by_id", None)
+        self.forget_jobs()
+
+    def forget_jobs(self) -> None:
+        """What hangs on the jobs is found out when it is needed next."""
+        for name in ("wanted_rejudging", "rejudging", "_windows"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def wanted_rejudging(self) -> Sequence[Rejudged]:
+        """The labelled answers of the gold set that go before the run's jury, under the manifest's names of jobs."""
+        gold = self.load_gold() if self.task.uses_jury else None
+        return rejudge_jobs(self.manifest, gold, self._by_id) if gold else ()
+
     @cached_property
     def rejudging(self) -> Mapping[str, Rejudged]:
-        """By job: the labelled answers of the gold set that go before the run's jury."""
-        gold = self.load_gold() if self.task.uses_jury else None
-        return {one.job.id: one for one in rejudge_jobs(self.manifest, gold, self._by_id)} if gold else {}
+        """The same by the store's job."""
+        jobs = self.store.jobs()
+        ids = {job.identity: job.id for job in jobs if job.role is Role.REJUDGE}
+        own = {f"predict-{slug(job.spec.name)}": job.id for job in jobs if job.role is Role.PREDICT}
+        found = {}
+        for one in self.wanted_rejudging:
+            job_id = ids.get(job_identity(self.manifest, one.job, one.about), one.job.id)
+            asked = own.get(one.own, one.own) if one.own else None
+            found[job_id] = replace(one, job=replace(one.job, id=job_id), own=asked)
+        return found
 
     @cached_property
     def has_labels_of_another_jury(self) -> bool:
@@ -227,13 +259,19 @@ class Run:
     @property
     def tag_prefix(self) -> str:
         """Starts every tag of this run; the moment is in it, so that a second run of a manifest is told apart."""
-        return f"lb-{self.manifest.identity()[:8]}-{sha256(repr(self.born).encode()).hexdigest()[:8]}"
+        return f"lb-{self.first_identity[:8]}-{sha256(repr(self.born).encode()).hexdigest()[:8]}"
 
     @cached_property
     def mark(self) -> str:
         """Eight characters in every custom_id of this run: of its manifest and its moment, so that no other run of the
         manifest has them. A copy of the run has."""
-        return sha256(f"{self.manifest.identity()} {self.born!r}".encode()).hexdigest()[:8]
+        return sha256(f"{self.first_identity} {self.born!r}".encode()).hexdigest()[:8]
+
+    @cached_property
+    def first_identity(self) -> str:
+        """Of the manifest that began the run: no revision changes what the run's batches are known by."""
+        row = self.store.row()
+        return row.identity if row else self.manifest.identity()
 
     @cached_property
     def born(self) -> float:

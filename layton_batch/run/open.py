@@ -20,9 +20,10 @@ from layton_batch import __version__
 from layton_batch.clock import Clock, Pacing, SystemClock, utc
 from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.rates import Price, Rates, manifest_price
-from layton_batch.errors import ManifestError, StoreError, file_error
-from layton_batch.files import atomic
+from layton_batch.errors import DataError, ManifestError, StoreError, file_error
+from layton_batch.files import atomic, item_table
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.sources import is_address
 from layton_batch.log import EventLog, Redactor, is_telling
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.form import BudgetTable, PriceTable
@@ -34,7 +35,11 @@ from layton_batch.providers.protocol import Access, Patience, Provider
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Item
 from layton_batch.run.context import Providers, Run
+from layton_batch.run.folders import home_of, run_id_of, stored_manifest, take_over
+from layton_batch.run.identity import asked_digest
 from layton_batch.run.rejudging import check_labels
+from layton_batch.run.revisions import run_json
+from layton_batch.run.wanted_jobs import keep_what_jobs_ask
 from layton_batch.scoring.gold import BUNDLED, Gold, gold_rows, read_gold
 from layton_batch.settings import Settings
 from layton_batch.store import RunStore, open_engine, sqlite_url
@@ -60,21 +65,31 @@ def open_run(
     patience: Patience | None = None,
     before_it_begins: Callable[[], None] | None = None,
 ) -> Iterator[Run]:
-    """Start or go on with the manifest's run under ``runs``. Other processes may be at it: they share its batches.
+    """Start or go on with the manifest's run under ``runs``, with what the manifest asks by now. Other processes may be
+    at it: they share its batches.
 
     Items and gold set are read and checked before this returns. ``pacing``: None: as the environment says.
     ``before_it_begins`` is called where there is no such run yet and all checks have passed, before anything is made.
     Raises StoreError where the run's state is elsewhere or cannot be used, DataError and ManifestError for what is
     wrong with the inputs.
     """
-    enable_sigint()
     clock = clock or SystemClock()
-    folder = RunFolder(runs / manifest.run_id())
     pacing = replace(pacing or settings.pacing, poll=poll_seconds or None)
-    inputs = _Inputs(manifest, folder, settings, clock, patience or Patience(), pacing)
+    inputs = _Inputs(manifest, home_of(manifest, runs), settings, clock, patience or Patience(), pacing)
     inputs.check()
-    if before_it_begins is not None and not folder.manifest.exists():
+    if before_it_begins is not None and not inputs.folder.manifest.exists():
         before_it_begins()
+    inputs.folder = take_over(inputs.folder, manifest)
+    with _opened(inputs, inputs.asked()) as run:
+        yield run
+
+
+@contextmanager
+def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
+    """``asked``: what the manifest asks by now, a digest; None: what the run's latest revision asks, and no more."""
+    enable_sigint()
+    manifest, folder, settings, clock = inputs.manifest, inputs.folder, inputs.settings, inputs.clock
+    run_id = run_id_of(folder) if folder.manifest.exists() else manifest.run_id()
     _make(folder.root)
     with atomic.holding(folder.root) as held, _moved_first(held):
         atomic.sweep(folder.root)
@@ -82,16 +97,21 @@ def open_run(
             require_locks(folder.root)
         past = read_past(folder)  # before the store is read: nothing beside it ever runs ahead of it
         with (
-            _store(folder.database, settings, manifest.run_id(), held.check) as store,
+            _store(folder.database, settings, run_id, held.check) as store,
             _keeping(store, clock),
             ThreadPoolExecutor(THREADS) as executor,
         ):
             past.check(store, has_run=store.row() is not None)
-            store.intents, store.listen = folder.intents, EventLog(folder.log, manifest.run_id())
-            store.create(manifest.identity(), manifest.frozen_json(), __version__, clock.now(), prices=frozen_prices)
+            store.intents, store.listen = folder.intents, EventLog(folder.log, run_id)
             _same_folder(store, folder)
-            atomic.write_text(folder.manifest, manifest.frozen_json())
-            run = inputs.run(store, executor)
+            if asked is not None:
+                keep_what_jobs_ask(store, folder)
+                store.create(
+                    manifest.identity(), manifest.frozen_json(), __version__, clock.now(), prices=frozen_prices,
+                    asked=asked,
+                )  # fmt: skip
+                atomic.write_text(folder.manifest, run_json(folder, run_id, manifest, clock.now()))
+            run = inputs.run(store, executor, asked)
             try:
                 yield run
             finally:
@@ -113,10 +133,15 @@ def _moved_first(held: atomic.Held) -> Iterator[None]:
 
 
 @contextmanager
-def open_folder(folder: RunFolder, settings: Settings, clock: Clock | None = None) -> Iterator[Run]:
-    """An existing run by its folder, to change; other processes may be working on it."""
-    manifest = stored_manifest(folder)
-    with open_run(manifest, folder.root.parent, settings, clock=clock) as run:
+def open_folder(
+    folder: RunFolder, settings: Settings, clock: Clock | None = None, poll_seconds: float | None = None
+) -> Iterator[Run]:
+    """An existing run by its folder, to change, with what its latest revision asks; other processes may be working on
+    it."""
+    pacing = replace(settings.pacing, poll=poll_seconds or None)
+    inputs = _Inputs(stored_manifest(folder), folder, settings, clock or SystemClock(), pacing=pacing, as_it_is=True)
+    inputs.check()
+    with _opened(inputs, None) as run:
         yield run
 
 
@@ -133,38 +158,10 @@ def open_store(folder: RunFolder, settings: Settings) -> Iterator[RunStore]:
     """The store of an existing run, to look at; other processes may be working on it, and its folder may be one that
     this process cannot write to."""
     database = nullcontext(folder.database) if settings.state_url else readable(folder.database)
-    with database as path, _store(path, settings, folder.root.name) as store:
+    with database as path, _store(path, settings, run_id_of(folder)) as store:
         if store.row() is None:
             raise StoreError(f"{folder.root} has no run in its state store: was it started with another database?")
         yield store
-
-
-def stored_manifest(folder: RunFolder) -> Manifest:
-    """The manifest a run was started with. Raises ManifestError where the folder holds none."""
-    try:
-        text = folder.manifest.read_bytes()
-    except OSError as error:
-        raise ManifestError(f"{folder.manifest} cannot be read: {error.strerror}") from error
-    return Manifest.from_frozen(text, str(folder.manifest))
-
-
-def find_runs(runs: Path) -> list[RunFolder]:
-    """Every run under ``runs``, the one touched last at the end."""
-    found = [path.parent for path in runs.glob("*/run.json")] if runs.is_dir() else []
-    return [RunFolder(path) for path in sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))]
-
-
-def find_run(name: str, runs: Path) -> RunFolder:
-    """The run of this id, folder, or name without its hash. Raises StoreError naming what there is."""
-    for path in (Path(name), runs / name):
-        if (path / "run.json").exists():
-            return RunFolder(path)
-    known = find_runs(runs)
-    matching = [folder for folder in known if folder.root.name.rpartition("-")[0] == name]
-    if matching:
-        return matching[-1]
-    names = ", ".join(folder.root.name for folder in known) or "none"
-    raise StoreError(f"there is no run {name!r} under {runs} (there: {names}); --runs names another folder")
 
 
 def connect_within(manifest: Manifest, name: str, access: Access | None) -> Provider:
@@ -251,6 +248,7 @@ class _Inputs:
     clock: Clock
     patience: Patience = field(default_factory=Patience)
     pacing: Pacing = field(default_factory=Pacing)
+    as_it_is: bool = False  # nothing is added to what the run asks
 
     def check(self) -> None:
         """Everything that can be wrong before anything is sent: keys, settings, items, gold."""
@@ -265,8 +263,7 @@ class _Inputs:
             # only at the beginning: a model that ends during a run must not keep anybody from the answers paid for
             if refused := check_models(self.manifest, self.settings, self.clock).refused:
                 raise ManifestError("\n".join(refused))
-        if not self.folder.part("items", "items").exists():
-            self.items()
+        self.items()
         gold = self.gold()
         if gold is not None and self.task.uses_jury:
             check_labels(self.manifest, gold)
@@ -275,19 +272,39 @@ class _Inputs:
     def task(self) -> Task:
         return manifest_task(self.manifest, self.folder.prompts if self.folder.root.exists() else None)
 
+    def asked(self) -> str:
+        """What the manifest and its items ask, a digest."""
+        return asked_digest(self.manifest, item_table.digest(self.items()))
+
     @functools.cache  # noqa: B019  lives as long as the run
     def items(self) -> Sequence[Item]:
-        return load_items(self.manifest, self.task, self.settings, self.clock)
+        """As their source has them now. The run's own copy, where it is from the same place and that is at an address
+        or cannot be read any more: a run goes on where its manifest's files are not."""
+        is_kept = self.folder.part("items", "items").exists() and self._items_are_named_as_before()
+        if is_kept and (self.as_it_is or is_address(self.manifest.items.source)):
+            return item_table.read(self.folder)
+        try:
+            return load_items(self.manifest, self.task, self.settings, self.clock)
+        except DataError:
+            if not is_kept:
+                raise
+            return item_table.read(self.folder)
+
+    def _items_are_named_as_before(self) -> bool:
+        try:
+            return stored_manifest(self.folder).items == self.manifest.items
+        except ManifestError:
+            return False
 
     @functools.cache  # noqa: B019  lives as long as the run
     def gold(self) -> Gold | None:
         return _read_gold(self.manifest, self.task, self.folder, self.settings, self.clock)
 
-    def run(self, store: RunStore, executor: Executor) -> Run:
+    def run(self, store: RunStore, executor: Executor, asked: str | None = None) -> Run:
         _freeze_gold(self.manifest, self.folder, self.gold())
         stopping = Event()
         return Run(
-            id=self.manifest.run_id(),
+            id=store.run_id,
             manifest=self.manifest,
             folder=self.folder,
             store=store,
@@ -300,6 +317,7 @@ class _Inputs:
             load_gold=self.gold,
             pacing=self.pacing,
             stopping=stopping,
+            asked=asked,
         )
 
 

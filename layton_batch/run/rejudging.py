@@ -20,7 +20,7 @@ from layton_batch.records import Job, ModelSpec
 from layton_batch.scoring.gold import BUNDLED, Gold, GoldRow
 from layton_batch.states import Role
 
-_JUDGE_PROMPTS = "judge_"
+JUDGE_PROMPTS = "judge_"
 """Names of the templates that a jury sees begin so."""
 
 
@@ -33,6 +33,12 @@ class Rejudged:
     judged: ModelSpec
     rows: tuple[GoldRow, ...]
     own: str | None = None
+    hints: int = 0
+
+    @property
+    def about(self) -> str:
+        """Whose answers these are."""
+        return repr((self.judged.provider, self.judged.name, self.hints))
 
 
 def differences(manifest: Manifest, gold: Gold) -> list[str]:
@@ -54,7 +60,7 @@ def differences(manifest: Manifest, gold: Gold) -> list[str]:
             if models[name] != name:
                 found[f"the judge {name} is the model {models[name]} here"] = None
     if manifest.gold is not None and manifest.gold.source == BUNDLED:
-        found |= {f"the prompt {name} is another": None for name in manifest.prompts if name.startswith(_JUDGE_PROMPTS)}
+        found |= {f"the prompt {name} is another": None for name in manifest.prompts if name.startswith(JUDGE_PROMPTS)}
     return list(found)
 
 
@@ -96,7 +102,7 @@ def rejudge_jobs(manifest: Manifest, gold: Gold, item_ids: Collection[str]) -> l
         name = slug(f"h{n_hints}." * bool(n_hints) + f"{judged.provider}.{judged.name}")
         for judge in seat_jury(manifest.panel(), judged, manifest.seats):
             job = Job(f"rejudge-{slug(judge.model.name)}--{name}", Role.REJUDGE, judge.model)
-            found.append(Rejudged(job, judged, tuple(answers), asked))
+            found.append(Rejudged(job, judged, tuple(answers), asked, n_hints))
     return found
 
 

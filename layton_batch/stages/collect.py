@@ -39,7 +39,7 @@ def collect(run: Run, provider: str) -> bool:
     now = run.clock.now()
     its = [batch for batch in run.store.batches({Lifecycle.ENDED}) if batch.provider == provider]
     ended = [batch for batch in its if is_due(batch.due_at, now) and batch.job_id not in run.trouble]
-    jobs = {job.id: job for job in run.store.jobs()}
+    jobs = {job.id: job for job in run.store.all_jobs()}
     with closing(run.claimed(ended)) as claimed:  # let go at once, also where one of them ends the run
         moved = [run.apart(one.job_id, partial(_collect_one, run, jobs[one.job_id], one)) for one in claimed]
     if any(moved):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from layton_batch.batches.fingerprints import without_retired
 from layton_batch.files import tables
 from layton_batch.records import Response
 from layton_batch.run.context import Run
@@ -23,7 +24,8 @@ def final_responses(run: Run, job_id: str) -> Iterator[Mapping[str, object]]:
 
     In the order of the requests; a portion of the texts at a time is in memory.
     """
-    requests, parts = tables.read_part(run.folder.part("requests", job_id)), _parts(run, job_id)
+    requests = without_retired(tables.read_part(run.folder.part("requests", job_id)))
+    parts = _parts(run, job_id)
     best = (
         _in_brief(parts)
         .with_columns(answered=pl.col("outcome") == str(RequestOutcome.SUCCEEDED))

@@ -9,7 +9,8 @@ from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 
-from layton_batch.batches.batch_file import files_needed, line_of, pack
+from layton_batch.batches.batch_file import Line, files_needed, line_of, pack
+from layton_batch.batches.fingerprints import fingerprint
 from layton_batch.batches.names import custom_id
 from layton_batch.clock import Clock
 from layton_batch.costs.estimate import bound_cost, output_bound
@@ -24,10 +25,11 @@ from layton_batch.records import Item, Job, ModelSpec, Prediction, Request
 from layton_batch.run.earlier import EarlierTokens
 from layton_batch.run.open import connect_within, price_book, refuse_keys
 from layton_batch.run.rejudging import Rejudged, check_labels, differences, rejudge_count, rejudge_jobs
+from layton_batch.run.wanted_jobs import identified, plan_jobs
 from layton_batch.scoring.gold import BUNDLED, Gold, read_gold
 from layton_batch.settings import Settings
+from layton_batch.stages.asked_already import AskedAlready
 from layton_batch.stages.judge_lengths import JudgeRequests
-from layton_batch.stages.plan import plan_jobs
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks import with_room
 from layton_batch.tasks.protocol import Candidate, Task, cautions, juried
@@ -41,9 +43,9 @@ EARLIER, PRIORS = "earlier runs", "priors"
 
 @dataclass(frozen=True, slots=True)
 class PlannedJob:
-    """A job as it would be: how much is sent, in how many files, what it will probably cost, by whose tokens
-    (``EARLIER`` or ``PRIORS``), and the most it can cost (None: price unknown). Files and size of a judge's job are the
-    most they can be as well."""
+    """A job as it would be: its requests, those of them that were asked already (``answered``, or about to be), in how
+    many files the others are sent, what they will probably cost, by whose tokens (``EARLIER`` or ``PRIORS``), and the
+    most they can cost (None: price unknown). Files and size of a judge's job are the most they can be as well."""
 
     job: Job
     requests: int
@@ -52,6 +54,7 @@ class PlannedJob:
     max_usd: Decimal | None
     price_note: str
     too_large: int = 0
+    answered: int = 0
     expected_usd: Decimal | None = None
     expected_from: str = PRIORS
 
@@ -83,6 +86,19 @@ class Preview:
         return found
 
     @property
+    def requests(self) -> int:
+        return sum(one.requests for one in self.jobs)
+
+    @property
+    def answered(self) -> int:
+        return sum(one.answered for one in self.jobs)
+
+    @property
+    def to_send(self) -> int:
+        """What no answer is known for, and what will not be sent for its size left out."""
+        return self.requests - self.answered - sum(one.too_large for one in self.jobs)
+
+    @property
     def max_usd(self) -> Decimal | None:
         """The most the first attempts can cost together."""
         return _sum(self.by_provider().values())
@@ -94,22 +110,29 @@ class Preview:
 
 
 def preview(
-    manifest: Manifest, settings: Settings, clock: Clock, write: Path | None = None, runs: Path = Path("runs")
+    manifest: Manifest,
+    settings: Settings,
+    clock: Clock,
+    write: Path | None = None,
+    runs: Path = Path("runs"),
+    items: Sequence[Item] | None = None,
 ) -> Preview:
-    """Plan without a run. With ``write``, the participants' batch files are kept in that folder. The expected cost is
-    from the runs under ``runs`` where they tell it.
+    """Plan without a run. With ``write``, the participants' batch files are kept in that folder. What was asked before,
+    and the expected cost, are from the runs under ``runs`` where they tell it. ``items``: None: as their source has
+    them.
 
     Raises ManifestError and DataError for everything that `run` would refuse before sending, save missing keys, which
     become caveats, and what is known of the models, which stands beside the plan: a benchmark of models that are gone
     can still be looked at.
     """
     task = manifest_task(manifest)
-    items = load_items(manifest, task, settings, clock)
+    items = load_items(manifest, task, settings, clock) if items is None else items
     gold = _check(manifest, task, settings, clock)
     prices = price_book(manifest, clock)
     jobs = plan_jobs(manifest.model_specs(), manifest.panel(), manifest.seats, task.uses_jury)
     specs = {job.id: job.spec for job in jobs}
-    planner = _Planner(manifest, task, items, prices, runs)
+    asked = AskedAlready(manifest, runs, settings, identified(manifest, jobs))
+    planner = _Planner(manifest, task, items, prices, runs, asked)
     planned = [
         planner.judge(job, specs[job.depends_on]) if job.depends_on else planner.participant(job, write) for job in jobs
     ]
@@ -117,6 +140,7 @@ def preview(
         planned += [planner.rejudged(one) for one in rejudge_jobs(manifest, gold, {item.id for item in items})]
     models = check_models(manifest, settings, clock)
     caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices))
+    caveats = (asked.trouble, *caveats) if asked.trouble else caveats
     result = Preview(
         run_id=manifest.run_id(),
         items=len(items),
@@ -149,8 +173,17 @@ def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> 
 class _Planner:
     """Plans a manifest's jobs one by one; what they share is made once."""
 
-    def __init__(self, manifest: Manifest, task: Task, items: Sequence[Item], prices: PriceBook, runs: Path) -> None:
+    def __init__(
+        self,
+        manifest: Manifest,
+        task: Task,
+        items: Sequence[Item],
+        prices: PriceBook,
+        runs: Path,
+        asked: AskedAlready,
+    ) -> None:
         self._manifest, self._task, self._items, self._prices = manifest, task, items, prices
+        self._asked, self._new_items = asked, dict[str, frozenset[str]]()
         self._prompts = [task.prompt(item) for item in items]
         self._earlier, self._priors = EarlierTokens(manifest, runs), bundled_priors()
 
@@ -175,10 +208,19 @@ class _Planner:
     def _exact(self, job: Job, asked: Sequence[Request], write: Path | None) -> PlannedJob:
         """A job whose requests are known."""
         provider = connect_within(self._manifest, job.spec.provider, None)
+        known, new = self._asked.fingerprints(job.spec), set[str]()
+
+        def lines() -> Iterator[Line]:
+            for request in asked:
+                line = line_of(request, provider, self._prices)
+                if fingerprint(job.spec.provider, job.spec.model, line.content, line.custom_id) not in known:
+                    new.add(request.item_id)
+                    yield line
+
         with tempfile.TemporaryDirectory(prefix="layton-batch-") as scratch:
             root = write or Path(scratch)
-            lines = (line_of(request, provider, self._prices) for request in asked)
-            packed = pack(lines, provider.limits, root, root / "requests" / job.id)
+            packed = pack(lines(), provider.limits, root, root / "requests" / job.id)
+        self._new_items[job.id] = frozenset(new)
         sent = [request for request in asked if request.custom_id in packed.max_cost]
         guesses = [
             (expected_input(request.prompt, job.spec), self._priors.output(request.model, _stage(job)))
@@ -191,6 +233,7 @@ class _Planner:
             size_bytes=sum(shard.size_bytes for shard in packed.shards),
             max_usd=_sum(packed.max_cost.values()),
             too_large=len(packed.too_large),
+            answered=len(asked) - len(new),
         )
 
     def judge(self, job: Job, judged: ModelSpec) -> PlannedJob:
@@ -198,7 +241,9 @@ class _Planner:
         provider = connect_within(self._manifest, job.spec.provider, None)
         most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
         measured = self._judges.about(job.spec, provider, self._name(job, 1))
-        sent = [request for request in measured if request.size <= most]
+        known = self._asked.judged(job) - self._new_items.get(str(job.depends_on), frozenset())
+        new = [one for item, one in zip(self._items, measured, strict=True) if item.id not in known]
+        sent = [request for request in new if request.size <= most]
         written = output_bound(judged) * BYTES_PER_TOKEN
         sizes = [min(request.longest_line(written), most) for request in sent]
         price = self._prices.price(job.spec.provider, job.spec.model)
@@ -209,7 +254,8 @@ class _Planner:
             shards=files_needed(sizes, provider.limits),
             size_bytes=sum(sizes) + len(sizes),
             max_usd=_sum(bound_cost(request.most_tokens(written), price) if price else None for request in sent),
-            too_large=len(measured) - len(sent),
+            too_large=len(new) - len(sent),
+            answered=len(measured) - len(new),
         )
 
     @cached_property

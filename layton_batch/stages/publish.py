@@ -64,7 +64,11 @@ def _keep_history(run: Run) -> None:
 
 def _bill_digest(run: Run) -> str | None:
     """What the cost table is made from; None while nothing was collected."""
-    parts = [path.name for name in ("usage", "untold") for path in sorted((run.folder.tables / name).glob("*.parquet"))]
+    parts = [
+        path.name
+        for name in ("usage", "untold", "reused")
+        for path in sorted((run.folder.tables / name).glob("*.parquet"))
+    ]
     money = run.store.money()
     return tables.digest("cost", str(money.spent), str(money.unknown_cost), *parts) if parts else None
 
@@ -91,6 +95,7 @@ def cost_report(folders: Sequence[RunFolder]) -> CostReport:
         usage_rows(pl.concat(usages).iter_rows(named=True)),
         unknown_costs_of(pl.concat(unknowns).iter_rows(named=True)),
         stated,
+        [row for folder in folders for row in usage_rows(tables.read(folder.tables, "reused").iter_rows(named=True))],
     )
 
 

@@ -17,6 +17,7 @@ import polars as pl
 
 from layton_batch.batches.attempts import total
 from layton_batch.batches.batch_file import batch_requests
+from layton_batch.batches.fingerprints import without_retired
 from layton_batch.batches.usage_rows import Bill, bounds, charged_answers, known_bounds
 from layton_batch.costs.estimate import estimate_request
 from layton_batch.costs.rates import MANIFEST
@@ -128,7 +129,8 @@ def _with_costs(table: pl.DataFrame, costs: Sequence[str | None]) -> pl.DataFram
 
 
 def _bounds(run: Run, job: Job, requests: pl.DataFrame, deepest: int) -> Bounds:
-    names = dict(zip(requests["item_id"], requests["custom_id"], strict=True))
+    asked = without_retired(requests)
+    names = dict(zip(asked["item_id"], asked["custom_id"], strict=True))
     return {
         names[item_id]: [
             estimate_request(Request(names[item_id], item_id, spec_of(run, job, item_id, rounds), prompt), run.prices)

@@ -29,7 +29,7 @@ from layton_batch.records import Batch
 from layton_batch.states import OPEN, Lifecycle
 from layton_batch.store import schema
 from layton_batch.store.rows import batch_from
-from layton_batch.store.standing import CLOCKS_APART, Gate, HeldBack, ProviderLoad, read_load, still_held
+from layton_batch.store.standing import CLOCKS_APART, Gate, HeldBack, ProviderLoad, read_load, still_held, visible
 from layton_batch.store.transactions import Events, Writing
 
 _numbers = itertools.count(1)
@@ -197,6 +197,7 @@ class Leases(Events):
         table = schema.batches
         columns = (table.c.state, table.c.due_at, table.c.lease_owner, table.c.lease_until)
         query = select(*columns).where(table.c.run_id == self.run_id, table.c.state.in_([str(one) for one in states]))
+        query = query.where(visible(self.run_id))
         query = query.where(or_(table.c.state != str(Lifecycle.ENDED), table.c.job_id.not_in(list(uncollected))))
         with self.reading() as connection:
             moments = [self._moment(row, at, pacing) for row in connection.execute(query).mappings()]

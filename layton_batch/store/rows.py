@@ -48,6 +48,8 @@ def job_from(row: RowMapping) -> Job:
         requests=row["requests"],
         planned=row["planned"],
         graded=row["graded"],
+        identity=row["identity"],
+        retired=row["retired"],
     )
 
 

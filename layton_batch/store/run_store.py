@@ -7,7 +7,7 @@ with the event that tells of it, the money it moves and the rows it makes. Whose
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,10 @@ from layton_batch.store import schema
 from layton_batch.store.leases import Leases
 from layton_batch.store.marks import marking
 from layton_batch.store.rows import batch_from, batch_values, changed, job_columns, job_from, spec_json
-from layton_batch.store.standing import ACTUAL, UNKNOWN_COST, Money, read_money
+from layton_batch.store.standing import ACTUAL, UNKNOWN_COST, Money, read_money, visible
 from layton_batch.store.transactions import Writing
 
-_CHANGED, _APPLIED = "changed", "applied"
+CHANGED, _APPLIED = "changed", "applied"
 """What the column ``prices`` says: the manifest's prices changed; what is not sent yet is bounded by them."""
 
 
@@ -39,6 +39,9 @@ class RunRow:
     created_at: float
     cancelled: bool
     stopped_reason: str | None
+    asked: str | None
+    applied: str | None
+    items: str | None
 
 
 @dataclass(slots=True)
@@ -52,27 +55,38 @@ class RunStore(Leases):
 
     # ---- the run -----------------------------------------------------------------------------------------------
 
-    def create(self, identity: str, manifest: str, version: str, at: float, *, prices: Callable[[str], object]) -> None:
-        """Enter the run, or, where it exists, take over the parts of its manifest that may change (budget …).
+    def create(
+        self,
+        identity: str,
+        manifest: str,
+        version: str,
+        at: float,
+        *,
+        prices: Callable[[str], object],
+        asked: str | None = None,
+    ) -> None:
+        """Enter the run, or, where it exists, its manifest's latest revision.
 
-        ``prices``: those of a stored manifest, to be compared with another's.
+        ``identity``: of the manifest that begins the run; it stays. ``asked``: what this revision asks, a digest. The
+        jobs follow when they are planned next. ``prices``: those of a stored manifest, to be compared with another's.
         """
         known = self.row()
         if known is None:
             self._enter(identity, manifest, version, at)
             known = self.row()
-        if known is None or known.identity != identity:
-            found = known.identity[:8] if known else "none"
-            raise StoreError(
-                f"run {self.run_id}: the stored manifest asks for something else (identity {found}, "
-                f"now {identity[:8]}); give the new manifest another name"
-            )
+        if known is None:
+            raise StoreError(f"run {self.run_id} was entered into its store, and is not in it")
+        if asked is not None and asked != known.asked:
+            with self.writing() as writing:
+                writing.connection.execute(self._this_run().values(asked=asked))
+                if known.asked is not None:
+                    writing.event(at, None, "revised", "the manifest, or its items, ask for something else by now")
         if known.manifest != manifest:
             with self.writing() as writing:
                 writing.connection.execute(self._this_run().values(manifest=manifest))
-                writing.event(at, None, "manifest_changed", "budget, gold, scoring, policy or prices")
+                writing.event(at, None, "manifest_changed", "see the revisions in run.json")
                 if prices(known.manifest) != prices(manifest):
-                    writing.connection.execute(self._this_run().values(prices=_CHANGED))
+                    writing.connection.execute(self._this_run().values(prices=CHANGED))
                     writing.event(at, None, "prices_changed", "what is not sent yet is bounded by the new ones")
 
     def _enter(self, identity: str, manifest: str, version: str, at: float) -> None:
@@ -93,8 +107,7 @@ class RunStore(Leases):
             )
         if found is None:
             return None
-        names = ("run_id", "identity", "manifest", "created_at", "cancelled", "stopped_reason")
-        return RunRow(**{name: found[name] for name in names})
+        return RunRow(**{field.name: found[field.name] for field in fields(RunRow)})
 
     def set_cancelled(self, at: float) -> None:
         """Nothing more is to be sent for this run."""
@@ -132,6 +145,7 @@ class RunStore(Leases):
                 "requests": job.requests,
                 "planned": job.planned,
                 "graded": job.graded,
+                "identity": job.identity,
             }
             for seq, job in enumerate(jobs)
         ]
@@ -144,17 +158,26 @@ class RunStore(Leases):
                 writing.event(at, None, "jobs_planned", f"{len(new)} jobs")
 
     def jobs(self) -> list[Job]:
-        """All jobs in order."""
+        """The jobs of the latest revision, in order."""
+        return [job for job in self.all_jobs() if not job.retired]
+
+    def all_jobs(self) -> list[Job]:
+        """Retired jobs as well, at the end."""
         query = select(schema.jobs).where(schema.jobs.c.run_id == self.run_id).order_by(schema.jobs.c.seq)
         with self.reading() as connection:
             return [job_from(row) for row in connection.execute(query).mappings()]
 
-    def plan_job(self, job: Job, batches: Sequence[Batch], at: float, counts: Sequence[RowCount] = ()) -> None:
-        """The job's batch files are on disk: enter its batches (``counts``: of requests that are never sent)."""
+    def plan_job(
+        self, job: Job, batches: Sequence[Batch], at: float, counts: Sequence[RowCount] = (), *, is_all: bool = True
+    ) -> None:
+        """The job's batch files are on disk: enter its batches (``counts``: of requests that have ended already).
+        Not ``is_all``: it is to be planned again for more."""
         requests = sum(batch.requests for batch in batches)
         with self.writing() as writing:
             writing.alone()
             entered = self.move_jobs(writing, (job.id,), JobState.NEW, JobState.PLANNED)
+            if not is_all:
+                self.plan_again(writing, (job.id,))
             if entered != 1:
                 raise StaleStateError(f"job {job.id} of run {self.run_id} was planned by another process")
             more = update(schema.jobs).where(schema.jobs.c.run_id == self.run_id, schema.jobs.c.job_id == job.id)
@@ -168,7 +191,7 @@ class RunStore(Leases):
         with self.reading() as connection:
             mine = select(schema.runs.c.prices).where(schema.runs.c.run_id == self.run_id)
             found = connection.execute(mine).scalar()
-        return found == _CHANGED, found is not None
+        return found == CHANGED, found is not None
 
     def reprice(
         self,
@@ -238,7 +261,8 @@ class RunStore(Leases):
 
     def batches(self, states: Collection[Lifecycle] | None = None) -> list[Batch]:
         """Batches in order of entry, of these states or all."""
-        query = select(schema.batches).where(schema.batches.c.run_id == self.run_id).order_by(schema.batches.c.seq)
+        query = select(schema.batches).where(schema.batches.c.run_id == self.run_id, visible(self.run_id))
+        query = query.order_by(schema.batches.c.seq)
         if states is not None:
             query = query.where(schema.batches.c.state.in_([str(state) for state in states]))
         with self.reading() as connection:

@@ -54,6 +54,9 @@ runs = Table(
     Column("created_at", Float, nullable=False),
     Column("cancelled", Boolean, nullable=False, default=False),
     Column("stopped_reason", Text),  # over budget, needs a person: what the last tick stopped at
+    Column("asked", String(64)),  # digest of what the latest revision asks
+    Column("applied", String(64)),  # the one that the jobs were made from
+    Column("items", String(64)),  # digest of the items that the jobs were planned with
     Column("prices", String(8)),  # of the manifest: changed | applied (to what is not sent yet) | NULL: as they were
 )
 
@@ -70,6 +73,9 @@ jobs = Table(
     Column("requests", Integer, nullable=False, default=0),
     Column("planned", Boolean, nullable=False, default=False),
     Column("graded", Boolean, nullable=False, default=False),
+    Column("identity", String(64), nullable=False, default="", server_default=""),
+    Column("retired", Boolean, nullable=False, default=False, server_default=false()),
+    Column("withdrawn", Integer, nullable=False, default=0, server_default="0"),  # shards that were never sent
 )
 
 batches = Table(

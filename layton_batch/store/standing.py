@@ -68,6 +68,13 @@ def still_held(at: float) -> ColumnElement[bool]:
     return and_(until > at, until <= at + LONGEST_PAUSE)
 
 
+def visible(run_id: str) -> ColumnElement[bool]:
+    """Batches that count: all but what is planned for a retired job."""
+    jobs, batches = schema.jobs, schema.batches
+    retired = select(jobs.c.job_id).where(jobs.c.run_id == run_id, jobs.c.retired)
+    return or_(batches.c.state != str(Lifecycle.PLANNED), batches.c.job_id.not_in(retired))
+
+
 def read_load(connection: Connection, run_id: str, provider: str, at: float, batch_id: str | None) -> ProviderLoad:
     """The standing at this moment, without the batch of this id (of this run)."""
     table = schema.batches

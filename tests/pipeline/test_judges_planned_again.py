@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from layton_batch.batches.retry import retry_run
-from layton_batch.run.open import find_run, open_folder
+from layton_batch.run.folders import find_run
+from layton_batch.run.open import open_folder
 from layton_batch.run.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import ErrorClass

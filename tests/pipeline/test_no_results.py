@@ -11,7 +11,8 @@ from layton_batch.batches.retry import retry_run
 from layton_batch.errors import NotFoundError, ProviderError, RequestRefusedError, TransientProviderError
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Response, Snapshot
-from layton_batch.run.open import find_run, open_folder
+from layton_batch.run.folders import find_run
+from layton_batch.run.open import open_folder
 from layton_batch.run.status import RunState, Status
 from layton_batch.sandbox import Fault
 from layton_batch.states import ErrorClass, Lifecycle

@@ -47,7 +47,10 @@ def test_expected_comes_from_the_priors_first_and_from_an_earlier_runs_tokens_th
     with lab(tmp_path) as bench:
         before = planned(bench)
         spent = bench.finish(TEXT).spent_usd
-        after = planned(bench)
+        assert planned(bench).expected_usd == planned(bench).max_usd == 0  # nothing is left to be sent
+        after = planned(
+            bench, TEXT.replace("[[models]]", "[policy]\nreuse = false\n[[models]]", 1).replace("lab", "new", 1)
+        )
         other = planned(bench, TEXT.replace('split = "llm"', 'split = "llm"\nhints = 2'))
     assert {one.expected_from for one in before.jobs} == {PRIORS}
     assert {one.expected_from for one in after.jobs} == {EARLIER}

@@ -9,7 +9,8 @@ import pytest
 from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.retry import retry_run
 from layton_batch.pipeline import advance
-from layton_batch.run.open import find_run, open_folder, read_run
+from layton_batch.run.folders import find_run
+from layton_batch.run.open import open_folder, read_run
 from layton_batch.run.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.sandbox.engine.configuration import Limits

@@ -1,0 +1,131 @@
+"""Run folders under ``--runs``: which there are, what each is called in its store, and where a manifest's run is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import orjson
+
+from layton_batch.errors import ManifestError, StoreError, file_error
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.manifest.manifest import Manifest
+
+
+def stored_manifest(folder: RunFolder) -> Manifest:
+    """The manifest of a run's latest revision. Raises ManifestError where the folder holds none."""
+    return Manifest.from_frozen(_content(folder), str(folder.manifest))
+
+
+def run_id_of(folder: RunFolder) -> str:
+    """What the run is called in its store, in its tags and in its events.
+
+    Raises StoreError where the folder is a copy under another name: two folders must not work on one run.
+    """
+    told = _told(folder)
+    name, run_id = _names(told)
+    if folder.root.resolve().name not in (name, run_id):
+        raise StoreError(
+            f"{folder.root} is a copy of the run {name}, or was renamed: a run's folder has the run's name; "
+            f"move it to another folder as {folder.root.parent.name}/{name}, and name that with --runs"
+        )
+    return run_id
+
+
+def find_runs(runs: Path) -> list[RunFolder]:
+    """Every run under ``runs``, the one touched last at the end; copies and renamed folders are left out."""
+    found = [path.parent for path in runs.glob("*/run.json")] if runs.is_dir() else []
+    folders = [RunFolder(path) for path in sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))]
+    return [folder for folder in folders if _misplaced(folder) is None]
+
+
+def misplaced_runs(runs: Path) -> list[str]:
+    """A sentence for each folder that is a copy of a run, or a renamed one."""
+    found = sorted(path.parent for path in runs.glob("*/run.json")) if runs.is_dir() else []
+    return [reason for path in found if (reason := _misplaced(RunFolder(path))) is not None]
+
+
+def _misplaced(folder: RunFolder) -> str | None:
+    try:
+        run_id_of(folder)
+    except StoreError as error:
+        return str(error)
+    except ManifestError:
+        return None  # what is wrong with it is told by whoever opens it
+    return None
+
+
+def find_run(name: str, runs: Path) -> RunFolder:
+    """The run of this name, folder, or former folder's name. Raises StoreError naming what there is."""
+    for path in (Path(name), runs / name):
+        if (path / "run.json").exists():
+            return RunFolder(path)
+    known = find_runs(runs)
+    matching = [folder for folder in known if name in _known_names(folder)]
+    if matching:
+        return matching[-1]
+    names = ", ".join(folder.root.name for folder in known) or "none"
+    raise StoreError(f"there is no run {name!r} under {runs} (there: {names}); --runs names another folder")
+
+
+def home_of(manifest: Manifest, runs: Path) -> RunFolder:
+    """Where the manifest's run is: ``runs/<name>/``, or a folder that an earlier version named by the manifest's
+    content, as long as nobody took it over: the one of this manifest, else the one of this name touched last."""
+    home = RunFolder(runs / manifest.run_id())
+    if home.root.exists():
+        return home
+    older = [folder for folder in find_runs(runs) if _is_older(folder, manifest.name)]
+    same = [folder for folder in older if folder.root.name == manifest.content_id()]
+    return (same or older or [home])[-1]
+
+
+def take_over(folder: RunFolder, manifest: Manifest) -> RunFolder:
+    """The run's folder under its name; one of an earlier version is renamed. Another process may have been first."""
+    home = RunFolder(folder.root.parent / manifest.run_id())
+    if folder.root == home.root or home.root.exists():
+        return home
+    try:
+        folder.root.rename(home.root)
+    except OSError as error:
+        if not home.manifest.exists():
+            raise file_error(f"{folder.root} cannot be renamed to {home.root.name}: {error.strerror}", error) from error
+    return home
+
+
+def _is_older(folder: RunFolder, name: str) -> bool:
+    try:
+        known, run_id = _names(_told(folder))
+    except ManifestError:
+        return False
+    return known == name and folder.root.name == run_id != name
+
+
+def _known_names(folder: RunFolder) -> Iterator[str]:
+    try:
+        yield from _names(_told(folder))
+    except ManifestError:
+        return
+
+
+def _names(told: Mapping[str, object]) -> tuple[str, str]:
+    """The run's name, and what it is called in its store: by its content, where an earlier version began it."""
+    manifest = told.get("manifest")
+    name = str(manifest["name"]) if isinstance(manifest, dict) and "name" in manifest else ""
+    return name, str(told.get("run_id") or f"{name}-{str(told.get('identity'))[:8]}")
+
+
+def _told(folder: RunFolder) -> Mapping[str, object]:
+    try:
+        told = orjson.loads(_content(folder))
+    except ValueError as error:
+        raise ManifestError(f"{folder.manifest}: not a frozen manifest ({error})") from error
+    if not isinstance(told, dict) or not isinstance(told.get("manifest"), dict):
+        raise ManifestError(f"{folder.manifest}: not a frozen manifest")
+    return told
+
+
+def _content(folder: RunFolder) -> bytes:
+    try:
+        return folder.manifest.read_bytes()
+    except OSError as error:
+        raise ManifestError(f"{folder.manifest} cannot be read: {error.strerror}") from error

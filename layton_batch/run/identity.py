@@ -1,0 +1,45 @@
+"""What a job asks by. Display names, order, families, budgets and paths are no part of it; neither are items: a job
+grows by requests, and what each of those asks is its fingerprint (``batches/fingerprints.py``)."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.records import Job
+from layton_batch.run.rejudging import JUDGE_PROMPTS
+from layton_batch.states import Role
+
+
+def job_identity(manifest: Manifest, job: Job, about: str = "") -> str:
+    """SHA-256, in hex, over what the job's requests have in common.
+
+    ``about``: whose labelled answers a job judges again. A judge's ordinary job is told from the same judge's others by
+    the job that it depends on.
+    """
+    spec = job.spec
+    judging = job.role is not Role.PREDICT
+    asked = {
+        "role": str(job.role),
+        "about": about,
+        "provider": spec.provider,
+        "model": spec.model,
+        "max_output_tokens": spec.max_output_tokens,
+        "reasoning": [spec.reasoning.effort, spec.reasoning.budget_tokens],
+        "params": dict(spec.params),
+        "task": manifest.task,
+        "task_options": manifest.task_options,
+        "split": manifest.items.split,
+        "hints": manifest.items.hints,
+        "prompts": {
+            name: text for name, text in manifest.prompt_texts.items() if name.startswith(JUDGE_PROMPTS) == judging
+        },
+    }
+    canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return sha256(canonical.encode("ascii")).hexdigest()
+
+
+def asked_digest(manifest: Manifest, items: str) -> str:
+    """What a revision asks, items (their digest) and all: a process that works on another one must not plan."""
+    return sha256(f"{manifest.identity()} {items}".encode()).hexdigest()

@@ -1,0 +1,77 @@
+"""``run.json``: the frozen manifest of now, and every revision of it with what it changed, in plain words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+import orjson
+
+from layton_batch.clock import iso
+from layton_batch.errors import ManifestError
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.records import JsonValue
+
+_QUIET = {"models", "items", "name", "prompts"}
+"""Tables of a manifest of which more is said than their name."""
+
+
+def run_json(folder: RunFolder, run_id: str, manifest: Manifest, at: float, items: Sequence[str] = ()) -> str:
+    """What the folder's ``run.json`` is to hold. ``items``: what changed of the items' content."""
+    known = _known(folder)
+    revisions = list(known.get("revisions", ()))  # type: ignore[call-overload]
+    frozen = manifest.frozen()
+    if not revisions and "manifest" in known:  # an earlier version kept no revisions
+        before = {key: known[key] for key in frozen if key in known}
+        revisions.append({"number": 1, "at": None, "changes": ["the run began"], "manifest": before})
+    if not revisions:
+        revisions.append({"number": 1, "at": iso(at), "changes": ["the run began"], "manifest": frozen})
+    elif said := [*changes(revisions[-1]["manifest"], manifest), *items]:
+        revisions.append({"number": len(revisions) + 1, "at": iso(at), "changes": said, "manifest": frozen})
+    told = {**frozen, "run_id": run_id, "revisions": revisions}
+    return json.dumps(told, indent=2, ensure_ascii=False)
+
+
+def changes(before: Mapping[str, JsonValue], after: Manifest) -> list[str]:
+    """What an edit changed, a sentence each; empty: nothing."""
+    try:
+        old = Manifest.from_frozen(json.dumps(before))
+    except ManifestError:
+        return ["the manifest (its earlier form cannot be read)"]
+    return list(_changes(old, after))
+
+
+def _changes(old: Manifest, new: Manifest) -> Iterator[str]:
+    yield from _named("model", _tables(old, "models"), _tables(new, "models"))
+    yield from _named("judge", _tables(old, "panel"), _tables(new, "panel"))
+    yield from _named("prompt", old.prompt_texts, new.prompt_texts)
+    was, now = old.items.model_dump(mode="json"), new.items.model_dump(mode="json")
+    yield from (f"items: {key} was {was[key]!r}, is {now[key]!r}" for key in was if was[key] != now[key])
+    first, second = (one.model_dump(mode="json", exclude=_QUIET, exclude_none=True) for one in (old, new))
+    for table in sorted(first.keys() | second.keys()):
+        if first.get(table) != second.get(table):
+            yield f"{table} changed"
+
+
+def _tables(manifest: Manifest, part: str) -> dict[str, object]:
+    """The models, or the judges, by name and in order."""
+    frozen = manifest.frozen()
+    held = frozen["panel"] if part == "panel" else frozen["manifest"]["models"]  # type: ignore[index,call-overload]
+    return {str(one["name"]): one for one in held}  # type: ignore[union-attr,index,call-overload]
+
+
+def _named(kind: str, old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
+    yield from (f"{kind} {name} added" for name in new if name not in old)
+    yield from (f"{kind} {name} removed" for name in old if name not in new)
+    yield from (f"{kind} {name} changed" for name in new if name in old and old[name] != new[name])
+    if list(old) != list(new) and old.keys() == new.keys():
+        yield f"{kind}s in another order"
+
+
+def _known(folder: RunFolder) -> dict[str, object]:
+    try:
+        told = orjson.loads(folder.manifest.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}

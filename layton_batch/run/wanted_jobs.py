@@ -1,0 +1,122 @@
+"""The jobs that a manifest wants, and which of a store's jobs they are, whatever those are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from layton_batch.errors import ManifestError
+from layton_batch.files import item_table
+from layton_batch.files.run_folder import RunFolder, slug
+from layton_batch.manifest.jury import seat_jury
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.records import Job, Judge, ModelSpec
+from layton_batch.run.identity import job_identity
+from layton_batch.run.rejudging import Rejudged
+from layton_batch.states import Role
+from layton_batch.store import RunStore
+from layton_batch.store.revising import Revision, identify
+
+
+def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, uses_jury: bool) -> list[Job]:
+    """Every job of a run, judges' after participants'; ids are unique and fit for paths."""
+    jobs = [Job(f"predict-{slug(spec.name)}", Role.PREDICT, spec) for spec in specs]
+    if not uses_jury:
+        return jobs
+    verdicts = [
+        Job(f"judge-{slug(judge.model.name)}--{slug(spec.name)}", Role.JUDGE, judge.model, depends_on=job.id)
+        for job, spec in zip(jobs, specs, strict=True)
+        for judge in seat_jury(panel, spec, seats)
+    ]
+    return jobs + verdicts
+
+
+def identified(manifest: Manifest, jobs: Iterable[Job]) -> list[Job]:
+    """The jobs, each with what it asks by."""
+    return [replace(job, identity=job_identity(manifest, job)) for job in jobs]
+
+
+def identified_rejudging(manifest: Manifest, rejudging: Iterable[Rejudged]) -> list[Job]:
+    """Their jobs, each with what it asks by and about."""
+    return [replace(one.job, identity=job_identity(manifest, one.job, one.about)) for one in rejudging]
+
+
+def keep_what_jobs_ask(store: RunStore, folder: RunFolder) -> None:
+    """Once, for a run that an earlier version began: by what its jobs ask, and about which items. A job of which this
+    cannot be told is matched by its id."""
+    row, part = store.row(), folder.part("items", "items")
+    if row is None or row.items is not None or not part.exists():
+        return
+    jobs = [job for job in store.jobs() if not job.identity and job.role is not Role.REJUDGE]
+    try:
+        known = Manifest.from_frozen(row.manifest)
+        identities = {job.id: job_identity(known, job) for job in jobs}
+    except ManifestError:
+        identities = {}
+    identify(store, identities, item_table.digest(item_table.read(folder)))
+
+
+def revision(stored: Sequence[Job], wanted: Sequence[Job], asked: str, items: str, *, new_items: bool) -> Revision:
+    """What becomes of the ``stored`` jobs, retired ones among them, where ``wanted`` is what the manifest has.
+
+    Planned again is whatever may ask something else by now, or go by another name; a judge's job is planned again
+    by itself when the one that it judges has been.
+    """
+    matched = _Matching(stored)
+    jobs = [matched.stored_as(job) for job in wanted]
+    known = {job.id: job for job in stored}
+    kept = {job.id: known[job.id] for job in jobs if job.id in known}
+    again = {
+        job.id
+        for job in jobs
+        if (old := kept.get(job.id)) is not None
+        and (old.retired or not old.identity or old.spec.name != job.spec.name or (new_items and not job.depends_on))
+    }
+    return Revision(
+        jobs=jobs,
+        again=again,
+        retired=[job.id for job in stored if job.id not in kept and not job.retired],
+        asked=asked,
+        items=items,
+    )
+
+
+class _Matching:
+    """Takes stored jobs one after another; each is taken once."""
+
+    def __init__(self, stored: Sequence[Job]) -> None:
+        self._left = list(stored)
+        self._ids = {job.id for job in stored}
+        self._stored_id: dict[str, str] = {}
+
+    def stored_as(self, wanted: Job) -> Job:
+        """The job under the id that the store has for it, or a free one."""
+        depends_on = self._stored_id[wanted.depends_on] if wanted.depends_on else None
+        wanted_there = replace(wanted, depends_on=depends_on)
+        same = sorted(self._same(wanted_there), key=lambda job: (job.spec.name != wanted.spec.name, job.retired))
+        if same:
+            self._left.remove(same[0])
+        found = same[0].id if same else next(name for name in _names(wanted.id) if name not in self._ids)
+        self._ids.add(found)
+        self._stored_id[wanted.id] = found
+        return replace(wanted_there, id=found)
+
+    def _same(self, wanted: Job) -> list[Job]:
+        return [
+            job
+            for job in self._left
+            if (job.role, job.depends_on) == (wanted.role, wanted.depends_on)
+            and (job.identity == wanted.identity if job.identity else _looks_like(job, wanted))
+        ]
+
+
+def _looks_like(job: Job, wanted: Job) -> bool:
+    return job.id == wanted.id and (job.spec.provider, job.spec.model) == (wanted.spec.provider, wanted.spec.model)
+
+
+def _names(base: str) -> Iterator[str]:
+    yield base
+    number = 2
+    while True:
+        yield f"{base}-{number}"
+        number += 1

@@ -1,0 +1,52 @@
+"""Revise: the run's jobs become those of the manifest of now. What is unchanged keeps its answers; what the manifest no
+longer has leaves the board, and stays on disk."""
+
+from __future__ import annotations
+
+from layton_batch.errors import StaleStateError
+from layton_batch.files import item_table
+from layton_batch.run.context import Run
+from layton_batch.run.wanted_jobs import identified, identified_rejudging, plan_jobs, revision
+from layton_batch.store.revising import revise as enter
+
+_BY_JOB = ("predictions", "verdicts", "rejudged", "grades", "scores")
+"""Derived tables with a part for each job."""
+
+
+def revise(run: Run) -> bool:
+    """Enter the jobs of the manifest's latest revision, once; True where that was still to be done."""
+    row = run.store.row()
+    if row is None or run.asked is None or row.applied == run.asked:
+        return False
+    items = run.load_items()
+    digest = item_table.digest(items)
+    new_items = digest != row.items
+    if new_items:
+        item_table.write(run.folder, items)
+        run.forget_items()
+    manifest = run.manifest
+    wanted = identified(
+        manifest, plan_jobs(manifest.model_specs(), manifest.panel(), manifest.seats, run.task.uses_jury)
+    )
+    wanted += identified_rejudging(manifest, run.wanted_rejudging)
+    found = revision(run.store.all_jobs(), wanted, run.asked, digest, new_items=new_items)
+    enter(run.store, found, run.clock.now())
+    run.forget_jobs()
+    return True
+
+
+def check_revision(run: Run) -> None:
+    """Raises StaleStateError where another process began a later revision: what this one would plan is out of date."""
+    row = run.store.row()
+    if run.asked is not None and row is not None and row.asked != run.asked:
+        raise StaleStateError(
+            f"run {run.id} was revised by another process, which asks for something else: this one leaves the run to it"
+        )
+
+
+def put_away(run: Run) -> None:
+    """Tables that were computed for retired jobs are no part of the run's any more; they can be made again."""
+    for job in run.store.all_jobs():
+        if job.retired:
+            for name in _BY_JOB:
+                run.folder.part(name, job.id).unlink(missing_ok=True)

@@ -1,0 +1,96 @@
+"""`plan` and `run` say how much was asked already, and `run` asks before it sends without a budget."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from layton_batch.cli import before_paying
+from layton_batch.cli.before_paying import agree
+from layton_batch.errors import NotAgreedError
+from layton_batch.pipeline import advance
+from layton_batch.settings import Settings
+from tests.cli.cli_harness import call
+from tests.pipeline.lab import Lab, lab, manifest_text
+
+TWO, THREE = ("openai", "anthropic"), ("openai", "anthropic", "mistral")
+
+
+def planned(bench: Lab, text: str) -> tuple[object, ...]:
+    manifest = bench.folder / "plan.toml"
+    manifest.write_text(text, encoding="utf-8")
+    told = call("plan", manifest, "--runs", bench.runs, "--offline", "--json").table()
+    return told["requests"], told["answered"], told["to_send"]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in os.environ:
+        if name.endswith(("_API_KEY", "_BASE_URL")):
+            monkeypatch.delenv(name)
+
+
+def test_a_plan_says_what_was_asked_already(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        assert planned(bench, manifest_text(TWO, limit=2)) == (8, 0, 8)
+        bench.finish(manifest_text(TWO, limit=2))
+        assert planned(bench, manifest_text(TWO, limit=2)) == (8, 8, 0)
+        assert planned(bench, manifest_text(THREE, limit=2)) == (12, 8, 4)
+        assert planned(bench, manifest_text(TWO, limit=3)) == (12, 8, 4)
+        elsewhere = manifest_text(TWO, limit=2).replace('name = "lab"', 'name = "another"', 1)
+        assert planned(bench, elsewhere) == (8, 4, 4)  # what its jury will be asked hangs on what is answered
+        text = call("plan", tmp_path / "plan.toml", "--runs", bench.runs, "--offline").out
+        assert "8 requests, of which 4 answered already, 4 to send: expected $" in text
+
+
+def asks(bench: Lab, text: str, *, yes: bool = False) -> None:
+    """The providers being elsewhere."""
+    with bench.open(text) as run:
+        agree(run, Settings.from_environment({}, bench.folder), yes=yes, quiet=False)
+
+
+def test_without_a_budget_and_without_anybody_there_a_run_sends_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = manifest_text(("openai",), limit=2)
+    with lab(tmp_path) as bench:
+        with pytest.raises(
+            NotAgreedError, match=r"add `\[budget\]` with `max_usd = 0.\d\d` to the manifest"
+        ) as refused:
+            asks(bench, text)
+        assert refused.value.exit_code == 3
+        assert "4 requests, of which 0 answered already, 4 to send: expected $" in capsys.readouterr().err
+        asks(bench, text, yes=True)
+        asks(bench, text.replace("[[models]]", "[budget]\nmax_usd = 1\n[[models]]", 1))
+
+
+def test_a_person_who_is_there_is_asked_once_a_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions: list[str] = []
+    answers = [False, True]
+
+    def confirm(question: str, *, err: bool) -> bool:
+        assert err
+        questions.append(question)
+        return answers.pop(0)
+
+    monkeypatch.setattr(before_paying.sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(before_paying.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(before_paying.typer, "confirm", confirm)
+    text = manifest_text(("openai",), limit=2)
+    with lab(tmp_path) as bench:
+        with pytest.raises(NotAgreedError, match="nothing was sent"):
+            asks(bench, text)
+        asks(bench, text)
+        assert questions == ["There is no [budget]. Send them?"] * 2
+        with bench.open(text) as run:
+            advance(run)
+        asks(bench, text)
+        assert len(questions) == 2
+
+
+def test_nobody_is_asked_about_providers_on_this_machine(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench, bench.open(manifest_text(("openai",), limit=2)) as run:
+        agree(run, bench.settings, yes=False, quiet=True)

@@ -1,0 +1,170 @@
+"""A run grows with its manifest: an edit sends what it adds, and nothing that was asked before."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from layton_batch.pipeline import advance
+from layton_batch.run.folders import find_run, find_runs
+from layton_batch.run.open import read_run
+from layton_batch.run.status import RunState, Status
+from layton_batch.stages.rank import board
+from tests.pipeline.lab import BUNDLED, MODELS, Lab, lab, manifest_text
+
+TWO, THREE = ("openai", "anthropic"), ("openai", "anthropic", "mistral")
+OPENAI = MODELS["openai"]
+RENAMED = manifest_text(("openai",), limit=2).replace(f'name = "{OPENAI}"\nprovider', 'name = "shown so"\nprovider', 1)
+
+
+def finished(bench: Lab, text: str) -> Status:
+    status = bench.finish(text)
+    assert (status.state, status.unanswered) == (RunState.DONE, 0)
+    assert set(bench.billed().values()) == {1}
+    return status
+
+
+def models_on_the_board(bench: Lab) -> list[str]:
+    with read_run(find_run("lab", bench.runs), bench.settings) as run:
+        return sorted(row.model for row in board(run, run.rules))
+
+
+def test_a_model_that_is_added_is_all_that_is_paid_for(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        first = finished(bench, manifest_text(TWO, limit=2))
+        before = len(bench.billed())
+        second = finished(bench, manifest_text(THREE, limit=2))
+        assert len(bench.billed()) - before == 4  # two answers and a verdict on each
+        assert second.spent_usd == bench.server.ledger().total_usd > first.spent_usd
+        assert models_on_the_board(bench) == sorted(MODELS[name] for name in THREE)
+        assert [folder.root.name for folder in find_runs(bench.runs)] == ["lab"]
+
+
+Edit = Callable[[Path], str]
+
+
+def edit_of_order(_: Path) -> str:
+    return manifest_text(("anthropic", "openai"), limit=2)
+
+
+def edit_of_a_copied_items_file(folder: Path) -> str:
+    shutil.copy(BUNDLED / "riddles_llm.jsonl", folder / "copied.jsonl")
+    return manifest_text(TWO, limit=2, items="copied.jsonl")
+
+
+def edit_of_budget_and_scoring(_: Path) -> str:
+    return manifest_text(TWO, limit=2, top="[budget]\nmax_usd = 90\n[scoring]\nlevel = 0.9\n# a comment")
+
+
+def edit_of_a_limit_that_changes_nothing(folder: Path) -> str:
+    lines = (BUNDLED / "riddles_llm.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "two.jsonl").write_text("".join(lines[:2]), encoding="utf-8")
+    return manifest_text(TWO, limit=400, items="two.jsonl")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [edit_of_order, edit_of_a_copied_items_file, edit_of_budget_and_scoring, edit_of_a_limit_that_changes_nothing],
+)
+def test_what_asks_nothing_else_sends_nothing(tmp_path: Path, edit: Edit) -> None:
+    with lab(tmp_path) as bench:
+        first = finished(bench, manifest_text(TWO, limit=2))
+        before = bench.billed()
+        second = finished(bench, edit(tmp_path))
+        assert bench.billed() == before
+        assert second.spent_usd == first.spent_usd
+
+
+def test_a_display_name_is_no_question(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        finished(bench, manifest_text(("openai",), limit=2))
+        before = bench.billed()
+        finished(bench, RENAMED)
+        assert bench.billed() == before
+        assert models_on_the_board(bench) == ["shown so"]
+        assert set(bench.table(RENAMED, "predictions")["model"]) == {"shown so"}
+        assert set(bench.table(RENAMED, "verdicts")["model"]) == {"shown so"}
+
+
+def test_a_model_that_goes_leaves_the_board_and_costs_nothing_when_it_comes_back(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        finished(bench, manifest_text(TWO, limit=2))
+        before = bench.billed()
+        gone = finished(bench, manifest_text(("openai",), limit=2))
+        assert models_on_the_board(bench) == [OPENAI]
+        assert {job.model for job in gone.jobs if job.role == "predict"} == {OPENAI}
+        assert set(bench.table(manifest_text(), "predictions")["model"]) == {OPENAI}
+        finished(bench, manifest_text(TWO, limit=2))
+        assert models_on_the_board(bench) == sorted(MODELS[name] for name in TWO)
+        assert bench.billed() == before
+
+
+def test_more_items_are_asked_for_and_fewer_leave_the_board(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        finished(bench, manifest_text(("openai",), limit=2))
+        finished(bench, manifest_text(("openai",), limit=4))
+        assert len(bench.billed()) == 8
+        text = manifest_text(("openai",), limit=3)
+        finished(bench, text)
+        assert bench.table(text, "predictions").height == bench.table(text, "verdicts").height == 3
+        finished(bench, manifest_text(("openai",), limit=4))
+        assert bench.table(text, "predictions").height == 4
+        assert len(bench.billed()) == 8
+
+
+def test_an_item_whose_words_change_is_another_question(tmp_path: Path) -> None:
+    lines = (BUNDLED / "riddles_llm.jsonl").read_text(encoding="utf-8").splitlines()[:2]
+    items = tmp_path / "own.jsonl"
+    with lab(tmp_path) as bench:
+        items.write_text("\n".join(lines), encoding="utf-8")
+        finished(bench, manifest_text(("openai",), items="own.jsonl"))
+        row = json.loads(lines[0])
+        question = "description"
+        row[question] = "Quickly now: " + row[question]
+        items.write_text("\n".join([json.dumps(row), lines[1]]), encoding="utf-8")
+        text = manifest_text(("openai",), items="own.jsonl")
+        finished(bench, text)
+        asked = bench.table(text, "requests").filter(pl.col("role") == "predict")
+        assert asked.sort("custom_id")["retired"].to_list() == [True, False, False]
+        assert bench.table(text, "predictions").height == 2
+
+
+def test_a_judge_that_changes_is_asked_and_the_others_are_not(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        finished(bench, manifest_text(("openai",), limit=2))
+        before = len(bench.billed())
+        text = manifest_text(("openai",), limit=2).replace("seats = 1", "seats = 2")
+        finished(bench, text)
+        assert len(bench.billed()) - before == 2
+        assert bench.table(text, "verdicts").height == 4
+
+
+def test_every_revision_is_kept_with_what_it_changed(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        for text in (manifest_text(TWO), manifest_text(THREE), manifest_text(THREE), manifest_text(THREE, limit=3)):
+            with bench.open(text) as run:
+                advance(run)
+        told = json.loads(bench.run_folder(text).manifest.read_bytes())
+        assert [(one["number"], one["changes"]) for one in told["revisions"]] == [
+            (1, ["the run began"]),
+            (2, [f"model {MODELS['mistral']} added"]),
+            (3, ["items: limit was 4, is 3"]),
+        ]
+
+
+def test_two_models_that_ask_the_same_are_asked_once(tmp_path: Path) -> None:
+    text = manifest_text(("openai",), limit=2)
+    model = text[text.index("[[models]]") : text.index("[jury]")]
+    twice = text.replace(model, model + model.replace(f'name = "{OPENAI}"', 'name = "the same"', 1))
+    with lab(tmp_path) as bench:
+        finished(bench, twice)
+        assert len(bench.billed()) == 4
+        assert models_on_the_board(bench) == sorted([OPENAI, "the same"])
+        reused = bench.table(twice, "reused")
+        assert reused.height == 4
+        assert set(reused["run"]) == {"lab"}
