@@ -14,7 +14,12 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
 
 SCHEMA = "0004"
-_NEW_COLUMNS = {"jobs": ("identity", "retired", "withdrawn"), "runs": ("asked", "applied", "items")}
+_NEW_COLUMNS = {
+    "jobs": ("identity", "retired", "withdrawn"),
+    "runs": ("asked", "applied", "items"),
+    "batches": ("read_at",),
+}
+_NEW_INDEXES = ("batches_by_job",)
 _WITH_RUN_ID = ("runs", "jobs", "batches", "provider_batches", "leases", "row_counts", "ledger", "events")
 _OF_REQUESTS = ("fingerprint", "sample", "retired")
 
@@ -35,6 +40,8 @@ def _store(database: Path, run_id: str) -> None:
     with closing(sqlite3.connect(database)) as connection, connection:
         for table in _WITH_RUN_ID:
             connection.execute(f"UPDATE {table} SET run_id = ?", (run_id,))
+        for index in _NEW_INDEXES:
+            connection.execute(f"DROP INDEX {index}")
         for table, columns in _NEW_COLUMNS.items():
             for column in columns:
                 connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
