@@ -27,6 +27,8 @@ from layton_batch.tasks.offline import Outcome
 SUFFIX = "_samples.jsonl"
 METRIC_MARK = "#"
 """Our own exports end ``evaluation_result_id`` in this mark and the metric's name."""
+JUDGE_MARK = "judge."
+"""Our own exports begin the metadata of a judge's verdict so; its name follows."""
 _KINDS = frozenset(map(str, PredictionKind))
 
 
@@ -102,6 +104,10 @@ def _add(one: ScoreFile, row: Object, place: str, known: Mapping[str, _Metric]) 
     one.add(metric.name, item, outcome, place)
     if metric.largest is not None:
         one.largest[metric.name] = metric.largest
+    if not one.notes and any(name.startswith(JUDGE_MARK) for name in about):
+        one.notes.append(
+            "Marks that are shares of a jury's votes are ranked as they are, uncorrected by people's labels."
+        )
     if metric.lower_is_better:
         one.lower_is_better.add(metric.name)
     one.asked[item] = _asked(row, place)
