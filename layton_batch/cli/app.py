@@ -10,6 +10,7 @@ import typer
 
 from layton_batch import log
 from layton_batch.cli import (
+    export_command,
     grade_commands,
     inspect_commands,
     run_commands,
@@ -31,7 +32,7 @@ STOPPED = {
 """What Ctrl-C means for a command; for the others nothing is left undone outside this machine."""
 
 ORDER = ("demo", "plan", "run", "status", "events", "cancel", "retry", "resolve", "score", "leaderboard", "compare",
-         "judges", "label-plan", "cost", "site", "grade")  # fmt: skip
+         "judges", "label-plan", "cost", "site", "grade", "export")  # fmt: skip
 """How ``--help`` lists the commands: the way of a run; the rest after them."""
 
 app = typer.Typer(
@@ -48,6 +49,7 @@ for commands in (
     grade_commands,
     sandbox_commands,
     statistics_commands,
+    export_command,
 ):
     commands.register(app)
 app.registered_commands.sort(key=lambda command: (*ORDER, command.name).index(command.name))

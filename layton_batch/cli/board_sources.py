@@ -1,4 +1,5 @@
-"""Where a leaderboard's rows come from: runs, files of recorded predictions, or several of both."""
+"""Where a leaderboard's rows come from: runs, files of recorded predictions, per-item scores of other programs, or
+several of these."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from layton_batch.errors import ManifestError
 from layton_batch.scoring.board import (
@@ -22,6 +24,9 @@ from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import MAX_LEVEL
 
+if TYPE_CHECKING:
+    from layton_batch.grading.harnesses.score_file import ScoreFile
+
 METRICS = ("both_correct", "answer_correct", "justification_correct")
 
 
@@ -37,9 +42,14 @@ class Asked:
     seed: int | None = None
     level: float | None = None
     provider_shift: float | None = None
+    max_score: float | None = None
+    """The highest mark in the files of other programs, where it is not 1."""
 
     def check(self) -> None:
         """Raises ManifestError for what no board can be scored by."""
+        largest = self.max_score
+        if largest is not None and not (math.isfinite(largest) and largest > 0):
+            raise ManifestError(f"--max-score {largest:g}: a number above 0, such as 10")
         if self.level is not None and not 0 < self.level <= MAX_LEVEL:
             raise ManifestError(f"--level {self.level:g}: a number above 0 and below 1, such as 0.95")
         shift = self.provider_shift
@@ -75,6 +85,11 @@ class Sources:
     """Some of the labels stand beside votes of another jury than the votes on the models that are ranked."""
     other_models: frozenset[str] = frozenset()
     """Models of whom another model gave some of the answers."""
+    is_run: bool = False
+    files: list[ScoreFile] = field(default_factory=list)
+    """Per-item scores of other programs, not yet brought together."""
+    notes: list[str] = field(default_factory=list)
+    """What a reader of a board has to know of these sources."""
 
 
 def board_of(
@@ -91,7 +106,11 @@ def board_of(
 
     Raises ManifestError (unknown method or metric), DataError (bad file), StoreError (no such run).
     """
-    found = read_sources(sources, runs, settings, Asked(method, metric, seed, level, provider_shift))
+    return rows_of(read_sources(sources, runs, settings, Asked(method, metric, seed, level, provider_shift)))
+
+
+def rows_of(found: Sources) -> list[BoardRow]:
+    """The board of what the sources hold."""
     if found.sheets:
         rows = rank_marks(found.sheets, found.rules)
     else:
@@ -108,14 +127,16 @@ def read_sources(
     metric = asked.metric
     parts: list[Sources] = []
     for source in sources:
-        read = _of_file if _is_file(source) else _of_run
+        read = _of_file if _is_file(source) or _named(source) else _of_run
         parts.append(read(source, runs, settings, metric, verdicts))
-        metric = parts[0].rules.metric  # a board has one metric: what is asked for, else the first source's
-    of_runs = [part.rules for part, source in zip(parts, sources, strict=True) if not _is_file(source)]
+        if not parts[0].files:
+            metric = parts[0].rules.metric  # a board has one metric: what is asked for, else the first source's
+    of_runs = [part.rules for part in parts if part.is_run]
     found = Sources(replace(asked.rules((of_runs or [parts[0].rules])[0]), metric=parts[0].rules.metric))
     for part in parts:
         found.ballots += part.ballots
         found.sheets += part.sheets
+        found.files += part.files
         found.judged += part.judged
         found.judge_families |= part.judge_families
         found.other_models |= part.other_models
@@ -124,9 +145,22 @@ def read_sources(
     juries = [part.jury for part in parts if part.jury]
     mixed = any(not (one <= other or other <= one) for one in juries for other in juries)
     found.other_jury = any(part.other_jury for part in parts) or (mixed and bool(found.labels))
-    if found.sheets and found.ballots:
+    if (found.sheets or found.files) and found.ballots:
         raise ManifestError("some sources are graded by rule and some by a jury: rank them separately")
+    if found.files:
+        _bring_together(found, asked)
     return found
+
+
+def _bring_together(found: Sources, asked: Asked) -> None:
+    """The marks of other programs and of runs on the items that all models have."""
+    from layton_batch.grading.board import of_sheet, shared_sheets
+    from layton_batch.grading.harnesses.together import marked
+
+    read = marked(found.files, asked.metric, asked.max_score)
+    found.sheets, notes = shared_sheets([*map(of_sheet, found.sheets), *read.models])
+    found.notes += [*read.notes, *notes]
+    found.rules = replace(found.rules, metric=read.metric)
 
 
 def _is_file(source: str) -> bool:
@@ -139,9 +173,23 @@ def _known(name: str, value: str | None, values: Sequence[str]) -> str | None:
     return value
 
 
+def _named(source: str) -> bool:
+    """Whether it is NAME=FILE."""
+    name, _, path = source.partition("=")
+    return bool(name.strip()) and bool(path) and Path(path).is_file()
+
+
 def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
+    from layton_batch.grading.harnesses import together
     from layton_batch.scoring.gold import ballots_of, judged_of, labels_of, read_gold
 
+    is_named = not _is_file(source)
+    name, path = ("", source) if not is_named else source.split("=", 1)
+    files = None if "://" in path else together.read(Path(path))
+    if files is not None:
+        return Sources(Rules(), files=together.named(files, name.strip()) if name else files)
+    if is_named:
+        raise ManifestError(f"{source}: only files of other programs take a name ({together.NAMES})")
     wanted = _known("metric", metric, METRICS) or METRICS[0]
     gold = read_gold(source, settings.cwd, settings)
     judged = judged_of(gold, wanted) if verdicts else []
@@ -156,7 +204,7 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
 
     with read_run(find_run(source, runs), settings) as run:
         _known("metric", metric, tuple(run.task.metrics))
-        found = Sources(replace(run.rules, metric=metric or run.rules.metric))
+        found = Sources(replace(run.rules, metric=metric or run.rules.metric), is_run=True)
         found.other_models = answered_by_others(run)
         if not run.task.uses_jury:
             found.sheets = item_scores(run, found.rules.metric)

@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
-from layton_batch.cli.run_commands import RUNS, Json, RunName, Runs
+from layton_batch.cli.run_commands import RUNS, Json, MaxScore, RunName, Runs
+from layton_batch.text import one_line
+
+SOURCES = "Runs, files in layton-eval-ppi's form, or per-item scores of other programs ([NAME=]FILE)."
 
 
 def register(app: typer.Typer) -> None:
@@ -98,13 +101,13 @@ def events(
 
 
 def leaderboard(
-    sources: Annotated[
-        list[str], typer.Argument(metavar="SOURCE...", help="Runs, or files in layton-eval-ppi's form.")
-    ],
+    sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help=SOURCES)],
     method: Annotated[str | None, typer.Option("--method", help="calibrated | paper")] = None,
     metric: Annotated[
-        str | None, typer.Option("--metric", help="both_correct | answer_correct | justification_correct")
+        str | None,
+        typer.Option("--metric", help="both_correct | answer_correct | justification_correct, or one that files have."),
     ] = None,
+    max_score: MaxScore = None,
     seed: Annotated[int | None, typer.Option("--seed", help="For what has to be drawn.")] = None,
     level: Annotated[float | None, typer.Option("--level", help="Of intervals and rank range; default 0.95.")] = None,
     shift: Annotated[
@@ -115,19 +118,25 @@ def leaderboard(
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Rank models from runs or files of recorded predictions.
+    """Rank models from runs or files of recorded predictions, or from the per-item scores of any evaluation program.
 
+    Files of other programs: Every Eval Ever lines, inspect_ai logs (.eval, .json), lm-evaluation-harness samples; their
+    models are ranked on the items that all have. NAME=FILE gives such a file's model another name.
     Sources are ranked together, as if they were one run. No network, unless a source is a URL.
     """
-    from layton_batch.cli.board_sources import board_of
+    from layton_batch.cli.board_sources import Asked, read_sources, rows_of
+    from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError
     from layton_batch.reports.board import FORMATS, write_board
     from layton_batch.settings import Settings
 
     if form not in FORMATS:
         raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
-    rows = board_of(sources, runs, Settings.from_process(), method, metric, seed, level, shift)
-    write_board(rows, "json" if as_json else form, wide=wide)
+    asked = Asked(method, metric, seed, level, shift, max_score)
+    found = read_sources(sources, runs, Settings.from_process(), asked)
+    write_board(rows_of(found), "json" if as_json else form, wide=wide)
+    for note in found.notes:
+        say(one_line(note))
 
 
 def cost(

@@ -20,6 +20,10 @@ Poll = Annotated[
     float | None, typer.Option("--poll-seconds", min=0.05, help="Ask a provider every so many seconds (at most 3600).")
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Do not ask the providers about their models.")]
+MaxScore = Annotated[
+    float | None,
+    typer.Option("--max-score", help="The best mark in files of other programs, where it is not 1."),
+]
 RUNS = Path("runs")
 RETRY_PATIENCE = 30.0
 """Seconds that `retry` waits for a moment when no `run` plans or writes tables."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layton_batch.cli.run_commands import RUNS, Json, Runs
+from layton_batch.cli.run_commands import RUNS, Json, MaxScore, Runs
+from layton_batch.text import one_line
 
 if TYPE_CHECKING:
     from layton_batch.cli.board_sources import Sources
@@ -104,6 +105,7 @@ def label_plan(
 def compare(
     names: Annotated[list[str], typer.Argument(metavar="SOURCE... A B", help="Sources, then two models.")],
     metric: Metric = None,
+    max_score: MaxScore = None,
     level: Level = None,
     shift: Shift = None,
     seed: Seed = None,
@@ -113,9 +115,9 @@ def compare(
     """Which of two models is better, and how surely.
 
     And what it would take to tell them apart: more labels, more items. A model at one of several hint levels is
-    MODEL@HINTS, one that several providers serve is PROVIDER/MODEL.
+    MODEL@HINTS, one that several providers serve is PROVIDER/MODEL. Sources are those of `leaderboard`.
     """
-    from layton_batch.cli.terminal import print_json
+    from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import ManifestError
     from layton_batch.reports.statistics import print_comparison
     from layton_batch.scoring.compare import compare_marks, compare_votes
@@ -123,7 +125,7 @@ def compare(
     if len(names) < 3:
         raise ManifestError("compare: give a source and two models, such as `compare RUN gpt-5.1 claude-opus-4.5`")
     *sources, first, second = names
-    found = _sources(sources, runs, metric, seed, level, shift)
+    found = _sources(sources, runs, metric, seed, level, shift, max_score=max_score)
     if found.sheets:
         comparison = compare_marks(found.sheets, (first, second), found.rules)
     else:
@@ -132,6 +134,8 @@ def compare(
         print_json(comparison)
     else:
         print_comparison(comparison)
+    for note in found.notes:
+        say(one_line(note))
 
 
 def _sources(
@@ -143,12 +147,13 @@ def _sources(
     shift: float | None,
     *,
     verdicts: bool = False,
+    max_score: float | None = None,
 ) -> Sources:
     """These statistics are the calibrated method's, whatever the manifest's leaderboard uses."""
     from layton_batch.cli.board_sources import Asked, read_sources
     from layton_batch.settings import Settings
 
-    asked = Asked("calibrated", metric, seed, level, shift)
+    asked = Asked("calibrated", metric, seed, level, shift, max_score)
     return read_sources(names, runs, Settings.from_process(), asked, verdicts=verdicts)
 
 

@@ -164,15 +164,32 @@ def ranked(models: Sequence[GradedModel], metric: str) -> Board:
     ]
     if not entered:
         return Board((), left_out, 0)
-    for one in entered:
+    sheets, notes = shared_sheets(entered)
+    return Board(rank_marks(sheets, Rules(metric=metric)), [*notes, *left_out], len(sheets[0].item_ids))
+
+
+def shared_sheets(models: Sequence[GradedModel]) -> tuple[list[ItemScores], list[str]]:
+    """The marks of the models on the items that all of them have, and what a reader has to know. Raises DataError as
+    ``ranked``."""
+    for one in models:
         check_once(one)
-    _check_same(entered)
-    shared = [item for item in entered[0].outcomes if all(_is_scored(one, item) for one in entered)]
+    _check_same(models)
+    shared = [item for item in models[0].outcomes if all(_is_scored(one, item) for one in models)]
     if not shared:
-        names = ", ".join(one.name for one in entered[:5])
-        raise DataError(f"grade: no item is in the predictions of all models ({names}): they cannot be ranked together")
-    rows = rank_marks([_sheet(one, shared) for one in entered], Rules(metric=metric))
-    return Board(rows, [*_notes(entered, len(shared)), *left_out], len(shared))
+        names = ", ".join(one.name for one in models[:5])
+        raise DataError(f"no item is in the predictions of all models ({names}): they cannot be ranked together")
+    return [_sheet(one, shared) for one in models], _notes(models, len(shared))
+
+
+def of_sheet(sheet: ItemScores) -> GradedModel:
+    """A model whose marks are known already, such as one of a run."""
+    failures = sheet.failures or [None] * len(sheet.item_ids)
+    outcomes = {
+        item: Outcome(mark, kind, failure)
+        for item, mark, kind, failure in zip(sheet.item_ids, sheet.marks, sheet.kinds, failures, strict=True)
+    }
+    entrant = sheet.entrant
+    return GradedModel(entrant.model, "the run", entrant.provider, outcomes=outcomes, n_hints=entrant.n_hints)
 
 
 def to_json(board: Board, model: GradedModel) -> dict[str, JsonValue]:
@@ -199,7 +216,7 @@ def _sheet(one: GradedModel, shared: Sequence[str]) -> ItemScores:
     outcomes = [one.outcomes[item] for item in shared]
     marks = [outcome.mark for outcome in outcomes if outcome.mark is not None]
     kinds, failures = [outcome.kind for outcome in outcomes], [outcome.failure for outcome in outcomes]
-    return ItemScores(Entrant(one.name, one.provider, 0), shared, marks, kinds, failures)
+    return ItemScores(Entrant(one.name, one.provider, one.n_hints), shared, marks, kinds, failures)
 
 
 def _notes(models: Sequence[GradedModel], shared: int) -> list[str]:

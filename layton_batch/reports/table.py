@@ -82,21 +82,22 @@ def as_json(table: Table) -> list[dict[str, JsonValue]]:
     return [{column.name: cell for column, cell in zip(table.columns, row, strict=True)} for row in table.rows]
 
 
-def as_csv(table: Table) -> str:
-    """A header and a line a row; what a spreadsheet would run as a formula begins with an apostrophe."""
+def as_csv(table: Table, keep: str = "") -> str:
+    """A header and a line a row; what a spreadsheet would run as a formula begins with an apostrophe. ``keep``: line
+    breaks and the like that stay as they are inside a cell."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([column.name for column in table.columns])
-    writer.writerows([_csv_cell(cell) for cell in row] for row in table.rows)
+    writer.writerow([_csv_cell(column.name) for column in table.columns])
+    writer.writerows([_csv_cell(cell, keep) for cell in row] for row in table.rows)
     return out.getvalue()
 
 
-def _csv_cell(value: JsonValue) -> JsonValue:
+def _csv_cell(value: JsonValue, keep: str = "") -> JsonValue:
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str) or _NUMBER.fullmatch(value):
         return value
-    shown = printable(value)
+    shown = printable(value, keep=keep)
     # Spreadsheets run such cells also after blanks, and also with full-width signs.
     return f"'{shown}" if shown.lstrip().startswith(_FORMULA_STARTS) or value.startswith(_FORMULA_STARTS) else shown
 

@@ -109,6 +109,7 @@ class GradedModel:
     tokens: list[float] = field(default_factory=list)
     n_rows: int = 0
     is_published: bool = False
+    n_hints: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,92 @@
+"""export: a run in the forms that others read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from layton_batch.cli.run_commands import RUNS, RunName, Runs
+
+if TYPE_CHECKING:
+    from layton_batch.exports.run_contents import Contents
+
+Files = Iterable[tuple[str, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line says beside the form."""
+
+    organization: str
+    dataset: str | None
+    task_id: str | None
+    source_url: str | None
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's command."""
+    app.command("export")(export)
+
+
+def export(
+    run_name: RunName,
+    to: Annotated[str, typer.Option("--to", help="csv | parquet | eee | hf")],
+    out: Annotated[Path, typer.Option("--out", help="The folder to write into.")],
+    organization: Annotated[str, typer.Option("--organization", help="eee: who evaluated.")] = "not stated",
+    dataset: Annotated[str | None, typer.Option("--dataset", help="hf: the benchmark, OWNER/NAME.")] = None,
+    task_id: Annotated[str | None, typer.Option("--task-id", help="hf: the id in the benchmark's eval.yaml.")] = None,
+    source_url: Annotated[str | None, typer.Option("--source-url", help="hf: where the run can be seen.")] = None,
+    runs: Runs = RUNS,
+) -> None:
+    """Write a run down in the forms that others read.
+
+    csv, parquet: the leaderboard, and every prediction with its verdicts or marks. eee: Every Eval Ever 0.3.0, a
+    document a model and a line an item and metric, in its data store's folders; `leaderboard` reads the lines. hf: a
+    file a model for `.eval_results/` of its repository on the hub. Models that are not done yet are left out.
+    """
+    from layton_batch.cli.terminal import say
+    from layton_batch.errors import ManifestError
+    from layton_batch.exports.run_contents import contents
+    from layton_batch.files import atomic
+    from layton_batch.run.open import find_run, read_run
+    from layton_batch.settings import Settings
+
+    forms = _forms()
+    if to not in forms:
+        raise ManifestError(f"--to {to!r}: one of {', '.join(forms)}")
+    if out.exists() and not out.is_dir():
+        raise ManifestError(f"--out {out}: is a file; name a folder")
+    with read_run(find_run(run_name, runs), Settings.from_process()) as run:
+        written = list(forms[to](contents(run), Asked(organization, dataset, task_id, source_url)))
+    for name, content in written:
+        atomic.write_bytes(out / name, content)
+    say(f"{len(written)} files in {out}")
+
+
+def _forms() -> Mapping[str, Callable[[Contents, Asked], Files]]:
+    from layton_batch.exports import flat
+
+    return {
+        "csv": lambda found, _: flat.csv_files(found),
+        "parquet": lambda found, _: flat.parquet_files(found),
+        "eee": _eee,
+        "hf": _hf,
+    }
+
+
+def _eee(found: Contents, asked: Asked) -> Files:
+    from layton_batch.exports.every_eval_ever import Names, files
+
+    manifest = found.run.manifest
+    benchmark = f"{manifest.task}-{manifest.items.split}"
+    return files(found, Names(benchmark, asked.organization, found.run.clock.now()))
+
+
+def _hf(found: Contents, asked: Asked) -> Files:
+    from layton_batch.exports.hugging_face import benchmark_of, files
+
+    return files(found, benchmark_of(found, asked.dataset, asked.task_id, asked.source_url))

@@ -1,0 +1,71 @@
+"""CSV and Parquet: the leaderboard, and every prediction with its verdicts or marks."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+import polars as pl
+
+from layton_batch.exports.run_contents import Contents, ModelContents
+from layton_batch.files import tables
+from layton_batch.manifest.jury import METRIC_FIELDS
+from layton_batch.records import JsonValue
+from layton_batch.reports.board import board_csv
+from layton_batch.reports.table import Table, as_csv, columns
+
+_PREDICTION = ("item_id", "model", "provider", "family", "split", "n_hints", "kind", "answer", "justification",
+               "raw_text", "note", "finish_reason")  # fmt: skip
+_TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cost_usd")
+_VERDICT = tuple(METRIC_FIELDS.values())
+
+
+def csv_files(found: Contents) -> Iterator[tuple[str, bytes]]:
+    """``leaderboard.csv`` (the run's metric) and ``predictions.csv``. What a spreadsheet would run as a formula begins
+    with an apostrophe; line breaks inside a cell stay."""
+    yield "leaderboard.csv", board_csv(found.boards[found.metrics[0]]).encode()
+    table = _predictions(found)
+    rows: tuple[tuple[JsonValue, ...], ...] = tuple(table.iter_rows())
+    yield "predictions.csv", as_csv(Table(columns(*table.columns), rows), keep="\n\t").encode()
+
+
+def parquet_files(found: Contents) -> Iterator[tuple[str, bytes]]:
+    """``leaderboard.parquet``, every metric's board, and ``predictions.parquet``; texts as they came."""
+    rows = [asdict(row) for board in found.boards.values() for row in board]
+    yield "leaderboard.parquet", _parquet(tables.frame("leaderboard", rows))
+    yield "predictions.parquet", _parquet(_predictions(found))
+
+
+def _parquet(table: pl.DataFrame) -> bytes:
+    out = io.BytesIO()
+    table.write_parquet(out, compression="zstd")
+    return out.getvalue()
+
+
+def _predictions(found: Contents) -> pl.DataFrame:
+    """A row a prediction. A judge that did not sit for a model is null there; so are verdicts that cannot be read."""
+    judges = list(dict.fromkeys(judge.name for model in found.models for judge in model.judges))
+    schema: dict[str, pl.DataType | type[pl.DataType]] = {
+        **{name: tables.SCHEMAS["predictions"][name] for name in _PREDICTION},
+        **{metric: pl.Float64() for metric in found.metrics},
+        "flag": pl.String(),
+        **{f"{name}_{judge}": pl.Boolean() for judge in judges for name in _VERDICT},
+        **{name: tables.SCHEMAS["usage"][name] for name in _TOKENS},
+    }
+    rows = [row for model in found.models for row in _rows(model, found.metrics, judges)]
+    return pl.DataFrame({name: [row[name] for row in rows] for name in schema}, schema=schema)
+
+
+def _rows(model: ModelContents, metrics: Sequence[str], judges: Sequence[str]) -> Iterator[dict[str, object]]:
+    for said in model.predictions:
+        item = str(said["item_id"])
+        marks = {metric: model.marks.get((item, metric), {}) for metric in metrics}
+        given, usage = model.verdicts.get(item, {}), model.usage.get(item, {})
+        yield {
+            **{name: said[name] for name in _PREDICTION},
+            **{metric: row.get("vote") for metric, row in marks.items()},
+            "flag": marks[metrics[0]].get("flag"),
+            **{f"{name}_{judge}": given.get(judge, {}).get(name) for judge in judges for name in _VERDICT},
+            **{name: usage.get(name) for name in _TOKENS},
+        }

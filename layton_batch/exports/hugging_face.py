@@ -1,0 +1,68 @@
+"""Hugging Face's evaluation results: a YAML file a model, for ``.eval_results/`` of the model's own repository."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from layton_batch.clock import utc
+from layton_batch.errors import ManifestError
+from layton_batch.exports.run_contents import Contents
+from layton_batch.files.run_folder import slug
+from layton_batch.scoring.board import BoardRow
+from layton_batch.text import one_line, percent, range_text
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """The data set whose leaderboard the results are for, the id of its task, and where the evaluation can be seen."""
+
+    dataset: str
+    task_id: str
+    source_url: str | None = None
+
+
+def benchmark_of(found: Contents, dataset: str | None, task_id: str | None, source_url: str | None) -> Benchmark:
+    """What was asked for, else what the manifest's items say. Raises ManifestError where these do not say it."""
+    source = found.run.manifest.items.source
+    if dataset is None and source.startswith("hf://datasets/"):
+        dataset = "/".join(source.removeprefix("hf://datasets/").split("/")[:2])
+    if dataset is None or dataset.count("/") != 1 or not all(dataset.split("/")):
+        raise ManifestError("export: --to hf needs the benchmark's data set: --dataset OWNER/NAME")
+    return Benchmark(dataset, task_id or f"{found.run.task.name}_{found.run.manifest.items.split}", source_url)
+
+
+def files(found: Contents, benchmark: Benchmark) -> Iterator[tuple[str, bytes]]:
+    """``<model>/.eval_results/<task>.yaml`` of every model with a score, by the run's metric."""
+    for row in found.boards[found.metrics[0]]:
+        if row.score is not None:
+            path = f"{slug(row.model)}/.eval_results/{slug(benchmark.task_id)}.yaml"
+            yield path, _yaml(row, benchmark, utc(found.run.born).date().isoformat()).encode()
+
+
+def _yaml(row: BoardRow, benchmark: Benchmark, date: str) -> str:
+    """Every text is a JSON string, which YAML reads as it is."""
+    lines = [
+        "- dataset:",
+        f"    id: {_text(benchmark.dataset)}",
+        f"    task_id: {_text(benchmark.task_id)}",
+        f"  value: {row.score:g}",
+        f"  date: {_text(date)}",
+    ]
+    if benchmark.source_url:
+        lines += ["  source:", f"    url: {_text(benchmark.source_url)}", '    name: "layton-batch"']
+    return "\n".join([*lines, f"  notes: {_text(_notes(row))}"]) + "\n"
+
+
+def _notes(row: BoardRow) -> str:
+    rule = row.method == "rule"
+    low, high = (row.new_lower, row.new_upper) if rule else (row.lower, row.upper)
+    said = [row.metric.replace("_", " "), f"{row.n_items} items", row.method]
+    if low is not None and high is not None:
+        said.append(f"{percent(row.level)} interval {range_text(low, high)}{' for new items' if rule else ''}")
+    return ", ".join(said)
+
+
+def _text(text: str) -> str:
+    return json.dumps(one_line(text), ensure_ascii=False)

@@ -1,0 +1,92 @@
+"""What a finished part of a run holds, put together for those who write it down elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import polars as pl
+
+from layton_batch.errors import DataError
+from layton_batch.files import tables
+from layton_batch.records import Job, ModelSpec
+from layton_batch.run.context import Run
+from layton_batch.scoring.board import BoardRow
+from layton_batch.stages.rank import board
+from layton_batch.stages.readiness import finished
+from layton_batch.states import Role
+
+Row = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelContents:
+    """A model that is done. ``predictions``: its rows; by item ``usage``, ``verdicts`` (by judge, the row of the table)
+    and ``marks`` (by metric: the mark or share of yes votes, and what became of it)."""
+
+    spec: ModelSpec
+    judges: Sequence[ModelSpec]
+    predictions: Sequence[Row]
+    usage: Mapping[str, Row] = field(default_factory=dict)
+    verdicts: Mapping[str, Mapping[str, Row]] = field(default_factory=dict)
+    marks: Mapping[tuple[str, str], Row] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The models that are done, in the manifest's order, and the boards they are on, by metric."""
+
+    run: Run
+    models: Sequence[ModelContents]
+    boards: Mapping[str, Sequence[BoardRow]]
+
+    @property
+    def metrics(self) -> Sequence[str]:
+        """The run's own metric first."""
+        return list(self.boards)
+
+    def row(self, model: str, metric: str) -> BoardRow:
+        """A model's place on a board."""
+        return next(row for row in self.boards[metric] if row.model == model)
+
+
+def contents(run: Run) -> Contents:
+    """Everything of the models that are done. Raises DataError where none is."""
+    jobs = run.store.jobs()
+    done = [job for job in finished(jobs) if run.folder.part("scores", job.id).exists()]
+    if not done:
+        raise DataError(f"run {run.id}: no model is done yet; there is nothing to export")
+    main = run.rules.metric
+    metrics = [main, *(metric for metric in run.task.metrics if metric != main)]
+    boards = {metric: board(run, replace(run.rules, metric=metric)) for metric in metrics}
+    return Contents(run, [_of_model(run, job, jobs) for job in done], boards)
+
+
+def _of_model(run: Run, job: Job, jobs: Sequence[Job]) -> ModelContents:
+    sitting = [other for other in jobs if other.role is Role.JUDGE and other.depends_on == job.id]
+    predictions = tables.read_part(run.folder.part("predictions", job.id))
+    scores = tables.read_part(run.folder.part("scores", job.id))
+    verdicts: dict[str, dict[str, Row]] = {}
+    for other in sitting:
+        for row in tables.read_part(run.folder.part("verdicts", other.id)).iter_rows(named=True):
+            verdicts.setdefault(row["item_id"], {})[row["judge"]] = row
+    return ModelContents(
+        spec=job.spec,
+        judges=[other.spec for other in sitting],
+        predictions=list(predictions.iter_rows(named=True)),
+        usage=_usage(run, predictions),
+        verdicts=verdicts,
+        marks={(row["item_id"], row["metric"]): row for row in scores.iter_rows(named=True)},
+    )
+
+
+def _usage(run: Run, predictions: pl.DataFrame) -> dict[str, Row]:
+    """By item, the tokens of the answer that counts."""
+    batches = sorted({str(name) for name in predictions["batch_id"].drop_nulls()})
+    parts = [path for name in batches if (path := run.folder.part("usage", name)).exists()]
+    if not parts:
+        return {}
+    usage = pl.concat([tables.read_part(part) for part in parts])
+    keys = ["custom_id", "batch_id", "attempt"]
+    joined = predictions.select("item_id", *keys).join(usage.unique(keys, keep="last"), on=keys, how="inner")
+    return {row["item_id"]: row for row in joined.iter_rows(named=True)}

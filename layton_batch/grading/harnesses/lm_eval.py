@@ -1,0 +1,77 @@
+"""lm-evaluation-harness, ``--log_samples``: one line a document and filter, in ``<model>/samples_<task>_<date>.jsonl``.
+
+The line does not name the model: the results file that the same call wrote beside it does, else the folder.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from layton_batch.errors import DataError
+from layton_batch.grading.harnesses.score_file import Object, ScoreFile, fingerprint, json_lines, number_of, object_of
+from layton_batch.states import PredictionKind
+from layton_batch.tasks.offline import Outcome
+
+_NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
+_NOT_METRICS = frozenset(
+    {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash", "prompt_hash",
+     "target_hash"}
+)  # fmt: skip
+
+
+def is_line(row: Object) -> bool:
+    """Whether the first line of a file is one of these."""
+    return {"doc_id", "resps", "filtered_resps"} <= row.keys()
+
+
+def read(path: Path) -> list[ScoreFile]:
+    """The marks of a file. Raises DataError with file, line and reason."""
+    named = _NAME.fullmatch(path.name)
+    one = ScoreFile(str(path), _model(path, named["date"] if named else ""), named["task"] if named else path.stem)
+    rows = list(json_lines(path))
+    filters = {row.get("filter", "none") for _, row in rows}
+    for place, row in rows:
+        _add(one, row, place, several=len(filters) > 1)
+    return [one]
+
+
+def _add(one: ScoreFile, row: Object, place: str, *, several: bool) -> None:
+    """A metric under several filters is a metric each, called ``<metric>,<filter>`` as the harness's tables do."""
+    number = row.get("doc_id")
+    if isinstance(number, bool) or not isinstance(number, int | str):
+        raise DataError(f"{place}: 'doc_id' must be a number")
+    names = _metrics(row)
+    if not names:
+        raise DataError(f"{place}: there is no metric of document {number}")
+    for name in names:
+        mark = number_of(row.get(name))
+        outcome = Outcome(mark, str(PredictionKind.ANSWERED), None)
+        one.add(f"{name},{row.get('filter', 'none')}" if several else name, str(number), outcome, place)
+    one.asked[str(number)] = _asked(row)
+
+
+def _metrics(row: Object) -> list[str]:
+    """As the line names them; lines of versions before 0.4.8 do not, and have them as columns."""
+    named = row.get("metrics")
+    names = named if isinstance(named, list) else [name for name in row if name not in _NOT_METRICS]
+    return [name for name in names if isinstance(name, str) and number_of(row.get(name)) is not None]
+
+
+def _asked(row: Object) -> tuple[str, int]:
+    given = row.get("doc_hash")
+    return ("doc_hash", hash(given)) if isinstance(given, str) and given else ("doc", fingerprint(row.get("doc")))
+
+
+def _model(path: Path, date: str) -> str:
+    """As the results file of the same moment names it, else the folder's name."""
+    results = path.with_name(f"results_{date}.json")
+    if date and results.is_file():
+        try:
+            name = object_of(results.read_bytes(), str(results)).get("model_name")
+        except OSError as error:
+            raise DataError(f"{results}: cannot be read ({error.strerror or error})") from error
+        if isinstance(name, str) and name:
+            return name
+    folder = path.absolute().parent.name
+    return folder.replace("__", "/", 1) or path.stem

@@ -1,0 +1,156 @@
+"""Which form a file has, and what several files give a board: models, one metric, and what a reader has to know."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.grading.harnesses import every_eval_ever, inspect_logs, lm_eval
+from layton_batch.grading.harnesses.score_file import LARGEST_JSON, Object, ScoreFile, object_of
+from layton_batch.tasks.offline import GradedModel, Outcome
+
+NAMES = "Every Eval Ever lines, inspect_ai logs (.eval, .json), lm-evaluation-harness samples"
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """The models of several files with their marks by ``metric`` (``score`` where the files have no common one)."""
+
+    models: Sequence[GradedModel]
+    metric: str
+    notes: Sequence[str]
+
+
+def read(path: Path) -> list[ScoreFile] | None:
+    """A file in one of the forms; None for one in another. Raises DataError for what is broken in a known form."""
+    if path.suffix == ".eval" or zipfile.is_zipfile(path):
+        return inspect_logs.read_zip(path)
+    first = _first_line(path)
+    if first is not None and every_eval_ever.is_line(first):
+        return every_eval_ever.read(path)
+    if first is not None and lm_eval.is_line(first):
+        return lm_eval.read(path)
+    document = _document(path)
+    if document is not None and every_eval_ever.is_document(document):
+        return every_eval_ever.read(every_eval_ever.samples_beside(path))
+    if document is not None and inspect_logs.is_log(document):
+        return inspect_logs.read_document(path, document)
+    return None
+
+
+def marked(files: Sequence[ScoreFile], metric: str | None, largest: float | None = None) -> Marked:
+    """The models of these files, by the metric asked for, else the first one that all have, else each file's first.
+
+    ``largest``: the highest mark there can be, where it is not 1. Files of several evaluations of one model are taken
+    together: an item is then known by its evaluation too. Raises ManifestError for a metric that a file lacks, and
+    DataError for marks that are no fractions and for an item that is there twice.
+    """
+    chosen = [_chosen(one, metric, files) for one in files]
+    several = len({(one.model, one.provider, one.n_hints, one.task) for one in files}) > len(
+        {(one.model, one.provider, one.n_hints) for one in files}
+    )
+    models: dict[tuple[str, str, int], GradedModel] = {}
+    for one, name in zip(files, chosen, strict=True):
+        key = (one.model, one.provider, one.n_hints)
+        model = models.setdefault(key, GradedModel(one.model, one.where, one.provider, n_hints=one.n_hints))
+        _take(model, one, name, prefix=f"{one.task}:" if several else "", largest=largest)
+    return Marked(list(models.values()), _common(chosen), [*_notes(files, chosen), *_others(files, chosen, metric)])
+
+
+def named(files: Sequence[ScoreFile], name: str) -> list[ScoreFile]:
+    """The files of one model under another name. Raises ManifestError where they are of several."""
+    if len({one.model for one in files}) > 1:
+        raise ManifestError(f"{name}={files[0].where}: the file holds several models; it cannot be called by one name")
+    return [replace(one, model=name) for one in files]
+
+
+def _chosen(one: ScoreFile, metric: str | None, files: Sequence[ScoreFile]) -> str:
+    names = [name for name in one.metrics if name not in one.lower_is_better]
+    if not names:
+        raise DataError(f"{one.where}: has no metric of which more is better")
+    if metric is not None:
+        if metric not in one.metrics:
+            raise ManifestError(f"--metric {metric!r}: {one.where} has {', '.join(one.metrics)}")
+        if metric in one.lower_is_better:
+            raise ManifestError(f"--metric {metric!r}: less is better by it, says {one.where}; boards rank by more")
+        return metric
+    return next((name for name in names if all(name in other.metrics for other in files)), names[0])
+
+
+def _take(model: GradedModel, one: ScoreFile, metric: str, *, prefix: str, largest: float | None) -> None:
+    scale = largest or one.largest.get(metric) or 1.0
+    for item, outcome in one.metrics[metric].items():
+        name = prefix + item
+        if name in model.outcomes:
+            raise DataError(
+                f"{one.where}: item {name!r} of model {one.model!r} is in {model.where} as well; give each model's "
+                "marks once, or another name to one of the files (NAME=FILE)"
+            )
+        model.outcomes[name] = _scaled(outcome, scale, f"{one.where}, item {item!r}, metric {metric!r}")
+        if item in one.asked:
+            model.asked[name] = one.asked[item]
+
+
+def _scaled(outcome: Outcome, scale: float, place: str) -> Outcome:
+    if outcome.mark is None:
+        return outcome
+    mark = outcome.mark / scale
+    if not -1 <= mark <= 1:
+        raise DataError(
+            f"{place}: the mark is {outcome.mark:g}, and marks go up to {scale:g}; choose another metric with "
+            "--metric, or say with --max-score what the best mark is"
+        )
+    return replace(outcome, mark=mark)
+
+
+def _common(chosen: Sequence[str]) -> str:
+    return chosen[0] if len(set(chosen)) == 1 else "score"
+
+
+def _notes(files: Sequence[ScoreFile], chosen: Sequence[str]) -> list[str]:
+    notes = list(dict.fromkeys(note for one in files for note in one.notes))
+    if len(set(chosen)) > 1:
+        by_metric = "; ".join(f"{one.model} by {name}" for one, name in zip(files, chosen, strict=True))
+        notes.append(f"The files have no metric of one name: {by_metric}.")
+    return notes
+
+
+def _others(files: Sequence[ScoreFile], chosen: Sequence[str], asked: str | None) -> list[str]:
+    others = dict.fromkeys(name for one in files for name in one.metrics if name not in chosen)
+    if asked is not None or not others:
+        return []
+    return [f"Ranked by {_common(chosen)}; --metric takes {', '.join(others)} as well."]
+
+
+# ---- which form ----------------------------------------------------------------------------------------------------
+
+
+def _first_line(path: Path) -> Object | None:
+    """The first line that is not empty, where it is a JSON object by itself."""
+    try:
+        with path.open("rb") as handle:
+            line = next((line for line in handle if line.strip()), b"")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+    return _object(line)
+
+
+def _document(path: Path) -> Object | None:
+    if path.suffix != ".json":
+        return None
+    try:
+        if path.stat().st_size > LARGEST_JSON:
+            raise DataError(f"{path}: is larger than {LARGEST_JSON >> 20} MiB")
+        return _object(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def _object(content: bytes) -> Object | None:
+    try:
+        return object_of(content, "")
+    except DataError:
+        return None

@@ -1,0 +1,37 @@
+"""Small runs that are done, played by a sandbox, to be written down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from layton_batch.cli.demo import bundled_items
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.sandbox import Sandbox, SandboxConfig
+from layton_batch.sandbox.answerers.from_files import answerer_from_files
+from tests.manual_clock import ManualClock
+from tests.pipeline.lab import MODELS, START, Lab, demo_prices, lab, manifest_text
+
+RULES = {"rome": "llm", "mcq_idk": "demo", "zebralogic": "all"}
+
+
+def jury_run(folder: Path) -> RunFolder:
+    """Two models on four riddles, a jury of one."""
+    text = manifest_text(("openai", "anthropic"))
+    with lab(folder) as there:
+        there.finish(text)
+        return there.run_folder(text)
+
+
+def rule_run(folder: Path, task: str) -> RunFolder:
+    """Three models on twelve items that a rule grades."""
+    text = f'name = "lab"\ntask = "{task}"\n[items]\nsource = "bundled"\nsplit = "{RULES[task]}"\nlimit = 12\n'
+    for provider in ("openai", "gemini", "groq"):
+        text += f'[[models]]\nname = "{MODELS[provider]}"\nprovider = "{provider}"\nmodel = "{MODELS[provider]}"\n'
+        text += "max_output_tokens = 4000\n"
+    text += demo_prices()
+    clock = ManualClock(START)
+    known = answerer_from_files((), bundled_items(), 0)
+    with Sandbox(SandboxConfig(batch_seconds=60.0, answerer=known, clock=clock.now)) as server:
+        there = Lab(folder, server, clock)  # type: ignore[arg-type]  # moved by nobody here
+        there.finish(text)
+        return there.run_folder(text)

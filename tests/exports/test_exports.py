@@ -1,0 +1,235 @@
+"""A run in the forms of others: whole, valid, harmless, and the same board when it comes back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from hashlib import sha256
+from pathlib import Path
+
+import jsonschema
+import polars as pl
+import pytest
+
+from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
+from tests.cli.cli_harness import Ending, call
+from tests.exports.finished_runs import RULES, jury_run, rule_run
+
+SCHEMAS = Path(__file__).resolve().parents[3] / "shared" / "data" / "eee"
+HOSTILE = (
+    '=cmd|"/c calc"!A1',
+    "+1",
+    "@SUM(A1)",
+    " =1+1",
+    "a\x1b[2Jb\u202ec",
+    "two\nlines",
+    "<script>x</script>",
+    "\U0001f9e9",
+)
+
+
+@pytest.fixture(scope="module")
+def jury(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    return jury_run(tmp_path_factory.mktemp("jury"))
+
+
+@pytest.fixture(scope="module", params=RULES)
+def rule(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> RunFolder:
+    return rule_run(tmp_path_factory.mktemp("rule"), request.param)
+
+
+def _export(folder: RunFolder, form: str, out: Path, *more: str) -> Ending:
+    ended = call("export", folder.root, "--to", form, "--out", out, *more)
+    assert ended.code == 0, ended.err
+    return ended
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+
+
+def _lines(out: Path) -> list[dict[str, object]]:
+    found = sorted(out.glob("data/*/*/*/*_samples.jsonl"))
+    return [json.loads(line) for path in found for line in path.read_bytes().splitlines()]
+
+
+def _documents(out: Path) -> dict[Path, dict[str, object]]:
+    return {path: json.loads(path.read_bytes()) for path in sorted(out.glob("data/*/*/*/*.json"))}
+
+
+# ---- tables --------------------------------------------------------------------------------------------------------
+
+
+def test_parquet_has_every_prediction_with_every_verdict_as_the_run_has_them(jury: RunFolder, tmp_path: Path) -> None:
+    _export(jury, "parquet", tmp_path)
+    table = pl.read_parquet(tmp_path / "predictions.parquet")
+    said = tables.read(jury.tables, "predictions")
+    shared = [name for name in said.columns if name in table.columns]
+    assert table.select(shared).sort("model", "item_id").equals(said.select(shared).sort("model", "item_id"))
+    for verdict in tables.read(jury.tables, "verdicts").iter_rows(named=True):
+        (row,) = table.filter(item_id=verdict["item_id"], model=verdict["model"]).iter_rows(named=True)
+        for name in ("is_answer_correct", "is_justification_correct", "both_correct"):
+            assert row[f"{name}_{verdict['judge']}"] == verdict[name]
+    board = pl.read_parquet(tmp_path / "leaderboard.parquet").filter(metric="both_correct")
+    assert board.equals(tables.read(jury.tables, "leaderboard"))
+
+
+def test_csv_has_the_board_that_the_command_prints(rule: RunFolder, tmp_path: Path) -> None:
+    _export(rule, "csv", tmp_path)
+    printed = call("leaderboard", rule.root, "--format", "csv").out
+    assert (tmp_path / "leaderboard.csv").read_text(encoding="utf-8") == printed
+    said = _rows(tmp_path / "predictions.csv")
+    assert len(said) == 36
+    grades = tables.read(rule.tables, "grades")
+    for metric in grades["metric"].unique():
+        marks = grades.filter(metric=metric)["mark"].to_list()
+        assert sorted(float(row[metric]) for row in said) == sorted(marks)
+
+
+def test_model_text_is_no_formula_in_csv_and_comes_whole_in_parquet(tmp_path: Path) -> None:
+    folder = jury_run(tmp_path)
+    (part,) = [path for path in (folder.tables / "predictions").glob("*.parquet") if "larch" in path.name]
+    said = tables.read_part(part)
+    for start in (0, 4):
+        words = pl.Series("justification", HOSTILE[start : start + 4])
+        tables.write(part, said.with_columns(words, raw_text=words), tables.made_from(part))
+        _export(folder, "csv", tmp_path / "csv")
+        _export(folder, "parquet", tmp_path / "parquet")
+        table = pl.read_parquet(tmp_path / "parquet" / "predictions.parquet").filter(model="larch-2-mini")
+        assert table["justification"].to_list() == list(words)
+        for row in _rows(tmp_path / "csv" / "predictions.csv"):
+            for cell in (row["justification"], row["raw_text"]):
+                assert not cell.lstrip().startswith(("=", "+", "-", "@"))
+                assert "\x1b" not in cell
+                assert "\u202e" not in cell
+    assert "two\nlines" in [row["justification"] for row in _rows(tmp_path / "csv" / "predictions.csv")]
+
+
+# ---- Every Eval Ever -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.shared_data
+@pytest.mark.skipif(not SCHEMAS.is_dir(), reason="the schemas are in ../shared/data/eee, which is absent")
+def test_every_document_and_line_is_valid_by_the_published_schemas(
+    jury: RunFolder, rule: RunFolder, tmp_path: Path
+) -> None:
+    document, line = (
+        jsonschema.Draft7Validator(json.loads((SCHEMAS / name).read_text(encoding="utf-8")))
+        for name in ("eval.schema.json", "instance_level_eval.schema.json")
+    )
+    for number, folder in enumerate((jury, rule)):
+        out = tmp_path / str(number)
+        _export(folder, "eee", out)
+        for one in _documents(out).values():
+            document.validate(one)
+        for one in _lines(out):
+            line.validate(one)
+
+
+def test_a_line_an_item_and_metric_with_its_answer_verdicts_and_tokens(jury: RunFolder, tmp_path: Path) -> None:
+    _export(jury, "eee", tmp_path)
+    lines = _lines(tmp_path)
+    assert len(lines) == 2 * 4 * 3
+    said = {
+        (row["model"], row["item_id"]): row for row in tables.read(jury.tables, "predictions").iter_rows(named=True)
+    }
+    usage = {row["custom_id"]: row for row in tables.read(jury.tables, "usage").iter_rows(named=True)}
+    for line in lines:
+        about, tokens = line["metadata"], line["token_usage"]
+        assert isinstance(about, dict)
+        assert isinstance(tokens, dict)
+        row = said[about["layton_batch.model"], line["sample_id"]]
+        assert line["output"] == {"raw": [row["raw_text"]]}
+        assert about["justification"] == row["justification"]
+        assert tokens["output_tokens"] == usage[row["custom_id"]]["output_tokens"]
+        assert [name for name in about if name.startswith("judge.")]
+
+
+def test_a_document_has_score_interval_judges_and_the_checksum_of_its_lines(jury: RunFolder, tmp_path: Path) -> None:
+    _export(jury, "eee", tmp_path, "--organization", "our group")
+    board = {row["model"]: row for row in tables.read(jury.tables, "leaderboard").iter_rows(named=True)}
+    for path, document in _documents(tmp_path).items():
+        details, results = document["detailed_evaluation_results"], document["evaluation_results"]
+        assert isinstance(details, dict)
+        assert isinstance(results, list)
+        lines = (tmp_path / details["file_path"]).read_bytes()
+        assert details["checksum"] == sha256(lines).hexdigest()
+        assert path.with_name(path.stem + "_samples.jsonl").read_bytes() == lines
+        (result,) = [one for one in results if one["evaluation_result_id"].endswith("#both_correct")]
+        row = board[document["model_info"]["name"]]  # type: ignore[index]
+        interval = result["score_details"]["uncertainty"]["confidence_interval"]
+        assert (result["score_details"]["score"], interval["lower"]) == (
+            pytest.approx(row["score"] / 100),
+            pytest.approx(row["lower"] / 100),
+        )
+        assert result["metric_config"]["llm_scoring"]["judges"]
+        assert document["source_metadata"]["source_organization_name"] == "our group"  # type: ignore[index]
+
+
+def test_the_lines_of_a_run_graded_by_rule_give_its_board_digit_for_digit(rule: RunFolder, tmp_path: Path) -> None:
+    _export(rule, "eee", tmp_path)
+    files = sorted(tmp_path.glob("data/*/*/*/*_samples.jsonl"))
+    for metric in tables.read(rule.tables, "grades")["metric"].unique():
+        asked = ("--format", "json", "--metric", metric)
+        assert call("leaderboard", *files, *asked).out == call("leaderboard", rule.root, *asked).out
+
+
+def test_a_run_and_the_lines_of_other_models_stand_on_one_board(rule: RunFolder, tmp_path: Path) -> None:
+    _export(rule, "eee", tmp_path)
+    path = sorted(tmp_path.glob("data/*/*/*/*_samples.jsonl"))[0]
+    metric = call("leaderboard", rule.root, "--format", "json").json[0]["metric"]  # type: ignore[index]
+    ended = call("leaderboard", rule.root, f"another={path}", "--metric", metric, "--format", "json")
+    assert ended.code == 0, ended.err
+    assert len(json.loads(ended.out)) == 4
+
+
+def test_two_exports_of_a_run_are_the_same_files(jury: RunFolder, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        _export(jury, "eee", tmp_path / name)
+    lines = [
+        {path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name).rglob("*.jsonl")}
+        for name in ("one", "two")
+    ]
+    assert lines[0] == lines[1]
+
+
+# ---- Hugging Face --------------------------------------------------------------------------------------------------
+
+
+def test_a_yaml_file_a_model_says_score_and_interval(jury: RunFolder, tmp_path: Path) -> None:
+    _export(jury, "hf", tmp_path, "--dataset", "rvienne/layton-eval", "--source-url", "https://example.org/run")
+    (path,) = tmp_path.glob("wagtail-5/.eval_results/*.yaml")
+    text = path.read_text(encoding="utf-8")
+    row = tables.read(jury.tables, "leaderboard").filter(model="wagtail-5").row(0, named=True)
+    assert f"\n  value: {row['score']:g}\n" in text
+    assert '    id: "rvienne/layton-eval"\n    task_id: "layton_llm"\n' in text
+    assert f"{row['lower']:.1f}–{row['upper']:.1f}" in text
+    assert re.search(r'\n  source:\n    url: "https://example.org/run"\n    name: ".+"\n', text)
+
+
+@pytest.mark.parametrize("dataset", [(), ("--dataset", "nothing"), ("--dataset", "a/b/c")])
+def test_without_a_data_set_there_is_nothing_to_write_for_the_hub(
+    jury: RunFolder, tmp_path: Path, dataset: tuple[str, ...]
+) -> None:
+    ended = call("export", jury.root, "--to", "hf", "--out", tmp_path / "out", *dataset)
+    assert (ended.code, (tmp_path / "out").exists()) == (2, False)
+    assert "--dataset OWNER/NAME" in ended.err
+
+
+# ---- asked wrongly -------------------------------------------------------------------------------------------------
+
+
+def test_unknown_forms_files_in_the_way_and_unknown_runs_are_told(jury: RunFolder, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    wrong = [
+        (("export", jury.root, "--to", "xls", "--out", tmp_path / "o"), "csv, parquet, eee, hf"),
+        (("export", jury.root, "--to", "csv", "--out", tmp_path / "file"), "is a file"),
+        (("export", "nobody", "--to", "csv", "--out", tmp_path / "o", "--runs", tmp_path), "there is no run 'nobody'"),
+    ]
+    for arguments, told in wrong:
+        ended = call(*arguments)
+        assert (ended.code, told in ended.err) == (2, True), ended.err
+    assert not (tmp_path / "o").exists()
