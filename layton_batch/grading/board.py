@@ -153,9 +153,9 @@ class Board:
         return next((row for row in self.rows if row.model == name), None)
 
 
-def ranked(models: Sequence[GradedModel], metric: str) -> Board:
-    """The board of the models that have replies. Raises DataError where they have no item in common, and where items
-    of one id are not the same question."""
+def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float] = (0.0, 1.0)) -> Board:
+    """The board of the models that have replies; ``span``: the least and the greatest mark by the metric. Raises
+    DataError where they have no item in common, and where items of one id are not the same question."""
     entered = [one for one in models if not one.is_published]
     left_out = [
         f"{one.name}: as published; without replies it has no interval and no rank"
@@ -171,7 +171,7 @@ def ranked(models: Sequence[GradedModel], metric: str) -> Board:
     if not shared:
         names = ", ".join(one.name for one in entered[:5])
         raise DataError(f"grade: no item is in the predictions of all models ({names}): they cannot be ranked together")
-    rows = rank_marks([_sheet(one, shared) for one in entered], Rules(metric=metric))
+    rows = rank_marks([_sheet(one, shared, span) for one in entered], Rules(metric=metric))
     return Board(rows, [*_notes(entered, len(shared)), *left_out], len(shared))
 
 
@@ -195,11 +195,11 @@ def _is_scored(one: GradedModel, item: str) -> bool:
     return outcome is not None and outcome.mark is not None
 
 
-def _sheet(one: GradedModel, shared: Sequence[str]) -> ItemScores:
+def _sheet(one: GradedModel, shared: Sequence[str], span: tuple[float, float]) -> ItemScores:
     outcomes = [one.outcomes[item] for item in shared]
     marks = [outcome.mark for outcome in outcomes if outcome.mark is not None]
     kinds, failures = [outcome.kind for outcome in outcomes], [outcome.failure for outcome in outcomes]
-    return ItemScores(Entrant(one.name, one.provider, 0), shared, marks, kinds, failures)
+    return ItemScores(Entrant(one.name, one.provider, 0), shared, marks, kinds, failures, span)
 
 
 def _notes(models: Sequence[GradedModel], shared: int) -> list[str]:
