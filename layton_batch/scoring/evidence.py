@@ -128,7 +128,7 @@ def _gold(
     ballots: Sequence[Ballot], labels: Sequence[Label], entrants: Mapping[Entrant, int], providers: dict[str, int]
 ) -> GoldPredictions:
     rows = {(ballot.entrant, ballot.item_id, ballot.content): i for i, ballot in enumerate(ballots)}
-    labels = settled(labels)
+    labels, authors = settled(labels), dict(entrants)
     own = [rows.get((label.entrant, label.item_id, label.content), -1) for label in labels]
     return GoldPredictions(
         model=_ints([entrants.get(label.entrant, -1) for label in labels]),
@@ -137,6 +137,7 @@ def _gold(
         total=_ints([label.total for label in labels]),
         label=_ints([int(label.correct) for label in labels]),
         own_target_row=_ints(own),
+        author=_ints([authors.setdefault(label.entrant, len(authors)) for label in labels]),
     )
 
 

@@ -59,22 +59,29 @@ def joint_draws_new_items(strata: Strata, target: TargetPredictions, *, seed: in
     """
     rng = np.random.default_rng(seed)
     models = np.flatnonzero(strata.items > 0)
-    bins, items = _bin_table(strata, target, models)
+    bins, items = bin_table(strata, target, models)
     rates = _rates(strata, rng, draws)
-    theta = np.empty((draws, len(models)))
-    block = max(1, _CELLS // max(1, items, len(models)))
+    shared = np.broadcast_to(rates[:, None], (draws, len(models), rates.shape[1]))
+    return JointDraws(weigh_items(bins, items, shared, rng), models)
+
+
+def weigh_items(bins: Ints, items: int, rates: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """[T, K'] weighted means of `rates` [T, K', B] over the items at hand and the two unseen half items."""
+    draws, models, width = rates.shape
+    theta = np.empty((draws, models))
+    block = max(1, _CELLS // max(1, items, models))
     for at in range(0, draws, block):
         rows = slice(at, min(at + block, draws))
         weights = rng.standard_exponential((rows.stop - at, items))
-        right, wrong = rng.standard_gamma(HALF_ITEM, (2, rows.stop - at, len(models)))
+        right, wrong = rng.standard_gamma(HALF_ITEM, (2, rows.stop - at, models))
         score, mass = right, right + wrong
-        for b in range(-1, len(strata.bin_yes)):
+        for b in range(-1, width):
             share = weights @ (bins == b).T.astype(np.float64)
             mass = mass + share
             if b >= 0:
-                score = score + share * rates[rows, b, None]
+                score = score + share * rates[rows, :, b]
         theta[rows] = score / mass
-    return JointDraws(theta, models)
+    return theta
 
 
 def _rates(strata: Strata, rng: np.random.Generator, draws: int) -> FloatArray:
@@ -84,7 +91,7 @@ def _rates(strata: Strata, rng: np.random.Generator, draws: int) -> FloatArray:
     return rng.beta(PRIOR + strata.all_positives + yes, PRIOR + negatives, (draws, len(strata.bin_yes)))
 
 
-def _bin_table(strata: Strata, target: TargetPredictions, models: IntArray) -> tuple[Ints, int]:
+def bin_table(strata: Strata, target: TargetPredictions, models: IntArray) -> tuple[Ints, int]:
     """[K', I] bin of every item, -1 known zero, -2 not asked; and the number of items."""
     names, item = np.unique(target.item, return_inverse=True)
     place = np.full(len(strata.items), -1, dtype=np.int64)
