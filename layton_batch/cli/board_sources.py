@@ -20,7 +20,7 @@ from layton_batch.scoring.board import (
     rank_marks,
     with_flag,
 )
-from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label
+from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label, span_of
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import MAX_LEVEL
 
@@ -158,7 +158,8 @@ def _bring_together(found: Sources, asked: Asked) -> None:
     from layton_batch.grading.harnesses.together import marked
 
     read = marked(found.files, asked.metric, asked.max_score)
-    found.sheets, notes = shared_sheets([*map(of_sheet, found.sheets), *read.models])
+    span = span_of(found.sheets) if found.sheets else (0.0, 1.0)
+    found.sheets, notes = shared_sheets([*map(of_sheet, found.sheets), *read.models], span)
     found.notes += [*read.notes, *notes]
     found.rules = replace(found.rules, metric=read.metric)
 

@@ -68,7 +68,7 @@ def _graded(asked: Asked, form: OfflineForm, rows: RowsFile | None) -> Result:
     graded = [grade(one, items, metric if has_board else None, rows) for one in found]
     rounds = by_model(graded)
     models = [averaged(mine) for mine in rounds.values()] if asked.rounds else graded
-    board = ranked(models, metric) if has_board else None
+    board = ranked(models, metric, form.span(metric)) if has_board else None
     names = [row.model for row in board.rows] if board else []
     return Result(asked, form, metric, GradedSet(models, rounds, names), board)
 

@@ -153,9 +153,9 @@ class Board:
         return next((row for row in self.rows if row.model == name), None)
 
 
-def ranked(models: Sequence[GradedModel], metric: str) -> Board:
-    """The board of the models that have replies. Raises DataError where they have no item in common, and where items
-    of one id are not the same question."""
+def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float] = (0.0, 1.0)) -> Board:
+    """The board of the models that have replies; ``span``: the least and the greatest mark by the metric. Raises
+    DataError where they have no item in common, and where items of one id are not the same question."""
     entered = [one for one in models if not one.is_published]
     left_out = [
         f"{one.name}: as published; without replies it has no interval and no rank"
@@ -164,11 +164,13 @@ def ranked(models: Sequence[GradedModel], metric: str) -> Board:
     ]
     if not entered:
         return Board((), left_out, 0)
-    sheets, notes = shared_sheets(entered)
+    sheets, notes = shared_sheets(entered, span)
     return Board(rank_marks(sheets, Rules(metric=metric)), [*notes, *left_out], len(sheets[0].item_ids))
 
 
-def shared_sheets(models: Sequence[GradedModel]) -> tuple[list[ItemScores], list[str]]:
+def shared_sheets(
+    models: Sequence[GradedModel], span: tuple[float, float] = (0.0, 1.0)
+) -> tuple[list[ItemScores], list[str]]:
     """The marks of the models on the items that all of them have, and what a reader has to know. Raises DataError as
     ``ranked``."""
     for one in models:
@@ -178,7 +180,7 @@ def shared_sheets(models: Sequence[GradedModel]) -> tuple[list[ItemScores], list
     if not shared:
         names = ", ".join(one.name for one in models[:5])
         raise DataError(f"no item is in the predictions of all models ({names}): they cannot be ranked together")
-    return [_sheet(one, shared) for one in models], _notes(models, len(shared))
+    return [_sheet(one, shared, span) for one in models], _notes(models, len(shared))
 
 
 def of_sheet(sheet: ItemScores) -> GradedModel:
@@ -212,11 +214,11 @@ def _is_scored(one: GradedModel, item: str) -> bool:
     return outcome is not None and outcome.mark is not None
 
 
-def _sheet(one: GradedModel, shared: Sequence[str]) -> ItemScores:
+def _sheet(one: GradedModel, shared: Sequence[str], span: tuple[float, float]) -> ItemScores:
     outcomes = [one.outcomes[item] for item in shared]
     marks = [outcome.mark for outcome in outcomes if outcome.mark is not None]
     kinds, failures = [outcome.kind for outcome in outcomes], [outcome.failure for outcome in outcomes]
-    return ItemScores(Entrant(one.name, one.provider, one.n_hints), shared, marks, kinds, failures)
+    return ItemScores(Entrant(one.name, one.provider, one.n_hints), shared, marks, kinds, failures, span)
 
 
 def _notes(models: Sequence[GradedModel], shared: int) -> list[str]:

@@ -22,6 +22,7 @@ from layton_batch.scoring.evidence import (
     count_votes,
     in_order,
     mark_matrix,
+    span_of,
 )
 from layton_batch.stats.calibrated import PROVIDER_SHIFT, CalibratedScore, calibrated_scores
 from layton_batch.stats.joint import DRAWS, JointDraws, joint_draws, joint_draws_new_items, mark_draws, mark_scores
@@ -32,6 +33,8 @@ from layton_batch.stats.strata import Flag, IntArray
 METHODS = ("calibrated", "paper")
 RULE = "rule"
 _NEVER_JUDGED = ("abstained", "unparsed", "missing")
+STREAM = 0
+"""What joint draws start from: ranges that moved with a seed would say more about the seed than about the models."""
 _DRAWN_CELLS, _LEAST_DRAWS = 12_000_000, 400  # thousands of models: fewer draws, so that they stay within memory
 
 SHORT_JURY = "short_jury"
@@ -43,7 +46,7 @@ FLAGS = {
     "unjudged": "Some answers have no readable verdict; whether they are correct is unknown.",
     "known_zeros": "Abstained, unreadable and missing answers count as wrong.",
     "monte_carlo": "The distribution was too large to enumerate and was drawn with the run's seed.",
-    SHORT_JURY: "Some answers were judged by fewer judges than others.",
+    SHORT_JURY: "Some answers were judged by fewer judges than others; the same share of fewer votes says less.",
     OTHER_JURY: "The human labels are those of another jury; they say nothing sure about this one.",
     OTHER_MODEL: "Some of its answers came from another model than the one asked for, says the provider.",
     "borrowed_only": "This model has no labels of its own; all labels are borrowed from other models.",
@@ -125,29 +128,32 @@ class _Scored:
 def rank_board(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> list[BoardRow]:
     """Score every entrant and rank them, best first; entrants without a score come last, unranked.
 
-    What is drawn depends on ``rules.seed`` only, not on the order of the ballots. Raises DataError for predictions or
-    labels that contradict each other.
+    Neither the order of the ballots nor ``rules.seed`` moves a range: what is drawn for it is always the same. Raises
+    DataError for predictions or labels that contradict each other.
     """
     if not ballots:
         return []
     if rules.method == "paper":
-        rows = _paper_board(count_votes(ballots, labels), rules)
+        rows = _paper_board(count_votes(ballots, labels, by_seats=False), rules)
     else:
         rows = _calibrated_board(count_votes(in_order(ballots), labels), rules)
-    short = _with_a_short_jury(ballots)
+    short = _with_a_short_jury(ballots, labels)
     flagged = (
         with_flag([row], SHORT_JURY) if (row.model, row.provider, row.n_hints) in short else [row] for row in rows
     )
     return [row for one in flagged for row in one]
 
 
-def _with_a_short_jury(ballots: Sequence[Ballot]) -> set[tuple[str, str, int]]:
-    """Entrants of whom some answers have fewer verdicts than others: their votes are of different juries."""
+def _with_a_short_jury(ballots: Sequence[Ballot], labels: Sequence[Label]) -> set[tuple[str, str, int]]:
+    """Entrants of whom some answers have fewer verdicts than others of theirs, or by more than the one judge who leaves
+    before its own family's answers fewer than any answer of the board or of the labels."""
     sizes: dict[Entrant, set[int]] = defaultdict(set)
     for ballot in ballots:
         if ballot.total:
             sizes[ballot.entrant].add(ballot.total)
-    return {(one.model, one.provider, one.n_hints) for one, totals in sizes.items() if len(totals) > 1}
+    most = max([*(ballot.total for ballot in ballots), *(label.total for label in labels)], default=0)
+    short = (one for one, totals in sizes.items() if len(totals) > 1 or min(totals) < most - 1)
+    return {(one.model, one.provider, one.n_hints) for one in short}
 
 
 def with_flag(rows: Sequence[BoardRow], flag: str, models: Collection[str] | None = None) -> list[BoardRow]:
@@ -189,8 +195,8 @@ def _calibrated_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     scored = [_calibrated_print(one, unjudged[i]) for i, one in enumerate(scores)]
     rank = score_ranks([one.score for one in scores])
     draws = drawn(len(scores))
-    here = _ranges(joint_draws(strata, seed=rules.seed, draws=draws), rank, rules)
-    new = _ranges(joint_draws_new_items(strata, counted.target, seed=rules.seed, draws=draws), rank, rules)
+    here = _ranges(joint_draws(strata, seed=STREAM, draws=draws), rank, rules)
+    new = _ranges(joint_draws_new_items(strata, counted.target, seed=STREAM, draws=draws), rank, rules)
     kinds = Counter((ballot.entrant, ballot.kind) for ballot in counted.ballots)
     return [
         _row(counted.entrants[i], scored[i], int(rank[i]), (here[i], new[i]), kinds, rules)
@@ -237,8 +243,9 @@ def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
         return []
     sheets = sorted(sheets, key=lambda sheet: sheet.entrant)
     marks = mark_matrix(sheets)
-    draws = mark_draws(marks, seed=rules.seed, draws=drawn(len(sheets)))
-    scores = mark_scores(marks, draws, level=rules.level)
+    span = span_of(sheets)
+    draws = mark_draws(marks, seed=STREAM, draws=drawn(len(sheets)), span=span)
+    scores = mark_scores(marks, draws, level=rules.level, span=span)
     rank = score_ranks(np.round(scores.mean, 12))  # sums of equal marks in another order are equal
     ranges = _ranges(draws, rank, rules)
     rows = []

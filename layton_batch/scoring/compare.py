@@ -6,8 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.board import Rules, drawn
-from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label, count_votes, in_order, mark_matrix
+from layton_batch.scoring.board import STREAM, Rules, drawn
+from layton_batch.scoring.evidence import (
+    Ballot,
+    Entrant,
+    ItemScores,
+    Label,
+    count_votes,
+    in_order,
+    mark_matrix,
+    span_of,
+)
 from layton_batch.stats.joint import (
     JointDraws,
     differences,
@@ -41,7 +50,8 @@ class Comparison:
     """``standings`` on these items (left out where the score there is exact) and on new ones.
 
     ``labels``: more human labels that are expected to separate the two on these items, None where their scores are
-    equal or no jury judged; ``items``: how many items of this kind would be needed for new ones, None likewise.
+    equal or no jury judged; ``items``: how many items of this kind would be needed for new ones, None likewise and
+    where they are so many that nothing here can say.
     """
 
     first: Entrant
@@ -81,8 +91,8 @@ def compare_votes(
     counted = count_votes(in_order(ballots), labels)
     pair = _pair(counted.entrants, names)
     draws = drawn(len(counted.entrants))
-    here = joint_draws(counted.strata, seed=rules.seed, draws=draws)
-    new = joint_draws_new_items(counted.strata, counted.target, seed=rules.seed, draws=draws)
+    here = joint_draws(counted.strata, seed=STREAM, draws=draws)
+    new = joint_draws_new_items(counted.strata, counted.target, seed=STREAM, draws=draws)
     items = int(min(counted.strata.items[list(pair)]))
     return Comparison(
         first=counted.entrants[pair[0]],
@@ -101,7 +111,7 @@ def compare_marks(sheets: Sequence[ItemScores], names: tuple[str, str], rules: R
     sheets = sorted(sheets, key=lambda sheet: sheet.entrant)
     entrants = [sheet.entrant for sheet in sheets]
     pair = _pair(entrants, names)
-    new = mark_draws(mark_matrix(sheets), seed=rules.seed, draws=drawn(len(sheets)))
+    new = mark_draws(mark_matrix(sheets), seed=STREAM, draws=drawn(len(sheets)), span=span_of(sheets))
     items = min(len(sheets[i].item_ids) for i in pair)
     standing = _standing("new", new, pair, rules.level)
     needed = _items(new, items, pair, rules.level)

@@ -69,13 +69,16 @@ class Judged:
 @dataclass(frozen=True, slots=True)
 class ItemScores:
     """One entrant's marks by a rule, item by item; in the same order ``kinds``, what became of its replies, and
-    ``failures``, the rule's words for what is not right (None: nothing failed; empty: the rule has none)."""
+    ``failures``, the rule's words for what is not right (None: nothing failed; empty: the rule has none).
+
+    ``span``: the least and the greatest mark that the rule can give."""
 
     entrant: Entrant
     item_ids: Sequence[str]
     marks: Sequence[float]
     kinds: Sequence[str]
     failures: Sequence[str | None] = ()
+    span: tuple[float, float] = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,10 +101,12 @@ def in_order(ballots: Sequence[Ballot]) -> list[Ballot]:
     return sorted(ballots, key=lambda ballot: (ballot.entrant, ballot.item_id))
 
 
-def count_votes(ballots: Sequence[Ballot], labels: Sequence[Label]) -> Counted:
-    """Count by entrant, in the order of first appearance, and by vote.
+def count_votes(ballots: Sequence[Ballot], labels: Sequence[Label], *, by_seats: bool = True) -> Counted:
+    """Count by entrant, in the order of first appearance, and by vote; not ``by_seats``, one of one judge is the same
+    as three of three.
 
-    Raises DataError for a prediction that occurs twice, and for two labels on one prediction that disagree.
+    Raises DataError for a prediction that occurs twice, and for labels of one prediction of which as many say yes as
+    no.
     """
     entrants = {entrant: i for i, entrant in enumerate(dict.fromkeys(ballot.entrant for ballot in ballots))}
     _check_once(ballots)
@@ -116,15 +121,15 @@ def count_votes(ballots: Sequence[Ballot], labels: Sequence[Label]) -> Counted:
         provider=_ints([providers.setdefault(entrant.provider, len(providers)) for entrant in entrants]),
     )
     gold = _gold(ballots, labels, entrants, providers)
-    return Counted(tuple(entrants), ballots, target, build_strata(target, gold))
+    return Counted(tuple(entrants), ballots, target, build_strata(target, gold, by_seats=by_seats))
 
 
 def _gold(
     ballots: Sequence[Ballot], labels: Sequence[Label], entrants: Mapping[Entrant, int], providers: dict[str, int]
 ) -> GoldPredictions:
     rows = {(ballot.entrant, ballot.item_id, ballot.content): i for i, ballot in enumerate(ballots)}
+    labels, authors = settled(labels), dict(entrants)
     own = [rows.get((label.entrant, label.item_id, label.content), -1) for label in labels]
-    _check_settled(labels, own)
     return GoldPredictions(
         model=_ints([entrants.get(label.entrant, -1) for label in labels]),
         provider=_ints([providers.setdefault(label.entrant.provider, len(providers)) for label in labels]),
@@ -132,6 +137,7 @@ def _gold(
         total=_ints([label.total for label in labels]),
         label=_ints([int(label.correct) for label in labels]),
         own_target_row=_ints(own),
+        author=_ints([authors.setdefault(label.entrant, len(authors)) for label in labels]),
     )
 
 
@@ -147,15 +153,22 @@ def _check_once(ballots: Sequence[Ballot]) -> None:
         seen.add(key)
 
 
-def _check_settled(labels: Sequence[Label], own: Sequence[int]) -> None:
-    seen: set[int] = set()
-    for label, row in zip(labels, own, strict=True):
-        if row >= 0 and row in seen:
-            raise DataError(
-                f"item {label.item_id!r} of model {label.entrant.model!r} has more than one human label; "
-                "settle it and keep one"
-            )
-        seen.add(row)
+def settled(labels: Sequence[Label]) -> list[Label]:
+    """One label for every prediction: what most of its annotators say. Raises DataError for an even split."""
+    said: dict[tuple[Entrant, str, int], list[Label]] = {}
+    for label in labels:
+        said.setdefault((label.entrant, label.item_id, label.content), []).append(label)
+    return [_majority(group) for group in said.values()]
+
+
+def _majority(group: Sequence[Label]) -> Label:
+    yes = sum(label.correct for label in group)
+    if 2 * yes == len(group):
+        raise DataError(
+            f"item {group[0].item_id!r} of model {group[0].entrant.model!r} has {len(group)} human labels, "
+            "half of them yes and half no; settle it and keep one"
+        )
+    return next(label for label in group if label.correct == (2 * yes > len(group)))
 
 
 def mark_matrix(sheets: Sequence[ItemScores]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -175,6 +188,11 @@ def mark_matrix(sheets: Sequence[ItemScores]) -> np.ndarray[tuple[int, int], np.
         seen.add(sheet.entrant)
         row[[place[item] for item in sheet.item_ids]] = sheet.marks
     return matrix
+
+
+def span_of(sheets: Sequence[ItemScores]) -> tuple[float, float]:
+    """The least and the greatest mark that the rule of these sheets can give."""
+    return min(sheet.span[0] for sheet in sheets), max(sheet.span[1] for sheet in sheets)
 
 
 def _ints(values: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -224,7 +224,7 @@ def _label_worths(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rul
     counted = count_votes(in_order(ballots), labels)
     strata = counted.strata
     post = posterior(strata, provider_shift=rules.provider_shift)
-    _, new_variance = new_items_moments(strata.n, strata.known_zeros, post.alpha, post.beta)
+    _, new_variance = new_items_moments(strata.n, strata.known_zeros, post.alpha, post.beta, unseen=0.0)
     here, new = effective_sizes(
         posterior_mean(strata, post), expected_variance(strata, post), new_variance, strata.items
     )

@@ -19,6 +19,7 @@ from layton_batch.scoring.gold import judged_of, labels_of, rejudged_labels
 from layton_batch.stages.readiness import finished
 from layton_batch.stages.served_models import served_others
 from layton_batch.states import PredictionKind, Role
+from layton_batch.tasks.protocol import mark_span
 
 
 def rank(run: Run) -> bool:
@@ -169,6 +170,7 @@ def _item_scores(run: Run, job: Job, metric: str) -> ItemScores:
         marks=rows["vote"].fill_null(float("nan")).to_list(),
         kinds=rows["kind"].to_list(),
         failures=rows["flag"].to_list(),
+        span=(0.0, 1.0) if run.task.uses_jury else mark_span(run.task, metric),
     )
 
 

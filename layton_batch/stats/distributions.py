@@ -115,7 +115,20 @@ def shortest_set(pmf: FloatArray, level: float) -> tuple[IntArray, IntArray]:
     mass = masses(low)
     mass[starts + low[:, None] > width] = -1.0  # a run must lie inside the support
     start = np.argmax(mass >= mass.max(axis=1, keepdims=True) - SLACK, axis=1)
-    return start, start + low - 1
+    return _with_likelier_ends(pmf, start, start + low - 1)
+
+
+def _with_likelier_ends(pmf: FloatArray, first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:
+    """The run, stretched over every count outside that is likelier than the least likely one inside.
+
+    Of a law with one peak nothing is. The law of a bin without labels has two, at its ends, and a run over all but
+    one of them would leave out what is as likely as anything.
+    """
+    at = np.arange(pmf.shape[1])
+    inside = (at >= first[:, None]) & (at <= last[:, None])
+    least = np.where(inside, pmf, np.inf).min(axis=1, keepdims=True)
+    kept = inside | (pmf > least * (1 + 1e-9) + SLACK)
+    return np.argmax(kept, axis=1), pmf.shape[1] - 1 - np.argmax(kept[:, ::-1], axis=1)
 
 
 def chunks(sizes: IntArray) -> list[IntArray]:

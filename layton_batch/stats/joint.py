@@ -3,8 +3,8 @@
 With a jury they are posterior: one draw takes one rate per vote bin, p_b ~ Beta(1/2 + positives, 1/2 + negatives) over
 all labels, shared by all models, so that what the labels leave open moves models together and cancels in their
 differences. On these items a model's score is its own labels plus Binomial(unlabelled_b, p_b); for new items it is
-sum_r w_r p_b(i,r) with weights w ~ Dirichlet(1, ..., 1) over the items, shared too (a paired comparison). Provider
-shift is left out here.
+sum_r w_r p_b(i,r) with weights w ~ Dirichlet(1, ..., 1) over the items, shared too (a paired comparison), and with half
+an item that is right and half an item that is wrong of the model's own besides. Provider shift is left out here.
 
 Graded by rule, a score on the items at hand is exact. For new items of the same kind the marks are an exchangeable
 sample: item weights are Exp(1), shared by all models (the Bayesian bootstrap: Rubin, Ann. Stat. 9, 1981), and every
@@ -22,10 +22,11 @@ from statistics import NormalDist
 
 import numpy as np
 
+from layton_batch.stats.calibrated import HALF_ITEM, PRIOR, kin_counts
 from layton_batch.stats.distributions import betaincinv
 from layton_batch.stats.strata import FloatArray, IntArray, Ints, Strata, TargetPredictions
 
-DRAWS = 4000
+DRAWS = 10_000
 _CELLS = 4_000_000
 
 
@@ -58,30 +59,39 @@ def joint_draws_new_items(strata: Strata, target: TargetPredictions, *, seed: in
     """
     rng = np.random.default_rng(seed)
     models = np.flatnonzero(strata.items > 0)
-    bins, items = _bin_table(strata, target, models)
+    bins, items = bin_table(strata, target, models)
     rates = _rates(strata, rng, draws)
-    theta = np.empty((draws, len(models)))
-    block = max(1, _CELLS // max(1, items, len(models)))
+    shared = np.broadcast_to(rates[:, None], (draws, len(models), rates.shape[1]))
+    return JointDraws(weigh_items(bins, items, shared, rng), models)
+
+
+def weigh_items(bins: Ints, items: int, rates: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """[T, K'] weighted means of `rates` [T, K', B] over the items at hand and the two unseen half items."""
+    draws, models, width = rates.shape
+    theta = np.empty((draws, models))
+    block = max(1, _CELLS // max(1, items, models))
     for at in range(0, draws, block):
         rows = slice(at, min(at + block, draws))
         weights = rng.standard_exponential((rows.stop - at, items))
-        score, mass = np.zeros((2, rows.stop - at, len(models)))
-        for b in range(-1, len(strata.bin_yes)):
+        right, wrong = rng.standard_gamma(HALF_ITEM, (2, rows.stop - at, models))
+        score, mass = right, right + wrong
+        for b in range(-1, width):
             share = weights @ (bins == b).T.astype(np.float64)
-            mass += share
+            mass = mass + share
             if b >= 0:
-                score += share * rates[rows, b, None]
+                score = score + share * rates[rows, :, b]
         theta[rows] = score / mass
-    return JointDraws(theta, models)
+    return theta
 
 
 def _rates(strata: Strata, rng: np.random.Generator, draws: int) -> FloatArray:
     """[T, B] one rate a draw and bin, shared by all models."""
-    negatives = strata.all_labels - strata.all_positives
-    return rng.beta(0.5 + strata.all_positives, 0.5 + negatives, (draws, len(strata.bin_yes)))
+    yes, no = kin_counts(strata)
+    negatives = strata.all_labels - strata.all_positives + no
+    return rng.beta(PRIOR + strata.all_positives + yes, PRIOR + negatives, (draws, len(strata.bin_yes)))
 
 
-def _bin_table(strata: Strata, target: TargetPredictions, models: IntArray) -> tuple[Ints, int]:
+def bin_table(strata: Strata, target: TargetPredictions, models: IntArray) -> tuple[Ints, int]:
     """[K', I] bin of every item, -1 known zero, -2 not asked; and the number of items."""
     names, item = np.unique(target.item, return_inverse=True)
     place = np.full(len(strata.items), -1, dtype=np.int64)
@@ -94,6 +104,7 @@ def _bin_table(strata: Strata, target: TargetPredictions, models: IntArray) -> t
 # ---- model against model -------------------------------------------------------------------------------------------
 
 
+MOST_ITEMS = 100  # times the items at hand
 POWER = 0.8  # the chance with which a true difference shall be found
 _Z = NormalDist()
 
@@ -128,24 +139,34 @@ def resolvable_difference(draws: JointDraws, *, level: float = 0.95) -> float | 
     """The smallest true difference (fraction) that separates typical neighbours at `level` with chance `POWER`.
 
     (z_level + z_power) times the median, over neighbours by mean score, of the standard deviation of their
-    difference. None for fewer than two models.
+    difference. None for fewer than two models, and where it would be more than there can be between two scores.
     """
     theta = draws.theta[:, np.argsort(-draws.theta.mean(axis=0), kind="stable")]
     if theta.shape[1] < 2:
         return None
     sd = float(np.median(np.diff(theta, axis=1).std(axis=0)))
+    least = detectable(sd, level)
+    return least if least <= 1 else None
+
+
+def detectable(sd: float, level: float) -> float:
+    """The true difference that an estimate with this standard deviation separates at `level` with chance `POWER`."""
     return (_Z.inv_cdf((1 + level) / 2) + _Z.inv_cdf(POWER)) * sd
 
 
-def items_to_resolve(draws: JointDraws, items: int, difference: float, *, level: float = 0.95) -> int:
+def items_to_resolve(draws: JointDraws, items: int, difference: float, *, level: float = 0.95) -> int | None:
     """How many items of this kind would resolve `difference` (fraction), from draws for *new* items out of `items`.
 
-    The variance of a paired difference falls with the number of items. Raises ValueError for a difference not above 0.
+    The variance of a paired difference falls with the number of items. None for more than `MOST_ITEMS` times as many:
+    that far nothing at hand can be drawn out. Raises ValueError for a difference not above 0.
     """
     if not difference > 0:
         raise ValueError(f"the difference to resolve must be above 0, not {difference!r}")
     now = resolvable_difference(draws, level=level)
-    return items if now is None else math.ceil(items * (now / difference) ** 2 - 1e-9)
+    if now is None:
+        return items
+    times = (now / difference) ** 2
+    return math.ceil(items * times - 1e-9) if times <= MOST_ITEMS else None
 
 
 # ---- tasks graded by rule ------------------------------------------------------------------------------------------
@@ -160,10 +181,13 @@ class MarkScores:
     new_upper: FloatArray
 
 
-def mark_scores(marks: FloatArray, draws: JointDraws, *, level: float = 0.95) -> MarkScores:
+def mark_scores(
+    marks: FloatArray, draws: JointDraws, *, level: float = 0.95, span: tuple[float, float] = (0.0, 1.0)
+) -> MarkScores:
     """Score every model; `draws` are `mark_draws` of the same marks. Raises ValueError for a level not in (0, 1).
 
-    Models whose board has marks of 0 and 1 only get Jeffreys' interval in closed form, others the draws' quantiles.
+    Models whose board has marks of 0 and 1 only, of a rule that gives no others than from 0 to 1, get Jeffreys'
+    interval in closed form, others the draws' quantiles.
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, not {level!r}")
@@ -171,7 +195,7 @@ def mark_scores(marks: FloatArray, draws: JointDraws, *, level: float = 0.95) ->
     count = asked.sum(axis=1)
     total = np.where(asked, marks, 0.0).sum(axis=1)
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
-    if np.isin(marks[asked], (0.0, 1.0)).all():
+    if span == (0.0, 1.0) and np.isin(marks[asked], (0.0, 1.0)).all():
         low, high = (betaincinv(total + 0.5, count - total + 0.5, np.array(p)) for p in tails)
         low, high = np.where(total == 0, 0.0, low), np.where(total == count, 1.0, high)
     else:
@@ -179,24 +203,27 @@ def mark_scores(marks: FloatArray, draws: JointDraws, *, level: float = 0.95) ->
     return MarkScores(total / np.maximum(count, 1), low, high)
 
 
-def mark_draws(marks: FloatArray, *, seed: int, draws: int = DRAWS) -> JointDraws:
+def mark_draws(
+    marks: FloatArray, *, seed: int, draws: int = DRAWS, span: tuple[float, float] = (0.0, 1.0)
+) -> JointDraws:
     """Draws [T, K] of the mean mark on new items, shared weights making comparisons paired.
 
-    Raises ValueError for a model without a mark or a mark that is infinite.
+    `span`: the least and the greatest mark that the rule can give; marks beyond it stretch it. Raises ValueError for a
+    model without a mark or a mark that is infinite.
     """
     asked = np.isfinite(marks)
     if np.isinf(marks).any() or not asked.any(axis=1).all():
         raise ValueError("every model needs a mark, and every mark must be finite")
     rng = np.random.default_rng(seed)
     models, items = marks.shape
-    least, most = min(0.0, float(marks[asked].min())), max(1.0, float(marks[asked].max()))
+    least, most = min(span[0], float(marks[asked].min())), max(span[1], float(marks[asked].max()))
     given, there = np.where(asked, marks, 0.0).T, asked.T.astype(np.float64)
     theta = np.empty((draws, models))
     block = max(1, _CELLS // max(1, items, models))
     for at in range(0, draws, block):
         rows = min(block, draws - at)
         weights = rng.standard_exponential((rows, items))
-        low, high = rng.standard_gamma(0.5, (2, rows, models))
+        low, high = rng.standard_gamma(HALF_ITEM, (2, rows, models))
         mass = weights @ there + low + high
         theta[at : at + rows] = (weights @ given + least * low + most * high) / mass
     return JointDraws(theta, np.arange(models))

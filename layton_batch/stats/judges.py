@@ -198,9 +198,11 @@ def effective_sizes(
 
     From the posterior mean and variance on these items and the variance for new ones. A simple random sample of x of
     n items has variance score (1 - score) (n - x) / (x (n - 1)). Divide by the own labels for the gain over using
-    labels alone.
+    labels alone. Where the score is 0 or 1 the spread is that of half an item of the other kind.
     """
-    spread = score * (1 - score)
+    sure = (score <= 0) | (score >= 1)
+    inside = np.where(sure, (score * items + 0.5) / (items + 1.0), score)
+    spread = inside * (1 - inside)
     with np.errstate(divide="ignore", invalid="ignore"):
         here = np.where(spread > 0, spread * items / ((items - 1) * variance + spread), 0.0)
         new = np.where(new_variance > 0, spread / new_variance, 0.0)
@@ -355,6 +357,13 @@ def _table(verdicts: Ints, yardstick: FloatArray, group: Ints) -> tuple[Leniency
         gap = verdicts[usable, judge] - yardstick[usable, judge]
         for g in np.unique(group[usable]).tolist():
             part = gap[group[usable] == g]
-            error = float(part.std(ddof=1) / len(part) ** 0.5) if len(part) > 1 else None
-            rows.append(Leniency(judge, g, len(part), float(part.mean()), error))
+            rows.append(Leniency(judge, g, len(part), float(part.mean()), _standard_error(part)))
     return tuple(rows)
+
+
+def _standard_error(gaps: FloatArray) -> float | None:
+    """Of the mean; gaps that are all alike leave as much open as one that differs by 1 would."""
+    if len(gaps) < 2:
+        return None
+    spread = float(gaps.std(ddof=1)) or 1 / len(gaps) ** 0.5
+    return spread / len(gaps) ** 0.5

@@ -17,6 +17,7 @@ from statistics import NormalDist
 import numpy as np
 
 from layton_batch.stats.calibrated import PROVIDER_SHIFT, Posterior, posterior, posterior_mean
+from layton_batch.stats.joint import detectable
 from layton_batch.stats.strata import FloatArray, IntArray, Strata, TargetPredictions
 
 
@@ -100,7 +101,7 @@ def plan_budget(
 def labels_to_separate(
     strata: Strata, first: int, second: int, *, level: float = 0.95, provider_shift: float = PROVIDER_SHIFT
 ) -> Separation | None:
-    """The fewest labels, over both models, after which their difference is expected to exceed its error at `level`.
+    """The fewest labels, over both models, that tell them apart at `level` with chance `POWER`.
 
     Scores are kept where they are and the shared part of the errors is ignored (so the count is cautious). None where
     the scores are equal: no number of labels is expected to separate those.
@@ -110,7 +111,7 @@ def labels_to_separate(
     lead = abs(float(score[first] - score[second]))
     if lead <= 0:
         return None
-    goal = (lead / _z(level)) ** 2
+    goal = (lead / detectable(1.0, level)) ** 2
     variance = expected_variance(strata, post)
     gains, owner = [], []
     for place, model in enumerate((first, second)):

@@ -4,13 +4,15 @@ The reference's rank is the floor of the *average* descending rank of the rounde
 are both 1 and three are all 2. Its intervals are closed, and their ends come from float64 subtraction and addition of
 the printed numbers: the reference decides intervals that touch by the last bit, and so does ``paper_ranks``.
 
-The rank ranges are the smallest product of central rank intervals that holds all models' ranks in 95 % of the joint
-draws: small, and right for all models together in simulation (0.98 on these items, 0.95-0.96 for new ones), but not
-uniformly valid at exact ties. A rank there is 1 + the number of models that are better.
+The rank ranges are a product of central rank intervals that holds all models' ranks at once in 95 % of joint draws: of
+other draws than those it was made from, for with hundreds of models the tails of as many laws are learnt from the
+draws, and a range holds the draws that made it however short it is. Not uniformly valid at exact ties. A rank there is
+1 + the number of models that are better.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -117,44 +119,68 @@ def draw_ranks(theta: FloatArray) -> IntArray:
 
 
 def rank_ranges(draws: JointDraws, *, level: float = 0.95, rank: IntArray | None = None) -> RankSets:
-    """The rank range of every model, jointly at `level`.
+    """The rank range of every model, jointly at `level`, also in draws that had no part in making them.
 
-    A draw lies outside when some model's rank is further in a tail than the depth of the box; the depth is the
-    largest that keeps `level` of the draws inside. `rank` [K'], a leaderboard's own ranks, widens a set that would
+    Half of the draws say how far out each rank of each model is; the other half say how far the ranges must reach: the
+    ceil((n + 1) level)-th smallest of their n reaches, so that a new draw of the same law lies inside with chance
+    `level` at least, however many models there are. `rank` [K'], a leaderboard's own ranks, widens a set that would
     leave its rank out.
     """
     _check_level(level)
     ranks = draw_ranks(draws.theta)
-    count, models = ranks.shape
-    depth = np.full(count, count, dtype=np.int64)
-    for i in range(models):
-        below, above = _tails(ranks[:, i])
-        depth = np.minimum(depth, np.minimum(below, above))
-    needed = np.sort(depth)[int((1 - level) * count + _SAME * count)] if count else 0
-    box = np.array([_central(ranks[:, i], int(needed)) for i in range(models)], dtype=np.int64).reshape(models, 2)
+    fitted, check = ranks[: len(ranks) // 2], ranks[len(ranks) // 2 :]
+    tails = [_Tails.of(fitted[:, i]) for i in range(ranks.shape[1])]
+    reach = np.zeros(len(check))
+    for one, column in zip(tails, check.T, strict=True):
+        reach = np.maximum(reach, one.how_far(column))
+    place = math.ceil((len(check) + 1) * level - _SAME) - 1
+    least = float(np.sort(reach)[place]) if place < len(check) else np.inf
+    box = np.array([one.within(least, ranks.shape[1]) for one in tails], dtype=np.int64).reshape(-1, 2)
     best, worst = box[:, 0], box[:, 1]
     if rank is not None:
         best, worst = np.minimum(best, rank), np.maximum(worst, rank)
     return RankSets(best, worst)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tails:
+    """How far out each rank of one model is: minus the log of the share of the draws in the smaller tail from there.
+
+    `far` is that of the ranks from `first` on that were drawn. Beyond them it grows with the square of the distance
+    from the median, as a normal law's does; a model that had one rank in all draws has half a rank of spread.
+    """
+
+    first: int
+    far: FloatArray
+    median: int
+
+    @classmethod
+    def of(cls, ranks: IntArray) -> _Tails:
+        first = int(ranks.min())
+        counts = np.bincount(ranks - first)
+        up_to = np.cumsum(counts)
+        smaller = np.minimum(up_to, len(ranks) - up_to + counts)
+        return cls(first, np.log(len(ranks) / smaller), first + int(np.searchsorted(up_to, len(ranks) / 2)))
+
+    def how_far(self, ranks: IntArray) -> FloatArray:
+        """[n] for ranks of new draws."""
+        last = self.first + len(self.far) - 1
+        inside = self.far[np.clip(ranks, self.first, last) - self.first]
+        below = self._beyond(self.far[0], self.median - self.first, self.median - ranks)
+        above = self._beyond(self.far[-1], last - self.median, ranks - self.median)
+        return np.where(ranks < self.first, below, np.where(ranks > last, above, inside))
+
+    @staticmethod
+    def _beyond(edge: float, spread: int, distance: IntArray) -> FloatArray:
+        return np.asarray(max(float(edge), 1.0) * (distance / max(spread, 0.5)) ** 2, dtype=np.float64)
+
+    def within(self, reach: float, models: int) -> tuple[int, int]:
+        """First and last rank that is no further out than `reach`; the median always is."""
+        every = np.arange(1, models + 1)
+        near = np.flatnonzero((self.how_far(every) <= reach) | (every == self.median))
+        return int(every[near[0]]), int(every[near[-1]])
+
+
 def _check_level(level: float) -> None:
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, not {level!r}")
-
-
-def _tails(ranks: IntArray) -> tuple[IntArray, IntArray]:
-    """Per draw, how many draws rank the model at most, and at least, as high a number as this one."""
-    low = int(ranks.min())
-    counts = np.bincount(ranks - low)
-    up_to = np.cumsum(counts)
-    return up_to[ranks - low], (len(ranks) - up_to + counts)[ranks - low]
-
-
-def _central(ranks: IntArray, depth: int) -> tuple[int, int]:
-    """First and last rank that has at least `depth` draws on either side, itself included."""
-    low = int(ranks.min())
-    counts = np.bincount(ranks - low)
-    up_to = np.cumsum(counts)
-    from_here = len(ranks) - up_to + counts
-    return low + int(np.argmax(up_to >= depth)), low + int(np.flatnonzero(from_here >= depth)[-1])

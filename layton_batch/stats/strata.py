@@ -1,8 +1,10 @@
 """Bins of equal jury vote, per model: the counts every score in this package is computed from.
 
-A bin is a vote kept as two integers in lowest terms, (yes, total): 2 of 3 is (2, 3), 3 of 3 and 2 of 2 are both (1,
-1), so a bin is never a matter of float equality or of rounding. Items without a single verdict are a bin of their
-own, (0, 0). Predictions whose outcome needs no jury (unparsed or missing: wrong) are counted apart as known zeros.
+A bin is a vote kept as two integers, (yes, total), so a bin is never a matter of float equality or of rounding: by
+share, in lowest terms, 2 of 3 is (2, 3) and 3 of 3 and 1 of 1 are both (1, 1), as the layton-eval paper has it; by
+seats, one judge's yes and three judges' are two bins, and the labels of one are kin to the other. Items without a
+single verdict are a bin of their own, (0, 0). Predictions whose outcome needs no jury (unparsed or missing: wrong) are
+counted apart as known zeros.
 
 The labels are any person's yes or no, the votes any count of yes among graders, the providers any grouping inside which
 graders may not be trusted to err alike: nothing here knows about riddles. Binary outcomes only.
@@ -57,7 +59,8 @@ class GoldPredictions:
     """Human-labelled predictions: L rows, providers numbered as in `TargetPredictions.provider`.
 
     `model` [L] in the target's numbering, -1 for a model that is not scored; `yes`, `total` [L] verdicts; `label` [L]
-    0 or 1; `own_target_row` [L]: the target row this very prediction is, or -1 when it is not among them.
+    0 or 1; `own_target_row` [L]: the target row this very prediction is, or -1 when it is not among them; `author` [L]: as
+    `model`, and from K on those that are not scored, where they are known by name.
     """
 
     model: Ints
@@ -66,17 +69,27 @@ class GoldPredictions:
     total: Ints
     label: Ints
     own_target_row: Ints
+    author: Ints | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kin:
+    """Per bin [B], everybody's labels and positives at the same share of yes of other numbers of seats."""
+
+    labels: IntArray
+    positives: IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Strata:
     """Counts of K models over B bins, ordered by vote share with the unjudged bin, (0, 0), last.
 
-    Bins: `bin_yes`, `bin_total` [B], lowest terms. Counts [K, B]: `n` items; `pool_labels`, `pool_positives` of other
-    providers (m, h: what the layton-eval paper uses); `borrowed_labels`, `borrowed_positives` of everything but the
-    model's own predictions (M, H); `own_labels`, `own_positives` (l, k). Per bin [B]: `all_labels`, `all_positives`.
-    Per model [K]: `gold_providers` (G, labelled providers other than the model's), `known_zeros`, `items` (all of
-    them). Per target row [R]: `row_bin` (-1: known zero), `row_label` (-1: none).
+    Bins: `bin_yes`, `bin_total` [B]; `kin` where they are by seats and not in lowest terms. Counts [K, B]: `n` items;
+    `pool_labels`, `pool_positives` of other providers (m, h: what the layton-eval paper uses); `borrowed_labels`,
+    `borrowed_positives` of everything but the model's own predictions (M, H); `own_labels`, `own_positives` (l, k). Per
+    bin [B]: `all_labels`, `all_positives`. Per model [K]: `gold_providers` (G, labelled providers other than the
+    model's), `known_zeros`, `items` (all of them). Per target row [R]: `row_bin` (-1: known zero), `row_label` (-1:
+    none).
     """
 
     bin_yes: IntArray
@@ -95,6 +108,7 @@ class Strata:
     items: IntArray
     row_bin: Ints
     row_label: Ints
+    kin: Kin | None = None
 
     @property
     def unjudged(self) -> IntArray:
@@ -127,8 +141,8 @@ def _flag_rows(tests: list[tuple[Flag, BoolArray]], models: int) -> list[tuple[F
     return [known[c] for c in code.tolist()]
 
 
-def build_strata(target: TargetPredictions, gold: GoldPredictions) -> Strata:
-    """Count items and labels by model and vote bin.
+def build_strata(target: TargetPredictions, gold: GoldPredictions, *, by_seats: bool = False) -> Strata:
+    """Count items and labels by model and vote bin; `by_seats`: 1 of 1 and 3 of 3 are two bins.
 
     An own label is filed under its *target* row's vote, so own labels never outnumber the items of a bin. A label of
     the same model on some other prediction counts as borrowed. A label on a known zero adds nothing: its outcome is
@@ -137,7 +151,7 @@ def build_strata(target: TargetPredictions, gold: GoldPredictions) -> Strata:
     """
     _check_target(target)
     _check_gold(gold, target)
-    keys, row_bin = _bins(target)
+    keys, row_bin = _bins(target, by_seats)
     models, width = len(target.provider), len(keys)
     providers = int(max(target.provider.max(initial=-1), gold.provider.max(initial=-1))) + 1
     own = np.flatnonzero(gold.own_target_row >= 0)
@@ -145,7 +159,7 @@ def build_strata(target: TargetPredictions, gold: GoldPredictions) -> Strata:
     row_label = np.full(len(target.model), -1, dtype=np.int8)
     row_label[own_row] = gold.label[own]
 
-    gold_bin = _lookup(keys, gold.yes, gold.total)
+    gold_bin = _lookup(keys, gold.yes, gold.total, by_seats)
     pool = _label_counts(gold.provider, gold_bin, gold.label, (providers, width))
     mine = _label_counts(gold.model[own], gold_bin[own], gold.label[own], (models, width))
     known = _label_counts(target.model[own_row], row_bin[own_row], gold.label[own], (models, width))
@@ -170,7 +184,19 @@ def build_strata(target: TargetPredictions, gold: GoldPredictions) -> Strata:
         items=n.sum(axis=1) + zeros,
         row_bin=row_bin,
         row_label=row_label,
+        kin=_kin(keys, gold, everyone[:, 0]) if by_seats else None,
     )
+
+
+def _kin(keys: IntArray, gold: GoldPredictions, same: IntArray) -> Kin:
+    """`same` [2, B]: labels and positives of the very bins."""
+    shares = np.unique(np.stack(_lowest_terms(keys[:, 0], keys[:, 1]), axis=1), axis=0)
+    of_share = _label_counts(
+        np.zeros_like(gold.model), _lookup(shares, gold.yes, gold.total, False), gold.label, (1, len(shares))
+    )
+    mine = _lookup(shares, keys[:, 0], keys[:, 1], False)
+    others = of_share[:, 0][:, mine] - same
+    return Kin(others[0], others[1])
 
 
 def _label_counts(group: Ints, bins: Ints, label: Ints, shape: tuple[int, int]) -> IntArray:
@@ -202,17 +228,17 @@ def _lowest_terms(yes: Ints, total: Ints) -> tuple[IntArray, IntArray]:
     return np.where(total > 0, yes // divisor, 0), np.asarray(total // divisor, dtype=np.int64)
 
 
-def _bins(target: TargetPredictions) -> tuple[IntArray, Ints]:
+def _bins(target: TargetPredictions, by_seats: bool) -> tuple[IntArray, Ints]:
     """The bins that occur, [B, 2], and the bin of every row, -1 for a known zero."""
     base = int(target.total.max(initial=0)) + 1
     seen = [np.unique(_codes(target, rows, base)) for rows in _slices(len(target.model))]
     cast = np.unique(np.concatenate([np.array([-1]), *seen]))
     votes = cast[1:]  # as they were cast, before reduction; -1 stood for the known zeros
-    yes, total = _lowest_terms(votes // base, votes % base)
+    yes, total = (votes // base, votes % base) if by_seats else _lowest_terms(votes // base, votes % base)
     reduced, of_vote = np.unique(yes * base + total, return_inverse=True)
     keys = np.stack([reduced // base, reduced % base], axis=1)
     share = np.where(keys[:, 1] > 0, keys[:, 0] / np.maximum(keys[:, 1], 1), 2.0)  # 2: the unjudged bin comes last
-    order = np.argsort(share, kind="stable")
+    order = np.lexsort((keys[:, 1], share))
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     table = np.concatenate([np.array([-1]), place[of_vote]])
@@ -228,9 +254,9 @@ def _codes(target: TargetPredictions, rows: slice, base: int) -> IntArray:
     return np.where(target.known_zero[rows], -1, cast)
 
 
-def _lookup(keys: IntArray, yes: Ints, total: Ints) -> IntArray:
+def _lookup(keys: IntArray, yes: Ints, total: Ints, by_seats: bool) -> IntArray:
     """Bin of every (yes, total), -1 for a vote no scored model has."""
-    yes, total = _lowest_terms(yes, total)
+    yes, total = (yes.astype(np.int64), total.astype(np.int64)) if by_seats else _lowest_terms(yes, total)
     base = int(max(total.max(initial=0), keys[:, 1].max(initial=0))) + 1
     codes = np.append(keys[:, 0] * base + keys[:, 1], -1)
     order = np.argsort(codes)

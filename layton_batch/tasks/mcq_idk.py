@@ -69,6 +69,10 @@ class McqIdkTask:
         self._split, self._seed = options.split, seed
         self._templates = Templates(HERE / "prompts" / "mcq_idk", _SLOTS, options.prompts)
 
+    def span(self, metric: str) -> tuple[float, float]:
+        """A wrong answer costs as much as a right one earns by ``idk_score``; the others are from 0 to 1."""
+        return (-1.0 if metric == "idk_score" else 0.0), 1.0
+
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows as items; those of another split (or of another language than a two-letter split) are passed over."""
         split, seed = self._split, self._seed

@@ -23,7 +23,7 @@ from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, RequestOutcome
 from layton_batch.tasks import validate_items
-from layton_batch.tasks.protocol import RuleTask
+from layton_batch.tasks.protocol import RuleTask, mark_span
 from layton_batch.text import NONE
 
 if TYPE_CHECKING:
@@ -151,6 +151,10 @@ class OfflineForm:
     def metrics(self) -> Sequence[str]:
         """What a board can be ranked by; the first is the default."""
         return self._task.metrics
+
+    def span(self, metric: str) -> tuple[float, float]:
+        """The least and the greatest mark by this metric."""
+        return mark_span(self._task, metric)
 
     # ---- files -----------------------------------------------------------------------------------------------------
 

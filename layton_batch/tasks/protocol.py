@@ -111,6 +111,20 @@ class MayShowUnfenced(Protocol):
     def shows_unfenced(self) -> bool: ...
 
 
+@runtime_checkable
+class StatesSpan(Protocol):
+    """A task some of whose marks lie outside 0 to 1."""
+
+    def span(self, metric: str) -> tuple[float, float]:
+        """The least and the greatest mark that the rule can give by this metric."""
+        ...
+
+
+def mark_span(task: Task, metric: str) -> tuple[float, float]:
+    """The least and the greatest mark by this metric: what the task states, else 0 and 1."""
+    return task.span(metric) if isinstance(task, StatesSpan) else (0.0, 1.0)
+
+
 _UNFENCED = (
     "a participant's text is not fenced in the judges' prompts: what it says can pass for a reference or an "
     "instruction, and sway a judge"

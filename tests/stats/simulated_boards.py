@@ -50,7 +50,7 @@ class Truths:
         parts: dict[str, IntArray] = {
             f.name: getattr(self.strata, f.name)[rows]
             for f in fields(Strata)
-            if f.name not in ("bin_yes", "bin_total", "all_labels", "all_positives", "row_bin", "row_label")
+            if f.name not in ("bin_yes", "bin_total", "all_labels", "all_positives", "row_bin", "row_label", "kin")
         }
         own, positives = parts["own_labels"].sum(axis=0), parts["own_positives"].sum(axis=0)
         return replace(self.strata, all_labels=own, all_positives=positives, **parts)

@@ -10,7 +10,13 @@ import pytest
 from scipy import stats
 
 from layton_batch.scoring.board import ceil_tenth, floor_tenth, round_tenth
-from layton_batch.stats.calibrated import CalibratedScore, calibrated_scores, posterior
+from layton_batch.stats.calibrated import (
+    CalibratedScore,
+    beta_ends,
+    calibrated_scores,
+    new_items_moments,
+    posterior,
+)
 from layton_batch.stats.strata import Flag
 
 from .boards import FIELDS, Board, make_strata
@@ -34,9 +40,13 @@ def test_equal_to_the_recorded_intervals(boards: dict[str, Board], expected: dic
     for i, model in enumerate(expected["splits"]["llm"][field]["models"]):
         row, here, new = rows[i], model["calibrated"], model["superpop"]
         assert [row.score, row.lower, row.upper] == pytest.approx([here["mean"], here["lo"], here["hi"]], abs=6e-7)
-        assert [row.new_score, row.new_lower, row.new_upper] == pytest.approx(
-            [new["mean"], new["lo"], new["hi"]], abs=6e-7
-        )
+        one = np.array([i])
+        moments = new_items_moments(strata.n[one], strata.known_zeros[one], post.alpha[one], post.beta[one], unseen=0.0)
+        ends = [float(end[0]) for end in beta_ends(*moments, 0.95)]
+        assert [row.new_score, *ends] == pytest.approx([new["mean"], new["lo"], new["hi"]], abs=6e-7)
+        assert row.new_lower is not None  # what is recorded takes the items at hand for all there can be
+        assert row.new_upper is not None
+        assert row.new_upper - row.new_lower == pytest.approx(new["hi"] - new["lo"], abs=0.002)
         assert trusting[i].score == pytest.approx(model["calibrated_tau0_equal_tailed"]["mean"], abs=6e-7)
         occupied = strata.n[i] > 0
         assert post.alpha[i, occupied] == pytest.approx(here["alpha"], abs=1e-6)
@@ -80,11 +90,11 @@ def test_the_set_is_the_shortest_of_the_enumerated_posterior() -> None:
 def test_new_items_interval_has_the_moments_of_dirichlet_times_beta() -> None:
     strata = make_strata(BINS, [[50, 8, 10, 90]], [[(60, 1), (9, 3), (12, 8), (150, 149)]], known_zeros=[6])
     post, rng = posterior(strata), np.random.default_rng(3)
-    share = rng.dirichlet([50, 8, 10, 90, 6], 200_000)
+    share = rng.dirichlet([50, 8, 10, 90, 6.5, 0.5], 200_000)
     rate = rng.beta(post.alpha[0], post.beta[0], (200_000, 4))
-    theta = (share[:, :4] * rate).sum(axis=1)
+    theta = (share[:, :4] * rate).sum(axis=1) + share[:, 5]
     (row,) = calibrated_scores(strata)
-    assert row.new_score == pytest.approx(theta.mean(), abs=5e-4)
+    assert row.new_score == pytest.approx((theta.mean() * 165 - 0.5) / 164, abs=5e-4)  # the unseen items apart
     assert [row.new_lower, row.new_upper] == pytest.approx(np.quantile(theta, [0.025, 0.975]).tolist(), abs=3e-3)
 
 
@@ -127,7 +137,7 @@ def test_everything_labelled_is_known_exactly_here_but_not_for_new_items() -> No
 
 def test_one_item_and_no_items() -> None:
     one, none = calibrated_scores(make_strata([(1, 1)], [[1], [0]], [[(300, 300)]] * 2))
-    assert (one.lower, one.upper) == (1.0, 1.0)
+    assert (one.lower, one.upper) == (one.score, 1.0)
     assert (none.score, none.new_lower, none.reason) == (None, None, "no items")
 
 

@@ -116,7 +116,7 @@ def test_effective_sample_sizes_as_recorded(boards: dict[str, Board], diagnostic
     board = boards[field]
     strata = board.strata
     post = posterior(strata)
-    _, new_variance = new_items_moments(strata.n, strata.known_zeros, post.alpha, post.beta)
+    _, new_variance = new_items_moments(strata.n, strata.known_zeros, post.alpha, post.beta, unseen=0.0)
     here, new = effective_sizes(
         posterior_mean(strata, post), expected_variance(strata, post), new_variance, strata.items
     )

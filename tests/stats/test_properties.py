@@ -175,7 +175,7 @@ def test_rank_sets_contain_the_rank(seed: int) -> None:
         assert (ranks <= sets.worst).all()
         assert (sets.best >= 1).all()
         assert (sets.worst <= len(draws.models)).all()
-        drawn = draw_ranks(draws.theta)
+        drawn = draw_ranks(draws.theta)[100:]  # the half that had no part in the shape of the ranges
         assert ((drawn >= sets.best) & (drawn <= sets.worst)).all(axis=1).mean() >= 0.95
         new = joint_draws_new_items(strata, target, seed=1, draws=50)
         assert (new.theta >= 0).all()

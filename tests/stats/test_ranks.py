@@ -130,12 +130,13 @@ def test_rank_sets_are_the_recorded_ones_up_to_the_noise_of_drawing(
     for i, model in enumerate(expected["splits"]["llm"][field]["models"]):
         recorded = model[target]
         best, worst = recorded["rank_box95"]
-        assert wide.best[i] <= best <= tight.best[i]
-        assert tight.worst[i] <= worst <= wide.worst[i]
+        unseen = 0 if target == "calibrated" else 1  # what is recorded takes the items at hand for all there can be
+        assert wide.best[i] <= best <= tight.best[i] + unseen
+        assert tight.worst[i] - unseen <= worst <= wide.worst[i]
         agree += [int(exact.best[i]), int(exact.worst[i])] == [best, worst]
         if "rank_expected" in recorded:
             assert ranks[:, i].mean() == pytest.approx(recorded["rank_expected"], abs=0.03)
-    assert agree >= 8
+    assert agree >= (8 if target == "calibrated" else 6)
     assert ((ranks >= exact.best) & (ranks <= exact.worst)).all(axis=1).mean() >= 0.95
 
 
@@ -243,5 +244,5 @@ def test_new_item_draws_weigh_a_model_over_the_items_it_has() -> None:
         ints([-1] * 200), ints([2] * 200), ints([3, 0] * 100), ints([3] * 200), ints([1, 0] * 100), ints([-1] * 200)
     )
     draws = joint_draws_new_items(build_strata(target, gold), target, seed=0, draws=4000)
-    assert draws.theta.mean(axis=0) == pytest.approx([0.5, 0.95], abs=0.015)
+    assert draws.theta.mean(axis=0) == pytest.approx([0.5, (0.95 * 20 + 0.5) / 21], abs=0.015)
     assert draws.theta.max() <= 1

@@ -1,0 +1,244 @@
+"""One posterior for everything a jury board says: what a vote means for whom.
+
+For an answer of model k whose jury gave vote b, log odds that a person says yes = a_b + slope (x_k - mean x) + g_fb +
+m_kb. a_b: by vote, with Jeffreys' prior and rising with the share of yes; x_k: log odds of the jury's mean vote on the
+model, for judges whose errors hang on the truth are fooled by weak models, slope ~ N(.5, .5^2); g_fb ~ N(0, spread^2):
+the maker's own, the spread learnt; m_kb ~ N(0, .3^2): the model's own. Votes of other numbers of seats at one share
+deviate by N(0, 1.5^2) from each other.
+
+Given slope and spread this is a tree: vote, maker, model, labels. All log odds lie on one grid, messages go up and down
+it, and every marginal is exact but for the grid; slope and spread are summed over. There are no draws in the fit. Given
+the slope, a model's rates in different votes are taken as independent and each as the Beta distribution with its mean
+and variance, so that the number of right answers has the exact law that the calibrated method has, summed over slopes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from layton_batch.stats.label_table import LabelTable
+from layton_batch.stats.strata import FloatArray, IntArray
+
+STEP, REACH = 0.2, 10.0
+GRID: FloatArray = np.arange(-REACH, REACH + STEP / 2, STEP)
+SLOPE_MEAN, SLOPE_SD = 0.5, 0.5
+SLOPES: FloatArray = np.arange(-0.75, 1.76, 0.25)
+SPREADS: FloatArray = np.array([0.0, 0.15, 0.3, 0.6, 1.2, 2.4])
+_SPREAD_CHANCES: FloatArray = np.array([0.15, 0.27, 0.33, 0.2, 0.04, 0.01])  # about half normal with deviation .4
+OWN_SPREAD, SEAT_SPREAD, OTHER_JURY_SPREAD = 0.3, 1.5, 1.0
+_NEGLIGIBLE = 1e-4  # weight of a cell of slope and spread that is left out
+_FLOOR = 1e-300
+
+
+def _softplus(x: FloatArray) -> FloatArray:
+    return np.asarray(np.logaddexp(0.0, x), dtype=np.float64)
+
+
+def kernel(spread: float) -> FloatArray:
+    """[G, G] chance of column given row, for a normal deviation on the grid."""
+    if spread <= 0:
+        return np.eye(len(GRID))
+    k = np.exp(-0.5 * ((GRID[None, :] - GRID[:, None]) / spread) ** 2)
+    return np.asarray(k / k.sum(axis=1, keepdims=True))
+
+
+OWN, SEAT, _OTHER_JURY = kernel(OWN_SPREAD), kernel(SEAT_SPREAD), kernel(OTHER_JURY_SPREAD)
+MAKERS: FloatArray = np.stack([kernel(float(s)) for s in SPREADS])
+_PRIOR: FloatArray = -0.5 * (_softplus(GRID) + _softplus(-GRID))
+
+
+def _through(logs: FloatArray, kernel: FloatArray) -> FloatArray:
+    """log of exp(logs) @ kernel; the last axis is the grid, or the last two with a stack of kernels."""
+    top = logs.max(axis=-1, keepdims=True)
+    return np.asarray(np.log(np.exp(logs - top) @ kernel + _FLOOR) + top)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Upward:
+    """What the labels say, for one slope: `own` [R, G] of rows (author, vote) as a function of the maker's log odds,
+    `made` [M, G] of cells (maker, vote), and `likelihood` [R, G] of the rows' own log odds."""
+
+    likelihood: FloatArray
+    own: FloatArray
+    made: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """The rows that have labels: `author`, `vote`, and `cell`: which (maker, vote) each belongs to; `of_row` [A, B'] and
+    `of_cell` [F, B'] find them again, -1 where there are none."""
+
+    author: IntArray
+    vote: IntArray
+    cell: IntArray
+    cell_vote: IntArray
+    of_row: IntArray
+    of_cell: IntArray
+
+    @classmethod
+    def of(cls, table: LabelTable) -> Rows:
+        author, vote = np.nonzero(table.labels > 0)
+        makers, votes = int(table.maker.max(initial=0)) + 1, len(table.yes)
+        cells, cell = np.unique(table.maker[author] * votes + vote, return_inverse=True)
+        of_row = np.full(table.labels.shape, -1, dtype=np.int64)
+        of_row[author, vote] = np.arange(len(author))
+        of_cell = np.full(makers * votes, -1, dtype=np.int64)
+        of_cell[cells] = np.arange(len(cells))
+        return cls(author, vote, cell, cells % votes, of_row, of_cell.reshape(makers, votes))
+
+
+def upward(table: LabelTable, rows: Rows, shift: FloatArray) -> Upward:
+    """Labels to makers; `shift` [A]: slope times ability, what is added to the grid for each author."""
+    at = GRID + shift[rows.author, None]
+    labels = table.labels[rows.author, rows.vote][:, None]
+    positives = table.positives[rows.author, rows.vote][:, None]
+    likelihood = positives * at - labels * _softplus(at)
+    own = _through(likelihood, OWN.T)
+    made = np.zeros((len(rows.cell_vote), len(GRID)))
+    np.add.at(made, rows.cell, own)
+    return Upward(likelihood, own, made)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Votes:
+    """The log odds of the votes for one slope and every spread: `logs` [S, B', G] posteriors, `said` [S, M, G] what each
+    (maker, vote) says of its vote, `heard` [S, B', G] what all of them say, `forward` [S, shares, G] for drawing, and
+    `evidence` [S]."""
+
+    logs: FloatArray
+    said: FloatArray
+    forward: FloatArray
+    heard: FloatArray
+    evidence: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shares:
+    """Votes by share of yes: `of_vote` [B'], `alone` [B'] whether no other vote has its share, `judged` [shares]."""
+
+    of_vote: IntArray
+    alone: IntArray
+    judged: IntArray
+
+    @classmethod
+    def of(cls, table: LabelTable) -> Shares:
+        share = np.where(table.total > 0, table.yes / np.maximum(table.total, 1), 2.0)
+        values, of_vote, count = np.unique(np.round(share, 12), return_inverse=True, return_counts=True)
+        return cls(of_vote, (count[of_vote] == 1).astype(np.int64), (values < 2).astype(np.int64))
+
+
+def votes(rows: Rows, shares: Shares, up: Upward) -> Votes:
+    """Makers to votes, votes to shares, up and down the rising shares, and back to votes."""
+    count = len(shares.of_vote)
+    said = _through(up.made[None], MAKERS.transpose(0, 2, 1))
+    heard = np.zeros((len(SPREADS), count, len(GRID)))
+    for cell, vote in enumerate(rows.cell_vote):
+        heard[:, vote] += said[:, cell]
+    node = np.zeros((len(SPREADS), len(shares.judged), len(GRID))) + _PRIOR
+    to_share = np.where(shares.alone[:, None] > 0, heard, _through(heard, SEAT.T))
+    for vote, share in enumerate(shares.of_vote):
+        node[:, share] += to_share[:, vote]
+    forward, evidence, posterior = _rising(node, shares)
+    logs = posterior[:, shares.of_vote]
+    down = _through(logs - to_share, SEAT) + heard
+    return Votes(np.where(shares.alone[:, None] > 0, logs, down), said, forward, heard, evidence)
+
+
+def _rising(node: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Forward messages, log evidence and posteriors of the shares' log odds, which rise with the share; that of answers
+    nobody judged has no place in the order."""
+    forward, backward = node.copy(), node.copy()
+    posterior = node.copy()
+    ordered = np.flatnonzero(shares.judged)
+    for below, share in zip(ordered[:-1], ordered[1:], strict=True):
+        forward[:, share] += np.logaddexp.accumulate(forward[:, below], axis=1)
+    for above, share in zip(ordered[:0:-1], ordered[-2::-1], strict=True):
+        backward[:, share] += np.logaddexp.accumulate(backward[:, above, ::-1], axis=1)[:, ::-1]
+    for share in ordered:
+        posterior[:, share] = forward[:, share] + backward[:, share] - node[:, share]
+    ends = [*ordered[-1:], *np.flatnonzero(shares.judged == 0)]
+    evidence = np.zeros(len(node))
+    for share in ends:
+        evidence = evidence + np.logaddexp.reduce(forward[:, share], axis=1)
+    return forward, evidence, posterior
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """`slopes`, `weights` [L]: the slopes that matter and their posterior chances; `alpha`, `beta` [L, K, B]: the Beta
+    distribution of each model's rate given each; `chances` [L, S]: of slope and spread together; `ability` [A]: less
+    that of the labels' mean author."""
+
+    table: LabelTable
+    models: int
+    ability: FloatArray
+    slopes: FloatArray
+    chances: FloatArray
+    alpha: FloatArray
+    beta: FloatArray
+    other_jury: bool
+
+    @property
+    def weights(self) -> FloatArray:
+        return np.asarray(self.chances.sum(axis=1))
+
+
+def fit(table: LabelTable, models: int, *, other_jury: bool = False) -> Fit:
+    """The posterior of all rates of the first `models` authors; `other_jury`: the labels stand beside votes of another
+    jury than theirs, so that every vote may mean something else by N(0, 1)."""
+    rows, shares = Rows.of(table), Shares.of(table)
+    weight = table.labels.sum(axis=1)
+    scored = table.ability[:models]
+    centre = float(np.average(table.ability, weights=weight)) if weight.any() else float(scored.sum() / max(models, 1))
+    ability = table.ability - centre
+    evidence = np.stack([votes(rows, shares, upward(table, rows, slope * ability)).evidence for slope in SLOPES])
+    prior = -0.5 * ((SLOPES - SLOPE_MEAN) / SLOPE_SD) ** 2
+    logs = evidence + prior[:, None] + np.log(_SPREAD_CHANCES)
+    chance = np.exp(logs - logs.max())
+    chance = np.where(chance / chance.sum() < _NEGLIGIBLE, 0.0, chance)
+    kept = np.flatnonzero(chance.sum(axis=1) > 0)
+    chance = chance[kept] / chance[kept].sum()
+    moments = [
+        _moments(table, rows, shares, models, SLOPES[at] * ability, chance[i], other_jury) for i, at in enumerate(kept)
+    ]
+    mean, square = (np.stack(part) for part in zip(*moments, strict=True))
+    size = np.maximum(mean * (1 - mean) / np.maximum(square - mean**2, 1e-15) - 1, 1e-3)
+    return Fit(table, models, ability, SLOPES[kept], chance, mean * size, (1 - mean) * size, other_jury)
+
+
+def _moments(
+    table: LabelTable, rows: Rows, shares: Shares, models: int, shift: FloatArray, chance: FloatArray, other_jury: bool
+) -> tuple[FloatArray, FloatArray]:
+    """First and second moment [K, B] of every rate for one slope; `chance` [S] of the spreads, not normalised."""
+    up = upward(table, rows, shift)
+    found = votes(rows, shares, up)
+    at = np.asarray(table.place)
+    rate = 1 / (1 + np.exp(-(GRID + shift[:models, None])))
+    total = np.zeros((2, models, len(at)))
+    for s in np.flatnonzero(chance):
+        density = _densities(table, rows, models, up, found, int(s), other_jury)
+        mean = np.einsum("kbg,kg->kb", density, rate)
+        square = np.einsum("kbg,kg->kb", density, rate**2)
+        total += chance[s] * np.stack([mean, square])
+    return total[0] / chance.sum(), total[1] / chance.sum()
+
+
+def _densities(
+    table: LabelTable, rows: Rows, models: int, up: Upward, found: Votes, spread: int, other_jury: bool
+) -> FloatArray:
+    """[K, B, G] of the log odds of every model's rate, less its shift, for one slope and spread."""
+    cell = rows.of_cell[:, table.place]
+    row = rows.of_row[:models][:, table.place]
+    nothing = np.zeros((1, len(GRID)))
+    said, made = (np.concatenate([part, nothing]) for part in (found.said[spread], up.made))
+    own, likelihood = (np.concatenate([part, nothing]) for part in (up.own, up.likelihood))
+    maker = _through(found.logs[spread][table.place] - said[cell], MAKERS[spread])
+    if other_jury:
+        maker = _through(maker, _OTHER_JURY)
+    whose = table.maker[:models]
+    before = maker[whose] + made[cell[whose]] - own[row]
+    logs = _through(before, OWN) + likelihood[row]
+    density = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    return np.asarray(density / density.sum(axis=-1, keepdims=True))

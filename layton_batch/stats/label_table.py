@@ -1,0 +1,114 @@
+"""Labels by who wrote the answer and how the jury voted on it: what the hierarchical posterior is learnt from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from layton_batch.stats.strata import FloatArray, GoldPredictions, IntArray, Strata, TargetPredictions
+
+_ROUNDS = 60
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelTable:
+    """Counts of A authors over B' votes; the authors 0..K-1 are the scored models.
+
+    `yes`, `total` [B']: votes by seats, by rising share, (0, 0) last: those of the scored models and of the labels.
+    `labels`, `positives` [A, B']; `ability` [A]: log odds of the accuracy that fits the votes; `maker` [A]; `place` [B]:
+    where the strata's bins are among the B'.
+    """
+
+    yes: IntArray
+    total: IntArray
+    labels: FloatArray
+    positives: FloatArray
+    ability: FloatArray
+    maker: IntArray
+    place: IntArray
+
+
+def label_table(target: TargetPredictions, gold: GoldPredictions, strata: Strata) -> LabelTable:
+    """Of the predictions and labels that `strata`, by seats, was built from. An own label stands at its row's vote."""
+    models = len(target.provider)
+    author = _authors(gold, models)
+    count = max(models, int(author.max(initial=-1)) + 1)
+    yes, total = (np.asarray(a, dtype=np.int64).copy() for a in (gold.yes, gold.total))
+    own = gold.own_target_row >= 0
+    rows = gold.own_target_row[own]
+    yes[own], total[own] = target.yes[rows], target.total[rows]
+    counted = np.ones(len(yes), dtype=np.bool_)
+    counted[own] = ~target.known_zero[rows]
+    keys = _votes(strata, yes[counted], total[counted])
+    base = int(keys[:, 1].max(initial=0)) + 1
+    codes = keys[:, 0] * base + keys[:, 1]
+    order = np.argsort(codes)
+    bins = order[np.searchsorted(codes[order], yes[counted] * base + total[counted])]
+    place = order[np.searchsorted(codes[order], strata.bin_yes * base + strata.bin_total)]
+    index = author[counted] * len(keys) + bins
+    shape = (count, len(keys))
+    labels, positives = (
+        np.bincount(index, weight, count * len(keys)).reshape(shape).astype(np.float64)
+        for weight in (None, gold.label[counted])
+    )
+    row_bins = np.where(strata.row_bin >= 0, place[strata.row_bin], -1) if len(place) else strata.row_bin
+    items = _items(target, author[counted], bins, row_bins, shape)
+    maker = np.zeros(count, dtype=np.int64)
+    maker[author] = gold.provider
+    maker[:models] = target.provider
+    return LabelTable(
+        yes=keys[:, 0],
+        total=keys[:, 1],
+        labels=labels,
+        positives=positives,
+        ability=_abilities(items, labels, positives, keys),
+        maker=maker,
+        place=place,
+    )
+
+
+def _authors(gold: GoldPredictions, models: int) -> IntArray:
+    """Who wrote each labelled answer; without names, those who are not scored are one author a provider."""
+    if gold.author is not None:
+        return np.asarray(gold.author, dtype=np.int64)
+    return np.where(gold.model >= 0, gold.model, models + gold.provider).astype(np.int64)
+
+
+def _votes(strata: Strata, yes: IntArray, total: IntArray) -> IntArray:
+    seen = np.stack([np.concatenate([strata.bin_yes, yes]), np.concatenate([strata.bin_total, total])], axis=1)
+    keys = np.unique(seen.reshape(-1, 2), axis=0)
+    share = np.where(keys[:, 1] > 0, keys[:, 0] / np.maximum(keys[:, 1], 1), 2.0)
+    return np.asarray(keys[np.lexsort((keys[:, 1], share))], dtype=np.int64)
+
+
+def _abilities(items: FloatArray, labels: FloatArray, positives: FloatArray, keys: IntArray) -> FloatArray:
+    """[A] log odds of the accuracy that would give each author its `items` [A, B'] votes, were a vote worth the same
+    evidence whoever wrote the answer.
+
+    The evidence of a vote: odds of a person's yes at it over the odds at all votes, by all labels. The jury's mean vote
+    itself would not do: the worse the judges, the less it moves with the accuracy.
+    """
+    judged = keys[:, 1] > 0
+    share = np.where(judged, keys[:, 0] / np.maximum(keys[:, 1], 1), 0.5)
+    rate = (positives.sum(axis=0) + 0.1 + 0.8 * share) / (labels.sum(axis=0) + 1)
+    labelled = labels.sum(axis=1) > 0
+    mix = items[labelled].sum(axis=0) if labelled.any() else items.sum(axis=0)
+    mean = float((mix * rate).sum() / max(mix.sum(), 1.0)) if mix.sum() else 0.5
+    evidence = np.log(rate / (1 - rate)) - np.log(mean / (1 - mean))
+    accuracy = np.full(len(items), mean)
+    for _ in range(_ROUNDS):
+        odds = np.log(accuracy / (1 - accuracy))[:, None] + evidence
+        accuracy = ((items / (1 + np.exp(-odds))).sum(axis=1) + mean) / (items.sum(axis=1) + 1)
+    return np.asarray(np.log(accuracy / (1 - accuracy)))
+
+
+def _items(
+    target: TargetPredictions, author: IntArray, bins: IntArray, row_bins: IntArray, shape: tuple[int, int]
+) -> FloatArray:
+    """[A, B'] answers at each vote: of the scored models all that were judged, of others those that were labelled."""
+    models = len(target.provider)
+    there = row_bins >= 0
+    others = author >= models
+    index = np.concatenate([target.model[there] * shape[1] + row_bins[there], author[others] * shape[1] + bins[others]])
+    return np.bincount(index, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)

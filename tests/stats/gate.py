@@ -1,0 +1,97 @@
+"""How often each method holds the truth in the worlds of the gate: intervals, differences and ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from layton_batch.stats.calibrated import CalibratedScore, calibrated_scores
+from layton_batch.stats.hierarchical import fit
+from layton_batch.stats.hierarchical_scores import hierarchical_scores
+from layton_batch.stats.joint import JointDraws, joint_draws, joint_draws_new_items
+from layton_batch.stats.label_table import label_table
+from layton_batch.stats.ranks import draw_ranks, rank_ranges
+from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
+from layton_batch.stats.strata import FloatArray, build_strata
+from tests.stats.worlds import Board, World, draw
+
+METHODS = ("calibrated", "hierarchical")
+DRAWS = 2000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cell:
+    """One world and method: per board and model [W, K] whether the intervals hold the truth and their half widths on
+    these items and new ones; per board the share of pairs whose difference is held, and whether all ranks are."""
+
+    labelled: int
+    held: FloatArray
+    width: FloatArray
+    held_new: FloatArray
+    width_new: FloatArray
+    pairs: FloatArray
+    pairs_new: FloatArray
+    ranks: FloatArray
+
+
+def measure(world: World, boards: int, *, seed: int, draws: int = DRAWS) -> dict[str, Cell]:
+    """Both methods on the same boards; ``draws`` 0 leaves out pairs and ranks."""
+    rng = np.random.default_rng(seed)
+    found: dict[str, list[tuple[FloatArray, ...]]] = {method: [] for method in METHODS}
+    for _ in range(boards):
+        board = draw(world, rng)
+        for method in METHODS:
+            found[method].append(_one(board, method, draws))
+    cells = {}
+    for method, rows in found.items():
+        parts = [np.array(part) for part in zip(*rows, strict=True)]
+        cells[method] = Cell(world.labelled, *parts)
+    return cells
+
+
+def _one(board: Board, method: str, draws: int) -> tuple[FloatArray, ...]:
+    strata = build_strata(board.target, board.gold, by_seats=True)
+    if method == "calibrated":
+        rows = calibrated_scores(strata)
+        joint = (
+            (joint_draws(strata, seed=0, draws=draws), joint_draws_new_items(strata, board.target, seed=0, draws=draws))
+            if draws
+            else None
+        )
+    else:
+        found = fit(label_table(board.target, board.gold, strata), len(strata.items))
+        rows = hierarchical_scores(strata, found)
+        joint = None
+        if draws:
+            rates = rate_draws(found, seed=0, draws=draws)
+            joint = (draws_on_these(strata, rates, seed=0), draws_on_new(strata, board.target, rates, seed=0))
+    ends = np.array([_ends(row) for row in rows])
+    held = (ends[:, 0] <= board.here + 1e-9) & (board.here <= ends[:, 1] + 1e-9)
+    held_new = (ends[:, 2] <= board.new) & (board.new <= ends[:, 3])
+    widths = (ends[:, 1] - ends[:, 0]) / 2, (ends[:, 3] - ends[:, 2]) / 2
+    if joint is None:
+        nothing = np.zeros(0)
+        return held * 1.0, widths[0], held_new * 1.0, widths[1], nothing, nothing, nothing
+    pairs, pairs_new = _pairs(joint[0], board.here), _pairs(joint[1], board.new)
+    return held * 1.0, widths[0], held_new * 1.0, widths[1], pairs, pairs_new, _ranks(joint[0], board.here)
+
+
+def _ends(row: CalibratedScore) -> tuple[float, float, float, float]:
+    assert row.lower is not None
+    assert row.upper is not None
+    assert row.new_lower is not None
+    assert row.new_upper is not None
+    return row.lower, row.upper, row.new_lower, row.new_upper
+
+
+def _pairs(draws: JointDraws, truth: FloatArray) -> FloatArray:
+    first, second = np.triu_indices(len(truth), 1)
+    low, high = np.quantile(draws.theta[:, first] - draws.theta[:, second], [0.025, 0.975], axis=0)
+    gap = truth[first] - truth[second]
+    return np.array([((low <= gap + 1e-9) & (gap <= high + 1e-9)).mean()])
+
+
+def _ranks(draws: JointDraws, truth: FloatArray) -> FloatArray:
+    sets, rank = rank_ranges(draws), draw_ranks(truth[None])[0]
+    return np.array([((sets.best <= rank) & (rank <= sets.worst)).all() * 1.0])
