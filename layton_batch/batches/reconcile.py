@@ -44,7 +44,7 @@ def surely_ours(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:
 
 def _surely(run: Run, provider: Provider, asked: Submission) -> Sequence[Found]:
     """Nothing where the API has no list that could tell."""
-    if not provider.capabilities.certain_find:
+    if not (provider.capabilities.certain_find or provider.capabilities.finds_marks):
         return []
     found = provider.find(replace(asked, asked_at=run.clock.now()))
     return [one for one in _not_taken(run, found) if one.certain]

@@ -39,6 +39,7 @@ DEFAULT_URLS = {
     "together": "https://api.together.ai",
     "groq": "https://api.groq.com",
     "doubleword": "https://api.doubleword.ai/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
     "xai": "https://api.x.ai/v1",
     "sference": "https://api.sference.com/v1",
 }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice
 
 BATCH = {"processing": "batch"}
+BATCH_ENTRY = ":batch"
 _DAY = r"(?:0[1-9]|[12]\d|3[01])"
 _MONTH = r"(?:0[1-9]|1[0-2])"
 _SNAPSHOT = re.compile(
@@ -95,7 +96,7 @@ def _batch(
     info: ModelInfo, provider: str, at: datetime, standard: _Ladder, table: OwnTable
 ) -> tuple[_Ladder, str, bool]:
     """(batch rates, source text, whether they are inferred)."""
-    published = _ladder(info.get_prices(at, BATCH)) if _has_batch_price(info, at) else None
+    published = _ladder(info.get_prices(at, BATCH)) if _has_batch_price(info, at) else _entry(info, provider, at)
     if published is not None:
         return published, name(), False
     later = _later_batch(info, at, standard)
@@ -108,6 +109,12 @@ def _batch(
     if rule.share == 1:
         return reduced, f"{name()}, standard price: {rule.source}", False
     return reduced, f"{name()}, standard price × {rule.share}: {rule.source}", not rule.models
+
+
+def _entry(info: ModelInfo, provider: str, at: datetime) -> _Ladder | None:
+    """The prices of the entry that OpenRouter's catalogue, and so the data, has for a model's batches."""
+    entry = info if info.id.endswith(BATCH_ENTRY) else _model(provider, info.id + BATCH_ENTRY, None)
+    return None if entry is None or not entry.id.endswith(BATCH_ENTRY) else _ladder(entry.get_prices(at))
 
 
 def _later_batch(info: ModelInfo, at: datetime, standard: _Ladder) -> tuple[_Ladder, str, bool] | None:

@@ -34,6 +34,7 @@ BUILT_IN: dict[str, str] = {
     "together": "layton_batch.providers.together:Together",
     "groq": "layton_batch.providers.groq:Groq",
     "doubleword": "layton_batch.providers.doubleword:Doubleword",
+    "openrouter": "layton_batch.providers.openrouter:OpenRouter",
     "xai": "layton_batch.providers.longtail:Xai",
     "vertex": "layton_batch.providers.longtail:Vertex",
     "sference": "layton_batch.providers.longtail:Sference",

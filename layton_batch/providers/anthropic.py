@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from layton_batch.errors import NotFoundError, ProviderError, ProviderReplyError, UnknownStatusError
 from layton_batch.providers import anthropic_forms as forms
-from layton_batch.providers import http_rules, model_notices
+from layton_batch.providers import http_rules, inline_requests, model_notices
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text, whole
@@ -76,12 +76,12 @@ class Anthropic:
         """
         import httpx2  # the SDK's own HTTP library, whose reply it hands through
 
-        size = forms.body_size(submission.path)
+        size = inline_requests.body_size(submission.path, self.name)
         with self._wire("batch creation", paid=True):
             reply = self._connected().post(
                 "/v1/messages/batches",
                 cast_to=httpx2.Response,
-                content=forms.body(submission.path),
+                content=inline_requests.body(submission.path),
                 options={
                     "headers": {"Content-Length": str(size)},
                     "max_retries": 0,
@@ -107,7 +107,7 @@ class Anthropic:
             if text(batch, "processing_status") == "ended":
                 if not http_rules.is_near(made, since) and (_is_archived(batch) or not of_our_size):
                     continue
-                ours = forms.custom_ids(submission.path) if ours is None else ours
+                ours = inline_requests.custom_ids(submission.path) if ours is None else ours
                 seen = self._first_custom_ids(_id_of(batch))
                 if seen and ours and not seen & ours:
                     continue
@@ -229,7 +229,7 @@ class Anthropic:
                         head += chunk
             except NotFoundError:
                 return frozenset()
-            if found := frozenset(name.decode() for name in forms.CUSTOM_ID.findall(head)):
+            if found := frozenset(name.decode() for name in inline_requests.CUSTOM_ID.findall(head)):
                 self._seen[provider_id] = found
         return self._seen.get(provider_id, frozenset())
 

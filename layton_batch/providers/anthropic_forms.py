@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from pathlib import Path
-
 from layton_batch import model_table
-from layton_batch.errors import FileError, ProviderReplyError
+from layton_batch.errors import ProviderReplyError
 from layton_batch.providers.damaged_rows import malformed, unreadable
 from layton_batch.providers.openai_shape import closed, dumps
 from layton_batch.providers.wire_errors import clean, parse_object
@@ -19,12 +15,6 @@ DEFAULT_MAX_TOKENS = 16_000
 TOKENS_BEYOND_THINKING = 8_000
 LEAST_BUDGET = 1_024
 EFFORTS = ("none", "low", "medium", "high", "xhigh", "max")
-
-_HEAD, _TAIL = b'{"requests":[', b"]}"
-_CHUNK = 1 << 20
-
-CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([A-Za-z0-9_-]{1,64})"')
-"""Of a line of a batch or result file. Cannot match inside a text there, where quotes are escaped."""
 
 _STOPS = {
     "end_turn": FinishReason.STOP,
@@ -107,39 +97,6 @@ def _block(part: str | Image) -> JsonObject:
     if isinstance(part, str):
         return {"type": "text", "text": part}
     return {"type": "image", "source": {"type": "base64", "media_type": part.media_type, "data": part.base64}}
-
-
-def body(path: Path) -> Iterator[bytes]:
-    """The create call's body from a batch file: its lines are JSON without raw newlines, so each newline but the last
-    becomes a comma."""
-    yield _HEAD
-    held = b""
-    with path.open("rb") as lines:
-        while chunk := lines.read(_CHUNK):
-            yield held
-            body = chunk.rstrip(b"\n")
-            yield body.replace(b"\n", b",")
-            held = b"," * (len(chunk) - len(body))
-    yield _TAIL
-
-
-def body_size(path: Path) -> int:
-    try:
-        with path.open("rb") as lines:
-            size = lines.seek(0, 2)
-            lines.seek(max(0, size - 1))
-            return len(_HEAD) + size - (lines.read(1) == b"\n") + len(_TAIL)
-    except OSError as error:
-        raise FileError(f"anthropic: the batch file {path} cannot be read: {error}") from error
-
-
-def custom_ids(path: Path) -> set[str]:
-    """The ids of a batch file, read without parsing its lines; empty where the file is gone."""
-    try:
-        with path.open("rb") as lines:
-            return {found[1].decode() for line in lines if (found := CUSTOM_ID.search(line))}
-    except OSError:
-        return set()
 
 
 # ---- replies -------------------------------------------------------------------------------------------------------

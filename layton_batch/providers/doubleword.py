@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from layton_batch.providers import http_rules
+from layton_batch.providers import openai_elsewhere
 from layton_batch.providers.chat_usage import dollars
 from layton_batch.providers.openai_files import FileBatches, incomplete
 from layton_batch.providers.protocol import Access, Capabilities, Limits
@@ -39,21 +39,7 @@ class Doubleword(FileBatches):
     poll_query: Mapping[str, str] = MappingProxyType({"include": "analytics"})
 
     def _connect(self, key: str, access: Access) -> Any:
-        import openai
-
-        class Client(openai.OpenAI):
-            """OpenAI's client without what it takes from the environment for OpenAI: organization, project and extra
-            headers, among them perhaps another Authorization. None of that is this provider's business."""
-
-            @property
-            def default_headers(self) -> dict[str, str | openai.Omit]:
-                own = {name: value for name, value in super().default_headers.items() if _harmless(name)}
-                return {**own, "Authorization": f"Bearer {key}"}
-
-        # the address is always given: else the SDK would take OpenAI's from the environment and send this key there
-        address = access.base_url or ADDRESS
-        http = http_rules.bound(openai.DefaultHttpxClient(event_hooks=http_rules.HOOKS), access)
-        return Client(api_key=key, base_url=address, timeout=access.timeout_seconds, max_retries=0, http_client=http)
+        return openai_elsewhere.connect(key, access, ADDRESS)
 
     def _read(self, batch: Mapping[str, JsonValue], provider_id: str) -> Snapshot:
         return replace(super()._read(batch, provider_id), stated_usd=dollars(at(batch, "analytics").get("total_cost")))
@@ -64,8 +50,3 @@ class Doubleword(FileBatches):
     def _check_download(self, reply: Any) -> None:
         if str(reply.headers.get("x-incomplete", "false")).lower() == "true":
             raise incomplete(self.name)
-
-
-def _harmless(header: str) -> bool:
-    name = header.lower()
-    return name in ("accept", "content-type", "user-agent") or name.startswith("x-stainless-")

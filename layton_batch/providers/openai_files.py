@@ -121,7 +121,7 @@ class FileBatches:
     def find(self, submission: Submission) -> Sequence[Found]:
         """Batches that carry our tag, or, where the listing shows no tag, our input file (its name is unique to us)."""
         return [
-            Found(shape.text_or_none(batch.get("id")) or "", certain=True, created_at=_time(batch))
+            Found(shape.text_or_none(batch.get("id")) or "", certain=True, created_at=created_at(batch))
             for batch in self._listed()
             if _is_ours(batch, submission)
         ]
@@ -256,7 +256,8 @@ def incomplete(provider: str) -> TransientProviderError:
     return TransientProviderError(f"{provider}: a result file of a batch that has ended is still being written")
 
 
-def _time(batch: Mapping[str, JsonValue]) -> float | None:
+def created_at(batch: Mapping[str, JsonValue]) -> float | None:
+    """Epoch seconds; None where the batch does not tell."""
     created = batch.get("created_at")
     return float(created) if type(created) in (int, float) else None  # type: ignore[arg-type]
 

@@ -96,6 +96,9 @@ class Capabilities:
     images: bool = True
     tag: bool = True  # create carries our tag, which no other run or attempt has, and `find` can see it again
     certain_find: bool = True  # `find` can prove that a batch does not exist
+    finds_marks: bool = (
+        False  # without `certain_find`: `find` still shows what is surely ours, just not that there is none
+    )
     cancel: bool = True
     caveats: tuple[str, ...] = ()
 

@@ -33,6 +33,7 @@ from layton_batch.sandbox.wire.gemini_api import GeminiApi
 from layton_batch.sandbox.wire.mistral_api import MistralApi
 from layton_batch.sandbox.wire.openai_api import OpenAIApi
 from layton_batch.sandbox.wire.openai_rows import DOUBLEWORD, GROQ, OPENAI
+from layton_batch.sandbox.wire.openrouter_api import OpenRouterApi
 from layton_batch.sandbox.wire.together_api import TogetherApi
 
 _BASE_URLS = {
@@ -43,6 +44,7 @@ _BASE_URLS = {
     "TOGETHER_BASE_URL": "/together",
     "GROQ_BASE_URL": "/groq",
     "DOUBLEWORD_BASE_URL": "/doubleword/v1",
+    "OPENROUTER_BASE_URL": "/openrouter/api/v1",
 }
 _START_SECONDS = 20.0
 
@@ -149,6 +151,7 @@ class Sandbox:
             GeminiApi(engine).wire(),
             MistralApi(engine).wire(),
             TogetherApi(engine).wire(),
+            OpenRouterApi(engine).wire(),
         ]
         pages = [
             Route("/sandbox/health", self._health),

@@ -49,6 +49,9 @@ def known(provider: str, model: str, at: datetime = NOW) -> Price:
         ("groq", "openai/gpt-oss-120b", ("0.075", "0.3"), ("0.15", "0.6")),
         ("groq", "llama-3.3-70b-versatile", ("0.295", "0.395"), ("0.59", "0.79")),
         ("doubleword", "Qwen/Qwen3-VL-235B-A22B-Instruct-FP8", ("0.21", "1.9"), ("0.21", "1.9")),
+        ("openrouter", "google/gemini-3.8-flash", ("0.375", "1.875"), ("0.75", "3.75")),
+        ("openrouter", "z-ai/glm-5.3", ("0.45", "2"), ("1.4", "4.4")),
+        ("openrouter", "z-ai/glm-5.3-prime", ("2.8", "8.8"), ("2.8", "8.8")),
         ("xai", "grok-4.3", ("1", "2"), ("1.25", "2.5")),
     ],
 )

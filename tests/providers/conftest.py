@@ -15,7 +15,7 @@ from layton_batch.records import Image, ModelSpec, Prompt, Reasoning, Request, R
 from layton_batch.testing.providers import Answer, Loopback, Received
 
 KEY = "sk-a-secret-key"
-BASE_PATHS = {"openai": "/v1", "doubleword": "/v1"}
+BASE_PATHS = {"openai": "/v1", "doubleword": "/v1", "openrouter": "/v1"}
 
 Connected = tuple[Provider, Loopback]
 Serve = Callable[..., Connected]

@@ -14,7 +14,7 @@ from layton_batch.sandbox import Fault, Sandbox, SandboxConfig
 from layton_batch.states import BatchOutcome, RequestOutcome
 from layton_batch.testing.providers import ProviderContract
 
-NAMES = ("openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword")
+NAMES = ("openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword", "openrouter")
 CUT = tuple(Fault(provider=name, on="results", action="cut", times=1) for name in NAMES)
 LOST = tuple(Fault(provider=name, on="create", action="drop_after", times=1) for name in NAMES)
 ROWS = (
@@ -132,3 +132,16 @@ class TestDoubleword(Contract):
     name = "doubleword"
     base_path = "/doubleword/v1"
     model = "Qwen/Qwen3-VL-235B-A22B-Instruct-FP8"
+
+
+class TestOpenRouter(Contract):
+    name = "openrouter"
+    base_path = "/openrouter/api/v1"
+    model = "z-ai/glm-5.3"
+
+    def responses_in_the_end(
+        self, provider: Provider, provider_id: str
+    ) -> dict[str, tuple[RequestOutcome, str | None]]:
+        """Its results come with the batch, so that no download of their own can break off."""
+        responses = self.responses(provider, self.ended(provider, provider_id))
+        return {row.custom_id: (row.outcome, row.finish_reason and row.finish_reason.value) for row in responses}

@@ -37,6 +37,7 @@ from layton_batch.sandbox.wire.gemini_api import GeminiApi
 from layton_batch.sandbox.wire.mistral_api import MistralApi
 from layton_batch.sandbox.wire.openai_api import OpenAIApi
 from layton_batch.sandbox.wire.openai_rows import DOUBLEWORD, GROQ, OPENAI
+from layton_batch.sandbox.wire.openrouter_api import OpenRouterApi
 from layton_batch.sandbox.wire.together_api import TogetherApi
 from tests.simulation.outages import Kind
 
@@ -49,6 +50,7 @@ ADDRESSES = {
     "TOGETHER_BASE_URL": "/together",
     "GROQ_BASE_URL": "/groq",
     "DOUBLEWORD_BASE_URL": "/doubleword/v1",
+    "OPENROUTER_BASE_URL": "/openrouter/api/v1",
 }
 PRICES = PriceBook.bundled()
 _TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -224,7 +226,7 @@ class Providers:
 
 def _wires(engine: Engine) -> list[Wire]:
     faces: list[Any] = [OpenAIApi(engine, flavour) for flavour in (OPENAI, GROQ, DOUBLEWORD)]
-    faces += [AnthropicApi(engine), GeminiApi(engine), MistralApi(engine), TogetherApi(engine)]
+    faces += [AnthropicApi(engine), GeminiApi(engine), MistralApi(engine), TogetherApi(engine), OpenRouterApi(engine)]
     return [face.wire() for face in faces]
 
 

@@ -2,7 +2,7 @@
 
 A fault file is TOML (`[[faults]]` tables) or JSON (`{"faults": [...]}` or a bare list) of these keys:
 
-- `provider`: "openai" … "doubleword", or "*" (default) for all.
+- `provider`: "openai" … "openrouter", or "*" (default) for all.
 - `on`: "upload", "create", "poll", "results", "list" or "cancel" (HTTP calls), "row" (one row as it is executed), or
   "batch" (decided once, when a batch is created).
 - `match`: a regular expression searched in the custom_id, a newline and the model (rows); in batch id, model, echoed
@@ -56,7 +56,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-PROVIDERS = ("openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword")
+PROVIDERS = ("openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword", "openrouter")
 _HTTP_ACTIONS = frozenset({"status", "drop", "drop_after", "not_json", "delay", "truncate", "short", "cut"})
 ACTIONS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("upload", "create", "poll", "results", "list", "cancel"), _HTTP_ACTIONS),

@@ -13,6 +13,7 @@ from layton_batch.sandbox.engine.dialect import Rejection
 
 _CREATED = 1_760_000_000
 _EPOCH = "1970-01-01T00:00:00Z"
+BATCH_ENTRY = ":batch"
 
 
 def catalogue(config: SandboxConfig, provider: str) -> Sequence[str]:
@@ -85,3 +86,10 @@ def mistral_page(config: SandboxConfig, model: str) -> dict[str, object]:
 def together_list(config: SandboxConfig) -> list[dict[str, object]]:
     """Together's catalogue, a bare list."""
     return [{**openai_view("together", one), "type": "chat"} for one in catalogue(config, "together")]
+
+
+def openrouter_list(config: SandboxConfig) -> dict[str, object]:
+    """OpenRouter's catalogue: a second entry of each model for the price of batches."""
+    ids = [one.removesuffix(BATCH_ENTRY) for one in catalogue(config, "openrouter")]
+    entries = [entry for one in dict.fromkeys(ids) for entry in (one, one + BATCH_ENTRY)]
+    return {"data": [{"id": one, "name": one, "created": _CREATED} for one in entries]}
