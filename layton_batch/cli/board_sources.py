@@ -14,11 +14,11 @@ from layton_batch.scoring.board import (
     OTHER_MODEL,
     BoardRow,
     Rules,
-    rank_board,
     rank_marks,
     with_flag,
 )
 from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label
+from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import MAX_LEVEL
 
@@ -95,8 +95,8 @@ def board_of(
     if found.sheets:
         rows = rank_marks(found.sheets, found.rules)
     else:
-        rows = rank_board(found.ballots, found.labels, found.rules)
-    rows = with_flag(rows, OTHER_JURY) if found.other_jury else rows
+        rows = rank_votes(found.ballots, found.labels, found.rules)
+    rows = with_flag(rows, OTHER_JURY) if found.other_jury and found.labels else rows
     return with_flag(rows, OTHER_MODEL, found.other_models)
 
 

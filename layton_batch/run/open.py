@@ -14,8 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from threading import Event
 
-import orjson
-
 from layton_batch import __version__
 from layton_batch.clock import Clock, Pacing, SystemClock, utc
 from layton_batch.costs.prices import PriceBook
@@ -34,8 +32,9 @@ from layton_batch.providers.protocol import Access, Patience, Provider
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Item
 from layton_batch.run.context import Providers, Run
+from layton_batch.run.labels import LabelSources
 from layton_batch.run.rejudging import check_labels
-from layton_batch.scoring.gold import BUNDLED, Gold, gold_rows, read_gold
+from layton_batch.scoring.gold import BUNDLED, Gold, read_gold
 from layton_batch.settings import Settings
 from layton_batch.store import RunStore, open_engine, sqlite_url
 from layton_batch.store.engine import readable
@@ -59,11 +58,13 @@ def open_run(
     pacing: Pacing | None = None,
     patience: Patience | None = None,
     before_it_begins: Callable[[], None] | None = None,
+    only_scores: bool = False,
 ) -> Iterator[Run]:
     """Start or go on with the manifest's run under ``runs``. Other processes may be at it: they share its batches.
 
     Items and gold set are read and checked before this returns. ``pacing``: None: as the environment says.
     ``before_it_begins`` is called where there is no such run yet and all checks have passed, before anything is made.
+    ``only_scores``: nothing will be asked of providers, so no key is needed.
     Raises StoreError where the run's state is elsewhere or cannot be used, DataError and ManifestError for what is
     wrong with the inputs.
     """
@@ -71,7 +72,7 @@ def open_run(
     clock = clock or SystemClock()
     folder = RunFolder(runs / manifest.run_id())
     pacing = replace(pacing or settings.pacing, poll=poll_seconds or None)
-    inputs = _Inputs(manifest, folder, settings, clock, patience or Patience(), pacing)
+    inputs = _Inputs(manifest, folder, settings, clock, patience or Patience(), pacing, only_scores)
     inputs.check()
     if before_it_begins is not None and not folder.manifest.exists():
         before_it_begins()
@@ -113,10 +114,12 @@ def _moved_first(held: atomic.Held) -> Iterator[None]:
 
 
 @contextmanager
-def open_folder(folder: RunFolder, settings: Settings, clock: Clock | None = None) -> Iterator[Run]:
+def open_folder(
+    folder: RunFolder, settings: Settings, clock: Clock | None = None, *, only_scores: bool = False
+) -> Iterator[Run]:
     """An existing run by its folder, to change; other processes may be working on it."""
     manifest = stored_manifest(folder)
-    with open_run(manifest, folder.root.parent, settings, clock=clock) as run:
+    with open_run(manifest, folder.root.parent, settings, clock=clock, only_scores=only_scores) as run:
         yield run
 
 
@@ -125,7 +128,7 @@ def read_run(folder: RunFolder, settings: Settings) -> Iterator[Run]:
     """An existing run by its folder, to read; other processes may be working on it."""
     manifest = stored_manifest(folder)
     with open_store(folder, settings) as store, ThreadPoolExecutor(1) as executor:
-        yield _Inputs(manifest, folder, settings, SystemClock()).run(store, executor)
+        yield _Inputs(manifest, folder, settings, SystemClock(), only_scores=True).run(store, executor)
 
 
 @contextmanager
@@ -251,10 +254,13 @@ class _Inputs:
     clock: Clock
     patience: Patience = field(default_factory=Patience)
     pacing: Pacing = field(default_factory=Pacing)
+    only_scores: bool = False
+    """Nothing is asked of providers: no key is needed, and labels that cannot be read are an error."""
 
     def check(self) -> None:
         """Everything that can be wrong before anything is sent: keys, settings, items, gold."""
-        for spec in (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel())):
+        asked = (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel()))
+        for spec in () if self.only_scores else asked:
             self.settings.access(spec.provider)
             self.settings.check_address(spec.provider)
             self.settings.check_pacing(spec.provider)
@@ -270,6 +276,7 @@ class _Inputs:
         gold = self.gold()
         if gold is not None and self.task.uses_jury:
             check_labels(self.manifest, gold)
+        self.labels.check()
 
     @cached_property
     def task(self) -> Task:
@@ -283,8 +290,16 @@ class _Inputs:
     def gold(self) -> Gold | None:
         return _read_gold(self.manifest, self.task, self.folder, self.settings, self.clock)
 
+    @cached_property
+    def labels(self) -> LabelSources:
+        is_bundled = self.manifest.gold is not None and self.manifest.gold.source == BUNDLED
+        bundled = self.task.bundled(self.manifest.items.split) if is_bundled else None
+        return LabelSources(
+            self.manifest, self.folder, self.settings, self.clock, bundled, forgiving=not self.only_scores
+        )
+
     def run(self, store: RunStore, executor: Executor) -> Run:
-        _freeze_gold(self.manifest, self.folder, self.gold())
+        self.labels.keep_first(self.gold())
         stopping = Event()
         return Run(
             id=self.manifest.run_id(),
@@ -298,6 +313,7 @@ class _Inputs:
             prices=price_book(self.manifest, self.clock),
             load_items=self.items,
             load_gold=self.gold,
+            load_labels=self.labels.read,
             pacing=self.pacing,
             stopping=stopping,
         )
@@ -305,7 +321,7 @@ class _Inputs:
 
 def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Settings, clock: Clock) -> Gold | None:
     """The gold set: the run folder's copy where there is one, so that it is fetched once and stays the same."""
-    if manifest.gold is None:
+    if manifest.gold is None or manifest.gold.source is None:
         return None
     source = manifest.gold.source
     copy = folder.gold(source)
@@ -313,12 +329,6 @@ def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Sett
         return read_gold(str(copy.resolve()), manifest.folder, settings, clock)
     bundled = task.bundled(manifest.items.split) if source == BUNDLED else None
     return read_gold(source, manifest.folder, settings, clock, bundled)
-
-
-def _freeze_gold(manifest: Manifest, folder: RunFolder, gold: Gold | None) -> None:
-    if manifest.gold is not None and gold is not None and not folder.gold(manifest.gold.source).exists():
-        lines = b"".join(orjson.dumps(row) + b"\n" for row in gold_rows(gold))
-        atomic.write_bytes(folder.gold(manifest.gold.source), lines)
 
 
 @contextmanager
