@@ -91,8 +91,8 @@ class BoardRow:
     borrowed_labels: int
     smallest_gold_bin: int | None
     n_abstained: int
-    failures: Mapping[str, int] = field(default_factory=dict)
     labels_needed: int | None = None
+    failures: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from layton_batch.scoring.board import (
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
 from layton_batch.scoring.label_plan import Aim, plan_next
 from layton_batch.stats.shares import wilson_interval
+from layton_batch.text import plural
 
 UNCALIBRATED = "uncalibrated"
 AIM_POINTS = 3
@@ -29,9 +30,10 @@ _MOST_PLANNED = 2_000  # models for which labels are planned: each is planned by
 def rank_votes(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> list[BoardRow]:
     """As ``rank_board``, but without any label by the raw share: how often the jury says yes.
 
-    Nothing is known then of how often the jury is wrong, so ``lower``..``upper`` is Wilson's binomial interval over the
-    items, for the jury's own word on items of this kind, ``method`` is ``uncalibrated``, and ``labels_needed`` says how
-    many labels on the model's answers would give an interval of ± 3 points. The paper's method has no score then.
+    Nothing is known then of how often the jury is wrong. ``method`` is ``uncalibrated``, ``lower``..``upper`` Wilson's
+    binomial interval over the items, for the jury's own word on items of this kind, the rank range holds the ranks by
+    that word, and ``labels_needed`` says how many labels on the model's answers would give ± 3 points on these items.
+    The paper's method has no score then.
     """
     if labels or rules.method == "paper" or not ballots:
         return rank_board(ballots, labels, rules)
@@ -46,6 +48,18 @@ def rank_votes(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules)
     return [one for row in ranked for one in _flagged(row, mine[_entrant(row)])] + nobody
 
 
+def need(labels: Sequence[int | None]) -> str:
+    """What a reader of such a board has to know, in words; ``labels``: what each row needs."""
+    known = [count for count in labels if count is not None]
+    words = "Uncalibrated: the jury's raw share of yes. There is no human label, so nobody knows how often it is right."
+    if not known:
+        return words
+    return (
+        f"{words} About {plural(sum(known), 'label')} would give ± {AIM_POINTS} points for every model on these items: "
+        f"`layton-batch label-plan --half-width {AIM_POINTS}` says on which answers."
+    )
+
+
 def _sheet(who: Entrant, cast: Sequence[Ballot]) -> ItemScores:
     return ItemScores(
         entrant=who,
@@ -58,16 +72,18 @@ def _sheet(who: Entrant, cast: Sequence[Ballot]) -> ItemScores:
 def _row(row: BoardRow, cast: Sequence[Ballot], judged: int, needed: Mapping[Entrant, int]) -> BoardRow:
     share = sum(one.yes / one.total for one in cast if one.total and not one.known_zero) / judged
     low, high = wilson_interval(share, judged, row.level)
-    lower, upper = floor_tenth(low), ceil_tenth(high)
     unjudged = len(cast) - judged
     return replace(
         row,
         method=UNCALIBRATED,
-        lower=lower,
-        upper=upper,
+        lower=floor_tenth(low),
+        upper=ceil_tenth(high),
         half_width=ceil_tenth((high - low) / 2),
-        new_lower=lower,
-        new_upper=upper,
+        new_score=None,
+        new_lower=None,
+        new_upper=None,
+        new_rank_best=None,
+        new_rank_worst=None,
         n_items=len(cast),
         n_unjudged=unjudged,
         flags="unjudged" if unjudged else "",
