@@ -85,16 +85,18 @@ def leaderboard(
 ) -> None:
     """Rank models from runs or files of recorded predictions.
 
-    Sources are ranked together, as if they were one run. No network, unless a source is a URL.
+    Sources are ranked together, as if they were one run. Labels count as they are now. No key; no network, unless a
+    source or a run's labels are at an address: where labels there cannot be reached, the run's copy is used.
     """
     from layton_batch.cli.board_sources import board_of
+    from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError
     from layton_batch.reports.board import FORMATS, write_board
     from layton_batch.settings import Settings
 
     if form not in FORMATS:
         raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
-    rows = board_of(sources, runs, Settings.from_process(), method, metric, seed, level, shift)
+    rows = board_of(sources, runs, Settings.from_process(), method, metric, seed, level, shift, say)
     write_board(rows, form, wide=wide)
 
 

@@ -174,8 +174,8 @@ def _interval_head(method: str, level: float) -> str:
 def _meaning(method: str, level: float, needed: Sequence[int | None]) -> str:
     if method == UNCALIBRATED:
         return (
-            f"{need(needed)} The {percent(level)} CI is a binomial interval (Wilson) over items: it holds what the jury "
-            "would say of such items, right or wrong."
+            f"{need(needed)} The {percent(level)} CI is a binomial interval (Wilson) over items: it holds what the "
+            "jury would say of such items, right or wrong."
         )
     if method == "paper":
         return (
