@@ -13,6 +13,7 @@ from layton_batch.cli.run_commands import RUNS, RunName, Runs
 
 if TYPE_CHECKING:
     from layton_batch.exports.run_contents import Contents
+    from layton_batch.run.context import Run
 
 Files = Iterable[tuple[str, bytes]]
 
@@ -34,37 +35,52 @@ def register(app: typer.Typer) -> None:
 
 def export(
     run_name: RunName,
-    to: Annotated[str, typer.Option("--to", help="csv | parquet | eee | hf")],
-    out: Annotated[Path, typer.Option("--out", help="The folder to write into.")],
+    to: Annotated[
+        str, typer.Option("--to", metavar="FORM", help="ppi | annotations | results | csv | parquet | eee | hf")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The file to write (ppi, annotations, results), or the folder.")],
     organization: Annotated[str, typer.Option("--organization", help="eee: who evaluated.")] = "not stated",
     dataset: Annotated[str | None, typer.Option("--dataset", help="hf: the benchmark, OWNER/NAME.")] = None,
     task_id: Annotated[str | None, typer.Option("--task-id", help="hf: the id in the benchmark's eval.yaml.")] = None,
     source_url: Annotated[str | None, typer.Option("--source-url", help="hf: where the run can be seen.")] = None,
     runs: Runs = RUNS,
 ) -> None:
-    """Write a run down in the forms that others read.
+    """Write a run down in the forms that others read. No network, no key.
 
-    csv, parquet: the leaderboard, and every prediction with its verdicts or marks. eee: Every Eval Ever 0.3.0, a
-    document a model and a line an item and metric, in its data store's folders; `leaderboard` reads the lines. hf: a
-    file a model for `.eval_results/` of its repository on the hub. Models that are not done yet are left out.
+    ppi, annotations, results: layton-eval's three files, JSONL: every answer with the verdicts and the label on it;
+    the labels that people gave; the leaderboard. csv, parquet: the leaderboard, and every prediction with its verdicts
+    or marks. eee: Every Eval Ever 0.3.0, a document a model and a line an item and metric, in its data store's folders;
+    `leaderboard` reads the lines. hf: a file a model for `.eval_results/` of its repository on the hub. Models that are
+    not done yet are left out.
     """
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError
     from layton_batch.exports.run_contents import contents
     from layton_batch.files import atomic
-    from layton_batch.run.open import find_run, read_run
+    from layton_batch.run.folders import find_run
+    from layton_batch.run.open import read_run
     from layton_batch.settings import Settings
 
-    forms = _forms()
-    if to not in forms:
-        raise ManifestError(f"--to {to!r}: one of {', '.join(forms)}")
-    if out.exists() and not out.is_dir():
+    single, forms = _single_files(), _forms()
+    if to not in single.keys() | forms.keys():
+        raise ManifestError(f"--to {to!r}: one of {', '.join((*single, *forms))}")
+    if to in forms and out.exists() and not out.is_dir():
         raise ManifestError(f"--out {out}: is a file; name a folder")
     with read_run(find_run(run_name, runs), Settings.from_process()) as run:
+        if to in single:
+            say(f"{single[to](run, out)} rows: {out}")
+            return
         written = list(forms[to](contents(run), Asked(organization, dataset, task_id, source_url)))
     for name, content in written:
         atomic.write_bytes(out / name, content)
     say(f"{len(written)} files in {out}")
+
+
+def _single_files() -> Mapping[str, Callable[[Run, Path], int]]:
+    """By form, what writes a run into one file and says how many rows that are."""
+    from layton_batch.reports.layton_files import write_annotations, write_ppi, write_results
+
+    return {"ppi": write_ppi, "annotations": write_annotations, "results": write_results}
 
 
 def _forms() -> Mapping[str, Callable[[Contents, Asked], Files]]:

@@ -14,8 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from threading import Event
 
-import orjson
-
 from layton_batch import __version__
 from layton_batch.clock import Clock, Pacing, SystemClock, utc
 from layton_batch.costs.prices import PriceBook
@@ -37,10 +35,11 @@ from layton_batch.records import Item
 from layton_batch.run.context import Providers, Run
 from layton_batch.run.folders import home_of, run_id_of, stored_manifest, take_over
 from layton_batch.run.identity import asked_digest
+from layton_batch.run.labels import LabelSources
 from layton_batch.run.rejudging import check_labels
 from layton_batch.run.revisions import run_json
 from layton_batch.run.wanted_jobs import keep_what_jobs_ask
-from layton_batch.scoring.gold import BUNDLED, Gold, gold_rows, read_gold
+from layton_batch.scoring.gold import BUNDLED, Gold, read_gold
 from layton_batch.settings import Settings
 from layton_batch.store import RunStore, open_engine, sqlite_url
 from layton_batch.store.engine import readable
@@ -64,18 +63,22 @@ def open_run(
     pacing: Pacing | None = None,
     patience: Patience | None = None,
     before_it_begins: Callable[[], None] | None = None,
+    only_scores: bool = False,
 ) -> Iterator[Run]:
     """Start or go on with the manifest's run under ``runs``, with what the manifest asks by now. Other processes may be
     at it: they share its batches.
 
     Items and gold set are read and checked before this returns. ``pacing``: None: as the environment says.
     ``before_it_begins`` is called where there is no such run yet and all checks have passed, before anything is made.
+    ``only_scores``: nothing will be asked of providers, so no key is needed.
     Raises StoreError where the run's state is elsewhere or cannot be used, DataError and ManifestError for what is
     wrong with the inputs.
     """
     clock = clock or SystemClock()
     pacing = replace(pacing or settings.pacing, poll=poll_seconds or None)
-    inputs = _Inputs(manifest, home_of(manifest, runs), settings, clock, patience or Patience(), pacing)
+    inputs = _Inputs(
+        manifest, home_of(manifest, runs), settings, clock, patience or Patience(), pacing, only_scores=only_scores
+    )
     inputs.check()
     if before_it_begins is not None and not inputs.folder.manifest.exists():
         before_it_begins()
@@ -134,12 +137,20 @@ def _moved_first(held: atomic.Held) -> Iterator[None]:
 
 @contextmanager
 def open_folder(
-    folder: RunFolder, settings: Settings, clock: Clock | None = None, poll_seconds: float | None = None
+    folder: RunFolder,
+    settings: Settings,
+    clock: Clock | None = None,
+    poll_seconds: float | None = None,
+    *,
+    only_scores: bool = False,
 ) -> Iterator[Run]:
     """An existing run by its folder, to change, with what its latest revision asks; other processes may be working on
     it."""
     pacing = replace(settings.pacing, poll=poll_seconds or None)
-    inputs = _Inputs(stored_manifest(folder), folder, settings, clock or SystemClock(), pacing=pacing, as_it_is=True)
+    inputs = _Inputs(
+        stored_manifest(folder), folder, settings, clock or SystemClock(), pacing=pacing, as_it_is=True,
+        only_scores=only_scores,
+    )  # fmt: skip
     inputs.check()
     with _opened(inputs, None) as run:
         yield run
@@ -150,7 +161,7 @@ def read_run(folder: RunFolder, settings: Settings) -> Iterator[Run]:
     """An existing run by its folder, to read; other processes may be working on it."""
     manifest = stored_manifest(folder)
     with open_store(folder, settings) as store, ThreadPoolExecutor(1) as executor:
-        yield _Inputs(manifest, folder, settings, SystemClock()).run(store, executor)
+        yield _Inputs(manifest, folder, settings, SystemClock(), only_scores=True).run(store, executor)
 
 
 @contextmanager
@@ -249,10 +260,13 @@ class _Inputs:
     patience: Patience = field(default_factory=Patience)
     pacing: Pacing = field(default_factory=Pacing)
     as_it_is: bool = False  # nothing is added to what the run asks
+    only_scores: bool = False
+    """Nothing is asked of providers: no key is needed, and labels that cannot be read are an error."""
 
     def check(self) -> None:
         """Everything that can be wrong before anything is sent: keys, settings, items, gold."""
-        for spec in (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel())):
+        asked = (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel()))
+        for spec in () if self.only_scores else asked:
             self.settings.access(spec.provider)
             self.settings.check_address(spec.provider)
             self.settings.check_pacing(spec.provider)
@@ -267,6 +281,7 @@ class _Inputs:
         gold = self.gold()
         if gold is not None and self.task.uses_jury:
             check_labels(self.manifest, gold)
+        self.labels.check()
 
     @cached_property
     def task(self) -> Task:
@@ -300,8 +315,16 @@ class _Inputs:
     def gold(self) -> Gold | None:
         return _read_gold(self.manifest, self.task, self.folder, self.settings, self.clock)
 
+    @cached_property
+    def labels(self) -> LabelSources:
+        is_bundled = self.manifest.gold is not None and self.manifest.gold.source == BUNDLED
+        bundled = self.task.bundled(self.manifest.items.split) if is_bundled else None
+        return LabelSources(
+            self.manifest, self.folder, self.settings, self.clock, bundled, forgiving=not self.only_scores
+        )
+
     def run(self, store: RunStore, executor: Executor, asked: str | None = None) -> Run:
-        _freeze_gold(self.manifest, self.folder, self.gold())
+        self.labels.keep_first(self.gold())
         stopping = Event()
         return Run(
             id=store.run_id,
@@ -315,6 +338,7 @@ class _Inputs:
             prices=price_book(self.manifest, self.clock),
             load_items=self.items,
             load_gold=self.gold,
+            load_labels=self.labels.read,
             pacing=self.pacing,
             stopping=stopping,
             asked=asked,
@@ -323,7 +347,7 @@ class _Inputs:
 
 def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Settings, clock: Clock) -> Gold | None:
     """The gold set: the run folder's copy where there is one, so that it is fetched once and stays the same."""
-    if manifest.gold is None:
+    if manifest.gold is None or manifest.gold.source is None:
         return None
     source = manifest.gold.source
     copy = folder.gold(source)
@@ -331,12 +355,6 @@ def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Sett
         return read_gold(str(copy.resolve()), manifest.folder, settings, clock)
     bundled = task.bundled(manifest.items.split) if source == BUNDLED else None
     return read_gold(source, manifest.folder, settings, clock, bundled)
-
-
-def _freeze_gold(manifest: Manifest, folder: RunFolder, gold: Gold | None) -> None:
-    if manifest.gold is not None and gold is not None and not folder.gold(manifest.gold.source).exists():
-        lines = b"".join(orjson.dumps(row) + b"\n" for row in gold_rows(gold))
-        atomic.write_bytes(folder.gold(manifest.gold.source), lines)
 
 
 @contextmanager
