@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from layton_batch.scoring.board import FLAGS, RULE
+from layton_batch.scoring.board import FLAGS, OTHER_HINTS, RULE
 from layton_batch.site.pages import short_line
 from layton_batch.site.reading import Asked
 from layton_batch.text import NONE, number_text, percent, range_text
@@ -79,7 +79,8 @@ class Board:
     """``count_names`` are the heads of ``ShownRow.counts``; ``footnotes`` are (letter, name, explanation).
 
     ``interval_head``, ``range_head``: what the columns of the interval on these items and of the rank range are called.
-    ``has_new``, ``has_labels``: whether any row has an interval for new items, or can have labels behind it.
+    ``has_new``, ``has_labels``: whether any row has an interval for new items, or can have labels behind it;
+    ``has_other_hints``: whether labels of its model's answers at another hint level are among these.
     """
 
     rows: tuple[ShownRow, ...]
@@ -90,6 +91,7 @@ class Board:
     has_hints: bool
     has_new: bool
     has_labels: bool
+    has_other_hints: bool
     method: str
     metric: str
     level: str
@@ -135,6 +137,7 @@ def show_board(
         has_hints=len({row["n_hints"] for row in rows}) > 1,
         has_new=any(row["new_lower"] is not None for row in rows),
         has_labels=any(row["borrowed_labels"] is not None for row in rows) and method != RULE,
+        has_other_hints=OTHER_HINTS in letters,
         method="graded by rule" if method == RULE else short_line(method),
         metric=_words(metric),
         level=percent(asked.level),
