@@ -17,7 +17,7 @@ from layton_batch.errors import DataError
 from layton_batch.files.tables import SCHEMAS, frame
 from layton_batch.reports.board import board_csv, board_markdown, board_notes, write_board
 from layton_batch.reports.table import folded
-from layton_batch.scoring.board import FLAGS, METHODS, RULE, BoardRow, Rules, rank_board, rank_marks
+from layton_batch.scoring.board import FLAGS, METHODS, OTHER_HINTS, RULE, BoardRow, Rules, rank_board, rank_marks
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
 from layton_batch.settings import Settings
 
@@ -168,6 +168,26 @@ def test_labels_are_told_apart_by_whose_they_are() -> None:
     assert rows["model-4"].own_labels == 0
     assert "borrowed_only" in rows["model-4"].flags
     assert rows["model-0"].flags == ""
+
+
+def test_labels_of_the_same_model_at_another_hint_level_are_called_other_hints(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ballots, labels = made_up()
+    hinted = Entrant("model-0", "provider-0", 2)
+    at_two_hints = [replace(one, entrant=hinted) for one in ballots if one.entrant.model == "model-0"]
+    rows = rank_board([*ballots, *at_two_hints], labels, Rules())
+    by_level = {row.n_hints: row for row in rows if row.model == "model-0"}
+    assert by_level[2].own_labels == 0
+    assert by_level[2].flags.split(", ") == ["borrowed_only", OTHER_HINTS]
+    assert OTHER_HINTS not in by_level[0].flags
+    write_board(rows, "table")
+    notes = " ".join(capsys.readouterr().out.split())
+    assert "borrowed from other models and other hints" in notes
+    assert any("borrowed labels are other hints'" in note for note in board_notes(rows))
+    write_board(rank_board(ballots, labels, Rules()), "table")
+    assert "other hints" not in capsys.readouterr().out
+    assert all(OTHER_HINTS not in row.flags for row in rank_board([*ballots, *at_two_hints], labels, Rules("paper")))
 
 
 def test_without_any_label_the_board_says_so_and_promises_little() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.cli.doctor import examine
 from layton_batch.errors import ManifestError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import manifest_task
@@ -100,6 +101,9 @@ def test_a_run_goes_on_with_its_frozen_copy_and_asks_nobody(tmp_path: Path, web:
     del web.files["/judge.txt"]
     assert load_manifest(path, PromptFiles(runs=runs)).identity() == first.identity()
     assert load_manifest(path, PromptFiles(runs=runs, offline=True)).identity() == first.identity()
+    assert examine(path, Settings(tmp_path, {}), runs, offline=True)
+    with pytest.raises(ManifestError, match="no run has a copy"):
+        examine(path, Settings(tmp_path, {}), offline=True)
     assert web.asked == []
 
 

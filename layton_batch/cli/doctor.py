@@ -66,12 +66,13 @@ class Finding:
         return self.state is State.BAD
 
 
-def examine(path: Path | None, settings: Settings, *, offline: bool = False) -> list[Finding]:
-    """All checks. Without a manifest a missing key is only noted; with one, what it needs must be there.
+def examine(path: Path | None, settings: Settings, runs: Path | None = None, *, offline: bool = False) -> list[Finding]:
+    """All checks. Without a manifest a missing key is only noted; with one, what it needs must be there. Prompts at
+    addresses are taken from a run under ``runs`` that has a copy, as that run would take them.
 
     Raises ManifestError for a manifest that cannot be loaded.
     """
-    manifest = load_manifest(path, PromptFiles(settings, offline=offline)) if path else None
+    manifest = load_manifest(path, PromptFiles(settings, runs, offline=offline)) if path else None
     needed = _needed(manifest)
     names = list(dict.fromkeys(spec.provider for spec in needed)) or list(BUILT_IN)
     keys = {name: _key(name, settings, must=manifest is not None) for name in names}

@@ -208,20 +208,21 @@ def site(
 
 def doctor(
     manifest: Annotated[Path | None, typer.Argument(help="Check what this manifest needs.")] = None,
+    runs: Runs = RUNS,
     offline: Annotated[bool, typer.Option("--offline", help="Do not ask the providers.")] = False,
     as_json: Json = False,
 ) -> None:
     """Check keys, endpoints, prices, models, disk and clock.
 
-    With a manifest, what it needs, and each provider is asked about its models; without, every provider. Never prints
-    a key.
+    With a manifest, what it needs, and each provider is asked about its models; without, every provider. Prompts at
+    addresses are fetched, unless a run of the manifest's name (under --runs) has a copy. Never prints a key.
     """
     from layton_batch.cli.doctor import examine, findings_table
     from layton_batch.cli.terminal import print_json
     from layton_batch.reports.table import show
     from layton_batch.settings import Settings
 
-    findings = examine(manifest, Settings.from_process(), offline=offline)
+    findings = examine(manifest, Settings.from_process(), runs, offline=offline)
     if as_json:
         print_json([{"check": one.check, "state": str(one.state), "detail": one.detail} for one in findings])
     else:

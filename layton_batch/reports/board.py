@@ -20,7 +20,7 @@ from layton_batch.reports.table import (
     say_line,
     show,
 )
-from layton_batch.scoring.board import FLAGS, RULE, BoardRow
+from layton_batch.scoring.board import FLAGS, OTHER_HINTS, RULE, BoardRow
 from layton_batch.scoring.uncalibrated import AIM_POINTS, UNCALIBRATED, need
 from layton_batch.text import NONE, number_text, one_line, percent, range_text
 
@@ -48,7 +48,7 @@ def print_board(rows: Sequence[BoardRow], *, wide: bool = False) -> None:
     paper = rows[0].method == "paper"
     names = _paper_names(rows) if paper else _names(rows, wide)
     table = _table(rows, names)
-    notes = _legend(rows[0], names)
+    notes = _legend(rows[0], names, other_hints=any(OTHER_HINTS in row.flags for row in rows))
     # what is too wide for the terminal is for ``less -S`` or a file
     show(Table(table.columns, table.rows, _title(rows), notes), width=10_000 if wide else None)
     if not paper:
@@ -120,7 +120,7 @@ def _title(rows: Sequence[BoardRow]) -> str:
     return f"Leaderboard · {rows[0].metric.replace('_', ' ')} · {how} · {count}"
 
 
-def _legend(row: BoardRow, names: Sequence[str]) -> tuple[str, ...]:
+def _legend(row: BoardRow, names: Sequence[str], *, other_hints: bool) -> tuple[str, ...]:
     """What the headings mean."""
     if row.method == "paper":
         return ("interval: the published bootstrap's · range: ranks that overlapping intervals leave open",)
@@ -133,7 +133,9 @@ def _legend(row: BoardRow, names: Sequence[str]) -> tuple[str, ...]:
     if row.method == RULE:
         return (f"score: exact on these items · {level} CI: holds the score on new items", ranks)
     score = f"{level} CI: holds the score, on these items and on new ones, with {level} probability"
-    labels = "human labels: on the model's own answers + borrowed from other models"
+    labels = "human labels: on the model's own answers + borrowed from other models" + (
+        " and other hints" if other_hints else ""
+    )
     bins = "smallest bin: a bin is all answers with the same votes; the fewest borrowed labels behind one"
     return (score, ranks, labels, *([bins] if "bin" in names else []))
 

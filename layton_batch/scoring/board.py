@@ -40,6 +40,7 @@ _DRAWN_CELLS, _LEAST_DRAWS = 12_000_000, 400  # thousands of models: fewer draws
 SHORT_JURY = "short_jury"
 OTHER_JURY = "labels_of_another_jury"
 OTHER_MODEL = "served_another_model"
+OTHER_HINTS = "labels_of_other_hints"
 FLAGS = {
     "empty_gold_bin": "For at least one number of yes votes there is no human label.",
     "no_gold": "There is no human label for this row; its interval says almost nothing.",
@@ -49,7 +50,8 @@ FLAGS = {
     SHORT_JURY: "Some answers were judged by fewer judges than others; the same share of fewer votes says less.",
     OTHER_JURY: "The human labels are those of another jury; they say nothing sure about this one.",
     OTHER_MODEL: "Some of its answers came from another model than the one asked for, says the provider.",
-    "borrowed_only": "This model has no labels of its own; all labels are borrowed from other models.",
+    "borrowed_only": "None of this row's own answers has a label; all labels are borrowed.",
+    OTHER_HINTS: "Some of the borrowed labels are other hints': on this model's answers at another hint level.",
 }
 """What a row's ``flags`` mean, by name, in a sentence each."""
 
@@ -138,12 +140,21 @@ def rank_board(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules)
     if rules.method == "paper":
         rows = _paper_board(count_votes(ballots, labels, by_seats=False), rules)
     else:
-        rows = _calibrated_board(count_votes(in_order(ballots), labels), rules)
+        rows = _with_other_hints(_calibrated_board(count_votes(in_order(ballots), labels), rules), labels)
     short = _with_a_short_jury(ballots, labels)
     flagged = (
         with_flag([row], SHORT_JURY) if (row.model, row.provider, row.n_hints) in short else [row] for row in rows
     )
     return [row for one in flagged for row in one]
+
+
+def _with_other_hints(rows: Sequence[BoardRow], labels: Sequence[Label]) -> list[BoardRow]:
+    """The rows; one whose model has labels at another hint level says so. The paper's method does not use these."""
+    levels: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for label in labels:
+        levels[label.entrant.model, label.entrant.provider].add(label.entrant.n_hints)
+    found = [row for row in rows if levels[row.model, row.provider] - {row.n_hints}]
+    return [flagged for row in rows for flagged in (with_flag([row], OTHER_HINTS) if row in found else [row])]
 
 
 def _with_a_short_jury(ballots: Sequence[Ballot], labels: Sequence[Label]) -> set[tuple[str, str, int]]:

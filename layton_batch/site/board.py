@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from layton_batch.scoring.board import FLAGS, RULE
+from layton_batch.scoring.board import FLAGS, OTHER_HINTS, RULE
 from layton_batch.scoring.uncalibrated import UNCALIBRATED, need
 from layton_batch.site.pages import short_line
 from layton_batch.site.reading import Asked
@@ -80,7 +80,8 @@ class Board:
     """``count_names`` are the heads of ``ShownRow.counts``; ``footnotes`` are (letter, name, explanation).
 
     ``interval_head``, ``range_head``: what the columns of the interval on these items and of the rank range are called.
-    ``has_new``, ``has_labels``: whether any row has an interval for new items, or can have labels behind it.
+    ``has_new``, ``has_labels``: whether any row has an interval for new items, or can have labels behind it;
+    ``has_other_hints``: whether labels of its model's answers at another hint level are among these.
     """
 
     rows: tuple[ShownRow, ...]
@@ -91,6 +92,7 @@ class Board:
     has_hints: bool
     has_new: bool
     has_labels: bool
+    has_other_hints: bool
     method: str
     metric: str
     level: str
@@ -136,6 +138,7 @@ def show_board(
         has_hints=len({row["n_hints"] for row in rows}) > 1,
         has_new=any(row["new_lower"] is not None for row in rows),
         has_labels=any(row["borrowed_labels"] is not None for row in rows) and method not in (RULE, UNCALIBRATED),
+        has_other_hints=OTHER_HINTS in letters,
         method="graded by rule" if method == RULE else short_line(method),
         metric=_words(metric),
         level=percent(asked.level),

@@ -1,9 +1,9 @@
 """The default score: a posterior predictive interval for the human-judged accuracy on exactly these items.
 
 Per vote bin, the rate of positives has a Jeffreys prior, the model's own labels at full weight and borrowed labels
-(all other models') discounted for the chance that providers differ inside a bin. Labelled items count as they were
-judged; the rest of a bin is beta-binomial; the sum over bins is convolved exactly and the shortest set of counts
-holding the level is reported. Where a model has own labels it covers 95 % in nearly every simulated setting
+(other models' and other hints') discounted for the chance that providers differ inside a bin. Labelled items count as
+they were judged; the rest of a bin is beta-binomial; the sum over bins is convolved exactly and the shortest set of
+counts holding the level is reported. Where a model has own labels it covers 95 % in nearly every simulated setting
 (docs/intervals.md), where the paper's covers 24-93 %; with labels in plenty it is shorter too. Where all labels are
 borrowed it is wider, and right while providers are alike. Binary metrics only.
 
