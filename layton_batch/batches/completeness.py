@@ -181,8 +181,14 @@ def may_be_kept(batch: Batch, error: ProviderError, at: At) -> tuple[Batch, bool
 
 
 def is_worth_another(batch: Batch, at: At, *, is_none_of_it: bool = False) -> tuple[Batch, bool]:
-    """Whether a download that failed in passing is worth another."""
-    if batch.failures < DOWNLOADS:
+    """Whether a download that failed in passing is worth another.
+
+    ``is_none_of_it``: it came, and named none of our requests. That is believed after a day of such downloads, not after
+    a day on which most of the time nobody could ask.
+    """
+    if is_none_of_it:
+        batch = replace(batch, facts=replace(batch.facts, short_downloads=batch.facts.short_downloads + 1))
+    if (batch.facts.short_downloads if is_none_of_it else batch.failures) < DOWNLOADS:
         return batch, True
     worth = at.pacing.late_results if is_none_of_it else max(3 * at.terms.retention, at.pacing.failed_download)
     batch, is_up = at.is_up(batch, _end(batch, at) + worth)

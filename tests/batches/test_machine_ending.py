@@ -147,6 +147,14 @@ def test_what_is_all_there_is_filed() -> None:
     assert machine.after_download(ended(), Downloaded(), AT) == Collect(ended())
 
 
+def test_a_day_in_which_nobody_could_ask_is_no_day_of_downloads_that_name_nothing() -> None:
+    before = late(ended(ended_at=NOW - 2 * DAY, failures=50, facts=Facts(short_downloads=DOWNLOADS - 2)))
+    again = machine.after_download(before, Downloaded(NONE_YET), AT)
+    assert isinstance(again, Wait)
+    assert again.after.facts.short_downloads == DOWNLOADS - 1
+    assert isinstance(machine.after_download(again.after, Downloaded(NONE_YET), AT), Collect)
+
+
 @pytest.mark.parametrize("lack", [SHORT, UNCOUNTED])
 def test_a_short_download_is_repeated_while_that_may_help(lack: Lack) -> None:
     most = lack.downloads or 0
@@ -175,10 +183,12 @@ def test_a_short_download_is_repeated_while_that_may_help(lack: Lack) -> None:
 def test_what_is_no_results_is_downloaded_again_as_long_as_there_may_be_some(
     lack: Lack, since: float, kind: type
 ) -> None:
-    before = late(ended(ended_at=NOW - since, failures=DOWNLOADS))
+    tried = Facts(short_downloads=DOWNLOADS - 1)
+    before = late(ended(ended_at=NOW - since, failures=DOWNLOADS, facts=tried))
     decision = machine.after_download(before, Downloaded(lack), AT)
     assert type(decision) is kind
-    assert type(machine.after_download(replace(before, failures=DOWNLOADS - 1), Downloaded(lack), AT)) is Wait
+    too_early = replace(before, failures=DOWNLOADS - 1, facts=Facts())
+    assert type(machine.after_download(too_early, Downloaded(lack), AT)) is Wait
     if isinstance(decision, Collect):
         assert decision.lacking == lack.reason
 
