@@ -34,7 +34,7 @@ from layton_batch.providers.protocol import Access, Patience, Provider
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Item
 from layton_batch.run.context import Providers, Run
-from layton_batch.run.rejudging import check_labels
+from layton_batch.run.rejudging import check_labels, frozen_gold
 from layton_batch.scoring.gold import BUNDLED, Gold, gold_rows, read_gold
 from layton_batch.settings import Settings
 from layton_batch.store import RunStore, open_engine, sqlite_url
@@ -317,7 +317,7 @@ def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Sett
 
 def _freeze_gold(manifest: Manifest, folder: RunFolder, gold: Gold | None) -> None:
     if manifest.gold is not None and gold is not None and not folder.gold(manifest.gold.source).exists():
-        lines = b"".join(orjson.dumps(row) + b"\n" for row in gold_rows(gold))
+        lines = b"".join(orjson.dumps(row) + b"\n" for row in gold_rows(frozen_gold(manifest, gold)))
         atomic.write_bytes(folder.gold(manifest.gold.source), lines)
 
 
