@@ -38,8 +38,11 @@ class JudgeRecord:
 
 def judge_record(spec: ModelSpec, prompt_sha256: str | None) -> JudgeRecord:
     """All that is known of a judge of one of our own runs."""
-    reasoning = {"effort": spec.reasoning.effort, "budget_tokens": spec.reasoning.budget_tokens}
-    named: dict[str, JsonValue] = {**reasoning, "max_output_tokens": spec.max_output_tokens}
+    named: dict[str, JsonValue] = {
+        "effort": spec.reasoning.effort,
+        "budget_tokens": spec.reasoning.budget_tokens,
+        "max_output_tokens": spec.max_output_tokens,
+    }
     settings: dict[str, JsonValue] = {name: value for name, value in named.items() if value is not None}
     if spec.params:
         settings["params"] = dict(spec.params)
