@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
+from layton_batch import tasks
 from layton_batch.clock import Clock
 from layton_batch.errors import DataError
 from layton_batch.manifest.manifest import Manifest
@@ -16,6 +19,9 @@ from layton_batch.tasks.protocol import Task, TaskOptions
 
 BUNDLED = "bundled"
 """The source that means the original items shipped with the package."""
+JUDGE_PROMPTS = "judge_"
+"""Names of the templates that a jury sees begin so."""
+_TEMPLATES = Path(tasks.__file__).parent / "prompts"
 
 
 def manifest_task(manifest: Manifest, prompts_folder: Path | None = None) -> Task:
@@ -23,6 +29,19 @@ def manifest_task(manifest: Manifest, prompts_folder: Path | None = None) -> Tas
     prompts = manifest.prompt_paths(prompts_folder)
     options = TaskOptions(manifest.items.split, manifest.items.hints, prompts or None, manifest.folder)
     return load_task(manifest.task, options, cast("Mapping[str, JsonValue]", manifest.task_options))
+
+
+def judge_prompts_sha256(
+    task: str, own: Mapping[str, str] | None = None, options: Mapping[str, object] | None = None
+) -> str | None:
+    """SHA-256, in hex, over the templates by which a jury is asked, the packaged ones less those that a manifest's
+    ``own`` replace, and the task's options; None for a task whose templates are not part of this package."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in (_TEMPLATES / task).glob(f"{JUDGE_PROMPTS}*.txt")}
+    if not texts:
+        return None
+    texts |= {name: text for name, text in (own or {}).items() if name.startswith(JUDGE_PROMPTS)}
+    asked = {"templates": texts, "options": dict(options or {})}
+    return sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock | None = None) -> Sequence[Item]:

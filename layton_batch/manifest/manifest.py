@@ -68,6 +68,11 @@ class Manifest(Form):
             atomic.write_text(path, self._prompt_texts[name])
         return paths
 
+    @property
+    def prompt_texts(self) -> Mapping[str, str]:
+        """The manifest's own prompts, by template name."""
+        return self._prompt_texts
+
     def identity(self) -> str:
         """SHA-256, in hex, over what determines the requests."""
         exclude = {"models": {"__all__": _NOT_ASKED}}

@@ -15,6 +15,7 @@ from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.records import Job
 from layton_batch.run.context import Run
+from layton_batch.run.rejudging import recorded_jury
 from layton_batch.scoring.annotations import Annotation, Joined, settled
 from layton_batch.scoring.board import BoardRow
 from layton_batch.scoring.evidence import Entrant, content_key
@@ -39,7 +40,8 @@ def write_ppi(run: Run, out: Path) -> int:
     seats = tuple(name for name in _panel(run) if name in judges)
     judges = (*seats, *(name for name in judges if name not in seats))
     rows = [_with_judges(row, verdicts, judges) for row, verdicts in (*own, *others)]
-    return _write(out, gold_rows(Gold(judges, tuple(rows))))
+    known = recorded_jury(run.manifest) if not others else {}  # others' votes may be of another jury's models
+    return _write(out, gold_rows(Gold(judges, tuple(rows), known)))
 
 
 def write_annotations(run: Run, out: Path) -> int:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 
+from layton_batch.manifest.asked import JUDGE_PROMPTS
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Job
-from layton_batch.run.rejudging import JUDGE_PROMPTS
 from layton_batch.states import Role
 
 

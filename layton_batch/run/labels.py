@@ -21,6 +21,7 @@ from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import Rows, is_address, read_rows, shown
 from layton_batch.manifest.manifest import Manifest
+from layton_batch.run.rejudging import frozen_gold
 from layton_batch.scoring.annotations import Annotation, annotation_row, latest, parse_annotations
 from layton_batch.scoring.gold import BUNDLED, Gold, bundled_gold, gold_rows, parse_gold
 from layton_batch.settings import Settings
@@ -87,7 +88,7 @@ class LabelSources:
         if table is None:
             return
         if gold is not None and table.source is not None and not self.folder.gold(table.source).exists():
-            _write(self.folder.gold(table.source), gold_rows(gold))
+            _write(self.folder.gold(table.source), gold_rows(frozen_gold(self.manifest, gold)))
         if table.annotations is not None and not (kept := self.folder.annotations(table.annotations)).exists():
             has_begun = self.folder.part("items", "items").exists()
             with suppress(StorageError):

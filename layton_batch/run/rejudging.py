@@ -7,21 +7,27 @@ jury of this run judges the labelled answers again, by ordinary requests. The la
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
 from layton_batch.errors import ManifestError
 from layton_batch.files.run_folder import slug
+from layton_batch.manifest.asked import JUDGE_PROMPTS, judge_prompts_sha256
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Job, ModelSpec
 from layton_batch.scoring.gold import BUNDLED, Gold, GoldRow
+from layton_batch.scoring.jury_record import JudgeRecord, judge_record
 from layton_batch.states import Role
 
-JUDGE_PROMPTS = "judge_"
-"""Names of the templates that a jury sees begin so."""
+_SAID = {
+    "provider": "the provider of the judge {judge} is {here} here and was {there}",
+    "model": "the judge {judge} is the model {here} here and was {there}",
+    "settings": "the settings of the judge {judge} are {here} here and were {there}",
+    "prompt_sha256": "the judges' prompts are others",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +51,13 @@ def differences(manifest: Manifest, gold: Gold) -> list[str]:
     """How the jury whose votes stand in the gold set differs from this run's, a clause each; empty: as far as the file
     tells, it is the same jury.
 
-    The file names its judges. It does not say by which settings they judged, and by which prompts only where it is the
-    bundled one.
+    Every file names its judges. Only one that this program wrote says more of them (``recorded_jury``); of the bundled
+    one the prompts are known as well.
     """
     found: dict[str, None] = {}
     models = {judge.model.name: judge.model.model for judge in manifest.panel()}
+    here_and_now = recorded_jury(manifest)
+    is_bundled = manifest.gold is not None and manifest.gold.source == BUNDLED
     for judged, _, rows in _by_model(manifest, _labelled(gold)):
         voted = {name for row in rows for name, marks in zip(gold.judges, row.judges, strict=True) if marks is not None}
         seated = {judge.model.name for judge in seat_jury(manifest.panel(), judged, manifest.seats)}
@@ -57,11 +65,29 @@ def differences(manifest: Manifest, gold: Gold) -> list[str]:
             there, here = ", ".join(sorted(voted)), ", ".join(sorted(seated))
             found[f"{judged.name} was judged by {there}, and would be by {here}"] = None
         for name in sorted(voted & models.keys()):
-            if models[name] != name:
+            record = gold.recorded.get(name, JudgeRecord())
+            if record.model is None and models[name] != name:
                 found[f"the judge {name} is the model {models[name]} here"] = None
-    if manifest.gold is not None and manifest.gold.source == BUNDLED:
+            for what, here, there in here_and_now[name].differences(record):
+                if what != "prompt_sha256" or not is_bundled:
+                    found[_SAID[what].format(judge=name, here=here, there=there)] = None
+    if is_bundled:
         found |= {f"the prompt {name} is another": None for name in manifest.prompts if name.startswith(JUDGE_PROMPTS)}
     return list(found)
+
+
+def recorded_jury(manifest: Manifest) -> Mapping[str, JudgeRecord]:
+    """By name, what a gold set made from a run of this manifest says of its judges."""
+    prompts = judge_prompts_sha256(manifest.task, manifest.prompt_texts, manifest.task_options)
+    return {judge.model.name: judge_record(judge.model, prompts) for judge in manifest.panel()}
+
+
+def frozen_gold(manifest: Manifest, gold: Gold) -> Gold:
+    """The gold set as a run keeps it: of the bundled one it is known that its judges had the packaged prompts."""
+    if manifest.gold is None or manifest.gold.source != BUNDLED or gold.recorded:
+        return gold
+    prompts = JudgeRecord(prompt_sha256=judge_prompts_sha256(manifest.task))
+    return replace(gold, recorded={} if prompts.is_empty else dict.fromkeys(gold.judges, prompts))
 
 
 def check_labels(manifest: Manifest, gold: Gold) -> None:

@@ -6,12 +6,13 @@ from a person as ``human_answer_correct`` and ``human_justification_correct`` (n
 ``both_correct_<judge>`` and ``human_both_correct`` are taken where the file has them and derived where it does not.
 Two more columns may be there, which our own exports have: ``kind``, what became of the reply, and ``ranked``, false for
 an answer that brings a label only.
+What a file may say of its judges is in :mod:`layton_batch.scoring.jury_record`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from layton_batch.errors import DataError
 from layton_batch.files.sources import Place, Row, Rows, read_rows
 from layton_batch.records import JsonValue
 from layton_batch.scoring.evidence import Ballot, Entrant, Judged, Label, content_key
+from layton_batch.scoring.jury_record import JudgeRecord, read_records, record_columns
 from layton_batch.settings import Settings
 
 BUNDLED = "bundled"
@@ -55,10 +57,12 @@ class GoldRow:
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """A gold set. ``judges`` are the names in the file's column names, in column order."""
+    """A gold set. ``judges`` are the names in the file's column names, in column order; ``recorded``: what more it says
+    of them, by name."""
 
     judges: tuple[str, ...]
     rows: tuple[GoldRow, ...]
+    recorded: Mapping[str, JudgeRecord] = field(default_factory=dict)
 
 
 def read_gold(
@@ -86,7 +90,7 @@ def parse_gold(rows: Rows) -> Gold:
     judges = _judges(columns, rows.places[0].file)
     parsed = tuple(_gold_row(row, place, judges) for row, place in zip(rows.rows, rows.places, strict=True))
     _check_unique(parsed, rows.places)
-    return Gold(judges, parsed)
+    return Gold(judges, parsed, read_records(rows, judges))
 
 
 def _columns(rows: Rows) -> Sequence[str]:
@@ -260,7 +264,8 @@ def _mark(marks: Marks | None, metric: str) -> bool | None:
 
 
 def gold_rows(gold: Gold) -> Iterator[dict[str, object]]:
-    """The gold set in the form it was read in, layton-eval-ppi's."""
+    """The gold set in the form it was read in, layton-eval-ppi's, with what is known of its judges."""
+    known = {name: text for judge, one in gold.recorded.items() for name, text in record_columns(judge, one).items()}
     for row in gold.rows:
         plain: dict[str, object] = {
             "riddle_id": row.item_id,
@@ -274,8 +279,9 @@ def gold_rows(gold: Gold) -> Iterator[dict[str, object]]:
             plain |= _written(
                 marks, f"is_answer_correct_{judge}", f"is_justification_correct_{judge}", f"both_correct_{judge}"
             )
-        plain |= _written(row.human, "human_answer_correct", "human_justification_correct", "human_both_correct")
-        yield plain | ({"kind": row.kind} if row.kind else {}) | ({} if row.ranked else {"ranked": False})
+        people = _written(row.human, "human_answer_correct", "human_justification_correct", "human_both_correct")
+        kind = {"kind": row.kind} if row.kind else {}
+        yield plain | people | kind | ({} if row.ranked else {"ranked": False}) | known
 
 
 def _written(marks: Marks | None, *names: str) -> dict[str, object]:

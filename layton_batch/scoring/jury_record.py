@@ -1,0 +1,100 @@
+"""What a gold set records of the judges whose votes it holds: optional columns, the same in every row.
+
+``judge_provider_<judge>``, ``judge_model_<judge>`` (the provider's id of the model), ``judge_settings_<judge>`` (a JSON
+object) and ``judge_prompt_sha256_<judge>``. Published sets have none of these; what is not there is unknown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from layton_batch.errors import DataError
+from layton_batch.files.sources import Rows
+from layton_batch.records import JsonValue, ModelSpec
+
+_PREFIX = "judge_"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRecord:
+    """A judge as a gold set knows it; None: unknown. ``settings`` is canonical JSON text."""
+
+    provider: str | None = None
+    model: str | None = None
+    settings: str | None = None
+    prompt_sha256: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(asdict(self).values())
+
+    def differences(self, other: JudgeRecord) -> list[tuple[str, str, str]]:
+        """What both know and is not the same: its name, here and there."""
+        pairs = [(name, value, asdict(other)[name]) for name, value in asdict(self).items()]
+        return [(name, here, there) for name, here, there in pairs if None not in (here, there) and here != there]
+
+
+def judge_record(spec: ModelSpec, prompt_sha256: str | None) -> JudgeRecord:
+    """All that is known of a judge of one of our own runs."""
+    named: dict[str, JsonValue] = {
+        "effort": spec.reasoning.effort,
+        "budget_tokens": spec.reasoning.budget_tokens,
+        "max_output_tokens": spec.max_output_tokens,
+    }
+    settings: dict[str, JsonValue] = {name: value for name, value in named.items() if value is not None}
+    if spec.params:
+        settings["params"] = dict(spec.params)
+    return JudgeRecord(spec.provider, spec.model, _canonical(settings), prompt_sha256)
+
+
+def record_columns(judge: str, record: JudgeRecord) -> dict[str, str]:
+    """The columns of what is known."""
+    return {f"{_PREFIX}{name}_{judge}": value for name, value in asdict(record).items() if value is not None}
+
+
+def read_records(rows: Rows, judges: Sequence[str]) -> Mapping[str, JudgeRecord]:
+    """By judge, what the columns tell; judges of whom nothing is known are left out.
+
+    Raises DataError where a column does not say the same in every row that has it: such votes are of several juries.
+    """
+    found = {judge: _read(rows, judge) for judge in judges}
+    return {judge: record for judge, record in found.items() if not record.is_empty}
+
+
+def _read(rows: Rows, judge: str) -> JudgeRecord:
+    record = JudgeRecord()
+    for name in asdict(record):
+        value = _value(rows, f"{_PREFIX}{name}_{judge}", is_json=name == "settings")
+        record = replace(record, **{name: value})
+    return record
+
+
+def _value(rows: Rows, column: str, *, is_json: bool) -> str | None:
+    known: str | None = None
+    for row, place in zip(rows.rows, rows.places, strict=True):
+        value = row.get(column)
+        if value is None:
+            continue
+        if not isinstance(value, str) or not value:
+            raise DataError(f"{place}: column {column!r} must be text or null, not {value!r:.60}")
+        value = _settings(value, f"{place}: column {column!r}") if is_json else value
+        if known not in (None, value):
+            raise DataError(f"{place}: column {column!r} is not what it is in rows before; one gold set has one jury")
+        known = value
+    return known
+
+
+def _settings(text: str, where: str) -> str:
+    try:
+        settings = json.loads(text)
+    except ValueError:
+        settings = None
+    if not isinstance(settings, dict):
+        raise DataError(f"{where} must be a JSON object, not {text!r:.60}")
+    return _canonical(settings)
+
+
+def _canonical(settings: Mapping[str, JsonValue]) -> str:
+    return json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
