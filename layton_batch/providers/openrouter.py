@@ -165,18 +165,15 @@ class OpenRouter(FileBatches):
 
     def cancel(self, provider_id: str) -> None:
         if self.snapshot(provider_id).state is not Lifecycle.ENDED:
-            raise RequestRefusedError(
-                f"{self.name}: batches cannot be cancelled here; {provider_id} will be carried out"
-            )
+            raise RequestRefusedError(f"{self.name}: batches cannot be cancelled; {provider_id} will be carried out")
 
     def about(self, model: str) -> ModelNotice | None:
         """By the catalogue, in which a model that runs as batches has an entry for the price of these."""
         with self._wire("list models"):
             catalogue = self._catalogue()
         plain = model.removesuffix(BATCH_PRICED)
-        notice = model_notices.in_list(catalogue, plain, self.name) or model_notices.in_list(
-            catalogue, model, self.name
-        )
+        found = (model_notices.in_list(catalogue, one, self.name) for one in (plain, model))
+        notice = next(filter(None, found), None)
         runs = any(entry.get("id") == plain + BATCH_PRICED for entry in catalogue)
         return None if notice is None else replace(notice, id=model, runs_as_batch=runs)
 

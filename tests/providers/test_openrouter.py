@@ -274,7 +274,10 @@ def test_a_reply_that_ends_within_the_results_is_not_taken_for_all(raw: bytes) -
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"<html>", b'{"results": [}'])
 def test_what_is_no_object_is_no_reply(raw: bytes) -> None:
-    results = InlineResults([raw], "results", "p", "a reply")
-    with pytest.raises(ProviderReplyError):
+    def read() -> Mapping[str, JsonValue]:
+        results = InlineResults([raw], "results", "p", "a reply")
         list(results)
-        results.rest()
+        return results.rest()
+
+    with pytest.raises(ProviderReplyError):
+        read()
