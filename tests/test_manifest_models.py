@@ -90,6 +90,13 @@ def test_a_model_that_together_does_not_run_as_batches_is_refused(tmp_path: Path
     assert "(Together's documentation overview and skills, 2026-11-22)" in refused
 
 
+@pytest.mark.parametrize("name", ["openai/gpt-4o-mini", "openai/gpt-4o-mini:batch"])
+def test_a_model_that_openrouter_lists_and_does_not_run_as_batches_is_refused(tmp_path: Path, name: str) -> None:
+    (refused,) = found(tmp_path, model("openrouter", name)).refused
+    assert f"{name} is not run as a batch by openrouter" in refused
+    assert "(third party: " in refused
+
+
 @pytest.mark.parametrize(("provider", "name", "effort", "taken"), REFUSED_EFFORTS)
 def test_an_effort_that_the_model_lacks_is_refused_and_those_it_has_are_listed(
     tmp_path: Path, provider: str, name: str, effort: str, taken: str

@@ -45,9 +45,3 @@ def test_a_create_that_no_list_shows_is_for_a_person_and_is_not_sent_again(tmp_p
         (batch,) = (one for one in status.batches if one.provider == PROVIDER)
         assert batch.state is Lifecycle.LOST
         assert made(bench) == 1
-
-
-def test_a_batch_that_expires_without_results_is_not_bought_again(tmp_path: Path) -> None:
-    with lab(tmp_path, Fault(provider=PROVIDER, on="batch", action="expire", share=0.0)) as bench:
-        bench.finish(asked())
-        assert made(bench) == 1
