@@ -9,6 +9,7 @@ import pytest
 
 from layton_batch import model_table
 from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.form import ModelTable
 from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers.openai import OpenAI
 from layton_batch.settings import Settings
@@ -87,6 +88,13 @@ def test_a_model_that_together_does_not_run_as_batches_is_refused(tmp_path: Path
     (refused,) = found(tmp_path, model("together", name)).refused
     assert f"{name} is not run as a batch by together" in refused
     assert "(Together's documentation overview and skills, 2026-11-22)" in refused
+
+
+@pytest.mark.parametrize("name", ["openai/gpt-4o-mini", "openai/gpt-4o-mini:batch"])
+def test_a_model_that_openrouter_lists_and_does_not_run_as_batches_is_refused(tmp_path: Path, name: str) -> None:
+    (refused,) = found(tmp_path, model("openrouter", name)).refused
+    assert f"{name} is not run as a batch by openrouter" in refused
+    assert "(third party: " in refused
 
 
 @pytest.mark.parametrize(("provider", "name", "effort", "taken"), REFUSED_EFFORTS)
@@ -262,3 +270,20 @@ def test_each_fact_is_that_of_the_first_entry_which_states_it() -> None:
 def test_an_entry_that_cannot_be_read_is_an_error(wrong: str) -> None:
     with pytest.raises(ValueError, match="validation error"):
         model_table.parse(ENTRY.format("x", "y") + wrong)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "family"),
+    [
+        ("openrouter", "google/gemini-3.8-flash", "gemini"),
+        ("openrouter", "x-ai/grok-4.7", "xai"),
+        ("openrouter", "z-ai/glm-5.3", "z-ai"),
+        ("openrouter", "~anthropic/claude-sonnet-latest", "anthropic"),
+        ("openrouter", "auto", "openrouter"),
+        ("groq", "openai/gpt-oss-120b", "groq"),
+    ],
+)
+def test_a_model_of_openrouter_is_of_the_family_of_its_maker(provider: str, model: str, family: str) -> None:
+    table = ModelTable(name="m", provider=provider, model=model)
+    assert table.spec().family == family
+    assert ModelTable(name="m", provider=provider, model=model, family="own").spec().family == "own"

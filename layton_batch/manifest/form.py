@@ -216,12 +216,23 @@ class ModelTable(Table):
             name=self.name,
             provider=self.provider,
             model=self.model,
-            family=self.family or self.provider,
+            family=self.family or _maker(self.provider, self.model),
             max_output_tokens=self.max_output_tokens,
             reasoning=Reasoning(thinking.effort, thinking.budget_tokens),
             params=cast("Mapping[str, JsonValue]", self.params),
             window=self.window,
         )
+
+
+_MAKERS = {"google": "gemini", "mistralai": "mistral", "x-ai": "xai", "meta-llama": "meta"}
+"""Makers that OpenRouter names otherwise than manifests do."""
+
+
+def _maker(provider: str, model: str) -> str:
+    """Who made a model of which the manifest does not say it: OpenRouter's ids begin with that, elsewhere it is the
+    provider."""
+    maker, slash, _ = model.lstrip("~").partition("/")
+    return _MAKERS.get(maker, maker) if provider == "openrouter" and slash and maker else provider
 
 
 class JudgeTable(ModelTable):

@@ -27,7 +27,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from layton_batch.errors import NotFoundError, ProviderReplyError, RequestRefusedError
+from layton_batch.errors import ManifestError, NotFoundError, ProviderReplyError, RequestRefusedError
 from layton_batch.providers import http_rules, inline_requests, model_notices, openai_elsewhere
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.chat_usage import dollars, usage_of
@@ -36,7 +36,7 @@ from layton_batch.providers.openai_files import FileBatches, created_at, rows
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart
 from layton_batch.providers.wire_errors import clean, parse_object
 from layton_batch.providers.wire_json import JsonObject, at, compact, count, text
-from layton_batch.records import Found, JsonValue, ModelSpec, Reasoning, Request, Snapshot, Submission
+from layton_batch.records import Found, Image, JsonValue, ModelSpec, Reasoning, Request, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 ADDRESS = "https://openrouter.ai/api/v1"
@@ -88,7 +88,13 @@ class OpenRouter(FileBatches):
         return found + [f"params.{key} is not for a row of a batch" for key in _OF_THE_BATCH if key in spec.params]
 
     def encode(self, request: Request) -> bytes:
-        """Without the model: the batch has it."""
+        """Without the model: the batch has it. Raises ManifestError for a request with an image, for which the whole
+        batch would fail."""
+        if any(isinstance(part, Image) for part in request.prompt.parts):
+            raise ManifestError(
+                f"model {request.model.name!r}: openrouter takes no images in a batch but by public addresses; "
+                "ask its maker, or leave it out"
+            )
         body = shape.chat_body(
             request,
             reasoning=self.reasoning(request.model.reasoning),
@@ -165,18 +171,15 @@ class OpenRouter(FileBatches):
 
     def cancel(self, provider_id: str) -> None:
         if self.snapshot(provider_id).state is not Lifecycle.ENDED:
-            raise RequestRefusedError(
-                f"{self.name}: batches cannot be cancelled here; {provider_id} will be carried out"
-            )
+            raise RequestRefusedError(f"{self.name}: batches cannot be cancelled; {provider_id} will be carried out")
 
     def about(self, model: str) -> ModelNotice | None:
         """By the catalogue, in which a model that runs as batches has an entry for the price of these."""
         with self._wire("list models"):
             catalogue = self._catalogue()
         plain = model.removesuffix(BATCH_PRICED)
-        notice = model_notices.in_list(catalogue, plain, self.name) or model_notices.in_list(
-            catalogue, model, self.name
-        )
+        found = (model_notices.in_list(catalogue, one, self.name) for one in (plain, model))
+        notice = next(filter(None, found), None)
         runs = any(entry.get("id") == plain + BATCH_PRICED for entry in catalogue)
         return None if notice is None else replace(notice, id=model, runs_as_batch=runs)
 

@@ -96,9 +96,7 @@ class Capabilities:
     images: bool = True
     tag: bool = True  # create carries our tag, which no other run or attempt has, and `find` can see it again
     certain_find: bool = True  # `find` can prove that a batch does not exist
-    finds_marks: bool = (
-        False  # without `certain_find`: `find` still shows what is surely ours, just not that there is none
-    )
+    finds_marks: bool = False  # without `certain_find`: `find` may still show what is surely ours
     cancel: bool = True
     caveats: tuple[str, ...] = ()
 

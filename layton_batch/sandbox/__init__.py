@@ -1,4 +1,4 @@
-"""The providers' side of the wire, on loopback: one server that plays seven batch APIs, keeps a bill, and can
+"""The providers' side of the wire, on loopback: one server that plays eight batch APIs, keeps a bill, and can
 misbehave.
 
 Stands alone: it imports nothing else of this package, so that a mistake in how we read a provider is not repeated here.

@@ -33,7 +33,7 @@ def sference(body: JsonValue) -> Json:
 
 
 CHAT: Mapping[str, Wrap] = {
-    **dict.fromkeys(("openai", "mistral", "together", "groq", "doubleword"), files),
+    **dict.fromkeys(("openai", "mistral", "together", "groq", "doubleword", "openrouter"), files),
     "xai": xai,
     "sference": sference,
 }

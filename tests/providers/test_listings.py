@@ -12,7 +12,7 @@ from layton_batch.testing.providers import Answer, Received
 
 from .conftest import Serve, reply
 
-NAMES = ("openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword")
+NAMES = ("openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword", "openrouter")
 OVERLOADED: JsonValue = {"type": "error", "error": {"type": "overloaded_error", "message": "overloaded"}}
 ROWS = {"gemini": "operations"}
 

@@ -99,7 +99,7 @@ def test_a_question_that_fails_says_nothing_of_the_model(serve: Serve, provider:
     assert len(server.calls) == 1
 
 
-@pytest.mark.parametrize("provider", ["together", "groq", "doubleword"])
+@pytest.mark.parametrize("provider", ["together", "groq", "doubleword", "openrouter"])
 def test_a_catalogue_that_is_not_there_or_empty_says_nothing_of_the_model(serve: Serve, provider: str) -> None:
     for answer in (reply({"error": {"message": "no"}}, 404), reply({"object": "list", "data": []})):
         connected, _ = serve(provider, answer)

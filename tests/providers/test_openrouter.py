@@ -11,6 +11,7 @@ import pytest
 
 from layton_batch.errors import (
     AmbiguousCallError,
+    ManifestError,
     ProviderReplyError,
     RequestRefusedError,
     TransientProviderError,
@@ -23,7 +24,7 @@ from layton_batch.records import JsonValue, ModelSpec, Reasoning, Snapshot, Subm
 from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, RequestOutcome
 from layton_batch.testing.providers import Answer
 
-from .conftest import KEY, Serve, effort, make_request, reply, routes
+from .conftest import IMAGE, KEY, Serve, effort, make_request, reply, routes
 
 OPENROUTER = connect("openrouter", None)
 MADE = 1_800_000_000
@@ -66,6 +67,11 @@ def test_the_line_is_the_documented_one_and_leaves_the_model_to_the_batch() -> N
 def test_a_budget_is_a_limit_of_the_reasoning() -> None:
     line = OPENROUTER.encode(make_request("openrouter", "?", reasoning=Reasoning(budget_tokens=2000)))
     assert json.loads(line)["body"]["reasoning"] == {"max_tokens": 2000}
+
+
+def test_a_request_with_an_image_is_refused_before_its_whole_batch_would_fail() -> None:
+    with pytest.raises(ManifestError, match="takes no images in a batch"):
+        OPENROUTER.encode(make_request("openrouter", "?", IMAGE))
 
 
 @pytest.mark.parametrize("key", ["provider", "models", "plugins", "image_config", "stream", "messages"])
@@ -274,7 +280,10 @@ def test_a_reply_that_ends_within_the_results_is_not_taken_for_all(raw: bytes) -
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"<html>", b'{"results": [}'])
 def test_what_is_no_object_is_no_reply(raw: bytes) -> None:
-    results = InlineResults([raw], "results", "p", "a reply")
-    with pytest.raises(ProviderReplyError):
+    def read() -> Mapping[str, JsonValue]:
+        results = InlineResults([raw], "results", "p", "a reply")
         list(results)
-        results.rest()
+        return results.rest()
+
+    with pytest.raises(ProviderReplyError):
+        read()

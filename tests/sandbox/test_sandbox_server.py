@@ -105,7 +105,7 @@ def test_the_sandboxs_own_pages(tmp_path):
         assert (batch["provider"], batch["phase"]) == ("groq", "validating")
 
 
-def test_the_environment_has_an_address_and_a_key_for_all_seven():
+def test_the_environment_has_an_address_and_a_key_for_all_eight():
     with bench() as b:
         env = b.sandbox.environment()
     assert {f"{provider.upper()}_API_KEY" for provider in PROVIDERS} <= set(env)
@@ -113,7 +113,7 @@ def test_the_environment_has_an_address_and_a_key_for_all_seven():
     assert env["OPENAI_BASE_URL"].endswith("/openai/v1")
     assert env["GOOGLE_GEMINI_BASE_URL"].endswith("/gemini")
     assert env["TOGETHER_BASE_URL"].endswith("/together")
-    assert len(env) == 14
+    assert len(env) == 16
     assert all(value.startswith("http://127.0.0.1:") for name, value in env.items() if name.endswith("URL"))
 
 

@@ -103,7 +103,7 @@ class Mistakes(logging.Handler):
 
 
 class Providers:
-    """All seven providers' side of the wire, kept in ``folder``.
+    """All eight providers' side of the wire, kept in ``folder``.
 
     ``late_create``: the next create loses its connection, and is carried out all the same so many seconds later.
     ``denied``: how many creates of a provider are still to be carried out, answered with HTTP 500 and never listed.

@@ -1,4 +1,4 @@
-"""What the engine must be told about one provider's rows. Everything else about a batch is the same for all seven."""
+"""What the engine must be told about one provider's rows. Everything else about a batch is the same for all eight."""
 
 from __future__ import annotations
 

@@ -58,10 +58,10 @@ class OpenRouterRows:
         for line in lines:
             row = orjson.loads(line)
             key = self.key(row)
+            if key in keys:
+                return 0, "", Problem("invalid_request_error", f"custom_id {key!r} is used more than once")
+            keys.add(key)
             try:
-                if key in keys:
-                    raise Rejection(400, f"custom_id {key!r} is used more than once")
-                keys.add(key)
                 question = self.question(row, batch)
             except Rejection as rejection:
                 return 0, "", Problem("invalid_request_error", f"Request {key!r}: {rejection.message}")
