@@ -12,9 +12,10 @@ from layton_batch.errors import StaleStateError
 from layton_batch.files import tables
 from layton_batch.records import Grade, Item, Job, ModelSpec, Prediction, Verdict
 from layton_batch.run.context import Run
-from layton_batch.stages.final_responses import final_responses, response_from
+from layton_batch.stages.final_responses import ends_of_retired, final_responses, response_from
 from layton_batch.stages.reask import reask
 from layton_batch.states import OPEN, Role
+from layton_batch.store.revising import keep_retired_ends
 from layton_batch.tasks.protocol import juried
 
 _VERDICTS = {Role.JUDGE: "verdicts", Role.REJUDGE: "rejudged"}
@@ -50,6 +51,7 @@ def _grade_job(run: Run, job: Job, batches: Sequence[str]) -> bool:
     except StaleStateError:
         return True  # whoever has the writer lease by now goes on
     _write(run, job, batches)
+    keep_retired_ends(run.store, job.id, ends_of_retired(run, job.id))
     run.store.set_graded(job.id, run.clock.now(), len(batches))
     return True
 

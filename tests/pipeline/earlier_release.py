@@ -14,7 +14,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
 
 SCHEMA = "0004"
-_NEW_COLUMNS = {"jobs": ("identity", "retired", "withdrawn"), "runs": ("asked", "applied", "items")}
+_NEW_COLUMNS = {"jobs": ("identity", "retired", "retired_ends"), "runs": ("asked", "applied", "items")}
 _WITH_RUN_ID = ("runs", "jobs", "batches", "provider_batches", "leases", "row_counts", "ledger", "events")
 _OF_REQUESTS = ("fingerprint", "sample", "retired")
 
