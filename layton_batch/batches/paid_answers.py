@@ -152,8 +152,15 @@ def _jobs_of(folder: RunFolder, spec: ModelSpec) -> Sequence[str]:
     return [
         path.stem
         for path in sorted((folder.tables / "requests").glob("[!.]*.parquet"))
-        if path.stem in for_it or "fingerprint" in pl.read_parquet_schema(path)
+        if path.stem in for_it or _says_what_it_asked(path)
     ]
+
+
+def _says_what_it_asked(requests: Path) -> bool:
+    try:
+        return "fingerprint" in pl.read_parquet_schema(requests)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise DamagedTableError(f"{requests} cannot be read: {error}", requests) from error
 
 
 @dataclass(frozen=True, slots=True)

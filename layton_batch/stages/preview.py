@@ -131,11 +131,9 @@ def preview(
     prices = price_book(manifest, clock)
     jobs = plan_jobs(manifest.model_specs(), manifest.panel(), manifest.seats, task.uses_jury)
     specs = {job.id: job.spec for job in jobs}
-    asked = AskedAlready(manifest, runs, settings, identified(manifest, jobs))
+    asked = AskedAlready(manifest, runs, settings, identified(manifest, jobs), items)
     planner = _Planner(manifest, task, items, prices, runs, asked)
-    planned = [
-        planner.judge(job, specs[job.depends_on]) if job.depends_on else planner.participant(job, write) for job in jobs
-    ]
+    planned = [planner.job(job, specs.get(str(job.depends_on)), write) for job in jobs]
     if gold is not None:
         planned += [planner.rejudged(one) for one in rejudge_jobs(manifest, gold, {item.id for item in items})]
     models = check_models(manifest, settings, clock)
@@ -186,6 +184,12 @@ class _Planner:
         self._asked, self._new_items = asked, dict[str, frozenset[str]]()
         self._prompts = [task.prompt(item) for item in items]
         self._earlier, self._priors = EarlierTokens(manifest, runs), bundled_priors()
+
+    def job(self, job: Job, judged: ModelSpec | None, write: Path | None) -> PlannedJob:
+        """A job of the run's own models and judges."""
+        if (requests := self._asked.unchanged(job)) is not None:
+            return replace(self._planned(job, ()), requests=requests, answered=requests, max_usd=Decimal(0))
+        return self.participant(job, write) if judged is None else self.judge(job, judged)
 
     def participant(self, job: Job, write: Path | None) -> PlannedJob:
         """A job of a model that answers; its batch files are kept under ``write``."""
