@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
 from layton_batch.batches.fingerprints import requests_of, without_retired
-from layton_batch.batches.paid_answers import asked_in, paid_beside
+from layton_batch.batches.paid_answers import PaidBeside, asked_in
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files import item_table
 from layton_batch.manifest.manifest import Manifest
@@ -25,8 +26,8 @@ class AskedAlready:
     def __init__(
         self, manifest: Manifest, runs: Path, settings: Settings, wanted: Sequence[Job], items: Sequence[Item]
     ) -> None:
-        self._folder, self._reuse = home_of(manifest, runs), manifest.policy.reuse
-        self._known: dict[tuple[str, str], frozenset[str]] = {}
+        self._folder = home_of(manifest, runs)
+        self._beside = PaidBeside(self._folder, settings.is_on_this_machine) if manifest.policy.reuse else None
         self._stored: dict[str, Job] = {}
         self._same_items = False
         self.trouble: str | None = None
@@ -55,20 +56,18 @@ class AskedAlready:
     def _requests(self, stored: Job) -> pl.DataFrame:
         return requests_of(self._folder, stored.id, stored.spec.provider, stored.spec.model)
 
-    def fingerprints(self, spec: ModelSpec) -> frozenset[str]:
-        """Of what this model was asked."""
-        key = spec.provider, spec.model
-        if key not in self._known:
-            own = self._own(spec) if self._stored else set()
-            beside = {known for known, _ in paid_beside(self._folder, spec)} if self._reuse else set()
-            self._known[key] = frozenset(own | beside)
-        return self._known[key]
+    def has(self, spec: ModelSpec, fingerprint: str) -> bool:
+        """Whether this was asked of the model."""
+        if fingerprint in self._own:
+            return True
+        return self._beside is not None and self._beside.find(spec, fingerprint) is not None
 
-    def _own(self, spec: ModelSpec) -> set[str]:
+    @cached_property
+    def _own(self) -> frozenset[str]:
         try:
-            return set(asked_in(self._folder, spec))
+            return frozenset(asked_in(self._folder)) if self._stored else frozenset()
         except LaytonBatchError:
-            return set()  # `run` says which table is damaged
+            return frozenset()  # `run` says which table is damaged
 
     def judged(self, job: Job) -> frozenset[str]:
         """The items of which the judge of this job was asked what its model answered."""

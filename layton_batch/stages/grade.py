@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from layton_batch.batches.fingerprints import retired_ids
 from layton_batch.errors import StaleStateError
 from layton_batch.files import tables
 from layton_batch.records import Grade, Item, Job, ModelSpec, Prediction, Verdict
@@ -58,7 +59,10 @@ def _grade_job(run: Run, job: Job, batches: Sequence[str]) -> bool:
 
 def _write(run: Run, job: Job, batches: Sequence[str]) -> bool:
     """Its tables, from the answers on disk alone."""
-    origin = tables.digest(str(job.role), job.id, *sorted(batches))
+    retired = sorted(retired_ids(tables.read_part(run.folder.part("requests", job.id))))
+    row = run.store.row()
+    items = row.items if row else None  # a rule's marks hang on the items' own answers too
+    origin = tables.digest(str(job.role), job.id, job.spec.name, items, *sorted(batches), *retired)
     if job.role is Role.PREDICT:
         _grade_predictions(run, job, origin)
     else:

@@ -23,7 +23,8 @@ from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
 from layton_batch.records import Item, Job, ModelSpec, Prediction, Request
 from layton_batch.run.earlier import EarlierTokens
-from layton_batch.run.open import connect_within, price_book, refuse_keys
+from layton_batch.run.open import connect_within, refuse_keys
+from layton_batch.run.own_prices import price_book
 from layton_batch.run.rejudging import Rejudged, check_labels, differences, rejudge_count, rejudge_jobs
 from layton_batch.run.wanted_jobs import identified, plan_jobs
 from layton_batch.scoring.gold import BUNDLED, Gold, read_gold
@@ -212,12 +213,13 @@ class _Planner:
     def _exact(self, job: Job, asked: Sequence[Request], write: Path | None) -> PlannedJob:
         """A job whose requests are known."""
         provider = connect_within(self._manifest, job.spec.provider, None)
-        known, new = self._asked.fingerprints(job.spec), set[str]()
+        new: set[str] = set()
 
         def lines() -> Iterator[Line]:
             for request in asked:
                 line = line_of(request, provider, self._prices)
-                if fingerprint(job.spec.provider, job.spec.model, line.content, line.custom_id) not in known:
+                asks = fingerprint(job.spec.provider, job.spec.model, line.content, line.custom_id)
+                if not self._asked.has(job.spec, asks):
                     new.add(request.item_id)
                     yield line
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -49,6 +50,17 @@ def test_a_manifest_may_ask_everything_anew(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         bench.finish(ONE)
         assert bench.finish(without_reuse(named("other", ONE))).spent_usd > 0
+        assert len(bench.billed()) == 8
+
+
+def test_what_a_sandbox_answered_is_no_answer_of_the_providers(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        bench.finish(ONE)
+        path = bench.run_folder(ONE).manifest
+        told = json.loads(path.read_bytes())
+        assert told["on_this_machine"] == ["gemini", "mistral", "openai"]
+        path.write_text(json.dumps(told | {"on_this_machine": []}), encoding="utf-8")  # as if it had been paid for
+        assert bench.finish(named("other", ONE)).spent_usd > 0
         assert len(bench.billed()) == 8
 
 
