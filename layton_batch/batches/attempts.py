@@ -68,7 +68,8 @@ def retired_requests(run: Run, batch: Batch) -> frozenset[str]:
 
 def _attempts(run: Run, batch: Batch) -> tuple[int, int]:
     """How many attempts it took so far: those that were made, and those that the provider turned away as a whole for
-    want of room (queued tokens, rate limits), which are no fault of the requests and cost them no attempt."""
+    want of room (queued tokens, rate limits), or that were withdrawn before they were sent: these are no fault of the
+    requests and cost them no attempt."""
     by_id = {other.id: other for other in run.store.job_batches(batch.job_id)}
     turned_away, one = 0, by_id.get(batch.id)
     while one is not None:
@@ -78,6 +79,8 @@ def _attempts(run: Run, batch: Batch) -> tuple[int, int]:
 
 
 def _had_no_room(batch: Batch) -> bool:
+    if batch.outcome is BatchOutcome.CANCELLED and batch.provider_id is None:
+        return True
     return batch.outcome is BatchOutcome.FAILED and batch.error_class is ErrorClass.RATE_LIMITED
 
 

@@ -68,18 +68,19 @@ def _withdraw_planned(run: Run, provider: str | None = None) -> bool:
         if provider not in (None, batch.provider):
             continue
         try:
-            _withdraw(run, batch)
+            withdraw(run, batch, "the run was cancelled before this was sent")
         except StaleStateError:
             continue  # another process has it in hand: it drops what it had not sent
         withdrawn += 1
     return withdrawn > 0
 
 
-def _withdraw(run: Run, batch: Batch) -> None:
+def withdraw(run: Run, batch: Batch, reason: str) -> None:
+    """A planned batch is over before it was sent. Raises StaleStateError where another process has it in hand."""
     now = run.clock.now()
     after = replace(
         batch, state=Lifecycle.ENDED, outcome=BatchOutcome.CANCELLED, error_class=ErrorClass.NOT_EXECUTED,
-        ended_at=now, due_at=now, reason="the run was cancelled before this was sent",
+        ended_at=now, due_at=now, reason=reason,
     )  # fmt: skip
     run.store.apply(batch, Move(after, (("withdrawn", "never sent"),)), now)
 

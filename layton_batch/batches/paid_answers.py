@@ -6,8 +6,9 @@ that may have been paid for, and cannot be had, counts as one: it is a person's 
 
 from __future__ import annotations
 
+import glob
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, ModelSpec, RowCount
 from layton_batch.run.context import Run
-from layton_batch.run.folders import find_runs, run_id_of, stored_manifest
+from layton_batch.run.folders import find_runs, on_this_machine, run_id_of, stored_manifest
 from layton_batch.run.wanted_jobs import plan_jobs
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.text import plural
@@ -40,22 +41,57 @@ class Paid:
     part: Path
     row: int
     custom_id: str
+    answered: bool
+
+
+@dataclass(slots=True)
+class PaidBeside:
+    """What other runs in the place of this one (``own``) have answers to. Each is read once, when it is needed first;
+    one that cannot be read has nothing to give. ``local``: whether a provider's address is on this machine: what a
+    sandbox answered is no answer of the provider's."""
+
+    own: RunFolder
+    local: Callable[[str], bool]
+    _naming: dict[tuple[str, str], Sequence[RunFolder]] = field(default_factory=dict)
+    _indexes: dict[Path, Mapping[str, Paid]] = field(default_factory=dict)
+
+    def find(self, spec: ModelSpec, fingerprint: str) -> Paid | None:
+        """The answer of the run that was touched last."""
+        key = spec.provider, spec.model
+        if key not in self._naming:
+            others = [folder for folder in find_runs(self.own.root.parent) if folder.root != self.own.root]
+            self._naming[key] = [folder for folder in reversed(others) if self._may_have(folder, spec)]
+        found = (self._index(folder).get(fingerprint) for folder in self._naming[key])
+        return next((paid for paid in found if paid is not None), None)
+
+    def _may_have(self, folder: RunFolder, spec: ModelSpec) -> bool:
+        played = on_this_machine(folder)
+        same_place = played is None or (spec.provider in played) == self.local(spec.provider)
+        return same_place and _names_model(folder, spec)
+
+    def _index(self, folder: RunFolder) -> Mapping[str, Paid]:
+        if folder.root not in self._indexes:
+            try:
+                self._indexes[folder.root] = dict(_in_run(folder))
+            except (LaytonBatchError, OSError):
+                self._indexes[folder.root] = {}
+        return self._indexes[folder.root]
 
 
 @dataclass(slots=True)
 class PaidAnswers:
-    """By fingerprint. Each batch is read once, and each other run when a job of one of its models is planned first."""
+    """By fingerprint: what this run has asked. Each batch is read once."""
 
     run: Run
+    beside: PaidBeside
     _answers: dict[str, Paid] = field(default_factory=dict)
     _under_way: dict[str, str] = field(default_factory=dict)
     _read: set[str] = field(default_factory=set)
-    _others: dict[tuple[str, str], Mapping[str, Paid]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: Run) -> PaidAnswers:
         """The one that belongs to the run, as long as this process works on it."""
-        found: PaidAnswers = run.kept.setdefault(cls, cls(run))
+        found: PaidAnswers = run.kept.setdefault(cls, cls(run, PaidBeside(run.folder, _played(run.folder))))
         return found
 
     def look(self, spec: ModelSpec) -> None:
@@ -78,49 +114,47 @@ class PaidAnswers:
         found = self._answers.get(fingerprint)
         if found is not None or not self.run.manifest.policy.reuse:
             return found
-        key = spec.provider, spec.model
-        if key not in self._others:
-            self._others[key] = dict(paid_beside(self.run.folder, spec))
-        return self._others[key].get(fingerprint)
+        return self.beside.find(spec, fingerprint)
 
     def _take(self, batch: Batch) -> None:
         folder = self.run.folder
         asked = requests_of(folder, batch.job_id, batch.provider, batch.model)
-        of = dict(asked.select("custom_id", "fingerprint").iter_rows())
-        if batch.state is not Lifecycle.COLLECTED:
-            for name in batch_requests(self.run, batch)["custom_id"]:
-                self._under_way[of[name]] = batch.id
+        of = dict(asked.drop_nulls("fingerprint").select("custom_id", "fingerprint").iter_rows())
+        if batch.state is Lifecycle.COLLECTED:
+            _enter(self._answers, of, _answered(folder, self.run.id, batch.id))
+            self._read.add(batch.id)
             return
-        for paid in _answered(folder, self.run.id, batch.id):
-            if (known := of.get(paid.custom_id)) is not None:
-                self._answers.setdefault(known, paid)
-        self._read.add(batch.id)
+        for name in batch_requests(self.run, batch)["custom_id"]:
+            if name in of:
+                self._under_way[of[name]] = batch.id
+
+
+def _played(folder: RunFolder) -> Callable[[str], bool]:
+    return (on_this_machine(folder) or frozenset()).__contains__
+
+
+def _enter(answers: dict[str, Paid], of: Mapping[str, str], found: Iterable[Paid]) -> None:
+    """A later answer replaces an earlier one; what has none replaces nothing."""
+    for paid in found:
+        known = of.get(paid.custom_id)
+        if known is not None and (paid.answered or known not in answers):
+            answers[known] = paid
 
 
 def _answered(folder: RunFolder, run_id: str, batch_id: str) -> Iterator[Paid]:
     """The rows of a batch that were paid for, or may have been."""
     paid_for = [str(cause) for cause in PERHAPS_BILLED]
+    said = pl.col("outcome") == str(RequestOutcome.SUCCEEDED)
     for part in sorted((folder.tables / "responses" / batch_id).glob("*.parquet")):
-        brief = tables.read_part(part, _BRIEF).with_row_index("row")
-        said = pl.col("outcome") == str(RequestOutcome.SUCCEEDED)
-        for row, name in brief.filter(said | pl.col("error_class").is_in(paid_for)).select("row", "custom_id").rows():
-            yield Paid(folder, run_id, batch_id, part, row, name)
+        brief = tables.read_part(part, _BRIEF).with_row_index("row").with_columns(answered=said)
+        rows = brief.filter(pl.col("answered") | pl.col("error_class").is_in(paid_for))
+        for row, name, answered in rows.select("row", "custom_id", "answered").iter_rows():
+            yield Paid(folder, run_id, batch_id, part, row, name, answered)
 
 
-def paid_beside(own: RunFolder, spec: ModelSpec) -> Iterator[tuple[str, Paid]]:
-    """What runs in the same place have of a model, the latest run last. One that cannot be read has nothing to give."""
-    for folder in find_runs(own.root.parent):
-        if folder.root != own.root and _names_model(folder, spec):
-            try:
-                yield from list(_in_run(folder, spec))
-            except (LaytonBatchError, OSError):
-                continue
-
-
-def asked_in(folder: RunFolder, spec: ModelSpec) -> Iterator[str]:
-    """The fingerprints of all that a run asked this model, or has planned to ask."""
-    for job_id in _jobs_of(folder, spec):
-        asked = requests_of(folder, job_id, spec.provider, spec.model)
+def asked_in(folder: RunFolder) -> Iterator[str]:
+    """The fingerprints of all that a run asked, or has planned to ask."""
+    for asked in _requests_in(folder).values():
         yield from asked["fingerprint"].drop_nulls()
 
 
@@ -132,28 +166,29 @@ def _names_model(folder: RunFolder, spec: ModelSpec) -> bool:
         return False
 
 
-def _in_run(folder: RunFolder, spec: ModelSpec) -> Iterator[tuple[str, Paid]]:
-    run_id, of = run_id_of(folder), dict[str, str]()
-    for job_id in _jobs_of(folder, spec):
-        asked = requests_of(folder, job_id, spec.provider, spec.model)
-        of |= dict(asked.drop_nulls("fingerprint").select("custom_id", "fingerprint").iter_rows())
-    for batch in sorted((folder.tables / "responses").glob("[!.]*")):
-        for paid in _answered(folder, run_id, batch.name):
-            if (known := of.get(paid.custom_id)) is not None:
-                yield known, paid
+def _in_run(folder: RunFolder) -> Mapping[str, Paid]:
+    found: dict[str, Paid] = {}
+    run_id = run_id_of(folder)
+    for job_id, asked in _requests_in(folder).items():
+        of = dict(asked.drop_nulls("fingerprint").select("custom_id", "fingerprint").iter_rows())
+        for batch in sorted((folder.tables / "responses").glob(f"{glob.escape(job_id)}.*")):
+            _enter(found, of, _answered(folder, run_id, batch.name))
+    return found
 
 
-def _jobs_of(folder: RunFolder, spec: ModelSpec) -> Sequence[str]:
-    """The jobs of the run that may have asked the model: all that say by themselves what they asked, and, of an earlier
-    version, those that its manifest says were for it."""
+def _requests_in(folder: RunFolder) -> Mapping[str, pl.DataFrame]:
+    """By job: its requests. What an earlier version did not say of them is told by its batch files, as far as the
+    manifest says which model a job is for."""
     manifest = stored_manifest(folder)
     planned = plan_jobs(manifest.model_specs(), manifest.panel(), manifest.seats, uses_jury=bool(manifest.panel()))
-    for_it = {job.id for job in planned if (job.spec.provider, job.spec.model) == (spec.provider, spec.model)}
-    return [
-        path.stem
-        for path in sorted((folder.tables / "requests").glob("[!.]*.parquet"))
-        if path.stem in for_it or "fingerprint" in pl.read_parquet_schema(path)
-    ]
+    specs = {job.id: job.spec for job in planned}
+    found = {}
+    for path in sorted((folder.tables / "requests").glob("[!.]*.parquet")):
+        spec = specs.get(path.stem)
+        asked = requests_of(folder, path.stem, spec.provider, spec.model) if spec else tables.read_part(path)
+        if "fingerprint" in asked.columns:
+            found[path.stem] = asked
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 import polars as pl
 
@@ -11,7 +12,7 @@ from layton_batch.errors import StaleStateError
 from layton_batch.files import tables
 from layton_batch.records import Batch
 from layton_batch.run.context import Run
-from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
+from layton_batch.states import PASSING, ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store.reopening import RowKey, go_on, reopen
 
 
@@ -42,7 +43,32 @@ def _retry(run: Run) -> int:
     return sum(batch.requests for batch in again)
 
 
+def ask_again(run: Run, job_id: str, wanted: Collection[str]) -> None:
+    """Another attempt for those of a job's requests that are known not to have been billed: they were given up while
+    the manifest did not ask for them."""
+    batches = [batch for batch in run.store.batches() if batch.job_id == job_id]
+    again: list[Batch] = []
+    repeated: Counter[RowKey] = Counter()
+    for batch in batches:
+        passing = [str(cause) for cause in PASSING]
+        rows = _unanswered(run, batch, batches)
+        rows = rows.filter(pl.col("custom_id").is_in(list(wanted)), pl.col("error_class").is_in(passing))
+        if not rows.is_empty():
+            reason = f"{rows.height} requests of {batch.id} are asked for again by the manifest"
+            again.append(write_next(run, batch, rows["custom_id"].to_list(), "b", reason))
+            repeated.update(_keys(batch, rows))
+    if again:
+        detail = f"{sum(batch.requests for batch in again)} requests without an answer are wanted again"
+        reopen(run.store, again, repeated, run.clock.now(), detail=detail)
+
+
 def _without_answer(run: Run, batch: Batch, batches: list[Batch]) -> pl.DataFrame:
+    """Those of ``_unanswered`` that the manifest still asks for."""
+    found = _unanswered(run, batch, batches)
+    return found if found.is_empty() else found.filter(~pl.col("custom_id").is_in(list(retired_requests(run, batch))))
+
+
+def _unanswered(run: Run, batch: Batch, batches: list[Batch]) -> pl.DataFrame:
     """``custom_id, outcome, error_class`` of a collected batch's requests that no later attempt has taken over."""
     empty = pl.DataFrame(schema={"custom_id": pl.String, "outcome": pl.String, "error_class": pl.String})
     parts = sorted((run.folder.tables / "responses" / batch.id).glob("*.parquet"))
@@ -51,8 +77,7 @@ def _without_answer(run: Run, batch: Batch, batches: list[Batch]) -> pl.DataFram
     rows = pl.concat([tables.read_part(part, columns=empty.columns) for part in parts])
     taken = [run.folder.part("attempts", other.id) for other in batches if other.parent_id == batch.id]
     repeated = pl.concat([tables.read_part(part, columns=["custom_id"]) for part in taken]) if taken else empty
-    unwanted = list(retired_requests(run, batch))
-    open_rows = rows.filter(pl.col("outcome") != str(RequestOutcome.SUCCEEDED), ~pl.col("custom_id").is_in(unwanted))
+    open_rows = rows.filter(pl.col("outcome") != str(RequestOutcome.SUCCEEDED))
     return open_rows.join(repeated.select("custom_id"), on="custom_id", how="anti", maintain_order="left")
 
 

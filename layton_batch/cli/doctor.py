@@ -23,7 +23,7 @@ from layton_batch.providers import BUILT_IN
 from layton_batch.records import ModelSpec
 from layton_batch.reports.table import Column, Table
 from layton_batch.run.model_questions import ask_providers
-from layton_batch.run.open import price_book
+from layton_batch.run.own_prices import price_book
 from layton_batch.settings import Settings
 
 ENOUGH_BYTES = 1 << 30

@@ -32,6 +32,15 @@ def run_id_of(folder: RunFolder) -> str:
     return run_id
 
 
+def on_this_machine(folder: RunFolder) -> frozenset[str] | None:
+    """The providers that a sandbox on this machine played for the run; None: an earlier version did not keep that."""
+    try:
+        kept = _told(folder).get("on_this_machine")
+    except ManifestError:
+        return None
+    return frozenset(map(str, kept)) if isinstance(kept, list) else None
+
+
 def find_runs(runs: Path) -> list[RunFolder]:
     """Every run under ``runs``, the one touched last at the end; copies and renamed folders are left out."""
     found = [path.parent for path in runs.glob("*/run.json")] if runs.is_dir() else []

@@ -9,22 +9,19 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from datetime import date
 from functools import cached_property
 from pathlib import Path
 from threading import Event
 
 from layton_batch import __version__
-from layton_batch.clock import Clock, Pacing, SystemClock, utc
-from layton_batch.costs.prices import PriceBook
-from layton_batch.costs.rates import Price, Rates, manifest_price
+from layton_batch.clock import Clock, Pacing, SystemClock
 from layton_batch.errors import DataError, ManifestError, StoreError, file_error
 from layton_batch.files import atomic, item_table
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import is_address
 from layton_batch.log import EventLog, Redactor, is_telling
 from layton_batch.manifest.asked import load_items, manifest_task
-from layton_batch.manifest.form import BudgetTable, PriceTable
+from layton_batch.manifest.form import BudgetTable
 from layton_batch.manifest.manifest import Manifest, frozen_prices
 from layton_batch.manifest.model_checks import check_models
 from layton_batch.processes import enable_sigint
@@ -36,8 +33,9 @@ from layton_batch.run.context import Providers, Run
 from layton_batch.run.folders import home_of, run_id_of, stored_manifest, take_over
 from layton_batch.run.identity import asked_digest
 from layton_batch.run.labels import LabelSources
+from layton_batch.run.own_prices import price_book
 from layton_batch.run.rejudging import check_labels
-from layton_batch.run.revisions import run_json
+from layton_batch.run.revisions import item_changes, run_json
 from layton_batch.run.wanted_jobs import keep_what_jobs_ask
 from layton_batch.scoring.gold import BUNDLED, Gold, read_gold
 from layton_batch.settings import Settings
@@ -113,7 +111,10 @@ def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
                     manifest.identity(), manifest.frozen_json(), __version__, clock.now(), prices=frozen_prices,
                     asked=asked,
                 )  # fmt: skip
-                atomic.write_text(folder.manifest, run_json(folder, run_id, manifest, clock.now()))
+                atomic.write_text(
+                    folder.manifest,
+                    run_json(folder, run_id, manifest, clock.now(), asked, inputs.new_items, inputs.local()),
+                )
             run = inputs.run(store, executor, asked)
             try:
                 yield run
@@ -221,23 +222,6 @@ def refuse_keys(manifest: Manifest, settings: Settings) -> None:
         )
 
 
-def price_book(manifest: Manifest, clock: Clock) -> PriceBook:
-    """The prices of the moment, the manifest's own first."""
-    today = utc(clock.now()).date()
-    return PriceBook([_own_price(entry, today) for entry in manifest.prices], at=utc(clock.now()))
-
-
-def _own_price(entry: PriceTable, today: date) -> Price:
-    standard = Rates(entry.input, entry.output, entry.cached_input)
-    batch = Rates(
-        input=entry.input if entry.batch_input is None else entry.batch_input,
-        output=entry.output if entry.batch_output is None else entry.batch_output,
-        cached_input=entry.cached_input if entry.batch_cached_input is None else entry.batch_cached_input,
-    )
-    as_of = date.fromisoformat(entry.date) if entry.date else today
-    return manifest_price(entry.provider, entry.model, batch, as_of, standard, entry.source)
-
-
 def with_budget(manifest: Manifest, max_usd: str | None) -> Manifest:
     """The manifest with another budget. Raises ManifestError for what is not an amount."""
     if max_usd is None:
@@ -304,6 +288,17 @@ class _Inputs:
             if not is_kept:
                 raise
             return item_table.read(self.folder)
+
+    def local(self) -> frozenset[str]:
+        """The providers whose addresses are on this machine."""
+        specs = (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel()))
+        return frozenset(spec.provider for spec in specs if self.settings.is_on_this_machine(spec.provider))
+
+    def new_items(self) -> str | None:
+        """What changed of the items, in words."""
+        if not self.folder.part("items", "items").exists():
+            return None
+        return item_changes(item_table.read(self.folder), self.items())
 
     def _items_are_named_as_before(self) -> bool:
         try:

@@ -3,34 +3,64 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import orjson
 
 from layton_batch.clock import iso
 from layton_batch.errors import ManifestError
+from layton_batch.files import item_table
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.records import JsonValue
+from layton_batch.records import Item, JsonValue
 
 _QUIET = {"models", "items", "name", "prompts"}
 """Tables of a manifest of which more is said than their name."""
 
 
-def run_json(folder: RunFolder, run_id: str, manifest: Manifest, at: float, items: Sequence[str] = ()) -> str:
-    """What the folder's ``run.json`` is to hold. ``items``: what changed of the items' content."""
+def run_json(
+    folder: RunFolder,
+    run_id: str,
+    manifest: Manifest,
+    at: float,
+    asked: str,
+    new_items: Callable[[], str | None],
+    local: Collection[str] = (),
+) -> str:
+    """What the folder's ``run.json`` is to hold. ``asked``: the digest of what the manifest and its items ask;
+    ``new_items``: what changed of the items, where that is another than the last revision's; ``local``: the providers
+    whose addresses are on this machine."""
     known = _known(folder)
     revisions = list(known.get("revisions", ()))  # type: ignore[call-overload]
     frozen = manifest.frozen()
+    entry = {"at": iso(at), "asked": asked, "manifest": frozen}
     if not revisions and "manifest" in known:  # an earlier version kept no revisions
         before = {key: known[key] for key in frozen if key in known}
-        revisions.append({"number": 1, "at": None, "changes": ["the run began"], "manifest": before})
+        revisions.append({"number": 1, "changes": ["the run began"], "at": None, "asked": None, "manifest": before})
     if not revisions:
-        revisions.append({"number": 1, "at": iso(at), "changes": ["the run began"], "manifest": frozen})
-    elif said := [*changes(revisions[-1]["manifest"], manifest), *items]:
-        revisions.append({"number": len(revisions) + 1, "at": iso(at), "changes": said, "manifest": frozen})
-    told = {**frozen, "run_id": run_id, "revisions": revisions}
+        revisions.append({"number": 1, "changes": ["the run began"], **entry})
+    last = revisions[-1]
+    said = changes(last["manifest"], manifest)
+    if last["asked"] != asked and (of_items := new_items()):
+        said.append(of_items)
+    if said:
+        revisions.append({"number": len(revisions) + 1, "changes": said, **entry})
+    played = sorted({*map(str, known.get("on_this_machine", ())), *local})  # type: ignore[call-overload]
+    told = {**frozen, "run_id": run_id, "on_this_machine": played, "revisions": revisions}
     return json.dumps(told, indent=2, ensure_ascii=False)
+
+
+def item_changes(old: Sequence[Item], new: Sequence[Item]) -> str | None:
+    """What another list of items changed, in a sentence; None: nothing but their order."""
+    before, after = ({item.id: item_table.digest([item]) for item in items} for items in (old, new))
+    both = before.keys() & after.keys()
+    counts = {
+        "added": len(after.keys() - before.keys()),
+        "taken out": len(before.keys() - after.keys()),
+        "changed": sum(before[item_id] != after[item_id] for item_id in both),
+    }
+    said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    return f"items: {said}" if said else None
 
 
 def changes(before: Mapping[str, JsonValue], after: Manifest) -> list[str]:

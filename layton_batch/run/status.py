@@ -12,6 +12,7 @@ from statistics import median
 from layton_batch.records import Batch, Job, RowCount
 from layton_batch.states import AT_PROVIDER, OPEN, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store import RunStore
+from layton_batch.store.revising import retired_ends
 
 
 class RunState(StrEnum):
@@ -94,6 +95,11 @@ def read_status(store: RunStore) -> Status:
     money = store.money()
     by_job, errors = _by_job(batches, store.row_counts())
     where = _places(batches)
+    retired = retired_ends(store)
+    for job_id, ends in retired.items():
+        for (outcome, cause), count in ends.items():
+            by_job[job_id][outcome] -= count
+            errors[job_id][cause] -= count * (outcome is RequestOutcome.ERRORED)
     reason = row.stopped_reason if row else None
     state = _state(bool(row and row.cancelled), reason, jobs, batches)
     return Status(
@@ -103,7 +109,10 @@ def read_status(store: RunStore) -> Status:
         spent_usd=money.spent,
         reserved_usd=money.reserved,
         unknown_cost_usd=money.unknown_cost,
-        jobs=tuple(_job_status(job, by_job[job.id], errors[job.id], where[job.id]) for job in jobs),
+        jobs=tuple(
+            _job_status(job, by_job[job.id], errors[job.id], where[job.id], sum(retired.get(job.id, {}).values()))
+            for job in jobs
+        ),
         batches=tuple(batches),
         expected_ends=_expected_ends(batches),
     )
@@ -191,14 +200,17 @@ def _by_job(
     return found, errors
 
 
-def _job_status(job: Job, ends: Counter[RequestOutcome], errors: Counter[ErrorClass], where: Counter[str]) -> JobStatus:
+def _job_status(
+    job: Job, ends: Counter[RequestOutcome], errors: Counter[ErrorClass], where: Counter[str], retired: int
+) -> JobStatus:
+    """``retired``: requests that the manifest does not ask for any more."""
     return JobStatus(
         id=job.id,
         role=str(job.role),
         provider=job.spec.provider,
         model=job.spec.name,
-        requests=job.requests,
-        waiting=job.requests - sum(ends.values()),
+        requests=job.requests - retired,
+        waiting=job.requests - retired - sum(ends.values()),
         planned=job.planned,
         graded=job.graded,
         errors={str(cause): errors[cause] for cause in ErrorClass if errors[cause]},

@@ -7,7 +7,7 @@ new ones those that were paid for elsewhere get that answer; those on their way 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from hashlib import sha256
@@ -15,11 +15,13 @@ from hashlib import sha256
 import polars as pl
 
 from layton_batch.batches.admission import custom_id_problem
-from layton_batch.batches.batch_file import Line, OpenShard, Packed, line_of, pack
-from layton_batch.batches.fingerprints import FIRST_SAMPLE, fingerprint, of_shards, requests_of
+from layton_batch.batches.batch_file import Line, OpenShard, Packed, batch_requests, line_of, pack
+from layton_batch.batches.cancel import withdraw
+from layton_batch.batches.fingerprints import FIRST_SAMPLE, fingerprint, of_shards, requests_of, retired_ids
 from layton_batch.batches.names import custom_id, tag
 from layton_batch.batches.paid_answers import Paid, PaidAnswers, TakenOver, said_of, write_tables
-from layton_batch.errors import ManifestError
+from layton_batch.batches.retry import ask_again
+from layton_batch.errors import ManifestError, StaleStateError
 from layton_batch.files import atomic, tables
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Job, ModelSpec, Prompt, Request, RowCount, Shard
@@ -51,7 +53,9 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     left_out = _number(f"{TOO_LARGE}-", entered)
     packed.shard_of |= dict.fromkeys(packed.too_large, left_out)
     packed.shard_of |= {one.custom_id: asking.shard_id for one in asking.taken}
+    ask_again(run, job.id, asking.kept & retired_ids(known))
     _write_requests(run, job, judged, asking, packed)
+    _withdraw_unwanted(run, job, frozenset(known["custom_id"]) - asking.kept)
     batches = [first_attempt(run, job, shard) for shard in packed.shards]
     counts: list[RowCount] = []
     if packed.too_large:
@@ -64,6 +68,16 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     if batches or not asking.waits:
         run.store.plan_job(job, batches, run.clock.now(), counts, is_all=not asking.waits)
     return bool(batches) or not asking.waits
+
+
+def _withdraw_unwanted(run: Run, job: Job, unwanted: frozenset[str]) -> None:
+    """Batches that were not sent yet, and hold what nobody asks for any more, are not sent: the rest of their requests
+    goes in another one."""
+    for batch in run.store.batches({Lifecycle.PLANNED}) if unwanted else ():
+        held = unwanted.intersection(batch_requests(run, batch)["custom_id"]) if batch.job_id == job.id else ()
+        if held and not batch.facts.creates_in_doubt:
+            with suppress(StaleStateError):  # it is being sent
+                withdraw(run, batch, f"{len(held)} of its requests are not asked for any more")
 
 
 def _number(beginning: str, entered: Collection[str]) -> str:

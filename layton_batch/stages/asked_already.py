@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
+import polars as pl
+
 from layton_batch.batches.fingerprints import requests_of, without_retired
-from layton_batch.batches.paid_answers import asked_in, paid_beside
+from layton_batch.batches.paid_answers import PaidBeside, asked_in
 from layton_batch.errors import LaytonBatchError
-from layton_batch.files.run_folder import RunFolder
+from layton_batch.files import item_table
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.records import Job, ModelSpec
+from layton_batch.records import Item, Job, ModelSpec
 from layton_batch.run.folders import home_of
 from layton_batch.run.open import open_store
 from layton_batch.run.wanted_jobs import revision
@@ -20,41 +23,55 @@ from layton_batch.settings import Settings
 class AskedAlready:
     """``trouble``: why nothing can be told of the manifest's own run."""
 
-    def __init__(self, manifest: Manifest, runs: Path, settings: Settings, wanted: Sequence[Job]) -> None:
-        self._folder, self._reuse = home_of(manifest, runs), manifest.policy.reuse
-        self._known: dict[tuple[str, str], frozenset[str]] = {}
-        self._stored: dict[str, str] = {}
+    def __init__(
+        self, manifest: Manifest, runs: Path, settings: Settings, wanted: Sequence[Job], items: Sequence[Item]
+    ) -> None:
+        self._folder = home_of(manifest, runs)
+        self._beside = PaidBeside(self._folder, settings.is_on_this_machine) if manifest.policy.reuse else None
+        self._stored: dict[str, Job] = {}
+        self._same_items = False
         self.trouble: str | None = None
         if self._folder.manifest.exists():
             try:
-                self._stored = dict(_stored(self._folder, settings, wanted))
+                self._look(settings, wanted, items)
             except LaytonBatchError as error:
                 self.trouble = f"the run cannot be read, and all of it is counted as new: {error}"
 
-    def fingerprints(self, spec: ModelSpec) -> frozenset[str]:
-        """Of what this model was asked."""
-        key = spec.provider, spec.model
-        if key not in self._known:
-            own = set(asked_in(self._folder, spec)) if self._stored else set()
-            beside = {known for known, _ in paid_beside(self._folder, spec)} if self._reuse else set()
-            self._known[key] = frozenset(own | beside)
-        return self._known[key]
+    def _look(self, settings: Settings, wanted: Sequence[Job], items: Sequence[Item]) -> None:
+        with open_store(self._folder, settings) as store:
+            stored, row = store.all_jobs(), store.row()
+        known = {job.id: job for job in stored}
+        found = revision(stored, wanted, "", "", new_items=False)
+        pairs = zip(wanted, found.jobs, strict=True)
+        self._stored = {job.id: known[there.id] for job, there in pairs if there.id in known}
+        self._same_items = row is not None and row.items == item_table.digest(items)
+
+    def unchanged(self, job: Job) -> int | None:
+        """How many requests the job has, where all of them were planned and nothing that they hang on has changed."""
+        stored = self._stored.get(job.id)
+        if stored is None or stored.retired or not (stored.planned and stored.identity and self._same_items):
+            return None
+        return without_retired(self._requests(stored)).height
+
+    def _requests(self, stored: Job) -> pl.DataFrame:
+        return requests_of(self._folder, stored.id, stored.spec.provider, stored.spec.model)
+
+    def has(self, spec: ModelSpec, fingerprint: str) -> bool:
+        """Whether this was asked of the model."""
+        if fingerprint in self._own:
+            return True
+        return self._beside is not None and self._beside.find(spec, fingerprint) is not None
+
+    @cached_property
+    def _own(self) -> frozenset[str]:
+        try:
+            return frozenset(asked_in(self._folder)) if self._stored else frozenset()
+        except LaytonBatchError:
+            return frozenset()  # `run` says which table is damaged
 
     def judged(self, job: Job) -> frozenset[str]:
         """The items of which the judge of this job was asked what its model answered."""
         stored = self._stored.get(job.id)
         if stored is None:
             return frozenset()
-        requests = requests_of(self._folder, stored, job.spec.provider, job.spec.model)
-        return frozenset(without_retired(requests)["item_id"])
-
-
-def _stored(folder: RunFolder, settings: Settings, wanted: Sequence[Job]) -> Iterator[tuple[str, str]]:
-    """By the manifest's name of a job: the one that the run has for it."""
-    with open_store(folder, settings) as store:
-        stored = store.all_jobs()
-    known = {job.id for job in stored}
-    found = revision(stored, wanted, "", "", new_items=False)
-    for job, there in zip(wanted, found.jobs, strict=True):
-        if there.id in known:
-            yield job.id, there.id
+        return frozenset(without_retired(self._requests(stored))["item_id"])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from layton_batch.batches.fingerprints import without_retired
+from layton_batch.batches.fingerprints import retired_ids, without_retired
 from layton_batch.files import tables
 from layton_batch.records import Response
 from layton_batch.run.context import Run
@@ -26,13 +27,7 @@ def final_responses(run: Run, job_id: str) -> Iterator[Mapping[str, object]]:
     """
     requests = without_retired(tables.read_part(run.folder.part("requests", job_id)))
     parts = _parts(run, job_id)
-    best = (
-        _in_brief(parts)
-        .with_columns(answered=pl.col("outcome") == str(RequestOutcome.SUCCEEDED))
-        .sort("answered", "attempt", descending=True, maintain_order=True)
-        .unique("custom_id", keep="first", maintain_order=True)
-        .select("custom_id", "part", "row")
-    )
+    best = _that_count(_in_brief(parts)).select("custom_id", "part", "row")
     placed = requests.join(best, on="custom_id", how="left", maintain_order="left")
     read = functools.lru_cache(_KEPT_OPEN)(tables.read_part)
     for portion in placed.iter_slices(tables.PORTION_ROWS):
@@ -42,6 +37,27 @@ def final_responses(run: Run, job_id: str) -> Iterator[Mapping[str, object]]:
             texts.drop("job_id"), on="custom_id", how="left", maintain_order="left"
         )
         yield from whole.iter_rows(named=True)
+
+
+def _that_count(responses: pl.DataFrame) -> pl.DataFrame:
+    """Of each request the answer, else what the last attempt said."""
+    return (
+        responses.with_columns(answered=pl.col("outcome") == str(RequestOutcome.SUCCEEDED))
+        .sort("answered", "attempt", descending=True, maintain_order=True)
+        .unique("custom_id", keep="first", maintain_order=True)
+    )
+
+
+def ends_of_retired(run: Run, job_id: str) -> Mapping[tuple[RequestOutcome, ErrorClass], int]:
+    """How those of the job's requests ended, all being over, that the manifest does not ask for any more."""
+    retired = retired_ids(tables.read_part(run.folder.part("requests", job_id)))
+    if not retired:
+        return {}
+    said = _that_count(_in_brief(_parts(run, job_id))).filter(pl.col("custom_id").is_in(list(retired)))
+    ends = Counter((RequestOutcome(end), ErrorClass(cause)) for end, cause in said.select(_IN_BRIEF[3:]).iter_rows())
+    if unsent := len(retired) - said.height:
+        ends[RequestOutcome.ERRORED, ErrorClass.TOO_LARGE] += unsent
+    return ends
 
 
 def last_responses(run: Run, job_id: str) -> pl.DataFrame:

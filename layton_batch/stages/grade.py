@@ -8,13 +8,15 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from layton_batch.batches.fingerprints import retired_ids
 from layton_batch.errors import StaleStateError
 from layton_batch.files import tables
 from layton_batch.records import Grade, Item, Job, ModelSpec, Prediction, Verdict
 from layton_batch.run.context import Run
-from layton_batch.stages.final_responses import final_responses, response_from
+from layton_batch.stages.final_responses import ends_of_retired, final_responses, response_from
 from layton_batch.stages.reask import reask
 from layton_batch.states import OPEN, Role
+from layton_batch.store.revising import keep_retired_ends
 from layton_batch.tasks.protocol import juried
 
 _VERDICTS = {Role.JUDGE: "verdicts", Role.REJUDGE: "rejudged"}
@@ -50,13 +52,17 @@ def _grade_job(run: Run, job: Job, batches: Sequence[str]) -> bool:
     except StaleStateError:
         return True  # whoever has the writer lease by now goes on
     _write(run, job, batches)
+    keep_retired_ends(run.store, job.id, ends_of_retired(run, job.id))
     run.store.set_graded(job.id, run.clock.now(), len(batches))
     return True
 
 
 def _write(run: Run, job: Job, batches: Sequence[str]) -> bool:
     """Its tables, from the answers on disk alone."""
-    origin = tables.digest(str(job.role), job.id, *sorted(batches))
+    retired = sorted(retired_ids(tables.read_part(run.folder.part("requests", job.id))))
+    row = run.store.row()
+    items = row.items if row else None  # a rule's marks hang on the items' own answers too
+    origin = tables.digest(str(job.role), job.id, job.spec.name, items, *sorted(batches), *retired)
     if job.role is Role.PREDICT:
         _grade_predictions(run, job, origin)
     else:

@@ -23,7 +23,8 @@ from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
 from layton_batch.records import Item, Job, ModelSpec, Prediction, Request
 from layton_batch.run.earlier import EarlierTokens
-from layton_batch.run.open import connect_within, price_book, refuse_keys
+from layton_batch.run.open import connect_within, refuse_keys
+from layton_batch.run.own_prices import price_book
 from layton_batch.run.rejudging import Rejudged, check_labels, differences, rejudge_count, rejudge_jobs
 from layton_batch.run.wanted_jobs import identified, plan_jobs
 from layton_batch.scoring.gold import BUNDLED, Gold, read_gold
@@ -131,11 +132,9 @@ def preview(
     prices = price_book(manifest, clock)
     jobs = plan_jobs(manifest.model_specs(), manifest.panel(), manifest.seats, task.uses_jury)
     specs = {job.id: job.spec for job in jobs}
-    asked = AskedAlready(manifest, runs, settings, identified(manifest, jobs))
+    asked = AskedAlready(manifest, runs, settings, identified(manifest, jobs), items)
     planner = _Planner(manifest, task, items, prices, runs, asked)
-    planned = [
-        planner.judge(job, specs[job.depends_on]) if job.depends_on else planner.participant(job, write) for job in jobs
-    ]
+    planned = [planner.job(job, specs.get(str(job.depends_on)), write) for job in jobs]
     if gold is not None:
         planned += [planner.rejudged(one) for one in rejudge_jobs(manifest, gold, {item.id for item in items})]
     models = check_models(manifest, settings, clock)
@@ -189,6 +188,12 @@ class _Planner:
         self._prompts = [task.prompt(item) for item in items]
         self._earlier, self._priors = EarlierTokens(manifest, runs), bundled_priors()
 
+    def job(self, job: Job, judged: ModelSpec | None, write: Path | None) -> PlannedJob:
+        """A job of the run's own models and judges."""
+        if (requests := self._asked.unchanged(job)) is not None:
+            return replace(self._planned(job, ()), requests=requests, answered=requests, max_usd=Decimal(0))
+        return self.participant(job, write) if judged is None else self.judge(job, judged)
+
     def participant(self, job: Job, write: Path | None) -> PlannedJob:
         """A job of a model that answers; its batch files are kept under ``write``."""
         asked = [
@@ -210,12 +215,13 @@ class _Planner:
     def _exact(self, job: Job, asked: Sequence[Request], write: Path | None) -> PlannedJob:
         """A job whose requests are known."""
         provider = connect_within(self._manifest, job.spec.provider, None)
-        known, new = self._asked.fingerprints(job.spec), set[str]()
+        new: set[str] = set()
 
         def lines() -> Iterator[Line]:
             for request in asked:
                 line = line_of(request, provider, self._prices)
-                if fingerprint(job.spec.provider, job.spec.model, line.content, line.custom_id) not in known:
+                asks = fingerprint(job.spec.provider, job.spec.model, line.content, line.custom_id)
+                if not self._asked.has(job.spec, asks):
                     new.add(request.item_id)
                     yield line
 

@@ -102,9 +102,8 @@ class RunStore(Leases):
     def row(self) -> RunRow | None:
         """The run, or None where the store has none of this id."""
         with self.reading() as connection:
-            found = (
-                connection.execute(select(schema.runs).where(schema.runs.c.run_id == self.run_id)).mappings().first()
-            )
+            this = select(schema.runs).where(schema.runs.c.run_id == self.run_id)
+            found = connection.execute(this).mappings().first()
         if found is None:
             return None
         return RunRow(**{field.name: found[field.name] for field in fields(RunRow)})

@@ -75,7 +75,7 @@ jobs = Table(
     Column("graded", Boolean, nullable=False, default=False),
     Column("identity", String(64), nullable=False, default="", server_default=""),
     Column("retired", Boolean, nullable=False, default=False, server_default=false()),
-    Column("withdrawn", Integer, nullable=False, default=0, server_default="0"),  # shards that were never sent
+    Column("retired_ends", Text),  # JSON: how the requests ended that the manifest does not ask for any more
 )
 
 batches = Table(

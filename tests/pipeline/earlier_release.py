@@ -15,7 +15,7 @@ from layton_batch.manifest.manifest import Manifest
 
 SCHEMA = "0004"
 _NEW_COLUMNS = {
-    "jobs": ("identity", "retired", "withdrawn"),
+    "jobs": ("identity", "retired", "retired_ends"),
     "runs": ("asked", "applied", "items"),
     "batches": ("read_at",),
 }

@@ -10,10 +10,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from layton_batch.batches.retry import retry_run
 from layton_batch.pipeline import advance
 from layton_batch.run.folders import find_run, find_runs
-from layton_batch.run.open import read_run
+from layton_batch.run.open import open_folder, read_run
 from layton_batch.run.status import RunState, Status
+from layton_batch.sandbox import Fault
 from layton_batch.stages.rank import board
 from tests.pipeline.lab import BUNDLED, MODELS, Lab, lab, manifest_text
 
@@ -112,6 +114,7 @@ def test_more_items_are_asked_for_and_fewer_leave_the_board(tmp_path: Path) -> N
         text = manifest_text(("openai",), limit=3)
         finished(bench, text)
         assert bench.table(text, "predictions").height == bench.table(text, "verdicts").height == 3
+        assert bench.table(text, "leaderboard")["n_items"].to_list() == [3]
         finished(bench, manifest_text(("openai",), limit=4))
         assert bench.table(text, "predictions").height == 4
         assert len(bench.billed()) == 8
@@ -153,7 +156,7 @@ def test_every_revision_is_kept_with_what_it_changed(tmp_path: Path) -> None:
         assert [(one["number"], one["changes"]) for one in told["revisions"]] == [
             (1, ["the run began"]),
             (2, [f"model {MODELS['mistral']} added"]),
-            (3, ["items: limit was 4, is 3"]),
+            (3, ["items: limit was 4, is 3", "items: 1 taken out"]),
         ]
 
 
@@ -168,3 +171,51 @@ def test_two_models_that_ask_the_same_are_asked_once(tmp_path: Path) -> None:
         reused = bench.table(twice, "reused")
         assert reused.height == 4
         assert set(reused["run"]) == {"lab"}
+
+
+def test_what_was_only_planned_is_not_sent_when_it_is_not_asked_for_any_more(tmp_path: Path) -> None:
+    """A budget held the batch up; with fewer items the rest of it fits, and what comes back later is asked once."""
+    whole = manifest_text(("openai",), limit=6, top="[budget]\nmax_usd = 0.015")
+    with lab(tmp_path) as bench:
+        stopped = bench.finish(whole)
+        assert (stopped.state, bench.billed()) == (RunState.OVER_BUDGET, {})
+        fewer = manifest_text(("openai",), limit=1, top="[budget]\nmax_usd = 0.02")
+        status = finished(bench, fewer)
+        assert len(bench.billed()) == 2
+        assert [job.requests for job in status.jobs] == [1, 1]
+        finished(bench, manifest_text(("openai",), limit=6))
+        assert len(bench.billed()) == 12
+        assert bench.table(fewer, "predictions").height == 6
+
+
+def test_an_item_without_an_answer_that_is_taken_out_is_no_gap(tmp_path: Path) -> None:
+    bad = Fault(on="row", action="error", status=400, provider="openai", match=r"-000002\b", times=9)
+    with lab(tmp_path, bad) as bench:
+        assert bench.finish(manifest_text(("openai",), limit=2)).unanswered == 1
+        text = manifest_text(("openai",), limit=1)
+        assert bench.finish(text).unanswered == 0
+        with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
+            assert retry_run(run) == 0
+        assert bench.finish(manifest_text(("openai",), limit=2)).unanswered == 1
+
+
+@pytest.mark.parametrize("count", [3, pytest.param(7, marks=pytest.mark.nightly)])
+def test_a_run_built_up_model_by_model_has_the_board_of_one_at_once(tmp_path: Path, count: int) -> None:
+    """A model a night, then a judge's seat and more items; in the end the board is the same, digit for digit."""
+    names = tuple(MODELS)[:count]
+    (tmp_path / "nights").mkdir()
+    with lab(tmp_path / "nights") as bench:
+        for night in range(1, len(names) + 1):
+            bench.finish(manifest_text(tuple(reversed(names[:night])), limit=2))
+        bench.finish(manifest_text(names, limit=2).replace("seats = 1", "seats = 2"))
+        text = manifest_text(names, limit=3).replace("seats = 1", "seats = 2")
+        built_up = bench.finish(text)
+        assert set(bench.billed().values()) == {1}
+        nights, paid = bench.table(text, "leaderboard"), bench.server.ledger().total_usd
+        assert built_up.spent_usd == paid
+    (tmp_path / "once").mkdir()
+    with lab(tmp_path / "once") as bench:
+        at_once = bench.finish(text)
+        assert bench.table(text, "leaderboard").equals(nights)
+        assert at_once.spent_usd == built_up.spent_usd
+        assert [job.model for job in at_once.jobs] == [job.model for job in built_up.jobs]

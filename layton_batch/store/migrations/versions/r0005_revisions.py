@@ -14,6 +14,6 @@ depends_on = None
 def upgrade() -> None:
     op.add_column("jobs", sa.Column("identity", sa.String(64), nullable=False, server_default=""))
     op.add_column("jobs", sa.Column("retired", sa.Boolean, nullable=False, server_default=sa.false()))
-    op.add_column("jobs", sa.Column("withdrawn", sa.Integer, nullable=False, server_default="0"))
+    op.add_column("jobs", sa.Column("retired_ends", sa.Text))
     for name in ("asked", "applied", "items"):
         op.add_column("runs", sa.Column(name, sa.String(64)))

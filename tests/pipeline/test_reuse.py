@@ -1,0 +1,129 @@
+"""Answers that another run beside this one paid for are taken over; what is on its way is waited for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from layton_batch.errors import StaleStateError
+from layton_batch.pipeline import advance
+from layton_batch.reports.cost import report_json
+from layton_batch.run.folders import find_run
+from layton_batch.run.status import RunState
+from layton_batch.sandbox import Fault
+from layton_batch.stages.publish import cost_report
+from layton_batch.states import Lifecycle
+from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
+
+ONE, TWO = manifest_text(("openai",), limit=2), manifest_text(("openai", "anthropic"), limit=2)
+
+
+def named(name: str, text: str) -> str:
+    return text.replace('name = "lab"', f'name = "{name}"', 1)
+
+
+def without_reuse(text: str) -> str:
+    return text.replace("[[models]]", "[policy]\nreuse = false\n[[models]]", 1)
+
+
+def test_another_run_of_the_same_questions_costs_nothing_and_says_what_they_cost(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        first = bench.finish(ONE)
+        before = bench.billed()
+        other = named("other", ONE)
+        status = bench.finish(other)
+        assert (status.state, status.unanswered, status.spent_usd) == (RunState.DONE, 0, 0)
+        assert bench.billed() == before
+        board = ["model", "score", "lower", "upper"]
+        assert bench.table(other, "leaderboard").select(board).equals(bench.table(ONE, "leaderboard").select(board))
+        report = report_json(cost_report([find_run("other", bench.runs)]))
+        assert report["reused"] == {"requests": 4, "paid_usd": f"{first.spent_usd:f}"}
+        third = named("third", ONE)
+        assert bench.finish(third).spent_usd == 0
+        assert set(bench.table(third, "reused")["run"]) == {"lab"}
+
+
+def test_a_manifest_may_ask_everything_anew(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        bench.finish(ONE)
+        assert bench.finish(without_reuse(named("other", ONE))).spent_usd > 0
+        assert len(bench.billed()) == 8
+
+
+def test_what_a_sandbox_answered_is_no_answer_of_the_providers(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        bench.finish(ONE)
+        path = bench.run_folder(ONE).manifest
+        told = json.loads(path.read_bytes())
+        assert told["on_this_machine"] == ["gemini", "mistral", "openai"]
+        path.write_text(json.dumps(told | {"on_this_machine": []}), encoding="utf-8")  # as if it had been paid for
+        assert bench.finish(named("other", ONE)).spent_usd > 0
+        assert len(bench.billed()) == 8
+
+
+def test_a_run_beside_it_that_cannot_be_read_stops_nothing(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        bench.finish(ONE)
+        for part in (bench.run_folder(ONE).tables / "requests").glob("*.parquet"):
+            part.write_bytes(b"damaged")
+        assert bench.finish(named("other", ONE)).state is RunState.DONE
+        assert len(bench.billed()) == 8
+
+
+def test_an_answer_that_was_taken_over_and_cannot_be_used_is_asked_again_where_the_manifest_says_so(
+    tmp_path: Path,
+) -> None:
+    with lab(tmp_path, Fault(on="row", action="malformed_text", provider="openai", times=1)) as bench:
+        bench.finish(ONE)
+        again = named("other", ONE).replace("[[models]]", "[policy]\nreask_unparsed = 1\n[[models]]", 1)
+        before = len(bench.billed())
+        assert bench.finish(again).state is RunState.DONE
+        unusable = bench.table(ONE, "predictions").filter(pl.col("kind") == "unparsed").height
+        assert unusable == 1
+        assert bench.table(again, "predictions").filter(pl.col("kind") == "unparsed").height == 0
+        assert len(bench.billed()) - before == 2  # the answer, and the verdict on it
+
+
+def in_flight(bench: Lab, text: str) -> None:
+    with bench.open(text) as run:
+        while not run.store.batches({Lifecycle.IN_FLIGHT}):
+            advance(run)
+
+
+def test_what_a_retired_model_has_on_its_way_is_collected_and_taken_back(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        in_flight(bench, TWO)
+        status = bench.finish(ONE)
+        assert status.state is RunState.DONE
+        assert {batch.state for batch in status.batches} == {Lifecycle.COLLECTED}
+        assert status.spent_usd == bench.server.ledger().total_usd
+        assert {job.model for job in status.jobs if job.role == "predict"} == {MODELS["openai"]}
+        bench.finish(TWO)
+        assert set(bench.billed().values()) == {1}
+        assert len(bench.billed()) == 8
+
+
+def test_what_is_on_its_way_under_another_job_is_waited_for(tmp_path: Path) -> None:
+    """The same model with another family and task split is another job; with another hint text it would ask anew."""
+    model = ONE[ONE.index("[[models]]") : ONE.index("[jury]")]
+    twin = model.replace(f'name = "{MODELS["openai"]}"', 'name = "twin"', 1)
+    with lab(tmp_path) as bench:
+        in_flight(bench, ONE)
+        status = bench.finish(ONE.replace(model, model + twin))
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert len(bench.billed()) == 4
+
+
+def test_a_process_whose_run_was_revised_leaves_it_to_the_one_that_revised_it(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench, bench.open(ONE) as earlier:
+        advance(earlier)
+        with bench.open(TWO) as later:
+            advance(later)
+            with pytest.raises(StaleStateError, match="was revised by another process") as told:
+                advance(earlier)
+            assert told.value.exit_code == 75
+        assert bench.finish(TWO).unanswered == 0
+        assert set(bench.billed().values()) == {1}
