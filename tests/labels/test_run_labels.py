@@ -122,6 +122,8 @@ def test_answers_that_were_judged_again_keep_their_verdicts_when_the_gold_set_s_
         after = {row["model"]: row["borrowed_labels"] + row["own_labels"] for row in board_json(at)}
         assert all(after[name] <= before[name] for name in before)
         assert after != before
+        told = call("leaderboard", at.run_root().name).err
+        assert "1 label not used: of an answer in the gold set that this run's jury did not judge" in told
 
 
 def test_a_gold_set_at_an_address_that_cannot_be_reached_gives_way_to_the_copy_which_is_said(
@@ -170,14 +172,32 @@ def test_a_bad_row_stops_a_scoring_with_its_file_and_line_but_not_a_run_that_col
         assert dict(tables.read(at.run_root() / "tables", "leaderboard").select("model", "score").iter_rows()) == good
 
 
+def test_a_run_that_had_no_labels_goes_on_without_when_the_first_ones_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with finished(tmp_path, monkeypatch, 'annotations = "labels.jsonl"') as at:
+        (tmp_path / "labels.jsonl").write_text("{", encoding="utf-8")
+        assert call("leaderboard", at.run_root().name).code == 2
+        for name, value in at.lab.server.environment().items():
+            monkeypatch.setenv(name, value)
+        went_on = call("run", tmp_path / "manifest.toml")
+        assert went_on.code == 0
+        assert "labels.jsonl, line 1: not JSON" in went_on.err
+        assert "no labels are taken from there" in went_on.err
+        (tmp_path / "labels.jsonl").write_text("", encoding="utf-8")
+        assert {row["method"] for row in board_json(at)} == {"uncalibrated"}
+
+
 def test_a_run_does_not_begin_with_labels_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.cli.cli_harness import desk
 
     with desk(tmp_path, monkeypatch) as at:
         (tmp_path / "labels.jsonl").write_text('{"item_id": "x"}\n', encoding="utf-8")
         refused = call("run", at.write(asked('annotations = "labels.jsonl"')))
-        assert refused.code == 2
+        planned = call("plan", tmp_path / "manifest.toml", "--offline")
+        assert refused.code == planned.code == 2
         assert "labels.jsonl, line 1: has no label" in refused.err
+        assert "labels.jsonl, line 1: has no label" in planned.err
         assert at.server_total() == 0
 
 
