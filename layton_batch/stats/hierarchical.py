@@ -26,7 +26,8 @@ GRID: FloatArray = np.arange(-REACH, REACH + STEP / 2, STEP)
 SLOPE_MEAN, SLOPE_SD = 0.5, 0.5
 SLOPES: FloatArray = np.arange(-0.75, 1.76, 0.25)
 SPREADS: FloatArray = np.array([0.0, 0.15, 0.3, 0.6, 1.2, 2.4])
-_SPREAD_CHANCES: FloatArray = np.array([0.15, 0.27, 0.33, 0.2, 0.04, 0.01])  # about half normal with deviation .4
+SPREAD_CHANCES: FloatArray = np.array([0.15, 0.27, 0.33, 0.2, 0.04, 0.01])  # about half normal with deviation .4
+PRIOR_SPREAD = 1.75
 OWN_SPREAD, SEAT_SPREAD, OTHER_JURY_SPREAD = 0.3, 1.5, 1.0
 _NEGLIGIBLE = 1e-4  # weight of a cell of slope and spread that is left out
 _FLOOR = 1e-300
@@ -46,7 +47,6 @@ def kernel(spread: float) -> FloatArray:
 
 OWN, SEAT, _OTHER_JURY = kernel(OWN_SPREAD), kernel(SEAT_SPREAD), kernel(OTHER_JURY_SPREAD)
 MAKERS: FloatArray = np.stack([kernel(float(s)) for s in SPREADS])
-_PRIOR: FloatArray = -0.5 * (_softplus(GRID) + _softplus(-GRID))
 
 
 def _through(logs: FloatArray, kernel: FloatArray) -> FloatArray:
@@ -121,12 +121,20 @@ class Shares:
     of_vote: IntArray
     alone: IntArray
     judged: IntArray
+    value: FloatArray
 
     @classmethod
     def of(cls, table: LabelTable) -> Shares:
         share = np.where(table.total > 0, table.yes / np.maximum(table.total, 1), 2.0)
         values, of_vote, count = np.unique(np.round(share, 12), return_inverse=True, return_counts=True)
-        return cls(of_vote, (count[of_vote] == 1).astype(np.int64), (values < 2).astype(np.int64))
+        return cls(of_vote, (count[of_vote] == 1).astype(np.int64), (values < 2).astype(np.int64), values)
+
+    def prior(self) -> FloatArray:
+        """[shares, G]: a rate of .05 to .95 for a share of 0 to 1, give or take what 95 % of juries surely lie within; of
+        answers that nobody judged Jeffreys' prior."""
+        centre = np.log((0.05 + 0.9 * np.minimum(self.value, 1)) / (0.95 - 0.9 * np.minimum(self.value, 1)))
+        weak = -0.5 * ((GRID - centre[:, None]) / PRIOR_SPREAD) ** 2
+        return np.where(self.judged[:, None] > 0, weak, -0.5 * (_softplus(GRID) + _softplus(-GRID)))
 
 
 def votes(rows: Rows, shares: Shares, up: Upward) -> Votes:
@@ -136,7 +144,7 @@ def votes(rows: Rows, shares: Shares, up: Upward) -> Votes:
     heard = np.zeros((len(SPREADS), count, len(GRID)))
     for cell, vote in enumerate(rows.cell_vote):
         heard[:, vote] += said[:, cell]
-    node = np.zeros((len(SPREADS), len(shares.judged), len(GRID))) + _PRIOR
+    node = np.zeros((len(SPREADS), len(shares.judged), len(GRID))) + shares.prior()
     to_share = np.where(shares.alone[:, None] > 0, heard, _through(heard, SEAT.T))
     for vote, share in enumerate(shares.of_vote):
         node[:, share] += to_share[:, vote]
@@ -195,7 +203,7 @@ def fit(table: LabelTable, models: int, *, other_jury: bool = False) -> Fit:
     ability = table.ability - centre
     evidence = np.stack([votes(rows, shares, upward(table, rows, slope * ability)).evidence for slope in SLOPES])
     prior = -0.5 * ((SLOPES - SLOPE_MEAN) / SLOPE_SD) ** 2
-    logs = evidence + prior[:, None] + np.log(_SPREAD_CHANCES)
+    logs = evidence + prior[:, None] + np.log(SPREAD_CHANCES)
     chance = np.exp(logs - logs.max())
     chance = np.where(chance / chance.sum() < _NEGLIGIBLE, 0.0, chance)
     kept = np.flatnonzero(chance.sum(axis=1) > 0)
