@@ -9,16 +9,15 @@ from pathlib import Path
 
 from layton_batch.errors import ManifestError
 from layton_batch.scoring.board import (
-    METHODS,
     OTHER_JURY,
     OTHER_MODEL,
     BoardRow,
-    Rules,
     rank_board,
     rank_marks,
     with_flag,
 )
 from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label
+from layton_batch.scoring.rules import HIERARCHICAL, METHODS, Rules
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import MAX_LEVEL
 
@@ -57,6 +56,8 @@ class Asked:
         rules = replace(found, **chosen)
         if rules.method == "paper" and (self.level not in (None, 0.95) or self.provider_shift is not None):
             raise ManifestError("--level and --provider-shift: the paper's method has its own; use --method calibrated")
+        if rules.method == HIERARCHICAL and self.provider_shift is not None:
+            raise ManifestError("--provider-shift: the hierarchical method learns it; use --method calibrated")
         return rules
 
 
@@ -124,6 +125,7 @@ def read_sources(
     juries = [part.jury for part in parts if part.jury]
     mixed = any(not (one <= other or other <= one) for one in juries for other in juries)
     found.other_jury = any(part.other_jury for part in parts) or (mixed and bool(found.labels))
+    found.rules = replace(found.rules, other_jury=found.other_jury)
     if found.sheets and found.ballots:
         raise ManifestError("some sources are graded by rule and some by a jury: rank them separately")
     return found

@@ -70,7 +70,7 @@ def leaderboard(
     sources: Annotated[
         list[str], typer.Argument(metavar="SOURCE...", help="Runs, or files in layton-eval-ppi's form.")
     ],
-    method: Annotated[str | None, typer.Option("--method", help="calibrated | paper")] = None,
+    method: Annotated[str | None, typer.Option("--method", help="calibrated | hierarchical | paper")] = None,
     metric: Annotated[
         str | None, typer.Option("--metric", help="both_correct | answer_correct | justification_correct")
     ] = None,

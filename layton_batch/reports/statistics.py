@@ -45,6 +45,7 @@ def print_diagnosis(found: Diagnosis, *, errors: bool) -> None:
     for one in found.judges:
         say_line(f"{one.judge}: {_self_preference(one.self_preference)}")
     _jury(found)
+    _slope(found)
     _worth(found)
     if errors:
         _mistakes(found)
@@ -107,9 +108,27 @@ def _worth(found: Diagnosis) -> None:
          _gain(one.gain_new)]
         for one in found.models
     ]  # fmt: skip
-    _table(["model", "own labels", "worth", "gain", "worth, new", "gain, new"], lines)
-    say_line("worth: how many randomly drawn labels give as short an interval without a jury", "dim")
-    say_line("gain: worth per own label · new: for new items of this kind", "dim")
+    _table(["model", "own labels", "effective labels", "gain", "effective, new", "gain, new"], lines)
+    say_line("effective labels: how many randomly drawn ones give as short an interval without a jury", "dim")
+    say_line("gain: effective per own label · new: for new items of this kind", "dim")
+    for one in found.models:
+        if one.human_only is not None and one.human_only_half_width is not None:
+            say_line(f"{one.model}: {_beside(one.score, one.human_only, one.human_only_half_width)}")
+    say_line("own labels only: right where they were picked at random among the model's answers", "dim")
+
+
+def _beside(score: float, human: float, half: float) -> str:
+    agree = "agree" if abs(score - human) <= half + 5e-4 else "differ"
+    return f"corrected {100 * score:.1f}, own labels only {100 * human:.1f} ± {100 * half:.1f}: {agree}"
+
+
+def _slope(found: Diagnosis) -> None:
+    if found.ability_slope is None:
+        return
+    mean, lower, upper = found.ability_slope
+    say_line(f"ability slope: {mean:+.2f} ({percent(found.level)} CI {lower:+.2f} to {upper:+.2f})")
+    say_line("0: a vote means the same for every model, which --method calibrated takes for granted", "dim")
+    say_line("1: it means more for a better model, as where judges err alike on everybody's answers", "dim")
 
 
 def _gain(value: float | None) -> str:

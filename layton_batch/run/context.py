@@ -20,8 +20,8 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Item
 from layton_batch.run.rejudging import Rejudged, differences, rejudge_jobs
-from layton_batch.scoring.board import Rules
 from layton_batch.scoring.gold import Gold
+from layton_batch.scoring.rules import Rules
 from layton_batch.states import Role
 from layton_batch.store import WRITER_LEASE, Gate, RunStore
 from layton_batch.tasks.protocol import Task

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.board import STREAM, Rules, drawn
 from layton_batch.scoring.evidence import (
     Ballot,
     Entrant,
@@ -17,12 +16,12 @@ from layton_batch.scoring.evidence import (
     mark_matrix,
     span_of,
 )
+from layton_batch.scoring.law import STREAM, drawn, law_of
+from layton_batch.scoring.rules import Rules
 from layton_batch.stats.joint import (
     JointDraws,
     differences,
     items_to_resolve,
-    joint_draws,
-    joint_draws_new_items,
     mark_draws,
     resolvable_difference,
 )
@@ -90,9 +89,8 @@ def compare_votes(
     """Two entrants of a jury board. Raises DataError for names that are not clear or are the same entrant."""
     counted = count_votes(in_order(ballots), labels)
     pair = _pair(counted.entrants, names)
-    draws = drawn(len(counted.entrants))
-    here = joint_draws(counted.strata, seed=STREAM, draws=draws)
-    new = joint_draws_new_items(counted.strata, counted.target, seed=STREAM, draws=draws)
+    law = law_of(counted, rules)
+    here, new = law.draws()
     items = int(min(counted.strata.items[list(pair)]))
     return Comparison(
         first=counted.entrants[pair[0]],
@@ -100,7 +98,7 @@ def compare_votes(
         metric=rules.metric,
         level=rules.level,
         standings=(_standing("these", here, pair, rules.level), _standing("new", new, pair, rules.level)),
-        labels=labels_to_separate(counted.strata, *pair, level=rules.level, provider_shift=rules.provider_shift),
+        labels=labels_to_separate(counted.strata, *pair, level=rules.level, post=law.posterior),
         items=_items(new, items, pair, rules.level),
         n_items=items,
     )

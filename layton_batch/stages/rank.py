@@ -13,9 +13,10 @@ from layton_batch.files import tables
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job
 from layton_batch.run.context import Run
-from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, Rules, rank_board, rank_marks, with_flag
+from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, rank_board, rank_marks, with_flag
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Judged, Label, content_key
 from layton_batch.scoring.gold import judged_of, labels_of, rejudged_labels
+from layton_batch.scoring.rules import Rules
 from layton_batch.stages.readiness import finished
 from layton_batch.stages.served_models import served_others
 from layton_batch.states import PredictionKind, Role
@@ -55,8 +56,9 @@ def board(run: Run, rules: Rules) -> list[BoardRow]:
         rows = rank_marks(item_scores(run, rules.metric), rules)
     else:
         ballots, labels = evidence(run, rules.metric)
-        rows = rank_board(ballots, labels, rules)
-        rows = with_flag(rows, OTHER_JURY) if has_labels_of_another_jury(run) else rows
+        other = has_labels_of_another_jury(run)
+        rows = rank_board(ballots, labels, replace(rules, other_jury=other))
+        rows = with_flag(rows, OTHER_JURY) if other else rows
     return with_flag(rows, OTHER_MODEL, answered_by_others(run))
 
 
