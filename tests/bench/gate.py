@@ -36,8 +36,8 @@ def main(flags: Sequence[str] = ()) -> None:
         f"nominal 95 %; {boards} boards a world, seed {SEED}; half widths in points; Monte Carlo error of a column of"
     )
     print(
-        f"own models about {(0.05 * 0.95 / boards / 2) ** 0.5:.3f}, of the worst model {(0.1 * 0.9 / boards) **
-        0.5:.3f}\n"
+        f"own models about {(0.05 * 0.95 / boards / 2) ** 0.5:.3f}, of the worst model {
+            (0.1 * 0.9 / boards) ** 0.5:.3f}\n"
     )
     print("| world | method | own | newcomers | worst | new: own | new: newcomers | width own | width newcomers | pairs | "
           "pairs, new | all ranks |")  # fmt: skip
