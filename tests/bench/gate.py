@@ -32,15 +32,12 @@ def main(flags: Sequence[str] = ()) -> None:
     boards = next((int(flag) for flag in flags if flag.isdigit()), FULL_BOARDS if full else FAST_BOARDS)
     wanted = [flag for flag in flags if flag in WORLDS] or list(WORLDS)
     begun = time.perf_counter()
-    print(
-        f"nominal 95 %; {boards} boards a world, seed {SEED}; half widths in points; Monte Carlo error of a column of"
-    )
-    print(
-        f"own models about {(0.05 * 0.95 / boards / 2) ** 0.5:.3f}, of the worst model {
-            (0.1 * 0.9 / boards) ** 0.5:.3f}\n"
-    )
-    print("| world | method | own | newcomers | worst | new: own | new: newcomers | width own | width newcomers | pairs | "
-          "pairs, new | all ranks |")  # fmt: skip
+    own, worst = ((p * (1 - p) / n) ** 0.5 for p, n in ((0.95, 2 * boards), (0.9, boards)))
+    print(f"nominal 95 %; {boards} boards a world, seed {SEED}; half widths in points")
+    print(f"Monte Carlo error: of own models about {own:.3f}, of the worst model {worst:.3f}\n")
+    columns = ("world", "method", "own", "newcomers", "worst", "new: own", "new: newcomers", "width own",
+               "width newcomers", "pairs", "pairs, new", "all ranks")  # fmt: skip
+    print(f"| {' | '.join(columns)} |")
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     misses = []
     for name in wanted:
@@ -81,14 +78,8 @@ def _misses(world: str, cells: dict[str, Cell]) -> list[str]:
     now, then = (_groups(cells[method]) for method in METHODS)
     least = {"own": COVERED, "newcomers": COVERED, "worst": WORST, "new: own": COVERED, "new: newcomers": COVERED}
     least |= {"pairs": PAIRS, "pairs, new": PAIRS, "all ranks": RANKS}
-    told = [
-        f"{world}: {name} {then[name]:.3f}, wanted {want}" for name, want in least.items() if then.get(name, 1) < want
-    ]
-    told += [
-        f"{world}: {name} {then[name]:.3f}, above {EXPLAINED}"
-        for name in ("own", "newcomers")
-        if then[name] > EXPLAINED
-    ]
+    told = [f"{world}: {k} {then[k]:.3f}, wanted {least[k]}" for k in least if then.get(k, 1.0) < least[k]]
+    told += [f"{world}: {k} {then[k]:.3f}, above {EXPLAINED}" for k in ("own", "newcomers") if then[k] > EXPLAINED]
     for name, kind in (("own", "width own"), ("newcomers", "width newcomers")):
         ratio = then[kind] / now[kind]
         most = 0.75 if world in FEW else 1.08
