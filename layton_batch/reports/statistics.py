@@ -19,12 +19,14 @@ _TARGETS = {"these": "on these items", "new": "on new items"}
 
 def diagnosis_json(found: Diagnosis) -> Mapping[str, object]:
     """Everything about a jury. ``maker``, ``by_maker`` and ``own_favour`` are former names: they stand for one version
-    beside ``family``, ``by_family`` and ``self_preference``."""
+    beside ``family``, ``by_family`` and ``self_preference``, and so does ``worth`` beside ``effective_labels``."""
     document = asdict(found)
     for judge in document["judges"]:
         for one in (*judge["by_family"], *judge["self_preference"]):
             one["maker"] = one["family"]
         judge |= {"by_maker": judge["by_family"], "own_favour": judge["self_preference"]}
+    for model in document["models"]:
+        model |= {"effective_labels": model["worth"], "effective_labels_new": model["worth_new"]}
     return document
 
 
@@ -168,10 +170,10 @@ def print_comparison(found: Comparison) -> None:
     """Who is better, on these items and on new ones, and what would tell the two apart."""
     first, second = (_name(one) for one in (found.first, found.second))
     heading(f"{first}  against  {second} · {_words(found.metric)}")
-    names = ["", "P(first is better)", "difference", f"{percent(found.level)} CI", "resolvable"]
+    names = ["", "P(first is better)", "difference", f"{percent(found.level)} CI", "minimum detectable\ndifference"]
     _table(names, [_standing_line(one) for one in found.standings])
     say_line("difference: first minus second, in points", "dim")
-    say_line("resolvable: the smallest difference that tells neighbours on this board apart", "dim")
+    say_line("minimum detectable difference (80 % power): between neighbours on this board", "dim")
     need = found.labels
     if need is not None and need.count == 0:
         say_line("The existing labels already separate the two on these items.")
@@ -186,8 +188,8 @@ def print_comparison(found: Comparison) -> None:
 
 def _standing_line(one: Standing) -> list[str]:
     interval = f"{one.lower:+.1f} to {one.upper:+.1f}"
-    difference = f"{one.difference:+.1f}"
-    return [_TARGETS[one.target], f"{one.better:.3f}", difference, interval, number_text(one.resolvable)]
+    difference, least = f"{one.difference:+.1f}", number_text(one.minimum_detectable_difference)
+    return [_TARGETS[one.target], f"{one.better:.3f}", difference, interval, least]
 
 
 def _name(one: Entrant) -> str:

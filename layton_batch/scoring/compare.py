@@ -33,7 +33,8 @@ from layton_batch.text import did_you_mean
 class Standing:
     """First minus second, in points, with its interval; ``better``: probability that the first is the better one.
 
-    ``resolvable``: the smallest difference that would separate typical neighbours of the board with chance 0.8.
+    ``minimum_detectable_difference``: the smallest that would separate typical neighbours of the board with chance 0.8,
+    None above 100 points; ``resolvable`` is its former name and stands for one version.
     """
 
     target: str
@@ -42,6 +43,7 @@ class Standing:
     upper: float
     better: float
     resolvable: float | None
+    minimum_detectable_difference: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ def _standing(target: str, draws: JointDraws, pair: tuple[int, int], level: floa
     (gap,) = differences(draws, [pair], level=level)
     least = resolvable_difference(draws, level=level)
     percent = None if least is None else 100 * least
-    return Standing(target, 100 * gap.mean, 100 * gap.lower, 100 * gap.upper, gap.better, percent)
+    return Standing(target, 100 * gap.mean, 100 * gap.lower, 100 * gap.upper, gap.better, percent, percent)
 
 
 def _items(new: JointDraws, items: int, pair: tuple[int, int], level: float) -> int | None:

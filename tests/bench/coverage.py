@@ -1,4 +1,4 @@
-"""How often 95 % intervals hold the truth, over the declared grid of made-up boards, and the gate; ``--full`` for all."""
+"""How often 95 % intervals hold the truth: a declared grid of made-up boards, and the gate; ``--full`` for all."""
 
 from __future__ import annotations
 
