@@ -17,8 +17,9 @@ from layton_batch.errors import DataError
 from layton_batch.files.tables import SCHEMAS, frame
 from layton_batch.reports.board import board_csv, board_markdown, board_notes, write_board
 from layton_batch.reports.table import folded
-from layton_batch.scoring.board import FLAGS, METHODS, OTHER_HINTS, RULE, BoardRow, Rules, rank_board, rank_marks
+from layton_batch.scoring.board import FLAGS, OTHER_HINTS, RULE, BoardRow, rank_board, rank_marks
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
+from layton_batch.scoring.rules import METHODS, Rules
 from layton_batch.settings import Settings
 
 DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "layton"

@@ -10,8 +10,9 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.tables import frame, read, write
 from layton_batch.records import Job, ModelSpec
 from layton_batch.run.labels import Labels
-from layton_batch.scoring.board import FLAGS, RULE, Rules
+from layton_batch.scoring.board import FLAGS, RULE
 from layton_batch.scoring.gold import Gold, GoldRow, Marks
+from layton_batch.scoring.rules import Rules
 from layton_batch.stages import rank
 from layton_batch.states import Role
 

@@ -183,8 +183,8 @@ def may_be_kept(batch: Batch, error: ProviderError, at: At) -> tuple[Batch, bool
 def is_worth_another(batch: Batch, at: At, *, is_none_of_it: bool = False) -> tuple[Batch, bool]:
     """Whether a download that failed in passing is worth another.
 
-    ``is_none_of_it``: it came, and named none of our requests. That is believed after a day of such downloads, not after
-    a day on which most of the time nobody could ask.
+    ``is_none_of_it``: it came, and named none of our requests. That is believed after a day of such downloads, not
+    after a day on which most of the time nobody could ask.
     """
     if is_none_of_it:
         batch = replace(batch, facts=replace(batch.facts, short_downloads=batch.facts.short_downloads + 1))

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 from layton_batch.errors import ManifestError
 from layton_batch.scoring.annotations import Joined
 from layton_batch.scoring.board import (
-    METHODS,
     OTHER_JURY,
     OTHER_MODEL,
     BoardRow,
-    Rules,
     rank_marks,
     with_flag,
 )
 from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label, span_of
+from layton_batch.scoring.rules import HIERARCHICAL, METHODS, Rules
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import MAX_LEVEL
@@ -68,6 +67,8 @@ class Asked:
         rules = replace(found, **chosen)
         if rules.method == "paper" and (self.level not in (None, 0.95) or self.provider_shift is not None):
             raise ManifestError("--level and --provider-shift: the paper's method has its own; use --method calibrated")
+        if rules.method == HIERARCHICAL and self.provider_shift is not None:
+            raise ManifestError("--provider-shift: the hierarchical method learns it; use --method calibrated")
         return rules
 
 
@@ -155,6 +156,7 @@ def read_sources(
     juries = [part.jury for part in parts if part.jury]
     mixed = any(not (one <= other or other <= one) for one in juries for other in juries)
     found.other_jury = any(part.other_jury for part in parts) or (mixed and bool(found.labels))
+    found.rules = replace(found.rules, other_jury=found.other_jury)
     if (found.sheets or found.files) and found.ballots:
         raise ManifestError("some sources are graded by rule and some by a jury: rank them separately")
     if found.files:

@@ -12,13 +12,14 @@ from layton_batch.cli.run_commands import RUNS, Json, MaxScore, Runs
 from layton_batch.text import one_line
 
 if TYPE_CHECKING:
-    from layton_batch.cli.board_sources import Sources
+    from layton_batch.cli.board_sources import Asked, Sources
     from layton_batch.scoring.label_plan import LabelAsk
 
 Files = Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Runs, or files in layton-eval-ppi's form.")]
 Metric = Annotated[str | None, typer.Option("--metric", help="both_correct | answer_correct | justification_correct")]
 Seed = Annotated[int | None, typer.Option("--seed", help="For what has to be drawn.")]
 Level = Annotated[float | None, typer.Option("--level", help="Of intervals; default 0.95.")]
+Method = Annotated[str, typer.Option("--method", help="calibrated | hierarchical")]
 Shift = Annotated[
     float | None, typer.Option("--provider-shift", help="How far providers may differ: 0 not, 0.25, 0.5 cautious.")
 ]
@@ -34,6 +35,7 @@ def register(app: typer.Typer) -> None:
 def judges(
     sources: Files,
     metric: Metric = None,
+    method: Method = "calibrated",
     level: Level = None,
     seed: Seed = None,
     errors: Annotated[bool, typer.Option("--errors", help="List what the jury gets wrong, item by item.")] = False,
@@ -55,7 +57,7 @@ def judges(
     from layton_batch.scoring.annotators import annotator_agreement
     from layton_batch.scoring.judges import diagnose
 
-    found = _jury_sources(sources, runs, metric, seed, level, None, verdicts=True)
+    found = _jury_sources(sources, runs, _asked(method, metric, seed, level, None), verdicts=True)
     known = found.judge_families | _pairs(families or [])
     diagnosis = diagnose(found.judged, found.ballots, found.labels, known, found.rules)
     people = annotator_agreement(found.annotated, found.rules.metric, found.rules.level)
@@ -77,6 +79,7 @@ def label_plan(
         typer.Option("--output", help="Write the predictions to label into this file, one JSON object a line."),
     ] = None,
     metric: Metric = None,
+    method: Method = "calibrated",
     level: Level = None,
     shift: Shift = None,
     seed: Seed = None,
@@ -94,7 +97,7 @@ def label_plan(
 
     aim = Aim(None if half_width is None else half_width / 100, labels, design)
     aim.check()
-    found = _jury_sources(sources, runs, metric, seed, level, shift)
+    found = _jury_sources(sources, runs, _asked(method, metric, seed, level, shift))
     entrants = list(dict.fromkeys(ballot.entrant for ballot in found.ballots))
     only = [find_entrant(entrants, name) for name in models or ()]
     plan = plan_next(found.ballots, found.labels, aim, found.rules, only)
@@ -111,6 +114,7 @@ def compare(
     names: Annotated[list[str], typer.Argument(metavar="SOURCE... A B", help="Sources, then two models.")],
     metric: Metric = None,
     max_score: MaxScore = None,
+    method: Method = "calibrated",
     level: Level = None,
     shift: Shift = None,
     seed: Seed = None,
@@ -130,7 +134,7 @@ def compare(
     if len(names) < 3:
         raise ManifestError("compare: give a source and two models, such as `compare RUN gpt-5.1 claude-opus-4.5`")
     *sources, first, second = names
-    found = _sources(sources, runs, metric, seed, level, shift, max_score=max_score)
+    found = _sources(sources, runs, _asked(method, metric, seed, level, shift, max_score))
     if found.sheets:
         comparison = compare_marks(found.sheets, (first, second), found.rules)
     else:
@@ -143,38 +147,34 @@ def compare(
         say(one_line(note))
 
 
-def _sources(
-    names: Sequence[str],
-    runs: Path,
+def _asked(
+    method: str,
     metric: str | None,
     seed: int | None,
     level: float | None,
     shift: float | None,
-    *,
-    verdicts: bool = False,
     max_score: float | None = None,
-) -> Sources:
-    """These statistics are the calibrated method's, whatever the manifest's leaderboard uses."""
-    from layton_batch.cli.board_sources import Asked, read_sources
+) -> Asked:
+    """These statistics are of the method asked for, whatever the manifest's leaderboard uses; the paper's has none."""
+    from layton_batch.cli.board_sources import Asked
+    from layton_batch.errors import ManifestError
+
+    if method == "paper":
+        raise ManifestError("--method paper: it has no such statistics; give calibrated or hierarchical")
+    return Asked(method, metric, seed, level, shift, max_score)
+
+
+def _sources(names: Sequence[str], runs: Path, asked: Asked, *, verdicts: bool = False) -> Sources:
+    from layton_batch.cli.board_sources import read_sources
     from layton_batch.settings import Settings
 
-    asked = Asked("calibrated", metric, seed, level, shift, max_score)
     return read_sources(names, runs, Settings.from_process(), asked, verdicts=verdicts)
 
 
-def _jury_sources(
-    names: Sequence[str],
-    runs: Path,
-    metric: str | None,
-    seed: int | None,
-    level: float | None,
-    shift: float | None,
-    *,
-    verdicts: bool = False,
-) -> Sources:
+def _jury_sources(names: Sequence[str], runs: Path, asked: Asked, *, verdicts: bool = False) -> Sources:
     from layton_batch.errors import DataError
 
-    found = _sources(names, runs, metric, seed, level, shift, verdicts=verdicts)
+    found = _sources(names, runs, asked, verdicts=verdicts)
     if found.sheets:
         raise DataError("this task is graded by rule: there are no judges, and nothing for people to label")
     if not found.ballots:

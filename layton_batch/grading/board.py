@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from layton_batch.errors import DataError
 from layton_batch.grading.submissions import Submission
 from layton_batch.records import Item, JsonValue
-from layton_batch.scoring.board import BoardRow, Rules, rank_marks
+from layton_batch.scoring.board import BoardRow, rank_marks
 from layton_batch.scoring.evidence import Entrant, ItemScores
+from layton_batch.scoring.rules import Rules
 from layton_batch.tasks.offline import FileRow, GradedModel, GradedReply, OfflineForm, Outcome, RowsFile
 
 # ---- one submission ------------------------------------------------------------------------------------------------

@@ -86,11 +86,6 @@ class Manifest(Form):
         canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
-    @property
-    def prompt_texts(self) -> Mapping[str, str]:
-        """The text of each prompt file, by template name."""
-        return self._prompt_texts
-
     def run_id(self) -> str:
         """What a run is called that this manifest begins: its name."""
         return self.name

@@ -19,12 +19,14 @@ _TARGETS = {"these": "on these items", "new": "on new items"}
 
 def diagnosis_json(found: Diagnosis) -> Mapping[str, object]:
     """Everything about a jury. ``maker``, ``by_maker`` and ``own_favour`` are former names: they stand for one version
-    beside ``family``, ``by_family`` and ``self_preference``."""
+    beside ``family``, ``by_family`` and ``self_preference``, and so does ``worth`` beside ``effective_labels``."""
     document = asdict(found)
     for judge in document["judges"]:
         for one in (*judge["by_family"], *judge["self_preference"]):
             one["maker"] = one["family"]
         judge |= {"by_maker": judge["by_family"], "own_favour": judge["self_preference"]}
+    for model in document["models"]:
+        model |= {"effective_labels": model["worth"], "effective_labels_new": model["worth_new"]}
     return document
 
 
@@ -45,6 +47,7 @@ def print_diagnosis(found: Diagnosis, *, errors: bool) -> None:
     for one in found.judges:
         say_line(f"{one.judge}: {_self_preference(one.self_preference)}")
     _jury(found)
+    _slope(found)
     _worth(found)
     if errors:
         _mistakes(found)
@@ -107,9 +110,27 @@ def _worth(found: Diagnosis) -> None:
          _gain(one.gain_new)]
         for one in found.models
     ]  # fmt: skip
-    _table(["model", "own labels", "worth", "gain", "worth, new", "gain, new"], lines)
-    say_line("worth: how many randomly drawn labels give as short an interval without a jury", "dim")
-    say_line("gain: worth per own label · new: for new items of this kind", "dim")
+    _table(["model", "own labels", "effective labels", "gain", "effective, new", "gain, new"], lines)
+    say_line("effective labels: how many randomly drawn ones give as short an interval without a jury", "dim")
+    say_line("gain: effective per own label · new: for new items of this kind", "dim")
+    for one in found.models:
+        if one.human_only is not None and one.human_only_half_width is not None:
+            say_line(f"{one.model}: {_beside(one.score, one.human_only, one.human_only_half_width)}")
+    say_line("own labels only: right where they were picked at random among the model's answers", "dim")
+
+
+def _beside(score: float, human: float, half: float) -> str:
+    agree = "agree" if abs(score - human) <= half + 5e-4 else "differ"
+    return f"corrected {100 * score:.1f}, own labels only {100 * human:.1f} ± {100 * half:.1f}: {agree}"
+
+
+def _slope(found: Diagnosis) -> None:
+    if found.ability_slope is None:
+        return
+    mean, lower, upper = found.ability_slope
+    say_line(f"ability slope: {mean:+.2f} ({percent(found.level)} CI {lower:+.2f} to {upper:+.2f})")
+    say_line("0: a vote means the same for every model, which --method calibrated takes for granted", "dim")
+    say_line("1: it means more for a better model, as where judges err alike on everybody's answers", "dim")
 
 
 def _gain(value: float | None) -> str:
@@ -149,10 +170,10 @@ def print_comparison(found: Comparison) -> None:
     """Who is better, on these items and on new ones, and what would tell the two apart."""
     first, second = (_name(one) for one in (found.first, found.second))
     heading(f"{first}  against  {second} · {_words(found.metric)}")
-    names = ["", "P(first is better)", "difference", f"{percent(found.level)} CI", "resolvable"]
+    names = ["", "P(first is better)", "difference", f"{percent(found.level)} CI", "minimum detectable\ndifference"]
     _table(names, [_standing_line(one) for one in found.standings])
     say_line("difference: first minus second, in points", "dim")
-    say_line("resolvable: the smallest difference that tells neighbours on this board apart", "dim")
+    say_line("minimum detectable difference (80 % power): between neighbours on this board", "dim")
     need = found.labels
     if need is not None and need.count == 0:
         say_line("The existing labels already separate the two on these items.")
@@ -167,8 +188,8 @@ def print_comparison(found: Comparison) -> None:
 
 def _standing_line(one: Standing) -> list[str]:
     interval = f"{one.lower:+.1f} to {one.upper:+.1f}"
-    difference = f"{one.difference:+.1f}"
-    return [_TARGETS[one.target], f"{one.better:.3f}", difference, interval, number_text(one.resolvable)]
+    difference, least = f"{one.difference:+.1f}", number_text(one.minimum_detectable_difference)
+    return [_TARGETS[one.target], f"{one.better:.3f}", difference, interval, least]
 
 
 def _name(one: Entrant) -> str:

@@ -23,8 +23,8 @@ from layton_batch.records import Batch, Item
 from layton_batch.run.identity import job_identity
 from layton_batch.run.labels import Labels
 from layton_batch.run.rejudging import Rejudged, differences, rejudge_jobs
-from layton_batch.scoring.board import Rules
 from layton_batch.scoring.gold import Gold
+from layton_batch.scoring.rules import Rules
 from layton_batch.states import Role
 from layton_batch.store import WRITER_LEASE, Gate, RunStore
 from layton_batch.tasks.protocol import Task

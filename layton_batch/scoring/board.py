@@ -1,7 +1,7 @@
 """From votes and labels, or from marks, to a ranked board: one row an entrant, best first.
 
-Jury boards: ``rank_board``, by the calibrated method or exactly as the layton-eval paper does. Boards graded by rule:
-``rank_marks``. All give the same :class:`BoardRow`, so that all leaderboards look alike.
+Jury boards: ``rank_board``, by the calibrated or the hierarchical method or exactly as the layton-eval paper does.
+Boards graded by rule: ``rank_marks``. All give the same :class:`BoardRow`, so that all leaderboards look alike.
 """
 
 from __future__ import annotations
@@ -24,18 +24,16 @@ from layton_batch.scoring.evidence import (
     mark_matrix,
     span_of,
 )
-from layton_batch.stats.calibrated import PROVIDER_SHIFT, CalibratedScore, calibrated_scores
-from layton_batch.stats.joint import DRAWS, JointDraws, joint_draws, joint_draws_new_items, mark_draws, mark_scores
+from layton_batch.scoring.law import STREAM, drawn, law_of
+from layton_batch.scoring.rules import PAPER, Rules
+from layton_batch.stats.calibrated import CalibratedScore
+from layton_batch.stats.joint import JointDraws, mark_draws, mark_scores
 from layton_batch.stats.paper import PaperScore, paper_scores
 from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
 from layton_batch.stats.strata import Flag, IntArray
 
-METHODS = ("calibrated", "paper")
 RULE = "rule"
 _NEVER_JUDGED = ("abstained", "unparsed", "missing")
-STREAM = 0
-"""What joint draws start from: ranges that moved with a seed would say more about the seed than about the models."""
-_DRAWN_CELLS, _LEAST_DRAWS = 12_000_000, 400  # thousands of models: fewer draws, so that they stay within memory
 
 SHORT_JURY = "short_jury"
 OTHER_JURY = "labels_of_another_jury"
@@ -100,17 +98,6 @@ class BoardRow:
     failures: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """How a board is scored. ``level`` and ``provider_shift`` are ``calibrated``'s; the paper's level is 0.95."""
-
-    method: str = "calibrated"
-    metric: str = "both_correct"
-    level: float = 0.95
-    seed: int = 0
-    provider_shift: float = PROVIDER_SHIFT
-
-
 _Range = tuple[int, int]
 
 
@@ -137,10 +124,10 @@ def rank_board(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules)
     """
     if not ballots:
         return []
-    if rules.method == "paper":
+    if rules.method == PAPER:
         rows = _paper_board(count_votes(ballots, labels, by_seats=False), rules)
     else:
-        rows = _with_other_hints(_calibrated_board(count_votes(in_order(ballots), labels), rules), labels)
+        rows = _with_other_hints(_jury_board(count_votes(in_order(ballots), labels), rules), labels)
     short = _with_a_short_jury(ballots, labels)
     flagged = (
         with_flag([row], SHORT_JURY) if (row.model, row.provider, row.n_hints) in short else [row] for row in rows
@@ -201,25 +188,18 @@ def _paper_print(one: PaperScore, behind: int, unjudged: int) -> _Scored:
     return _Scored(one.score, lower, upper, one.half_width, (None, None, None), labels, one.items, unjudged, flags)
 
 
-def _calibrated_board(counted: Counted, rules: Rules) -> list[BoardRow]:
-    strata = counted.strata
-    scores = calibrated_scores(strata, level=rules.level, provider_shift=rules.provider_shift)
-    unjudged = strata.unjudged.tolist()
+def _jury_board(counted: Counted, rules: Rules) -> list[BoardRow]:
+    law = law_of(counted, rules)
+    scores = law.scores()
+    unjudged = counted.strata.unjudged.tolist()
     scored = [_calibrated_print(one, unjudged[i]) for i, one in enumerate(scores)]
     rank = score_ranks([one.score for one in scores])
-    draws = drawn(len(scores))
-    here = _ranges(joint_draws(strata, seed=STREAM, draws=draws), rank, rules)
-    new = _ranges(joint_draws_new_items(strata, counted.target, seed=STREAM, draws=draws), rank, rules)
+    here, new = (_ranges(draws, rank, rules) for draws in law.draws())
     kinds = Counter((ballot.entrant, ballot.kind) for ballot in counted.ballots)
     return [
         _row(counted.entrants[i], scored[i], int(rank[i]), (here[i], new[i]), kinds, rules)
         for i in np.argsort(rank, kind="stable").tolist()
     ]
-
-
-def drawn(models: int) -> int:
-    """How many joint draws a board of so many entrants gets."""
-    return min(DRAWS, max(_LEAST_DRAWS, _DRAWN_CELLS // max(models, 1)))
 
 
 def _ranges(draws: JointDraws, rank: IntArray, rules: Rules) -> list[_Range]:
@@ -305,7 +285,7 @@ def _row(
         n_missing=kinds[entrant, "missing"],
         n_unjudged=scored.unjudged,
         flags=scored.flags,
-        level=0.95 if rules.method == "paper" and method is None else rules.level,
+        level=0.95 if rules.method == PAPER and method is None else rules.level,
         new_score=new_score,
         new_lower=new_lower,
         new_upper=new_upper,

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.board import STREAM, Rules, drawn
 from layton_batch.scoring.evidence import (
     Ballot,
     Entrant,
@@ -17,12 +16,12 @@ from layton_batch.scoring.evidence import (
     mark_matrix,
     span_of,
 )
+from layton_batch.scoring.law import STREAM, drawn, law_of
+from layton_batch.scoring.rules import Rules
 from layton_batch.stats.joint import (
     JointDraws,
     differences,
     items_to_resolve,
-    joint_draws,
-    joint_draws_new_items,
     mark_draws,
     resolvable_difference,
 )
@@ -34,7 +33,8 @@ from layton_batch.text import did_you_mean
 class Standing:
     """First minus second, in points, with its interval; ``better``: probability that the first is the better one.
 
-    ``resolvable``: the smallest difference that would separate typical neighbours of the board with chance 0.8.
+    ``minimum_detectable_difference``: the smallest that would separate typical neighbours of the board with chance 0.8,
+    None above 100 points; ``resolvable`` is its former name and stands for one version.
     """
 
     target: str
@@ -43,6 +43,7 @@ class Standing:
     upper: float
     better: float
     resolvable: float | None
+    minimum_detectable_difference: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +91,8 @@ def compare_votes(
     """Two entrants of a jury board. Raises DataError for names that are not clear or are the same entrant."""
     counted = count_votes(in_order(ballots), labels)
     pair = _pair(counted.entrants, names)
-    draws = drawn(len(counted.entrants))
-    here = joint_draws(counted.strata, seed=STREAM, draws=draws)
-    new = joint_draws_new_items(counted.strata, counted.target, seed=STREAM, draws=draws)
+    law = law_of(counted, rules)
+    here, new = law.draws()
     items = int(min(counted.strata.items[list(pair)]))
     return Comparison(
         first=counted.entrants[pair[0]],
@@ -100,7 +100,7 @@ def compare_votes(
         metric=rules.metric,
         level=rules.level,
         standings=(_standing("these", here, pair, rules.level), _standing("new", new, pair, rules.level)),
-        labels=labels_to_separate(counted.strata, *pair, level=rules.level, provider_shift=rules.provider_shift),
+        labels=labels_to_separate(counted.strata, *pair, level=rules.level, post=law.posterior),
         items=_items(new, items, pair, rules.level),
         n_items=items,
     )
@@ -130,7 +130,7 @@ def _standing(target: str, draws: JointDraws, pair: tuple[int, int], level: floa
     (gap,) = differences(draws, [pair], level=level)
     least = resolvable_difference(draws, level=level)
     percent = None if least is None else 100 * least
-    return Standing(target, 100 * gap.mean, 100 * gap.lower, 100 * gap.upper, gap.better, percent)
+    return Standing(target, 100 * gap.mean, 100 * gap.lower, 100 * gap.upper, gap.better, percent, percent)
 
 
 def _items(new: JointDraws, items: int, pair: tuple[int, int], level: float) -> int | None:

@@ -88,6 +88,7 @@ class Counted:
     entrants: tuple[Entrant, ...]
     ballots: Sequence[Ballot]
     target: TargetPredictions
+    gold: GoldPredictions
     strata: Strata
 
 
@@ -121,7 +122,7 @@ def count_votes(ballots: Sequence[Ballot], labels: Sequence[Label], *, by_seats:
         provider=_ints([providers.setdefault(entrant.provider, len(providers)) for entrant in entrants]),
     )
     gold = _gold(ballots, labels, entrants, providers)
-    return Counted(tuple(entrants), ballots, target, build_strata(target, gold, by_seats=by_seats))
+    return Counted(tuple(entrants), ballots, target, gold, build_strata(target, gold, by_seats=by_seats))
 
 
 def _gold(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.board import Rules
 from layton_batch.scoring.evidence import Ballot, Judged, Label, count_votes, in_order
-from layton_batch.stats.calibrated import new_items_moments, posterior, posterior_mean
+from layton_batch.scoring.law import law_of
+from layton_batch.scoring.rules import HIERARCHICAL, Rules
+from layton_batch.stats.calibrated import new_items_moments, posterior_mean
 from layton_batch.stats.judges import (
     Agreement,
     BinCalibration,
@@ -81,7 +83,11 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class LabelWorth:
-    """What the jury adds to one model's labels: as many simple random labels as its interval is worth, and the gain."""
+    """What the jury adds to one model's labels: as many simple random labels as its interval is worth, and the gain.
+
+    ``score``: corrected, a fraction; ``human_only``: the share that its own labels call right, by itself, and how far
+    from the share of all its items chance may take it if they were picked at random.
+    """
 
     model: str
     provider: str
@@ -91,11 +97,18 @@ class LabelWorth:
     worth_new: float
     gain: float | None
     gain_new: float | None
+    score: float
+    human_only: float | None
+    human_only_half_width: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Everything about a jury on one metric."""
+    """Everything about a jury on one metric.
+
+    ``ability_slope``: how much more the same vote means for a better model (log odds of a person's yes per log odds of
+    accuracy; 0: as much for all), with its interval; None without labels.
+    """
 
     metric: str
     level: float
@@ -105,6 +118,7 @@ class Diagnosis:
     bins: tuple[BinCalibration, ...]
     mistakes: tuple[Mistake, ...]
     models: tuple[LabelWorth, ...]
+    ability_slope: tuple[float, float, float] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +165,15 @@ def diagnose(
         bins=calibration(arrays.yes, arrays.total, arrays.human, level=rules.level),
         mistakes=_mistakes(arrays, rows),
         models=_label_worths(ballots, labels, rules),
+        ability_slope=_slope(ballots, labels, rules),
     )
+
+
+def _slope(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> tuple[float, float, float] | None:
+    """Mean and ends of the ability slope, by the hierarchical method; None without labels."""
+    if not ballots or not labels:
+        return None
+    return law_of(count_votes(in_order(ballots), labels), replace(rules, method=HIERARCHICAL)).slope
 
 
 def _arrays(rows: Sequence[Judged]) -> _Arrays:
@@ -223,16 +245,27 @@ def _label_worths(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rul
         return ()
     counted = count_votes(in_order(ballots), labels)
     strata = counted.strata
-    post = posterior(strata, provider_shift=rules.provider_shift)
+    post = law_of(counted, rules).posterior
     _, new_variance = new_items_moments(strata.n, strata.known_zeros, post.alpha, post.beta, unseen=0.0)
     here, new = effective_sizes(
         posterior_mean(strata, post), expected_variance(strata, post), new_variance, strata.items
     )
-    own = strata.own_labels.sum(axis=1).tolist()
+    own, yes = strata.own_labels.sum(axis=1).tolist(), strata.own_positives.sum(axis=1).tolist()
+    score = posterior_mean(strata, post)
     return tuple(
         LabelWorth(
             who.model, who.provider, who.n_hints, own[i], float(here[i]), float(new[i]),
             float(here[i]) / own[i] if own[i] else None, float(new[i]) / own[i] if own[i] else None,
+            float(score[i]), *_human_only(yes[i], own[i], int(strata.items[i]), rules.level),
         )
         for i, who in enumerate(counted.entrants)
     )  # fmt: skip
+
+
+def _human_only(yes: int, labels: int, items: int, level: float) -> tuple[float | None, float | None]:
+    """Share and half width: Jeffreys' standard deviation, less for the items that are labelled."""
+    if not labels:
+        return None, None
+    rate = (yes + 0.5) / (labels + 1)
+    error = (rate * (1 - rate) / (labels + 1) * max(1 - labels / items, 0.0)) ** 0.5
+    return yes / labels, NormalDist().inv_cdf((1 + level) / 2) * error

@@ -9,9 +9,9 @@ from statistics import NormalDist
 import numpy as np
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.scoring.board import Rules
 from layton_batch.scoring.evidence import Ballot, Counted, Entrant, Label, count_votes, in_order
-from layton_batch.stats.calibrated import posterior
+from layton_batch.scoring.law import law_of
+from layton_batch.scoring.rules import Rules
 from layton_batch.stats.planning import (
     LabelPlan,
     balanced_rows,
@@ -99,14 +99,16 @@ def plan_next(
 
 def _contested(counted: Counted, aim: Aim, rules: Rules) -> IntArray:
     """Rows of all models in turn, in the order of need, so that whoever stops early has helped each of them."""
-    how = {"level": rules.level, "provider_shift": rules.provider_shift}
+    post = law_of(counted, rules).posterior
     models = range(len(counted.entrants))
     if aim.labels is not None:
-        plans: Sequence[LabelPlan] = plan_budget(counted.strata, aim.labels, models, **how)
+        plans: Sequence[LabelPlan] = plan_budget(counted.strata, aim.labels, models, level=rules.level, post=post)
     else:
-        plans = [plan_labels(counted.strata, model, aim.half_width or 0.0, **how) for model in models]
+        plans = [
+            plan_labels(counted.strata, model, aim.half_width or 0.0, level=rules.level, post=post) for model in models
+        ]
     plans = sorted(plans, key=lambda plan: (-plan.count, plan.model))
-    queues = [rows_to_label(counted.strata, counted.target, plan, seed=rules.seed) for plan in plans]
+    queues = [rows_to_label(counted.strata, counted.target, plan, seed=rules.seed, post=post) for plan in plans]
     turns = [(place / len(rows), at, int(row)) for at, rows in enumerate(queues) for place, row in enumerate(rows)]
     return np.array([row for _, _, row in sorted(turns)], dtype=np.int64)
 
@@ -133,7 +135,7 @@ def _half_widths(counted: Counted, rows: IntArray, rules: Rules) -> FloatArray:
     strata = counted.strata
     extra = np.zeros_like(strata.n)
     np.add.at(extra, (counted.target.model[rows], strata.row_bin[rows]), 1)
-    post = posterior(strata, provider_shift=rules.provider_shift)
+    post = law_of(counted, rules).posterior
     z = NormalDist().inv_cdf((1 + rules.level) / 2)
     return np.asarray(z * np.sqrt(np.maximum(expected_variance(strata, post, extra), 0.0)))
 

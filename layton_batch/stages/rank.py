@@ -15,9 +15,10 @@ from layton_batch.records import Job
 from layton_batch.run.context import Run
 from layton_batch.run.rejudging import differences
 from layton_batch.scoring.annotations import Joined, join, settled, with_annotations
-from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, Rules, rank_marks, with_flag
+from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, rank_marks, with_flag
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Judged, Label, content_key
 from layton_batch.scoring.gold import GoldRow, Marks, judged_of, labels_of, rejudged_labels
+from layton_batch.scoring.rules import Rules
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.stages.readiness import finished
 from layton_batch.stages.served_models import served_others
@@ -56,8 +57,9 @@ def board(run: Run, rules: Rules) -> list[BoardRow]:
         rows = rank_marks(item_scores(run, rules.metric), rules)
     else:
         ballots, labels = evidence(run, rules.metric)
-        rows = rank_votes(ballots, labels, rules)
-        rows = with_flag(rows, OTHER_JURY) if labels and has_labels_of_another_jury(run) else rows
+        other = has_labels_of_another_jury(run)
+        rows = rank_votes(ballots, labels, replace(rules, other_jury=other))
+        rows = with_flag(rows, OTHER_JURY) if labels and other else rows
     return with_flag(rows, OTHER_MODEL, answered_by_others(run))
 
 

@@ -157,6 +157,7 @@ _STIRLING = (
 )  # DLMF 5.11.1: B_2k / (2k (2k - 1))
 _SHIFT = 10
 _TINY = 1e-300
+_LAST = float(np.nextafter(1.0, 0.0))
 _MAX_FRACTION_TERMS = 20_000
 _MAX_STEPS = 200
 
@@ -191,7 +192,7 @@ def betaincinv(a: FloatArray, b: FloatArray, p: FloatArray) -> FloatArray:
         high[live] = np.where(below, high[live], x[live])
         new = x[live] - step
         inside = (new >= low[live]) & (new <= high[live])
-        x[live] = np.where(inside, new, (low[live] + high[live]) / 2)
+        x[live] = np.clip(np.where(inside, new, (low[live] + high[live]) / 2), _TINY, _LAST)
         settled = np.abs(step) <= 1e-12 * np.minimum(new, 1 - new) + 1e-300  # third order: the next step is noise
         closed = high[live] - low[live] <= 4e-16 * x[live]
         live = live[~(inside & settled | closed)]

@@ -15,6 +15,7 @@ and variance, so that the number of right answers has the exact law that the cal
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,7 +27,8 @@ GRID: FloatArray = np.arange(-REACH, REACH + STEP / 2, STEP)
 SLOPE_MEAN, SLOPE_SD = 0.5, 0.5
 SLOPES: FloatArray = np.arange(-0.75, 1.76, 0.25)
 SPREADS: FloatArray = np.array([0.0, 0.15, 0.3, 0.6, 1.2, 2.4])
-_SPREAD_CHANCES: FloatArray = np.array([0.15, 0.27, 0.33, 0.2, 0.04, 0.01])  # about half normal with deviation .4
+SPREAD_CHANCES: FloatArray = np.array([0.15, 0.27, 0.33, 0.2, 0.04, 0.01])  # about half normal with deviation .4
+PRIOR_SPREAD = 1.75
 OWN_SPREAD, SEAT_SPREAD, OTHER_JURY_SPREAD = 0.3, 1.5, 1.0
 _NEGLIGIBLE = 1e-4  # weight of a cell of slope and spread that is left out
 _FLOOR = 1e-300
@@ -46,7 +48,6 @@ def kernel(spread: float) -> FloatArray:
 
 OWN, SEAT, _OTHER_JURY = kernel(OWN_SPREAD), kernel(SEAT_SPREAD), kernel(OTHER_JURY_SPREAD)
 MAKERS: FloatArray = np.stack([kernel(float(s)) for s in SPREADS])
-_PRIOR: FloatArray = -0.5 * (_softplus(GRID) + _softplus(-GRID))
 
 
 def _through(logs: FloatArray, kernel: FloatArray) -> FloatArray:
@@ -67,8 +68,8 @@ class Upward:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """The rows that have labels: `author`, `vote`, and `cell`: which (maker, vote) each belongs to; `of_row` [A, B'] and
-    `of_cell` [F, B'] find them again, -1 where there are none."""
+    """The rows that have labels: `author`, `vote`, and `cell`: which (maker, vote) each belongs to; `of_row` [A, B']
+    and `of_cell` [F, B'] find them again, -1 where there are none."""
 
     author: IntArray
     vote: IntArray
@@ -103,9 +104,9 @@ def upward(table: LabelTable, rows: Rows, shift: FloatArray) -> Upward:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Votes:
-    """The log odds of the votes for one slope and every spread: `logs` [S, B', G] posteriors, `said` [S, M, G] what each
-    (maker, vote) says of its vote, `heard` [S, B', G] what all of them say, `forward` [S, shares, G] for drawing, and
-    `evidence` [S]."""
+    """The log odds of the votes for one slope and every spread: `logs` [S, B', G] posteriors, `said` [S, M, G] what
+    each (maker, vote) says of its vote, `heard` [S, B', G] what all of them say, `forward` [S, shares, G] for drawing,
+    and `evidence` [S]."""
 
     logs: FloatArray
     said: FloatArray
@@ -121,12 +122,20 @@ class Shares:
     of_vote: IntArray
     alone: IntArray
     judged: IntArray
+    value: FloatArray
 
     @classmethod
     def of(cls, table: LabelTable) -> Shares:
         share = np.where(table.total > 0, table.yes / np.maximum(table.total, 1), 2.0)
         values, of_vote, count = np.unique(np.round(share, 12), return_inverse=True, return_counts=True)
-        return cls(of_vote, (count[of_vote] == 1).astype(np.int64), (values < 2).astype(np.int64))
+        return cls(of_vote, (count[of_vote] == 1).astype(np.int64), (values < 2).astype(np.int64), values)
+
+    def prior(self) -> FloatArray:
+        """[shares, G]: a rate of .05 to .95 for a share of 0 to 1, give or take what 95 % of juries surely lie within;
+        of answers that nobody judged Jeffreys' prior."""
+        centre = np.log((0.05 + 0.9 * np.minimum(self.value, 1)) / (0.95 - 0.9 * np.minimum(self.value, 1)))
+        weak = -0.5 * ((GRID - centre[:, None]) / PRIOR_SPREAD) ** 2
+        return np.where(self.judged[:, None] > 0, weak, -0.5 * (_softplus(GRID) + _softplus(-GRID)))
 
 
 def votes(rows: Rows, shares: Shares, up: Upward) -> Votes:
@@ -136,7 +145,7 @@ def votes(rows: Rows, shares: Shares, up: Upward) -> Votes:
     heard = np.zeros((len(SPREADS), count, len(GRID)))
     for cell, vote in enumerate(rows.cell_vote):
         heard[:, vote] += said[:, cell]
-    node = np.zeros((len(SPREADS), len(shares.judged), len(GRID))) + _PRIOR
+    node = np.zeros((len(SPREADS), len(shares.judged), len(GRID))) + shares.prior()
     to_share = np.where(shares.alone[:, None] > 0, heard, _through(heard, SEAT.T))
     for vote, share in enumerate(shares.of_vote):
         node[:, share] += to_share[:, vote]
@@ -152,9 +161,9 @@ def _rising(node: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArray, F
     forward, backward = node.copy(), node.copy()
     posterior = node.copy()
     ordered = np.flatnonzero(shares.judged)
-    for below, share in zip(ordered[:-1], ordered[1:], strict=True):
+    for below, share in pairwise(ordered):
         forward[:, share] += np.logaddexp.accumulate(forward[:, below], axis=1)
-    for above, share in zip(ordered[:0:-1], ordered[-2::-1], strict=True):
+    for above, share in pairwise(ordered[::-1]):
         backward[:, share] += np.logaddexp.accumulate(backward[:, above, ::-1], axis=1)[:, ::-1]
     for share in ordered:
         posterior[:, share] = forward[:, share] + backward[:, share] - node[:, share]
@@ -167,22 +176,29 @@ def _rising(node: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArray, F
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """`slopes`, `weights` [L]: the slopes that matter and their posterior chances; `alpha`, `beta` [L, K, B]: the Beta
-    distribution of each model's rate given each; `chances` [L, S]: of slope and spread together; `ability` [A]: less
-    that of the labels' mean author."""
+    """`slopes` [L] that matter, `chances` [L, S] of slope and spread together; `parts` [L, 2, K]: how likely each slope
+    is with the model's ability by its standard error above, and below, what its votes fit; `alpha`, `beta` [L, 2, K,
+    B]: the Beta distribution of each rate given both. `ability` [A]: less that of the labels' mean author."""
 
     table: LabelTable
     models: int
     ability: FloatArray
     slopes: FloatArray
     chances: FloatArray
+    parts: FloatArray
     alpha: FloatArray
     beta: FloatArray
     other_jury: bool
 
     @property
     def weights(self) -> FloatArray:
+        """[L]"""
         return np.asarray(self.chances.sum(axis=1))
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """[K, ...] of values [L, 2, K, ...] over slopes and abilities."""
+        parts = self.parts.reshape(*self.parts.shape, *[1] * (values.ndim - 3))
+        return np.asarray((parts * values).sum(axis=(0, 1)))
 
 
 def fit(table: LabelTable, models: int, *, other_jury: bool = False) -> Fit:
@@ -195,50 +211,79 @@ def fit(table: LabelTable, models: int, *, other_jury: bool = False) -> Fit:
     ability = table.ability - centre
     evidence = np.stack([votes(rows, shares, upward(table, rows, slope * ability)).evidence for slope in SLOPES])
     prior = -0.5 * ((SLOPES - SLOPE_MEAN) / SLOPE_SD) ** 2
-    logs = evidence + prior[:, None] + np.log(_SPREAD_CHANCES)
+    logs = evidence + prior[:, None] + np.log(SPREAD_CHANCES)
     chance = np.exp(logs - logs.max())
     chance = np.where(chance / chance.sum() < _NEGLIGIBLE, 0.0, chance)
     kept = np.flatnonzero(chance.sum(axis=1) > 0)
     chance = chance[kept] / chance[kept].sum()
-    moments = [
-        _moments(table, rows, shares, models, SLOPES[at] * ability, chance[i], other_jury) for i, at in enumerate(kept)
+    found = [
+        _moments(table, rows, shares, models, SLOPES[at], ability, chance[i], other_jury) for i, at in enumerate(kept)
     ]
-    mean, square = (np.stack(part) for part in zip(*moments, strict=True))
+    parts, mean, square = (np.stack(part) for part in zip(*found, strict=True))
     size = np.maximum(mean * (1 - mean) / np.maximum(square - mean**2, 1e-15) - 1, 1e-3)
-    return Fit(table, models, ability, SLOPES[kept], chance, mean * size, (1 - mean) * size, other_jury)
+    return Fit(table, models, ability, SLOPES[kept], chance, parts, mean * size, (1 - mean) * size, other_jury)
+
+
+SIDES = (1.0, -1.0)
 
 
 def _moments(
-    table: LabelTable, rows: Rows, shares: Shares, models: int, shift: FloatArray, chance: FloatArray, other_jury: bool
-) -> tuple[FloatArray, FloatArray]:
-    """First and second moment [K, B] of every rate for one slope; `chance` [S] of the spreads, not normalised."""
-    up = upward(table, rows, shift)
+    table: LabelTable,
+    rows: Rows,
+    shares: Shares,
+    models: int,
+    slope: float,
+    ability: FloatArray,
+    chance: FloatArray,
+    other_jury: bool,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """For one slope: its chance [2, K] with the ability above and below, and the first and second moment [2, K, B] of
+    every rate; `chance` [S]: the slope's with each spread."""
+    up = upward(table, rows, slope * ability)
     found = votes(rows, shares, up)
-    at = np.asarray(table.place)
-    rate = 1 / (1 + np.exp(-(GRID + shift[:models, None])))
-    total = np.zeros((2, models, len(at)))
-    for s in np.flatnonzero(chance):
-        density = _densities(table, rows, models, up, found, int(s), other_jury)
-        mean = np.einsum("kbg,kg->kb", density, rate)
-        square = np.einsum("kbg,kg->kb", density, rate**2)
-        total += chance[s] * np.stack([mean, square])
-    return total[0] / chance.sum(), total[1] / chance.sum()
+    width = len(table.place)
+    weight, total = np.zeros((2, models)), np.zeros((2, 2, models, width))
+    before = [_before(table, rows, models, up, found, int(s), other_jury) for s in np.flatnonzero(chance)]
+    tops: FloatArray | None = None
+    for s, message in zip(np.flatnonzero(chance), before, strict=True):
+        for side, sign in enumerate(SIDES):
+            shift = slope * (ability + sign * table.doubt)[:models]
+            logs = message + own_likelihood(table, rows, models, shift)
+            peak = logs.max(axis=-1, keepdims=True)
+            density = np.exp(logs - peak)
+            mass = density.sum(axis=-1)
+            evidence = (np.log(mass) + peak[..., 0] - np.log(np.exp(message - message.max(axis=-1, keepdims=True)).sum(
+                axis=-1)) - message.max(axis=-1)).sum(axis=1)  # fmt: skip
+            tops = evidence if tops is None else tops
+            chances = chance[s] * np.exp(np.clip(evidence - tops, -50, 50))
+            rate = 1 / (1 + np.exp(-(GRID + shift[:, None])))
+            mean = np.einsum("kbg,kg->kb", density, rate) / mass
+            square = np.einsum("kbg,kg->kb", density, rate**2) / mass
+            weight[side] += chances
+            total[:, side] += chances[:, None] * np.stack([mean, square])
+    mean, square = total / weight[None, ..., None]
+    return chance.sum() * weight / weight.sum(axis=0), mean, square
 
 
-def _densities(
+def own_likelihood(table: LabelTable, rows: Rows, models: int, shift: FloatArray) -> FloatArray:
+    """[K, B, G] of the models' own labels, at log odds less the shift [K]."""
+    at = GRID + shift[:, None]
+    labels, positives = (part[:models][:, table.place] for part in (table.labels, table.positives))
+    return np.asarray(positives[..., None] * at[:, None] - labels[..., None] * _softplus(at)[:, None])
+
+
+def _before(
     table: LabelTable, rows: Rows, models: int, up: Upward, found: Votes, spread: int, other_jury: bool
 ) -> FloatArray:
-    """[K, B, G] of the log odds of every model's rate, less its shift, for one slope and spread."""
+    """[K, B, G] logs of what all others say of every model's rate, its log odds less its shift, for one slope and
+    spread."""
     cell = rows.of_cell[:, table.place]
     row = rows.of_row[:models][:, table.place]
     nothing = np.zeros((1, len(GRID)))
     said, made = (np.concatenate([part, nothing]) for part in (found.said[spread], up.made))
-    own, likelihood = (np.concatenate([part, nothing]) for part in (up.own, up.likelihood))
+    own = np.concatenate([up.own, nothing])
     maker = _through(found.logs[spread][table.place] - said[cell], MAKERS[spread])
     if other_jury:
         maker = _through(maker, _OTHER_JURY)
     whose = table.maker[:models]
-    before = maker[whose] + made[cell[whose]] - own[row]
-    logs = _through(before, OWN) + likelihood[row]
-    density = np.exp(logs - logs.max(axis=-1, keepdims=True))
-    return np.asarray(density / density.sum(axis=-1, keepdims=True))
+    return _through(maker[whose] + made[cell[whose]] - own[row], OWN)

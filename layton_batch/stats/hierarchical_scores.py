@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 
 from layton_batch.stats import distributions
@@ -14,7 +16,7 @@ from layton_batch.stats.calibrated import (
     score_rows,
 )
 from layton_batch.stats.hierarchical import Fit
-from layton_batch.stats.strata import FloatArray, Strata
+from layton_batch.stats.strata import FloatArray, IntArray, Strata
 
 
 def hierarchical_scores(strata: Strata, fit: Fit, *, level: float = 0.95) -> tuple[CalibratedScore, ...]:
@@ -26,10 +28,10 @@ def hierarchical_scores(strata: Strata, fit: Fit, *, level: float = 0.95) -> tup
     low, high = (np.zeros(len(strata.items), dtype=np.int64) for _ in range(2))
     for part in distributions.chunks(left[scored].sum(axis=1)):
         rows = scored[part]
-        laws = [
-            positives_pmf(Posterior(alpha, beta, left), rows) for alpha, beta in zip(fit.alpha, fit.beta, strict=True)
-        ]
-        pmf = np.tensordot(fit.weights, np.stack(laws), axes=1)
+        pmf = sum(
+            fit.parts[i, side, rows, None] * positives_pmf(Posterior(fit.alpha[i, side], fit.beta[i, side], left), rows)
+            for i, side in np.ndindex(fit.parts.shape[:2])
+        )
         low[rows], high[rows] = distributions.shortest_set(pmf, level)
     items = np.maximum(strata.items, 1)
     new = np.zeros((3, len(items)))
@@ -40,31 +42,40 @@ def hierarchical_scores(strata: Strata, fit: Fit, *, level: float = 0.95) -> tup
 
 def mean_score(strata: Strata, fit: Fit) -> FloatArray:
     """[K] expected human-judged accuracy on these items; 0 for a model without items."""
-    rate = np.tensordot(fit.weights, fit.alpha / (fit.alpha + fit.beta), axes=1)
+    rate = fit.mean(fit.alpha / (fit.alpha + fit.beta))
     expected = ((strata.n - strata.own_labels) * rate).sum(axis=1)
     return np.asarray((strata.own_positives.sum(axis=1) + expected) / np.maximum(strata.items, 1))
 
 
-def _new_items(
-    strata: Strata, fit: Fit, scored: np.ndarray[tuple[int], np.dtype[np.int64]], level: float
-) -> FloatArray:
-    """[3, models]: score and ends; the moments are those of the mixture over slopes."""
+def _new_items(strata: Strata, fit: Fit, scored: IntArray, level: float) -> FloatArray:
+    """[3, models]: score and ends; the moments are those of the mixture over slopes.
+
+    What other items were to show of a model's ability would move its rates too: in each vote's stead stands its rate
+    and what one more such vote sways all rates by.
+    """
     first, second, score = (np.zeros(len(scored)) for _ in range(3))
     n, zeros = strata.n[scored], strata.known_zeros[scored]
-    for weight, alpha, beta in zip(fit.weights, fit.alpha[:, scored], fit.beta[:, scored], strict=True):
-        mean, variance = new_items_moments(n, zeros, alpha, beta)
+    sway = fit.table.sway[scored][:, fit.table.place]
+    for i, side in np.ndindex(fit.parts.shape[:2]):
+        weight, alpha, beta = (part[i, side, scored] for part in (fit.parts, fit.alpha, fit.beta))
+        rate = alpha / (alpha + beta)
+        moved = (
+            rate
+            + fit.slopes[i] * sway * (n * rate * (1 - rate)).sum(axis=1, keepdims=True) / n.sum(axis=1).clip(1)[:, None]
+        )
+        mean, variance = new_items_moments(n, zeros, alpha, beta, moved=moved)
         plain, _ = new_items_moments(n, zeros, alpha, beta, unseen=0.0)
         first += weight * mean
         second += weight * (variance + mean**2)
         score += weight * plain
-    return np.stack([score, *beta_ends(first, second - first**2, level)])
+    return np.stack([score, *beta_ends(first, np.maximum(second - first**2, 1e-12), level)])
 
 
 def collapsed(strata: Strata, fit: Fit) -> Posterior:
     """One Beta distribution a rate, with its mean and variance over all slopes: for plans, which need no more."""
     rate = fit.alpha / (fit.alpha + fit.beta)
     square = rate * (fit.alpha + 1) / (fit.alpha + fit.beta + 1)
-    mean, second = (np.tensordot(fit.weights, part, axes=1) for part in (rate, square))
+    mean, second = fit.mean(rate), fit.mean(square)
     size = np.maximum(mean * (1 - mean) / np.maximum(second - mean**2, 1e-15) - 1, 1e-3)
     return Posterior(mean * size, (1 - mean) * size, strata.n - strata.own_labels)
 
@@ -74,8 +85,6 @@ def slope_interval(fit: Fit, level: float = 0.95) -> tuple[float, float, float]:
 
     By the normal approximation, from the chances of the slopes that were tried.
     """
-    from statistics import NormalDist
-
     mean = float(fit.weights @ fit.slopes)
     sd = float(max(fit.weights @ fit.slopes**2 - mean**2, 0.0)) ** 0.5
     z = NormalDist().inv_cdf((1 + level) / 2)

@@ -65,22 +65,29 @@ def joint_draws_new_items(strata: Strata, target: TargetPredictions, *, seed: in
     return JointDraws(weigh_items(bins, items, shared, rng), models)
 
 
-def weigh_items(bins: Ints, items: int, rates: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """[T, K'] weighted means of `rates` [T, K', B] over the items at hand and the two unseen half items."""
+def weigh_items(
+    bins: Ints, items: int, rates: FloatArray, rng: np.random.Generator, sway: FloatArray | None = None
+) -> FloatArray:
+    """[T, K'] weighted means of `rates` [T, K', B] over the items at hand and the two unseen half items.
+
+    `sway` [T, K', B]: by how much the log odds of all a model's rates rise with the share of each vote.
+    """
     draws, models, width = rates.shape
     theta = np.empty((draws, models))
-    block = max(1, _CELLS // max(1, items, models))
+    block = max(1, _CELLS // max(1, items, models * width))
+    there = [(bins == b).T.astype(np.float64) for b in range(-1, width)]
+    usual = np.stack([one.sum(axis=0) for one in there], axis=1)
+    usual /= np.maximum(usual.sum(axis=1, keepdims=True), 1)
     for at in range(0, draws, block):
         rows = slice(at, min(at + block, draws))
         weights = rng.standard_exponential((rows.stop - at, items))
         right, wrong = rng.standard_gamma(HALF_ITEM, (2, rows.stop - at, models))
-        score, mass = right, right + wrong
-        for b in range(-1, width):
-            share = weights @ (bins == b).T.astype(np.float64)
-            mass = mass + share
-            if b >= 0:
-                score = score + share * rates[rows, :, b]
-        theta[rows] = score / mass
+        share = np.stack([weights @ one for one in there], axis=2)
+        mass, rate = share.sum(axis=2), rates[rows]
+        if sway is not None:
+            more = ((share / mass[..., None] - usual)[..., 1:] * sway[rows]).sum(axis=2, keepdims=True)
+            rate = 1 / (1 + np.exp(-more) * (1 - rate) / rate)
+        theta[rows] = (right + (share[..., 1:] * rate).sum(axis=2)) / (mass + right + wrong)
     return theta
 
 

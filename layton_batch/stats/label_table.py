@@ -9,6 +9,7 @@ import numpy as np
 from layton_batch.stats.strata import FloatArray, GoldPredictions, IntArray, Strata, TargetPredictions
 
 _ROUNDS = 60
+_LEAST_SLACK, _MOST_DOUBT = 0.1, 1.5  # votes that say nothing would leave both without bound
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -16,7 +17,8 @@ class LabelTable:
     """Counts of A authors over B' votes; the authors 0..K-1 are the scored models.
 
     `yes`, `total` [B']: votes by seats, by rising share, (0, 0) last: those of the scored models and of the labels.
-    `labels`, `positives` [A, B']; `ability` [A]: log odds of the accuracy that fits the votes; `maker` [A]; `place` [B]:
+    `labels`, `positives` [A, B']; `ability` [A]: log odds of the accuracy that fits the votes; `sway` [A, B']: what one
+    more answer in all would move it by if it had that vote; `doubt` [A]: its standard error; `maker` [A]; `place` [B]:
     where the strata's bins are among the B'.
     """
 
@@ -25,6 +27,8 @@ class LabelTable:
     labels: FloatArray
     positives: FloatArray
     ability: FloatArray
+    sway: FloatArray
+    doubt: FloatArray
     maker: IntArray
     place: IntArray
 
@@ -57,12 +61,15 @@ def label_table(target: TargetPredictions, gold: GoldPredictions, strata: Strata
     maker = np.zeros(count, dtype=np.int64)
     maker[author] = gold.provider
     maker[:models] = target.provider
+    ability, sway, doubt = _abilities(items, labels, positives, keys)
     return LabelTable(
         yes=keys[:, 0],
         total=keys[:, 1],
         labels=labels,
         positives=positives,
-        ability=_abilities(items, labels, positives, keys),
+        ability=ability,
+        sway=sway,
+        doubt=doubt,
         maker=maker,
         place=place,
     )
@@ -82,9 +89,11 @@ def _votes(strata: Strata, yes: IntArray, total: IntArray) -> IntArray:
     return np.asarray(keys[np.lexsort((keys[:, 1], share))], dtype=np.int64)
 
 
-def _abilities(items: FloatArray, labels: FloatArray, positives: FloatArray, keys: IntArray) -> FloatArray:
-    """[A] log odds of the accuracy that would give each author its `items` [A, B'] votes, were a vote worth the same
-    evidence whoever wrote the answer.
+def _abilities(
+    items: FloatArray, labels: FloatArray, positives: FloatArray, keys: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Ability, sway and doubt: the log odds of the accuracy that would give each author its `items` [A, B'] votes, were
+    a vote worth the same evidence whoever wrote the answer.
 
     The evidence of a vote: odds of a person's yes at it over the odds at all votes, by all labels. The jury's mean vote
     itself would not do: the worse the judges, the less it moves with the accuracy.
@@ -100,7 +109,14 @@ def _abilities(items: FloatArray, labels: FloatArray, positives: FloatArray, key
     for _ in range(_ROUNDS):
         odds = np.log(accuracy / (1 - accuracy))[:, None] + evidence
         accuracy = ((items / (1 + np.exp(-odds))).sum(axis=1) + mean) / (items.sum(axis=1) + 1)
-    return np.asarray(np.log(accuracy / (1 - accuracy)))
+    right = 1 / (1 + np.exp(-(np.log(accuracy / (1 - accuracy))[:, None] + evidence)))
+    count = items.sum(axis=1)
+    share = items / np.maximum(count, 1)[:, None]
+    spread = accuracy * (1 - accuracy)
+    slack = np.maximum(1 - (share * right * (1 - right)).sum(axis=1) / spread, _LEAST_SLACK)
+    sway = (right - accuracy[:, None]) / (slack * spread)[:, None]
+    doubt = np.sqrt((share * sway**2).sum(axis=1) / np.maximum(count, 1))
+    return np.log(accuracy / (1 - accuracy)), sway, np.where(count > 0, np.minimum(doubt, _MOST_DOUBT), _MOST_DOUBT)
 
 
 def _items(

@@ -13,6 +13,7 @@ from layton_batch.stats.hierarchical import (
     OWN,
     OWN_SPREAD,
     SEAT,
+    SIDES,
     SPREADS,
     STEP,
     Fit,
@@ -20,6 +21,7 @@ from layton_batch.stats.hierarchical import (
     Shares,
     Upward,
     Votes,
+    own_likelihood,
     upward,
     votes,
 )
@@ -38,16 +40,22 @@ def rate_draws(fit: Fit, *, seed: int, draws: int) -> FloatArray:
     for i, slope in enumerate(fit.slopes):
         up = upward(fit.table, rows, slope * fit.ability)
         found = votes(rows, shares, up)
+        above = fit.parts[i, 0] / fit.parts[i].sum(axis=0)
         for spread in np.flatnonzero(ends[i] > starts[i]).tolist():
             part = slice(int(starts[i, spread]), int(ends[i, spread]))
-            one = _Cell(fit, rows, shares, up, found, spread, float(slope), rng, part.stop - part.start)
+            one = _Cell(fit, rows, shares, up, found, spread, float(slope), above, rng, part.stop - part.start)
             rates[part] = one.rates()
     return rates
 
 
+def slope_ends(fit: Fit, draws: int) -> IntArray:
+    """[L] where the draws of each slope end."""
+    return np.rint(np.cumsum(fit.chances.ravel()) * draws).astype(np.int64).reshape(fit.chances.shape)[:, -1]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cell:
-    """The draws of one slope and spread."""
+    """The draws of one slope and spread; `above` [K]: the chance that a model's ability is above what its votes fit."""
 
     fit: Fit
     rows: Rows
@@ -56,6 +64,7 @@ class _Cell:
     found: Votes
     spread: int
     slope: float
+    above: FloatArray
     rng: np.random.Generator
     draws: int
 
@@ -64,17 +73,19 @@ class _Cell:
         fit, size = self.fit, (self.draws, self.fit.models)
         out = np.empty((*size, len(fit.table.place)))
         by_vote = self._votes()
-        shift = self.slope * fit.ability[: fit.models]
+        shifts = [self.slope * (fit.ability + sign * fit.table.doubt)[: fit.models] for sign in SIDES]
+        likelihoods = [own_likelihood(fit.table, self.rows, fit.models, shift) for shift in shifts]
+        above = self.rng.random(size) < self.above
         for b, vote in enumerate(fit.table.place.tolist()):
             moved = OTHER_JURY_SPREAD * self.rng.standard_normal(self.draws) if fit.other_jury else np.zeros(self.draws)
             makers = self._makers(by_vote[:, vote], vote)
             base = makers[:, fit.table.maker[: fit.models]]
             odds = base + moved[:, None] + OWN_SPREAD * self.rng.standard_normal(size)
-            row = self.rows.of_row[: fit.models, vote]
-            for k in np.flatnonzero(row >= 0).tolist():
-                odds[:, k] = self._given(base[:, k], OWN, self.up.likelihood[row[k]])
-            out[:, :, b] = 1 / (1 + np.exp(-(odds + shift)))
-        return out
+            for k in np.flatnonzero(self.rows.of_row[: fit.models, vote] >= 0).tolist():
+                for rows, likelihood in zip((above[:, k], ~above[:, k]), likelihoods, strict=True):
+                    odds[rows, k] = self._given(base[rows, k], OWN, likelihood[k, b])
+            out[:, :, b] = odds
+        return 1 / (1 + np.exp(-(out + np.where(above, shifts[0], shifts[1])[..., None])))
 
     def _votes(self) -> FloatArray:
         """[T, B'] log odds of the votes, those of rising shares rising."""
@@ -116,8 +127,8 @@ class _Cell:
         table /= table[:, -1:]
         at = np.clip(np.rint((parent - GRID[0]) / STEP), 0, len(GRID) - 1).astype(np.int64)
         flat = (table + np.arange(len(GRID))[:, None]).ravel()
-        place = np.searchsorted(flat, self.rng.random(self.draws) + at) - at * len(GRID)
-        return GRID[np.clip(place, 0, len(GRID) - 1)] + STEP * (self.rng.random(self.draws) - 0.5)
+        place = np.searchsorted(flat, self.rng.random(len(at)) + at) - at * len(GRID)
+        return GRID[np.clip(place, 0, len(GRID) - 1)] + STEP * (self.rng.random(len(at)) - 0.5)
 
 
 def draws_on_these(strata: Strata, rates: FloatArray, *, seed: int) -> JointDraws:
@@ -132,9 +143,13 @@ def draws_on_these(strata: Strata, rates: FloatArray, *, seed: int) -> JointDraw
     return JointDraws(theta / strata.items[models], models)
 
 
-def draws_on_new(strata: Strata, target: TargetPredictions, rates: FloatArray, *, seed: int) -> JointDraws:
-    """Draws of the accuracy on new items of the same kind, from weights of the items that all models share."""
+def draws_on_new(strata: Strata, target: TargetPredictions, fit: Fit, rates: FloatArray, *, seed: int) -> JointDraws:
+    """Draws of the accuracy on new items of the same kind, from weights of the items that all models share; other items
+    would show another ability, and move the rates by the slope."""
     models = np.flatnonzero(strata.items > 0)
     bins, items = bin_table(strata, target, models)
-    theta = weigh_items(bins, items, rates[:, models], np.random.default_rng([seed, 2]))
+    slopes = np.repeat(fit.slopes, np.diff(slope_ends(fit, len(rates)), prepend=0))
+    sway = slopes[:, None, None] * fit.table.sway[models][:, fit.table.place]
+    inside = np.clip(rates[:, models], 1e-12, 1 - 1e-12)
+    theta = weigh_items(bins, items, inside, np.random.default_rng([seed, 2]), sway)
     return JointDraws(theta, models)

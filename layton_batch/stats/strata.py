@@ -59,8 +59,8 @@ class GoldPredictions:
     """Human-labelled predictions: L rows, providers numbered as in `TargetPredictions.provider`.
 
     `model` [L] in the target's numbering, -1 for a model that is not scored; `yes`, `total` [L] verdicts; `label` [L]
-    0 or 1; `own_target_row` [L]: the target row this very prediction is, or -1 when it is not among them; `author` [L]: as
-    `model`, and from K on those that are not scored, where they are known by name.
+    0 or 1; `own_target_row` [L]: the target row this very prediction is, or -1 when it is not among them; `author` [L]:
+    as `model`, and from K on those that are not scored, where they are known by name.
     """
 
     model: Ints

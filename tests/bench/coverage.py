@@ -1,4 +1,4 @@
-"""How often 95 % intervals hold the truth, over the declared grid of made-up boards; ``--full`` for all 96 cells."""
+"""How often 95 % intervals hold the truth: a declared grid of made-up boards, and the gate; ``--full`` for all."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tests.bench import gate
 from tests.stats.coverage import RATES, Coverage, grid, measure, measure_ranks
 from tests.stats.simulated_boards import Design
 
@@ -44,6 +45,7 @@ def main(flags: Sequence[str] = ()) -> None:
     _failures(cells)
     _shorter(cells)
     _ranks(300 if full else 60)
+    gate.main(flags)
     print(f"\n{time.perf_counter() - begun:.0f} s")
 
 

@@ -95,6 +95,41 @@ def test_the_real_judges_are_as_good_as_recorded(invoke: Invoke) -> None:
 
 
 @pytest.mark.shared_data
+def test_the_ability_slope_and_what_own_labels_say_stand_beside_the_corrected_scores(invoke: Invoke) -> None:
+    found = document(invoke("judges", real(), "--json"))
+    mean, lower, upper = found["ability_slope"]
+    assert lower < 0.5 < mean < 1 < upper
+    (mistral,) = (one for one in found["models"] if one["model"] == "mistral-large-2512")
+    assert mistral["human_only"] == pytest.approx(72 / 147)
+    assert abs(mistral["score"] - mistral["human_only"]) < mistral["human_only_half_width"] < 0.05
+    assert mistral["effective_labels"] == mistral["worth"]
+    code, out, _ = invoke("judges", real())
+    assert code == 0
+    assert "ability slope: +0.7" in out
+    assert "corrected 47.2, own labels only 49.0 ± 3.7: agree" in out
+
+
+def test_every_statistic_is_there_by_the_hierarchical_method(invoke: Invoke, tmp_path: Path) -> None:
+    source = gold_file(tmp_path)
+    chosen = ("--method", "hierarchical", "--json")
+    rows = {row["model"]: row for row in document(invoke("leaderboard", source, *chosen[:2], "--format", "json"))}
+    assert {row["method"] for row in rows.values()} == {"hierarchical"}
+    compared = document(invoke("compare", source, "north-1", "west-1", *chosen))
+    gap = rows["north-1"]["score"] - rows["west-1"]["score"]
+    assert compared["standings"][0]["difference"] == pytest.approx(gap, abs=1.0)
+    judged = document(invoke("judges", source, *chosen))
+    assert {one["model"]: round(100 * one["score"], 1) for one in judged["models"]} == {
+        name: row["score"] for name, row in rows.items()
+    }
+    assert document(invoke("label-plan", source, "--labels", "3", *chosen))["rows"]
+    for command in (("leaderboard", source), ("compare", source, "north-1", "west-1")):
+        code, _, err = invoke(*command, "--method", "hierarchical", "--provider-shift", "0.5")
+        assert (code, "learns it" in err) == (2, True)
+    code, _, err = invoke("judges", source, "--method", "paper")
+    assert (code, "no such statistics" in err) == (2, True)
+
+
+@pytest.mark.shared_data
 @pytest.mark.parametrize(("points", "key"), [("1", "labels_to_1pt"), ("0.5", "labels_to_half_pt")])
 def test_the_real_label_plan_is_the_recorded_one(invoke: Invoke, points: str, key: str) -> None:
     plan = document(invoke("label-plan", real(), "--half-width", points, "--json"))
@@ -271,7 +306,7 @@ def test_comparing_is_antisymmetric_and_needs_two_models(invoke: Invoke, tmp_pat
     for one, other in zip(there["standings"], back["standings"], strict=True):
         assert one["better"] == pytest.approx(1 - other["better"])
         assert one["difference"] == pytest.approx(-other["difference"])
-        assert one["resolvable"] > 0
+        assert one["resolvable"] == one["minimum_detectable_difference"] > 0
     assert there["labels"]["first_labels"] >= 0
     code, out, _ = invoke("compare", source, "north-1", "west-1@0")
     assert code == 0

@@ -35,7 +35,7 @@ class Cell:
     ranks: FloatArray
 
 
-def measure(world: World, boards: int, *, seed: int, draws: int = DRAWS) -> dict[str, Cell]:
+def measure(world: World, boards: int, *, seed: int | list[int], draws: int = DRAWS) -> dict[str, Cell]:
     """Both methods on the same boards; ``draws`` 0 leaves out pairs and ranks."""
     rng = np.random.default_rng(seed)
     found: dict[str, list[tuple[FloatArray, ...]]] = {method: [] for method in METHODS}
@@ -65,7 +65,7 @@ def _one(board: Board, method: str, draws: int) -> tuple[FloatArray, ...]:
         joint = None
         if draws:
             rates = rate_draws(found, seed=0, draws=draws)
-            joint = (draws_on_these(strata, rates, seed=0), draws_on_new(strata, board.target, rates, seed=0))
+            joint = (draws_on_these(strata, rates, seed=0), draws_on_new(strata, board.target, found, rates, seed=0))
     ends = np.array([_ends(row) for row in rows])
     held = (ends[:, 0] <= board.here + 1e-9) & (board.here <= ends[:, 1] + 1e-9)
     held_new = (ends[:, 2] <= board.new) & (board.new <= ends[:, 3])

@@ -178,7 +178,7 @@ def test_narrow_integers_count_the_same() -> None:
     narrow_target = dataclasses.replace(
         wide, **{f: getattr(wide, f).astype(np.int8) for f in ("model", "item", "yes", "total", "provider")}
     )
-    fields = [f.name for f in dataclasses.fields(narrow_gold)]
+    fields = [f.name for f in dataclasses.fields(narrow_gold) if f.name != "author"]
     narrow_gold = dataclasses.replace(narrow_gold, **{f: getattr(narrow_gold, f).astype(np.int8) for f in fields})
     a, b = build_strata(wide, gold()), build_strata(narrow_target, narrow_gold)
     for field in dataclasses.fields(Strata):

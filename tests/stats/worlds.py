@@ -1,10 +1,11 @@
 """Worlds for the gate: made-up boards on which a vote need not mean the same for every model, one at a time.
 
-A world with `rates` draws the vote first and then people's verdict from the rate of the vote, moved by `slope` times the
-model's log odds less the mean, by `shift` of its maker and by `own` of itself. One with `judges` draws the verdict first
-and then every judge's vote, right with the chance given, so that errors hang on the truth; `fooled` is the share of items
-whose wrong answers all judges believe, `seduction` the deviation by item of the log odds of believing a wrong answer,
-`copied` the chance that a judge repeats the first one. Eleven models of seven makers; the last four have no labels.
+A world with `rates` draws the vote first and then people's verdict from the rate of the vote, moved by `slope` times
+the model's log odds less the mean, by `shift` of its maker and by `own` of itself. One with `judges` draws the verdict
+first and then every judge's vote, right with the chance given, so that errors hang on the truth; `fooled` is the share
+of items whose wrong answers all judges believe, `seduction` the deviation by item of the log odds of believing a wrong
+answer, `copied` the chance that a judge repeats the first one. Eleven models of seven makers; the last four have no
+labels.
 """
 
 from __future__ import annotations

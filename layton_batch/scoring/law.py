@@ -1,0 +1,94 @@
+"""The posterior of a jury board by its method: scores, joint draws, plans and the slope, all of one law."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Protocol
+
+from layton_batch.scoring.evidence import Counted
+from layton_batch.scoring.rules import HIERARCHICAL, Rules
+from layton_batch.stats.calibrated import CalibratedScore, Posterior, calibrated_scores, posterior
+from layton_batch.stats.hierarchical import Fit, fit
+from layton_batch.stats.hierarchical_scores import collapsed, hierarchical_scores, slope_interval
+from layton_batch.stats.joint import DRAWS, JointDraws, joint_draws, joint_draws_new_items
+from layton_batch.stats.label_table import label_table
+from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
+
+STREAM = 0
+"""What joint draws start from: ranges that moved with a seed would say more about the seed than about the models."""
+_LEAST_DRAWS = 400
+_CELLS, _RATE_CELLS = 12_000_000, 3_000_000  # thousands of models: fewer draws, so that they stay within memory
+
+
+class Law(Protocol):
+    """What is known of a board's models. ``slope``: mean and ends of the ability slope, None where it is not learnt."""
+
+    def scores(self) -> tuple[CalibratedScore, ...]: ...
+
+    def draws(self) -> tuple[JointDraws, JointDraws]:
+        """On these items and on new ones."""
+        ...
+
+    @property
+    def posterior(self) -> Posterior: ...
+
+    @property
+    def slope(self) -> tuple[float, float, float] | None: ...
+
+
+def law_of(counted: Counted, rules: Rules) -> Law:
+    """By the rules' method; the paper's has no posterior, and the calibrated one stands in."""
+    return _Hierarchical(counted, rules) if rules.method == HIERARCHICAL else _Calibrated(counted, rules)
+
+
+def drawn(models: int, cells: int = _CELLS) -> int:
+    """How many joint draws a board of so many entrants gets."""
+    return min(DRAWS, max(_LEAST_DRAWS, cells // max(models, 1)))
+
+
+class _Calibrated:
+    def __init__(self, counted: Counted, rules: Rules) -> None:
+        self._counted, self._rules = counted, rules
+
+    def scores(self) -> tuple[CalibratedScore, ...]:
+        rules = self._rules
+        return calibrated_scores(self._counted.strata, level=rules.level, provider_shift=rules.provider_shift)
+
+    def draws(self) -> tuple[JointDraws, JointDraws]:
+        strata, count = self._counted.strata, drawn(len(self._counted.entrants))
+        here = joint_draws(strata, seed=STREAM, draws=count)
+        return here, joint_draws_new_items(strata, self._counted.target, seed=STREAM, draws=count)
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        return posterior(self._counted.strata, provider_shift=self._rules.provider_shift)
+
+    slope = None
+
+
+class _Hierarchical:
+    def __init__(self, counted: Counted, rules: Rules) -> None:
+        self._counted, self._rules = counted, rules
+
+    @cached_property
+    def _fit(self) -> Fit:
+        counted = self._counted
+        table = label_table(counted.target, counted.gold, counted.strata)
+        return fit(table, len(counted.entrants), other_jury=self._rules.other_jury)
+
+    def scores(self) -> tuple[CalibratedScore, ...]:
+        return hierarchical_scores(self._counted.strata, self._fit, level=self._rules.level)
+
+    def draws(self) -> tuple[JointDraws, JointDraws]:
+        counted = self._counted
+        rates = rate_draws(self._fit, seed=STREAM, draws=drawn(len(counted.entrants), _RATE_CELLS))
+        here = draws_on_these(counted.strata, rates, seed=STREAM)
+        return here, draws_on_new(counted.strata, counted.target, self._fit, rates, seed=STREAM)
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        return collapsed(self._counted.strata, self._fit)
+
+    @property
+    def slope(self) -> tuple[float, float, float] | None:
+        return slope_interval(self._fit, self._rules.level)
