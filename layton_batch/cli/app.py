@@ -12,6 +12,7 @@ from layton_batch import log
 from layton_batch.cli import (
     export_command,
     grade_commands,
+    import_command,
     inspect_commands,
     run_commands,
     sandbox_commands,
@@ -32,7 +33,7 @@ STOPPED = {
 """What Ctrl-C means for a command; for the others nothing is left undone outside this machine."""
 
 ORDER = ("demo", "plan", "run", "status", "events", "cancel", "retry", "resolve", "score", "leaderboard", "compare",
-         "judges", "label-plan", "cost", "site", "grade", "export")  # fmt: skip
+         "judges", "label-plan", "cost", "site", "grade", "import", "export")  # fmt: skip
 """How ``--help`` lists the commands: the way of a run; the rest after them."""
 
 app = typer.Typer(
@@ -49,6 +50,7 @@ for commands in (
     grade_commands,
     sandbox_commands,
     statistics_commands,
+    import_command,
     export_command,
 ):
     commands.register(app)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from layton_batch.run.context import Run
     from layton_batch.run.status import Status
 
+T = TypeVar("T")
 ManifestPath = Annotated[Path, typer.Argument(help="The manifest, a TOML file.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its name, or its folder.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Where run folders are.", envvar="LAYTON_BATCH_RUNS")]
@@ -223,6 +225,7 @@ def cancel(
 
 def retry(run_name: RunName, runs: Runs = RUNS) -> None:
     """Give requests without an answer one more attempt."""
+    from layton_batch.batches.retry import retry_run
     from layton_batch.cli.endings import retried
     from layton_batch.cli.terminal import say
     from layton_batch.run.open import find_run, open_folder
@@ -231,7 +234,7 @@ def retry(run_name: RunName, runs: Runs = RUNS) -> None:
 
     with open_folder(find_run(run_name, runs), Settings.from_process()) as opened:
         was_cancelled = _is_cancelled(opened)
-        count = _retry_when_free(opened)
+        count = when_free(opened, lambda: retry_run(opened))
         status = read_status(opened.store)
     for line in retried(count, status, was_cancelled=was_cancelled):
         say(line)
@@ -242,15 +245,15 @@ def _is_cancelled(opened: Run) -> bool:
     return row is not None and row.cancelled
 
 
-def _retry_when_free(opened: Run) -> int:
-    """Between two ticks of a `run` at work on the same run; raises StoreError where there is no moment for it."""
-    from layton_batch.batches.retry import retry_run
+def when_free(opened: Run, work: Callable[[], T]) -> T:
+    """What ``work`` returns between two ticks of a `run` at work on the same run; raises StoreError where there is no
+    moment for it."""
     from layton_batch.errors import StaleStateError, StoreError
 
     last = opened.clock.now() + RETRY_PATIENCE
     while True:
         try:
-            return retry_run(opened)
+            return work()
         except StaleStateError as error:
             if opened.clock.now() >= last:
                 raise StoreError(str(error)) from error

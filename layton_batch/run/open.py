@@ -59,11 +59,13 @@ def open_run(
     pacing: Pacing | None = None,
     patience: Patience | None = None,
     before_it_begins: Callable[[], None] | None = None,
+    only_scores: bool = False,
 ) -> Iterator[Run]:
     """Start or go on with the manifest's run under ``runs``. Other processes may be at it: they share its batches.
 
     Items and gold set are read and checked before this returns. ``pacing``: None: as the environment says.
     ``before_it_begins`` is called where there is no such run yet and all checks have passed, before anything is made.
+    ``only_scores``: nothing will be asked of providers, so no key is needed.
     Raises StoreError where the run's state is elsewhere or cannot be used, DataError and ManifestError for what is
     wrong with the inputs.
     """
@@ -71,7 +73,7 @@ def open_run(
     clock = clock or SystemClock()
     folder = RunFolder(runs / manifest.run_id())
     pacing = replace(pacing or settings.pacing, poll=poll_seconds or None)
-    inputs = _Inputs(manifest, folder, settings, clock, patience or Patience(), pacing)
+    inputs = _Inputs(manifest, folder, settings, clock, patience or Patience(), pacing, only_scores)
     inputs.check()
     if before_it_begins is not None and not folder.manifest.exists():
         before_it_begins()
@@ -113,10 +115,12 @@ def _moved_first(held: atomic.Held) -> Iterator[None]:
 
 
 @contextmanager
-def open_folder(folder: RunFolder, settings: Settings, clock: Clock | None = None) -> Iterator[Run]:
+def open_folder(
+    folder: RunFolder, settings: Settings, clock: Clock | None = None, *, only_scores: bool = False
+) -> Iterator[Run]:
     """An existing run by its folder, to change; other processes may be working on it."""
     manifest = stored_manifest(folder)
-    with open_run(manifest, folder.root.parent, settings, clock=clock) as run:
+    with open_run(manifest, folder.root.parent, settings, clock=clock, only_scores=only_scores) as run:
         yield run
 
 
@@ -251,10 +255,12 @@ class _Inputs:
     clock: Clock
     patience: Patience = field(default_factory=Patience)
     pacing: Pacing = field(default_factory=Pacing)
+    only_scores: bool = False
 
     def check(self) -> None:
         """Everything that can be wrong before anything is sent: keys, settings, items, gold."""
-        for spec in (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel())):
+        asked = (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel()))
+        for spec in () if self.only_scores else asked:
             self.settings.access(spec.provider)
             self.settings.check_address(spec.provider)
             self.settings.check_pacing(spec.provider)

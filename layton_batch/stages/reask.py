@@ -36,7 +36,7 @@ def reask(run: Run, job: Job) -> bool:
     rounds = 1 + max((reask_of(run, batch) for batch in batches.values()), default=0)
     if rounds > max(policy.reask_unparsed, policy.reask_truncated) or (row is not None and row.cancelled):
         return False
-    wanted = _wanted(run, job, rounds)
+    wanted = [one for one in _wanted(run, job, rounds) if batches[one.last[0]].path]  # not what was imported
     if not wanted:
         return False
     by_parent: dict[str, list[_Unusable]] = defaultdict(list)
