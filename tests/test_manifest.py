@@ -142,7 +142,7 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         (MINIMAL.replace(ITEMS, ITEMS + 'split = "xlm"\n'), "split 'xlm': the layton task has llm and vlm"),
         (MINIMAL.replace("items.jsonl", " "), "items.source: must be a path, a URL or a hub address"),
         (MINIMAL.replace("items.jsonl", "https://me:pw@host/x"), "items.source: must not hold a user or password"),
-        (MINIMAL + "[gold]\n", "gold.source: is missing"),
+        (MINIMAL + "[gold]\n", "gold: has neither source nor annotations"),
         (
             MINIMAL + '[scoring]\nmethod = "papr"',
             "scoring.method: 'papr' is not one of calibrated, paper; did you mean 'paper'?",

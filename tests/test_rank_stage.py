@@ -9,6 +9,7 @@ from typing import Any
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.tables import frame, read, write
 from layton_batch.records import Job, ModelSpec
+from layton_batch.run.labels import Labels
 from layton_batch.scoring.board import FLAGS, RULE, Rules
 from layton_batch.scoring.gold import Gold, GoldRow, Marks
 from layton_batch.stages import rank
@@ -114,7 +115,7 @@ def test_a_run_s_verdicts_meet_the_labels_of_exactly_the_same_answers(tmp_path: 
         store=JudgedJobs(),
         folder=folder,
         manifest=SimpleNamespace(items=SimpleNamespace(hints=0), gold=None),
-        load_gold=lambda: recorded,
+        load_labels=lambda: Labels(recorded),
     )
     rows = [(row.entrant.model, row.family, dict(row.verdicts), row.human) for row in rank.judged(run, "both_correct")]
     assert rows == [

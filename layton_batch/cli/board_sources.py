@@ -4,23 +4,24 @@ several of these."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layton_batch.errors import ManifestError
+from layton_batch.scoring.annotations import Joined
 from layton_batch.scoring.board import (
     METHODS,
     OTHER_JURY,
     OTHER_MODEL,
     BoardRow,
     Rules,
-    rank_board,
     rank_marks,
     with_flag,
 )
 from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label
+from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import MAX_LEVEL
 
@@ -85,11 +86,13 @@ class Sources:
     """Some of the labels stand beside votes of another jury than the votes on the models that are ranked."""
     other_models: frozenset[str] = frozenset()
     """Models of whom another model gave some of the answers."""
+    annotated: Joined = field(default_factory=lambda: Joined({}))
+    """The labels of the runs' annotators, each by name."""
     is_run: bool = False
     files: list[ScoreFile] = field(default_factory=list)
     """Per-item scores of other programs, not yet brought together."""
     notes: list[str] = field(default_factory=list)
-    """What a reader of a board has to know of these sources."""
+    """What has to be said of the labels, and of what is ranked."""
 
 
 def board_of(
@@ -101,12 +104,17 @@ def board_of(
     seed: int | None = None,
     level: float | None = None,
     provider_shift: float | None = None,
+    tell: Callable[[str], None] = lambda _line: None,
 ) -> list[BoardRow]:
     """One board over all sources. What is not asked for comes from the first run's manifest, else from the defaults.
+    ``tell`` gets a line for each thing that has to be said of the labels.
 
     Raises ManifestError (unknown method or metric), DataError (bad file), StoreError (no such run).
     """
-    return rows_of(read_sources(sources, runs, settings, Asked(method, metric, seed, level, provider_shift)))
+    found = read_sources(sources, runs, settings, Asked(method, metric, seed, level, provider_shift))
+    for line in found.notes:
+        tell(line)
+    return rows_of(found)
 
 
 def rows_of(found: Sources) -> list[BoardRow]:
@@ -114,8 +122,8 @@ def rows_of(found: Sources) -> list[BoardRow]:
     if found.sheets:
         rows = rank_marks(found.sheets, found.rules)
     else:
-        rows = rank_board(found.ballots, found.labels, found.rules)
-    rows = with_flag(rows, OTHER_JURY) if found.other_jury else rows
+        rows = rank_votes(found.ballots, found.labels, found.rules)
+    rows = with_flag(rows, OTHER_JURY) if found.other_jury and found.labels else rows
     return with_flag(rows, OTHER_MODEL, found.other_models)
 
 
@@ -140,6 +148,8 @@ def read_sources(
         found.judged += part.judged
         found.judge_families |= part.judge_families
         found.other_models |= part.other_models
+        found.notes += part.notes
+    found.annotated = Joined({key: one for part in parts for key, one in part.annotated.by_prediction.items()})
     # a label that several sources carry is one label
     found.labels = list(dict.fromkeys(label for part in parts for label in part.labels))
     juries = [part.jury for part in parts if part.jury]
@@ -199,7 +209,15 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
 
 def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
     from layton_batch.run.open import find_run, read_run
-    from layton_batch.stages.rank import answered_by_others, evidence, has_labels_of_another_jury, item_scores, judged
+    from layton_batch.stages.rank import (
+        answered_by_others,
+        evidence,
+        has_labels_of_another_jury,
+        item_scores,
+        joined,
+        judged,
+        label_notes,
+    )
 
     with read_run(find_run(source, runs), settings) as run:
         _known("metric", metric, tuple(run.task.metrics))
@@ -209,9 +227,10 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
             found.sheets = item_scores(run, found.rules.metric)
             return found
         found.ballots, found.labels = evidence(run, found.rules.metric)
+        found.notes = label_notes(run)
         found.jury = frozenset(judge.model.name for judge in run.manifest.panel())
         found.other_jury = has_labels_of_another_jury(run)
         if verdicts:
-            found.judged = judged(run, found.rules.metric)
+            found.judged, found.annotated = judged(run, found.rules.metric), joined(run)
             found.judge_families = {judge.model.name: judge.model.family for judge in run.manifest.panel()}
     return found

@@ -15,7 +15,7 @@ from layton_batch.reports.table import console
 from layton_batch.run.context import Run
 from layton_batch.run.status import RunState, Status
 from layton_batch.stages.publish import cost_report
-from layton_batch.stages.rank import board
+from layton_batch.stages.rank import board, label_notes
 from layton_batch.states import OPEN, Lifecycle
 from layton_batch.text import one_line, plural
 
@@ -40,6 +40,8 @@ def print_outcome(run: Run, status: Status) -> None:
         say(_advice(status))
         return
     print_board(board(run, run.rules))
+    for line in label_notes(run):
+        say(line)
     console().print()
     print_costs(cost_report([run.folder]))
     if status.unanswered:

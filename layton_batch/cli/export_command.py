@@ -13,7 +13,11 @@ from layton_batch.cli.run_commands import RUNS, RunName, Runs
 
 if TYPE_CHECKING:
     from layton_batch.exports.run_contents import Contents
+    from layton_batch.run.context import Run
 
+ROWS = ("ppi", "annotations", "results")
+"""Forms that are one file."""
+FOLDERS = ("csv", "parquet", "eee", "hf")
 Files = Iterable[tuple[str, bytes]]
 
 
@@ -34,19 +38,23 @@ def register(app: typer.Typer) -> None:
 
 def export(
     run_name: RunName,
-    to: Annotated[str, typer.Option("--to", help="csv | parquet | eee | hf")],
-    out: Annotated[Path, typer.Option("--out", help="The folder to write into.")],
+    to: Annotated[
+        str, typer.Option("--to", metavar="FORM", help="ppi | annotations | results | csv | parquet | eee | hf")
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The file to write; csv, parquet, eee, hf: the folder.")],
     organization: Annotated[str, typer.Option("--organization", help="eee: who evaluated.")] = "not stated",
     dataset: Annotated[str | None, typer.Option("--dataset", help="hf: the benchmark, OWNER/NAME.")] = None,
     task_id: Annotated[str | None, typer.Option("--task-id", help="hf: the id in the benchmark's eval.yaml.")] = None,
     source_url: Annotated[str | None, typer.Option("--source-url", help="hf: where the run can be seen.")] = None,
     runs: Runs = RUNS,
 ) -> None:
-    """Write a run down in the forms that others read.
+    """Write a run down in the forms that others read. No network, no key.
 
-    csv, parquet: the leaderboard, and every prediction with its verdicts or marks. eee: Every Eval Ever 0.3.0, a
-    document a model and a line an item and metric, in its data store's folders; `leaderboard` reads the lines. hf: a
-    file a model for `.eval_results/` of its repository on the hub. Models that are not done yet are left out.
+    ppi, annotations, results: layton-eval's three files, JSONL: every answer with the verdicts and the label on it;
+    the labels that people gave; the leaderboard. csv, parquet: the leaderboard, and every prediction with its verdicts
+    or marks. eee: Every Eval Ever 0.3.0, a document a model and a line an item and metric, in its data store's folders;
+    `leaderboard` reads the lines. hf: a file a model for `.eval_results/` of its repository on the hub. Models that are
+    not done yet are left out of the last four.
     """
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError
@@ -56,26 +64,32 @@ def export(
     from layton_batch.settings import Settings
 
     forms = _forms()
-    if to not in forms:
-        raise ManifestError(f"--to {to!r}: one of {', '.join(forms)}")
-    if out.exists() and not out.is_dir():
+    if to not in (*ROWS, *forms):
+        raise ManifestError(f"--to {to!r}: one of {', '.join((*ROWS, *forms))}")
+    if to in forms and out.exists() and not out.is_dir():
         raise ManifestError(f"--out {out}: is a file; name a folder")
     with read_run(find_run(run_name, runs), Settings.from_process()) as run:
+        if to in ROWS:
+            say(f"{_writers()[to](run, out)} rows: {out}")
+            return
         written = list(forms[to](contents(run), Asked(organization, dataset, task_id, source_url)))
     for name, content in written:
         atomic.write_bytes(out / name, content)
     say(f"{len(written)} files in {out}")
 
 
+def _writers() -> dict[str, Callable[[Run, Path], int]]:
+    """By form, what writes a run into a file and says how many rows that are."""
+    from layton_batch.reports.layton_files import write_annotations, write_ppi, write_results
+
+    return dict(zip(ROWS, (write_ppi, write_annotations, write_results), strict=True))
+
+
 def _forms() -> Mapping[str, Callable[[Contents, Asked], Files]]:
     from layton_batch.exports import flat
 
-    return {
-        "csv": lambda found, _: flat.csv_files(found),
-        "parquet": lambda found, _: flat.parquet_files(found),
-        "eee": _eee,
-        "hf": _hf,
-    }
+    writers = (lambda found, _: flat.csv_files(found), lambda found, _: flat.parquet_files(found), _eee, _hf)
+    return dict(zip(FOLDERS, writers, strict=True))
 
 
 def _eee(found: Contents, asked: Asked) -> Files:

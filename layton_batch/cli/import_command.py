@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layton_batch.cli.run_commands import RUNS, RunName, Runs, when_free
+from layton_batch.cli.run_commands import RUNS, Json, RunName, Runs, when_free
 
 if TYPE_CHECKING:
     from layton_batch.imports.entering import Entered
@@ -35,28 +35,44 @@ def import_(
     eee: Annotated[
         list[Path] | None, typer.Option("--eee", metavar="FILE", help="Every Eval Ever lines; repeat it.")
     ] = None,
+    annotations: Annotated[
+        list[Path] | None,
+        typer.Option("--annotations", metavar="FILE", help="Labels that people gave; may be repeated."),
+    ] = None,
     family: Annotated[str | None, typer.Option("--family", help="Who made the model: its judges do not sit.")] = None,
     provider: Annotated[str | None, typer.Option("--provider", help="Who served it; shown on the board.")] = None,
     runs: Runs = RUNS,
+    as_json: Json = False,
 ) -> None:
-    """Bring answers made elsewhere into a run: nothing that a file holds is asked or paid for.
+    """Bring answers, verdicts and labels made elsewhere into a run: nothing that a file holds is asked or paid for.
 
     --predictions: a model's answers, judged by the run's jury at the next `run` and ranked beside the others.
     --verdicts: layton-eval's judge files (`custom_id`, `answer`, `model`) on a model of the run, or on the one that
     comes with --predictions. --eee: the models of Every Eval Ever lines, with the verdicts in our own exports. Files
     are checked as a whole before anything changes; the same import twice changes nothing.
+
+    Labels (--annotations): a row has `item_id` (or `riddle_id`), `model`, `answer_correct` and `justification_correct`
+    (or `is_answer_correct` and `is_justification_correct`, as in layton-eval's annotation files), and may have
+    `provider`, `n_hints`, `annotator`, `time` and the `answer` and `justification` that were judged. JSONL or Parquet.
+    A file is checked as a whole before anything changes. The same file twice changes nothing. A later label of one
+    annotator on one prediction takes the place of the earlier. The next `score`, `leaderboard` or `run` uses them.
     """
-    from layton_batch.cli.terminal import say
+    from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import ManifestError
     from layton_batch.imports.entering import enter
     from layton_batch.run.open import find_run, open_folder
     from layton_batch.settings import Settings
     from layton_batch.text import one_line
 
+    if annotations:
+        if model or predictions or verdicts or eee:
+            raise ManifestError("import: --annotations stands alone: its rows name the models")
+        _labels(run_name, annotations, runs, as_json=as_json)
+        return
     if eee and (model or predictions or verdicts):
         raise ManifestError("import: --eee stands alone: its lines name the models")
     if not (eee or predictions or verdicts):
-        raise ManifestError("import: give --predictions FILE, --verdicts FILE or --eee FILE")
+        raise ManifestError("import: give --predictions FILE, --verdicts FILE, --eee FILE or --annotations FILE")
     if not eee and model is None:
         raise ManifestError("import: --model NAME says whose predictions or verdicts these are")
     settings = Settings.from_process()
@@ -67,6 +83,9 @@ def import_(
             spec = _spec(opened, str(model), predictions, family, provider)
             found = [_of_model(opened, spec, settings, predictions, verdicts or [])]
         entered = when_free(opened, lambda: enter(opened, found))
+    if as_json:
+        print_json(entered)
+        return
     for one in entered:
         say(one_line(_told(one)))
 
@@ -119,3 +138,19 @@ def _told(one: Entered) -> str:
     if one.to_ask:
         said.append(f"{one.to_ask} verdicts to be asked for by the next `run`")
     return f"{one.model}: {', '.join(said)}"
+
+
+def _labels(run_name: str, files: list[Path], runs: Path, *, as_json: bool) -> None:
+    from layton_batch.cli.terminal import print_json, say
+    from layton_batch.run.label_import import import_labels
+    from layton_batch.run.open import find_run, read_run
+    from layton_batch.settings import Settings
+
+    settings = Settings.from_process()
+    with read_run(find_run(run_name, runs), settings) as run:
+        taken = import_labels(run, files, settings)
+    if as_json:
+        print_json(taken)
+        return
+    for line in taken.lines():
+        say(line)

@@ -90,7 +90,8 @@ def leaderboard(
 
     Files of other programs: Every Eval Ever lines, inspect_ai logs (.eval, .json), lm-evaluation-harness samples; their
     models are ranked on the items that all have. NAME=FILE gives such a file's model another name.
-    Sources are ranked together, as if they were one run. No network, unless a source is a URL.
+    Sources are ranked together, as if they were one run. Labels count as they are now. No key; no network, unless a
+    source or a run's labels are at an address: where labels there cannot be reached, the run's copy is used.
     """
     from layton_batch.cli.board_sources import Asked, read_sources, rows_of
     from layton_batch.cli.terminal import say

@@ -170,24 +170,28 @@ def _told_trouble(opened: Run) -> int:
 def score(run_name: RunName, runs: Runs = RUNS) -> None:
     """Compute a run's results again from its stored answers.
 
-    Votes, leaderboard, cost table and site. No network.
+    Votes, leaderboard, cost table and site, with people's labels as they are now. No key; no network, unless labels are
+    at an address, and there the run's copy is used where that cannot be reached.
     """
+    from layton_batch.cli.terminal import say
     from layton_batch.errors import StoreError
     from layton_batch.reports.board import print_board
     from layton_batch.run.open import find_run, open_folder
     from layton_batch.settings import Settings
     from layton_batch.stages.publish import republish
-    from layton_batch.stages.rank import write_board
+    from layton_batch.stages.rank import label_notes, write_board
     from layton_batch.stages.score import score_again
 
     folder = find_run(run_name, runs)
-    with open_folder(folder, Settings.from_process()) as opened, opened.writer_lease() as ours:
+    with open_folder(folder, Settings.from_process(), only_scores=True) as opened, opened.writer_lease() as ours:
         if not ours:
             raise StoreError(f"{folder.root.name}: another process is writing its tables; try again in a moment")
         score_again(opened)
         rows = write_board(opened)
         republish(opened)
         print_board(rows)
+        for line in label_notes(opened):
+            say(line)
 
 
 def cancel(

@@ -46,19 +46,24 @@ def judges(
 ) -> None:
     """How far the judges can be trusted, measured against people.
 
-    Accuracy, agreement beyond chance, leniency by whose answers they judged, and whether the vote is calibrated.
+    Accuracy, agreement beyond chance, leniency by whose answers they judged, and whether the vote is calibrated. Where
+    several people labelled a run's answers, their agreement with each other as well.
     """
     from layton_batch.cli.terminal import print_json
+    from layton_batch.reports.annotators import print_annotators
     from layton_batch.reports.statistics import diagnosis_json, print_diagnosis
+    from layton_batch.scoring.annotators import annotator_agreement
     from layton_batch.scoring.judges import diagnose
 
     found = _jury_sources(sources, runs, metric, seed, level, None, verdicts=True)
     known = found.judge_families | _pairs(families or [])
     diagnosis = diagnose(found.judged, found.ballots, found.labels, known, found.rules)
+    people = annotator_agreement(found.annotated, found.rules.metric, found.rules.level)
     if as_json:
-        print_json(diagnosis_json(diagnosis))
+        print_json({**diagnosis_json(diagnosis), "annotators": people})
     else:
         print_diagnosis(diagnosis, errors=errors)
+        print_annotators(people)
 
 
 def label_plan(

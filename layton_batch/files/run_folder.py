@@ -35,6 +35,14 @@ class RunFolder:
     def gold(self, source: str) -> Path:
         return self.root / f"gold-{sha256(source.encode()).hexdigest()[:8]}.jsonl"
 
+    def annotations(self, source: str) -> Path:
+        return self.root / f"annotations-{sha256(source.encode()).hexdigest()[:8]}.jsonl"
+
+    @property
+    def labels(self) -> Path:
+        """Labels that were imported, a file for each import; none is ever written again."""
+        return self.root / "labels"
+
     @property
     def site(self) -> Path:
         return self.root / "site"

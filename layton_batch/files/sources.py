@@ -63,16 +63,16 @@ class Rows(Sequence[Row]):
         return self.rows[index]
 
 
-def read_rows(source: str, base: Path, settings: Settings, clock: Clock | None = None) -> Rows:
+def read_rows(source: str, base: Path, settings: Settings, clock: Clock | None = None, *, patient: bool = True) -> Rows:
     """All rows of ``hf://datasets/<owner>/<name>/<path>``, a URL, or a path or glob (relative to ``base``, then to the
-    working folder).
+    working folder). ``patient``: a download that fails is tried again.
 
     Raises DataError with file, line and reason: not there, no access, not JSONL or Parquet, a line that is not an
     object, no rows at all.
     """
     found: list[tuple[Place, Row]] = []
     if is_address(source):
-        with _downloaded(*_located(source, settings), clock or SystemClock()) as path:
+        with _downloaded(*_located(source, settings), clock or SystemClock(), patient=patient) as path:
             found.extend(_taken(path, shown(source)))
     else:
         for path in _local_files(source, base, settings.cwd):
@@ -148,11 +148,11 @@ def _hub_url(source: str, settings: Settings) -> str:
 
 
 @contextmanager
-def _downloaded(url: str, token: str | None, clock: Clock) -> Iterator[Path]:
+def _downloaded(url: str, token: str | None, clock: Clock, *, patient: bool = True) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="layton-batch-") as folder:
         # The suffix is kept: it says what the file is.
         path = Path(folder) / f"source{Path(url.partition('?')[0]).suffix}"
-        fetch(url, path, token=token, clock=clock)
+        fetch(url, path, token=token, clock=clock, waits=WAITS_SECONDS if patient else ())
         yield path
 
 
@@ -272,7 +272,7 @@ class _PassingError(Exception):
         self.wait = wait
 
 
-def fetch(url: str, target: Path, *, token: str | None, clock: Clock) -> None:
+def fetch(url: str, target: Path, *, token: str | None, clock: Clock, waits: Sequence[float] = WAITS_SECONDS) -> None:
     """Download ``url`` into ``target``, trying again after each of the waits.
 
     ``token`` goes only to the URL's own host, never along a redirect elsewhere.
@@ -284,13 +284,13 @@ def fetch(url: str, target: Path, *, token: str | None, clock: Clock) -> None:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
     with httpx.Client(headers=headers, timeout=timeout, follow_redirects=True) as client:
-        for wait in (*WAITS_SECONDS, None):
+        for wait in (*waits, None):
             try:
                 _try(client, url, target, clock)
             except _PassingError as error:
                 if wait is None:
-                    tries = len(WAITS_SECONDS) + 1
-                    raise DataError(f"{shown(url)}: download failed {tries} times, at last with: {error}") from error
+                    tries = f"{len(waits) + 1} times, at last with" if waits else "with"
+                    raise DataError(f"{shown(url)}: download failed {tries}: {error}") from error
                 clock.sleep(min(error.wait or wait, LONGEST_WAIT_SECONDS))
             else:
                 return

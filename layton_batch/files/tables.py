@@ -178,6 +178,7 @@ SCHEMAS: Mapping[str, Columns] = {
         "borrowed_labels": pl.Int64,
         "smallest_gold_bin": pl.Int64,
         "n_abstained": pl.Int64,
+        "labels_needed": pl.Int64,
     },
     "cost": {
         "provider": pl.String,

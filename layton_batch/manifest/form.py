@@ -266,13 +266,14 @@ class ItemsTable(Table):
 
 
 class GoldTable(Table):
-    """``[gold]``: human-labelled predictions with jury verdicts.
+    """``[gold]``: human-labelled predictions with jury verdicts, people's labels without (``annotations``), or both.
 
     ``rejudge``: how many of the labelled answers go before the run's own jury; None: all where the jury differs from
     the gold set's. ``trust``: use the labels of another jury as they are.
     """
 
-    source: Location
+    source: Location | None = None
+    annotations: Location | None = None
     rejudge: Literal["all"] | Annotated[int, Field(ge=0, le=2**31)] | None = None
     trust: bool = False
 
@@ -280,6 +281,8 @@ class GoldTable(Table):
     def _one(self) -> GoldTable:
         if self.trust and self.rejudge:
             raise _wrong("has both rejudge and trust; leave one out")
+        if self.source is None and self.annotations is None:
+            raise _wrong("has neither source nor annotations; give one")
         return self
 
 

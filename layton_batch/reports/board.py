@@ -21,6 +21,7 @@ from layton_batch.reports.table import (
     show,
 )
 from layton_batch.scoring.board import FLAGS, RULE, BoardRow
+from layton_batch.scoring.uncalibrated import AIM_POINTS, UNCALIBRATED, need
 from layton_batch.text import NONE, number_text, one_line, percent, range_text
 
 FORMATS = ("table", "json", "csv", "md")
@@ -101,7 +102,8 @@ def board_notes(rows: Sequence[BoardRow], *, counts: bool = True) -> list[str]:
         said += [FLAGS.get(flag, one_line(flag)) for flag in row.flags.split(", ") if flag]
         if said:
             told.setdefault(" ".join(said), []).append(one_line(row.model))
-    return [f"{_whom(models, len(rows))}: {words}" for words, models in told.items()]
+    first = [need([row.labels_needed for row in rows])] if rows and rows[0].method == UNCALIBRATED else []
+    return first + [f"{_whom(models, len(rows))}: {words}" for words, models in told.items()]
 
 
 def _whom(models: Sequence[str], all_: int) -> str:
@@ -123,6 +125,9 @@ def _legend(row: BoardRow, names: Sequence[str]) -> tuple[str, ...]:
     if row.method == "paper":
         return ("interval: the published bootstrap's · range: ranks that overlapping intervals leave open",)
     level = percent(row.level)
+    if row.method == UNCALIBRATED:
+        spread = f"{level} CI: binomial (Wilson), over items: what the jury would say of such items, right or wrong"
+        return (spread, f"{level} range: holds the ranks of all models at once, by the jury's word on such items")
     where = "new items" if row.method == RULE else "these items"
     ranks = f"{level} range: holds the ranks of all models at once, on {where}"
     if row.method == RULE:
@@ -135,6 +140,8 @@ def _legend(row: BoardRow, names: Sequence[str]) -> tuple[str, ...]:
 
 def _names(rows: Sequence[BoardRow], wide: bool) -> list[str]:
     """Columns that say nothing in any row are left out of the narrow table; counts stand in the notes there."""
+    if rows[0].method == UNCALIBRATED:
+        return _uncalibrated_names(rows, wide)
     jury = rows[0].method != RULE
     hints = ["hints"] if wide or len({row.n_hints for row in rows}) > 1 else []
     items = ["items"] if wide or len({row.n_items for row in rows}) > 1 else []
@@ -145,6 +152,12 @@ def _names(rows: Sequence[BoardRow], wide: bool) -> list[str]:
     counts = [*_COUNTS] if jury else [*_COUNTS[:3]]
     more = (["new range"], ["bin"]) if jury else ([], [])
     return ["rank", "range", *more[0], "model", "provider", *hints, *score, *labels, *more[1], *items, *counts]
+
+
+def _uncalibrated_names(rows: Sequence[BoardRow], wide: bool) -> list[str]:
+    hints = ["hints"] if wide or len({row.n_hints for row in rows}) > 1 else []
+    items = ["items"] if wide or len({row.n_items for row in rows}) > 1 else []
+    return ["rank", "range", "model", *hints, "score", "spread", "needed", *items, *(_COUNTS if wide else ())]
 
 
 def _paper_names(rows: Sequence[BoardRow]) -> list[str]:
@@ -164,6 +177,9 @@ def _table(rows: Sequence[BoardRow], names: Sequence[str]) -> Table:
         "new": f"{level} CI\n(new\nitems)",
         "labels": "human labels\n(own +\nborrowed)",
         "bin": "smallest\nbin",
+        "score": "jury's\nshare" if rows and rows[0].method == UNCALIBRATED else "score",
+        "spread": f"{level} CI\n(over\nitems)",
+        "needed": f"labels\nfor ± {AIM_POINTS}",
     }
     styles = {"range": "dim"}
     shown = tuple(Column(heads.get(name, name), name in _TEXTS, styles.get(name, "")) for name in names)
@@ -194,6 +210,8 @@ _CELLS: Mapping[str, Callable[[BoardRow], JsonValue]] = {
     "new": lambda row: range_text(row.new_lower, row.new_upper),
     "labels": lambda row: f"{row.own_labels} + {row.borrowed_labels}",
     "bin": lambda row: row.smallest_gold_bin,
+    "spread": lambda row: range_text(row.lower, row.upper),
+    "needed": lambda row: row.labels_needed,
 }
 """What stands under a heading of the table; the others are counts."""
 
@@ -215,5 +233,7 @@ def board_markdown(rows: Sequence[BoardRow]) -> str:
     """A GitHub-style table; names cannot break out of their cell."""
     paper = bool(rows) and rows[0].method == "paper"
     names = ["rank", "range", "model", "provider", "score"]
+    if rows and rows[0].method == UNCALIBRATED:
+        return as_markdown(_table(rows, [*names, "spread", "needed", "items", "unparsed", "missing"]))
     names += ["interval"] if paper else ["these", "new", "labels"]
     return as_markdown(_table(rows, [*names, "items", "unparsed", "missing"]))

@@ -19,6 +19,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Item
+from layton_batch.run.labels import Labels
 from layton_batch.run.rejudging import Rejudged, differences, rejudge_jobs
 from layton_batch.scoring.board import Rules
 from layton_batch.scoring.gold import Gold
@@ -94,7 +95,11 @@ class Providers:
 
 @dataclass
 class Run:
-    """The handles of one run. ``load_items`` reads the manifest's source; it is asked once, when the run begins."""
+    """The handles of one run. ``load_items`` reads the manifest's source; it is asked once, when the run begins.
+
+    ``load_gold``: the gold set as it was then, which answers are judged again by; ``load_labels``: people's labels as
+    they are now.
+    """
 
     id: str
     manifest: Manifest
@@ -107,6 +112,7 @@ class Run:
     prices: PriceBook
     load_items: Callable[[], Sequence[Item]]
     load_gold: Callable[[], Gold | None]
+    load_labels: Callable[[], Labels]
     pacing: Pacing = field(default_factory=Pacing)
     remaking: bool = False
     """A table was put aside in this tick: the next one makes it again."""

@@ -14,8 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from threading import Event
 
-import orjson
-
 from layton_batch import __version__
 from layton_batch.clock import Clock, Pacing, SystemClock, utc
 from layton_batch.costs.prices import PriceBook
@@ -34,8 +32,9 @@ from layton_batch.providers.protocol import Access, Patience, Provider
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Item
 from layton_batch.run.context import Providers, Run
+from layton_batch.run.labels import LabelSources
 from layton_batch.run.rejudging import check_labels
-from layton_batch.scoring.gold import BUNDLED, Gold, gold_rows, read_gold
+from layton_batch.scoring.gold import BUNDLED, Gold, read_gold
 from layton_batch.settings import Settings
 from layton_batch.store import RunStore, open_engine, sqlite_url
 from layton_batch.store.engine import readable
@@ -129,7 +128,7 @@ def read_run(folder: RunFolder, settings: Settings) -> Iterator[Run]:
     """An existing run by its folder, to read; other processes may be working on it."""
     manifest = stored_manifest(folder)
     with open_store(folder, settings) as store, ThreadPoolExecutor(1) as executor:
-        yield _Inputs(manifest, folder, settings, SystemClock()).run(store, executor)
+        yield _Inputs(manifest, folder, settings, SystemClock(), only_scores=True).run(store, executor)
 
 
 @contextmanager
@@ -256,6 +255,7 @@ class _Inputs:
     patience: Patience = field(default_factory=Patience)
     pacing: Pacing = field(default_factory=Pacing)
     only_scores: bool = False
+    """Nothing is asked of providers: no key is needed, and labels that cannot be read are an error."""
 
     def check(self) -> None:
         """Everything that can be wrong before anything is sent: keys, settings, items, gold."""
@@ -276,6 +276,7 @@ class _Inputs:
         gold = self.gold()
         if gold is not None and self.task.uses_jury:
             check_labels(self.manifest, gold)
+        self.labels.check()
 
     @cached_property
     def task(self) -> Task:
@@ -289,8 +290,16 @@ class _Inputs:
     def gold(self) -> Gold | None:
         return _read_gold(self.manifest, self.task, self.folder, self.settings, self.clock)
 
+    @cached_property
+    def labels(self) -> LabelSources:
+        is_bundled = self.manifest.gold is not None and self.manifest.gold.source == BUNDLED
+        bundled = self.task.bundled(self.manifest.items.split) if is_bundled else None
+        return LabelSources(
+            self.manifest, self.folder, self.settings, self.clock, bundled, forgiving=not self.only_scores
+        )
+
     def run(self, store: RunStore, executor: Executor) -> Run:
-        _freeze_gold(self.manifest, self.folder, self.gold())
+        self.labels.keep_first(self.gold())
         stopping = Event()
         return Run(
             id=self.manifest.run_id(),
@@ -304,6 +313,7 @@ class _Inputs:
             prices=price_book(self.manifest, self.clock),
             load_items=self.items,
             load_gold=self.gold,
+            load_labels=self.labels.read,
             pacing=self.pacing,
             stopping=stopping,
         )
@@ -311,7 +321,7 @@ class _Inputs:
 
 def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Settings, clock: Clock) -> Gold | None:
     """The gold set: the run folder's copy where there is one, so that it is fetched once and stays the same."""
-    if manifest.gold is None:
+    if manifest.gold is None or manifest.gold.source is None:
         return None
     source = manifest.gold.source
     copy = folder.gold(source)
@@ -319,12 +329,6 @@ def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Sett
         return read_gold(str(copy.resolve()), manifest.folder, settings, clock)
     bundled = task.bundled(manifest.items.split) if source == BUNDLED else None
     return read_gold(source, manifest.folder, settings, clock, bundled)
-
-
-def _freeze_gold(manifest: Manifest, folder: RunFolder, gold: Gold | None) -> None:
-    if manifest.gold is not None and gold is not None and not folder.gold(manifest.gold.source).exists():
-        lines = b"".join(orjson.dumps(row) + b"\n" for row in gold_rows(gold))
-        atomic.write_bytes(folder.gold(manifest.gold.source), lines)
 
 
 @contextmanager

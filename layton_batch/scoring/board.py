@@ -59,6 +59,7 @@ class BoardRow:
     the rank range, which holds all entrants' ranks together at ``level`` (in the paper's method the range that
     overlapping intervals leave open; graded by rule the range for new items). ``own_labels``, ``borrowed_labels``:
     human labels behind the row; ``smallest_gold_bin``: fewest borrowed labels behind a vote that its items have.
+    ``labels_needed``: labels on the model's answers that would give ± 3 points, where the board has none at all.
     ``failures``: how often each kind occurs, in the rule's words, or (with a jury) of what never came before it; not a
     column of the run's table.
     """
@@ -90,6 +91,7 @@ class BoardRow:
     borrowed_labels: int
     smallest_gold_bin: int | None
     n_abstained: int
+    labels_needed: int | None = None
     failures: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -4,6 +4,8 @@ A row names ``riddle_id, provider, model, n_hints`` (no such column, as in the p
 every judge, ``is_answer_correct_<judge>`` and ``is_justification_correct_<judge>`` (null: did not sit), and the same
 from a person as ``human_answer_correct`` and ``human_justification_correct`` (null: not labelled).
 ``both_correct_<judge>`` and ``human_both_correct`` are taken where the file has them and derived where it does not.
+Two more columns may be there, which our own exports have: ``kind``, what became of the reply, and ``ranked``, false for
+an answer that brings a label only.
 """
 
 from __future__ import annotations
@@ -47,6 +49,8 @@ class GoldRow:
     justification: str | None
     judges: tuple[Marks | None, ...]
     human: Marks | None
+    kind: str | None = None
+    ranked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,8 @@ def _gold_row(row: Row, place: Place, judges: Sequence[str]) -> GoldRow:
         justification=_optional_text(row, "justification", place),
         judges=tuple(_marks(row, (_ANSWER + j, _JUSTIFICATION + j, _BOTH + j), place) for j in judges),
         human=_marks(row, _HUMAN, place),
+        kind=_optional_text(row, "kind", place),
+        ranked=row.get("ranked") is not False,
     )
 
 
@@ -154,9 +160,9 @@ def _optional_text(row: Mapping[str, JsonValue], column: str, place: Place) -> s
 
 
 def _check_unique(rows: Sequence[GoldRow], places: Sequence[Place]) -> None:
-    seen: dict[tuple[str, str, str, int], Place] = {}
+    seen: dict[tuple[str, str, str, int, bool], Place] = {}
     for row, place in zip(rows, places, strict=True):
-        key = (row.item_id, row.provider, row.model, row.n_hints)
+        key = (row.item_id, row.provider, row.model, row.n_hints, row.ranked)
         if key in seen:
             raise DataError(f"{place}: item {row.item_id!r} of model {row.model!r} stands already in {seen[key]}")
         seen[key] = place
@@ -170,7 +176,7 @@ _PART = {"answer_correct": 0, "justification_correct": 1, "both_correct": 2}
 
 def ballots_of(gold: Gold, metric: str) -> list[Ballot]:
     """Every recorded prediction with its jury's votes; one without any answer counts as wrong."""
-    return [_ballot(row, metric) for row in gold.rows]
+    return [_ballot(row, metric) for row in gold.rows if row.ranked]
 
 
 def labels_of(gold: Gold, metric: str) -> list[Label]:
@@ -188,11 +194,11 @@ def labels_of(gold: Gold, metric: str) -> list[Label]:
 def rejudged_labels(
     gold: Gold,
     metric: str,
-    verdicts: Mapping[tuple[Entrant, str], Mapping[str, bool]],
+    verdicts: Mapping[tuple[Entrant, str, int], Mapping[str, bool]],
     own: Mapping[tuple[Entrant, str, int], tuple[int, int]],
 ) -> list[Label]:
     """The labelled predictions with another jury's votes: by entrant, item and content where that jury judged the very
-    same prediction anyway (``own``: yes, total), else its ``verdicts`` by entrant and item, each by judge.
+    same prediction anyway (``own``: yes, total), else its ``verdicts`` on that prediction by judge.
 
     What that jury did not judge is left out.
     """
@@ -200,7 +206,7 @@ def rejudged_labels(
     for row in gold.rows:
         correct, entrant = _mark(row.human, metric), _entrant(row)
         content = content_key(row.answer, row.justification)
-        given = verdicts.get((entrant, row.item_id), {})
+        given = verdicts.get((entrant, row.item_id, content), {})
         yes, total = own.get((entrant, row.item_id, content)) or (sum(given.values()), len(given))
         if correct is not None and total:
             labels.append(Label(entrant, row.item_id, yes, total, correct, content))
@@ -228,15 +234,15 @@ def judged_of(gold: Gold, metric: str) -> list[Judged]:
 
 def _ballot(row: GoldRow, metric: str) -> Ballot:
     yes, total = _votes(row, metric)
-    silent = row.answer is None and total == 0
+    kind = row.kind or ("missing" if row.answer is None and total == 0 else "answered")
     return Ballot(
         entrant=_entrant(row),
         item_id=row.item_id,
         yes=yes,
         total=total,
         content=content_key(row.answer, row.justification),
-        known_zero=silent,
-        kind="missing" if silent else "answered",
+        known_zero=kind != "answered",
+        kind=kind,
     )
 
 
@@ -268,7 +274,8 @@ def gold_rows(gold: Gold) -> Iterator[dict[str, object]]:
             plain |= _written(
                 marks, f"is_answer_correct_{judge}", f"is_justification_correct_{judge}", f"both_correct_{judge}"
             )
-        yield plain | _written(row.human, "human_answer_correct", "human_justification_correct", "human_both_correct")
+        plain |= _written(row.human, "human_answer_correct", "human_justification_correct", "human_both_correct")
+        yield plain | ({"kind": row.kind} if row.kind else {}) | ({} if row.ranked else {"ranked": False})
 
 
 def _written(marks: Marks | None, *names: str) -> dict[str, object]:

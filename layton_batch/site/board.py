@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from layton_batch.scoring.board import FLAGS, RULE
+from layton_batch.scoring.uncalibrated import UNCALIBRATED, need
 from layton_batch.site.pages import short_line
 from layton_batch.site.reading import Asked
 from layton_batch.text import NONE, number_text, percent, range_text
@@ -134,13 +135,13 @@ def show_board(
         footnotes=tuple((letter, _words(flag), FLAGS.get(flag, "")) for flag, letter in letters.items()),
         has_hints=len({row["n_hints"] for row in rows}) > 1,
         has_new=any(row["new_lower"] is not None for row in rows),
-        has_labels=any(row["borrowed_labels"] is not None for row in rows) and method != RULE,
+        has_labels=any(row["borrowed_labels"] is not None for row in rows) and method not in (RULE, UNCALIBRATED),
         method="graded by rule" if method == RULE else short_line(method),
         metric=_words(metric),
         level=percent(asked.level),
         interval_head=_interval_head(method, asked.level),
         range_head="Rank range" if method == "paper" else f"{percent(asked.level)} rank range",
-        meaning=_meaning(method, asked.level),
+        meaning=_meaning(method, asked.level, [_whole(row.get("labels_needed")) for row in rows]),
         range_meaning=_range_meaning(method, asked.level),
     )
 
@@ -165,10 +166,17 @@ def _failures(rows: Sequence[LeaderboardRow], found: Mapping[str, Mapping[str, i
 def _interval_head(method: str, level: float) -> str:
     if method == "paper":
         return "Interval"
+    if method == UNCALIBRATED:
+        return f"{percent(level)} CI (over items)"
     return "These items" if method == RULE else f"{percent(level)} CI (these items)"
 
 
-def _meaning(method: str, level: float) -> str:
+def _meaning(method: str, level: float, needed: Sequence[int | None]) -> str:
+    if method == UNCALIBRATED:
+        return (
+            f"{need(needed)} The {percent(level)} CI is a binomial interval (Wilson) over items: it holds what the "
+            "jury would say of such items, right or wrong."
+        )
     if method == "paper":
         return (
             "The interval is the range between the 2.5th and 97.5th percentile of the layton-eval paper's bootstrap: "
@@ -187,6 +195,11 @@ def _meaning(method: str, level: float) -> str:
 def _range_meaning(method: str, level: float) -> str:
     if method == "paper":
         return "The rank range runs from the best to the worst rank that overlapping intervals leave open."
+    if method == UNCALIBRATED:
+        return (
+            f"The rank range holds the ranks by the jury's word on new items of this kind of all models at once, with "
+            f"{percent(level)} probability."
+        )
     where = "new items of this kind" if method == RULE else "these items"
     return f"The rank range holds the ranks on {where} of all models at once, with {percent(level)} probability."
 
@@ -277,6 +290,10 @@ def _number(value: object) -> float | None:
     if isinstance(value, int | float) and math.isfinite(value):
         return float(value)
     return None
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def _flags(row: LeaderboardRow) -> list[str]:

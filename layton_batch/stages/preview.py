@@ -138,6 +138,8 @@ def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> 
     if manifest.gold is None:
         return None
     source = manifest.gold.source
+    if source is None:
+        return None
     bundled = task.bundled(manifest.items.split) if source == BUNDLED else None
     gold = read_gold(source, manifest.folder, settings, clock, bundled)
     if not task.uses_jury:
@@ -287,4 +289,4 @@ def _caveats(manifest: Manifest, settings: Settings, jobs: Sequence[Job], prices
         if why:
             yield why if manifest.budget.max_usd is None else f"{why}; with a budget, no request goes to this model"
     if manifest.gold is None and any(job.role is Role.JUDGE for job in jobs):
-        yield "no gold set: the intervals will say almost nothing; give [gold] source"
+        yield "no gold set and no annotations: the board will be uncalibrated; give [gold] source or annotations"

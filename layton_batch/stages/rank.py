@@ -5,25 +5,29 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from hashlib import sha256
 
 import polars as pl
 
+from layton_batch.clock import utc
 from layton_batch.files import tables
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job
 from layton_batch.run.context import Run
-from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, Rules, rank_board, rank_marks, with_flag
+from layton_batch.run.rejudging import differences
+from layton_batch.scoring.annotations import Joined, join, settled, with_annotations
+from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, Rules, rank_marks, with_flag
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Judged, Label, content_key
-from layton_batch.scoring.gold import judged_of, labels_of, rejudged_labels
+from layton_batch.scoring.gold import Marks, judged_of, labels_of, rejudged_labels
+from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.stages.readiness import finished
 from layton_batch.stages.served_models import served_others
 from layton_batch.states import PredictionKind, Role
+from layton_batch.text import plural
 
 
 def rank(run: Run) -> bool:
     """Write ``tables/leaderboard`` where scores, gold set or rules of scoring are others than it was made from."""
-    done = _done(run)
+    done = finished_jobs(run)
     if not done or tables.made_from(run.folder.part("leaderboard", "leaderboard")) == _origin(run, done):
         return False
     return run.apart("leaderboard", lambda: bool(write_board(run)))
@@ -41,11 +45,8 @@ def _origin(run: Run, done: Sequence[Job]) -> str:
 
 
 def _labels_digest(run: Run) -> str | None:
-    """Of the run's own copy of the gold set."""
-    if run.manifest.gold is None:
-        return None
-    copy = run.folder.gold(run.manifest.gold.source)
-    return sha256(copy.read_bytes()).hexdigest() if copy.exists() else None
+    """Of people's labels as they are now."""
+    return run.load_labels().digest if run.task.uses_jury else None
 
 
 def board(run: Run, rules: Rules) -> list[BoardRow]:
@@ -54,27 +55,69 @@ def board(run: Run, rules: Rules) -> list[BoardRow]:
         rows = rank_marks(item_scores(run, rules.metric), rules)
     else:
         ballots, labels = evidence(run, rules.metric)
-        rows = rank_board(ballots, labels, rules)
-        rows = with_flag(rows, OTHER_JURY) if has_labels_of_another_jury(run) else rows
+        rows = rank_votes(ballots, labels, rules)
+        rows = with_flag(rows, OTHER_JURY) if labels and has_labels_of_another_jury(run) else rows
     return with_flag(rows, OTHER_MODEL, answered_by_others(run))
 
 
 def answered_by_others(run: Run) -> frozenset[str]:
     """The models that are done of whom another model gave some of the answers."""
-    return served_others(run, _done(run))
+    return served_others(run, finished_jobs(run))
 
 
 def evidence(run: Run, metric: str) -> tuple[list[Ballot], list[Label]]:
-    """The votes on the models that are done, and the gold set's labels: beside the votes of this run's jury, where it
-    judged the labelled answers again, else beside those in the gold set."""
-    gold = run.load_gold()
-    ballots = [ballot for job in _done(run) for ballot in _ballots(run, job, metric)]
+    """The votes on the models that are done, and people's labels as they are now. The gold set's stand beside the votes
+    of this run's jury, where it judged the labelled answers again, else beside those in the gold set; annotations stand
+    beside the votes of this run's jury on its own answers."""
+    ballots = [ballot for job in finished_jobs(run) for ballot in _ballots(run, job, metric)]
+    labels = with_annotations(ballots, _gold_labels(run, metric, ballots), joined(run, ballots), metric)
+    return ballots, list(labels)
+
+
+def _gold_labels(run: Run, metric: str, ballots: Sequence[Ballot]) -> list[Label]:
+    gold = run.load_labels().gold
     if gold is None:
-        return ballots, []
+        return []
+    own = {(one.entrant, one.item_id, one.content): (one.yes, one.total) for one in ballots if one.total}
     if not rejudging(run):
-        return ballots, labels_of(gold, metric)
-    own = {(one.entrant, one.item_id, one.content): (one.yes, one.total) for one in ballots}
-    return ballots, rejudged_labels(gold, metric, _rejudged(run, metric), own)
+        labels = labels_of(gold, metric)
+        votes = [own.get((one.entrant, one.item_id, one.content), (one.yes, one.total)) for one in labels]
+        return [replace(one, yes=yes, total=total) for one, (yes, total) in zip(labels, votes, strict=True)]
+    return rejudged_labels(gold, metric, _rejudged(run, metric), own)
+
+
+def joined(run: Run, ballots: Sequence[Ballot] | None = None) -> Joined:
+    """The annotations beside the predictions of the models that are done."""
+    annotations = run.load_labels().annotations
+    if not annotations:
+        return Joined({})
+    if ballots is None:
+        ballots = [ballot for job in finished_jobs(run) for ballot in _ballots(run, job, run.task.metrics[0])]
+    return join(annotations, ballots, {entrant(run, job): job.spec.model for job in finished_jobs(run)})
+
+
+def label_notes(run: Run) -> list[str]:
+    """What a reader of a board has to know of its labels: how they differ from those of the run's beginning, what could
+    not be read, and which belong to no prediction."""
+    if not run.task.uses_jury:
+        return []
+    labels, lines = run.load_labels(), []
+    change = labels.change
+    if change:
+        parts = [f"{count} {word}" for count, word in ((change.changed, "changed"), (change.gone, "gone")) if count]
+        since = utc(run.born).date()
+        lines.append(", ".join([f"+{plural(change.added, 'label')}", *parts]) + f" since {since}, when the run began")
+    for reason, count in joined(run).apart.items():
+        lines.append(f"{plural(count, 'label')} not used: {_APART[reason]}")
+    return [*lines, *labels.notes]
+
+
+_APART = {
+    "another model": "of a model that has no answers here",
+    "another item": "of an item that has no answers here",
+    "another answer": "of an answer that the model did not give here",
+    "several models": "several models here go by the name; give the one the leaderboard shows",
+}
 
 
 def rejudging(run: Run) -> list[Job]:
@@ -84,27 +127,40 @@ def rejudging(run: Run) -> list[Job]:
 
 def has_labels_of_another_jury(run: Run) -> bool:
     """Whether the board's labels stand beside votes that another jury gave."""
-    return run.manifest.gold is not None and run.has_labels_of_another_jury and not rejudging(run)
+    gold = run.load_labels().gold if run.manifest.gold is not None and run.task.uses_jury else None
+    return gold is not None and bool(differences(run.manifest, gold)) and not rejudging(run)
 
 
-def _rejudged(run: Run, metric: str) -> dict[tuple[Entrant, str], dict[str, bool]]:
-    """This jury's verdicts on labelled answers, by entrant, item and judge; a model's when all of its jury are done."""
+def rejudged_marks(run: Run) -> dict[tuple[Entrant, str, int], dict[str, Marks]]:
+    """This jury's verdicts on labelled answers, by entrant, item, content and judge."""
+    parts = [_rejudged(run, metric) for metric in METRIC_FIELDS]
+    both, answer, justification = parts
+    return {
+        key: {name: Marks(*(part.get(key, {}).get(name) for part in (answer, justification, both))) for name in names}
+        for key, names in ((key, {name for part in parts for name in part.get(key, {})}) for key in set().union(*parts))
+    }
+
+
+def _rejudged(run: Run, metric: str) -> dict[tuple[Entrant, str, int], dict[str, bool]]:
+    """This jury's verdicts on labelled answers, by entrant, item, content and judge; a model's when all of its jury are
+    done."""
     graded, field = {job.id for job in rejudging(run) if job.graded}, METRIC_FIELDS.get(metric, metric)
     juries: dict[Entrant, list[str]] = defaultdict(list)
     for job_id, one in run.rejudging.items():
         juries[Entrant(one.judged.name, one.judged.provider, one.rows[0].n_hints)].append(job_id)
-    verdicts: dict[tuple[Entrant, str], dict[str, bool]] = defaultdict(dict)
-    for entrant, jury in juries.items():
+    verdicts: dict[tuple[Entrant, str, int], dict[str, bool]] = defaultdict(dict)
+    for who, jury in juries.items():
         for job_id in jury if graded.issuperset(jury) else ():
             given = tables.read_part(run.folder.part("rejudged", job_id), columns=["item_id", "judge", field])
+            contents = {row.item_id: content_key(row.answer, row.justification) for row in run.rejudging[job_id].rows}
             for item_id, judge, verdict in given.drop_nulls().iter_rows():
-                verdicts[entrant, item_id][judge] = verdict
+                verdicts[who, item_id, contents[item_id]][judge] = verdict
     return verdicts
 
 
 def item_scores(run: Run, metric: str) -> list[ItemScores]:
     """The rule's marks of the models that are done."""
-    return [_item_scores(run, job, metric) for job in _done(run)]
+    return [_item_scores(run, job, metric) for job in finished_jobs(run)]
 
 
 def judged(run: Run, metric: str) -> list[Judged]:
@@ -112,36 +168,39 @@ def judged(run: Run, metric: str) -> list[Judged]:
 
     A prediction that is in both counts once: with this run's verdicts and the gold set's label.
     """
-    gold = run.load_gold()
+    gold = run.load_labels().gold
     rows = judged_of(gold, metric) if gold else []
     if rejudging(run):
         given = _rejudged(run, metric)
-        rows = [replace(row, verdicts=given.get((row.entrant, row.item_id), {})) for row in rows]
+        rows = [replace(row, verdicts=given.get((row.entrant, row.item_id, row.content), {})) for row in rows]
     recorded = {(row.entrant, row.item_id, row.content): row for row in rows}
-    own, families = {}, {_entrant(run, job): job.spec.family for job in _done(run)}
-    for job in _done(run):
+    annotated = joined(run).by_prediction
+    own, families = {}, {entrant(run, job): job.spec.family for job in finished_jobs(run)}
+    for job in finished_jobs(run):
         for row in _judged(run, job, metric):
             known = recorded.pop((row.entrant, row.item_id, row.content), None)
-            own[row.entrant, row.item_id] = replace(row, human=known.human) if known else row
+            people = annotated.get((row.entrant, row.item_id), {}).values()
+            own[row.entrant, row.item_id] = replace(row, human=settled(known.human if known else None, people, metric))
     others = [replace(row, family=families.get(row.entrant, row.family)) for row in recorded.values()]
     return [*own.values(), *others]
 
 
-def _done(run: Run) -> list[Job]:
+def finished_jobs(run: Run) -> list[Job]:
+    """The jobs of the models that are done and scored."""
     return [job for job in finished(run.store.jobs()) if run.folder.part("scores", job.id).exists()]
 
 
 def write_board(run: Run) -> list[BoardRow]:
     """Replace the run's leaderboard table; returns its rows."""
-    rows, origin = board(run, run.rules), _origin(run, _done(run))
+    rows, origin = board(run, run.rules), _origin(run, finished_jobs(run))
     table = tables.frame("leaderboard", [asdict(row) for row in rows])
     tables.write(run.folder.part("leaderboard", "leaderboard"), table, origin)
     return rows
 
 
 def _ballots(run: Run, job: Job, metric: str) -> list[Ballot]:
-    entrant = _entrant(run, job)
-    return [_ballot(entrant, row) for row in _scored_texts(run, job, metric)]
+    who = entrant(run, job)
+    return [_ballot(who, row) for row in _scored_texts(run, job, metric)]
 
 
 def _scores(run: Run, job: Job, metric: str) -> pl.DataFrame:
@@ -156,7 +215,8 @@ def _scored_texts(run: Run, job: Job, metric: str) -> Iterator[Mapping[str, obje
         yield from said.join(scores, on="item_id", how="inner", maintain_order="left").iter_rows(named=True)
 
 
-def _entrant(run: Run, job: Job) -> Entrant:
+def entrant(run: Run, job: Job) -> Entrant:
+    """Whose answers a job brings."""
     return Entrant(job.spec.name, job.spec.provider, run.manifest.items.hints)
 
 
@@ -164,7 +224,7 @@ def _item_scores(run: Run, job: Job, metric: str) -> ItemScores:
     kinds = tables.read_part(run.folder.part("predictions", job.id), columns=["item_id", "kind"])
     rows = _scores(run, job, metric).join(kinds, on="item_id", how="left", maintain_order="left")
     return ItemScores(
-        entrant=_entrant(run, job),
+        entrant=entrant(run, job),
         item_ids=rows["item_id"].to_list(),
         marks=rows["vote"].fill_null(float("nan")).to_list(),
         kinds=rows["kind"].to_list(),
@@ -186,13 +246,13 @@ def _judged(run: Run, job: Job, metric: str) -> Iterator[Judged]:
         item_id = str(row["item_id"])
         content = content_key(row["answer"], row["justification"])  # type: ignore[arg-type]
         given_here = verdicts.get(item_id, {})
-        yield Judged(_entrant(run, job), job.spec.family, item_id, given_here, None, content)
+        yield Judged(entrant(run, job), job.spec.family, item_id, given_here, None, content)
 
 
-def _ballot(entrant: Entrant, row: Mapping[str, object]) -> Ballot:
+def _ballot(who: Entrant, row: Mapping[str, object]) -> Ballot:
     answer, justification = row["answer"], row["justification"]
     return Ballot(
-        entrant=entrant,
+        entrant=who,
         item_id=str(row["item_id"]),
         yes=int(str(row["yes"])),
         total=int(str(row["total"])),

@@ -1,0 +1,214 @@
+"""A run in layton-eval's three forms: ``ppi``, ``annotations``, ``results``; JSONL as their tools read it.
+
+Columns that theirs do not have stand behind them: they choose columns by name.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import orjson
+
+from layton_batch.errors import DataError
+from layton_batch.files import atomic, tables
+from layton_batch.records import Job
+from layton_batch.run.context import Run
+from layton_batch.scoring.annotations import Annotation, Joined, settled
+from layton_batch.scoring.board import BoardRow
+from layton_batch.scoring.evidence import Entrant, content_key
+from layton_batch.scoring.gold import Gold, GoldRow, Marks, gold_rows
+from layton_batch.stages.rank import board, entrant, finished_jobs, joined, rejudged_marks, rejudging
+from layton_batch.states import PredictionKind
+
+_METRICS = ("answer_correct", "justification_correct", "both_correct")
+
+
+def write_ppi(run: Run, out: Path) -> int:
+    """Every answer with each judge's verdict and people's word on it; how many rows that are.
+
+    Answers of the gold set that only bring a label have ``ranked`` false, and the votes that stand beside the label.
+    ``leaderboard`` on this file gives the run's board.
+    """
+    _jury_only(run)
+    own = [row for job in finished_jobs(run) for row in _answers(run, job)]
+    mine = {(row.item_id, row.provider, row.model, row.n_hints, row.answer, row.justification) for row, _ in own}
+    others = [pair for pair in _recorded(run) if _identity(pair[0]) not in mine]
+    judges = tuple(dict.fromkeys(name for _, verdicts in (*own, *others) for name in verdicts))
+    seats = tuple(name for name in _panel(run) if name in judges)
+    judges = (*seats, *(name for name in judges if name not in seats))
+    rows = [_with_judges(row, verdicts, judges) for row, verdicts in (*own, *others)]
+    return _write(out, gold_rows(Gold(judges, tuple(rows))))
+
+
+def write_annotations(run: Run, out: Path) -> int:
+    """Every label on the run's answers, a row for each annotator; the gold set is one of them.
+
+    ``import --annotations`` and ``[gold] annotations`` take the file; so do layton-eval's tools.
+    """
+    _jury_only(run)
+    return _write(out, _annotation_rows(run, joined(run)))
+
+
+def write_results(run: Run, out: Path) -> int:
+    """The leaderboard in the columns of layton-eval's results."""
+    return _write(out, map(_result, board(run, run.rules)))
+
+
+def _jury_only(run: Run) -> None:
+    if not run.task.uses_jury:
+        raise DataError(f"{run.id}: this task is graded by rule: it has no verdicts and no labels to export")
+
+
+def _panel(run: Run) -> list[str]:
+    return [judge.model.name for judge in run.manifest.panel()]
+
+
+# ---- ppi -----------------------------------------------------------------------------------------------------------
+
+_Answer = tuple[GoldRow, Mapping[str, Marks]]
+
+
+def _answers(run: Run, job: Job) -> Iterator[_Answer]:
+    """The answers of one model of the run, with the verdicts of its jury and people's word."""
+    who, verdicts = entrant(run, job), _verdicts(run, job)
+    people, gold = joined(run).by_prediction, _gold_words(run)
+    said = ("item_id", "kind", "answer", "justification")
+    for portion in tables.read_portions(run.folder.part("predictions", job.id), said):
+        for row in portion.iter_rows(named=True):
+            item_id, answer, justification = str(row["item_id"]), row["answer"], row["justification"]
+            word = gold.get((who, item_id, content_key(answer, justification)))
+            human = _word(word, people.get((who, item_id), {}))
+            given = verdicts.get(item_id, {}) if row["kind"] == PredictionKind.ANSWERED else {}
+            here = (item_id, who.provider, who.model, who.n_hints, answer, justification)
+            yield GoldRow(*here, (), human, str(row["kind"])), given
+
+
+def _verdicts(run: Run, job: Job) -> dict[str, dict[str, Marks]]:
+    """By item and judge."""
+    columns = ["item_id", "judge", "is_answer_correct", "is_justification_correct", "both_correct"]
+    found: dict[str, dict[str, Marks]] = defaultdict(dict)
+    for other in run.store.jobs():
+        if other.depends_on == job.id:
+            for item_id, judge, *marks in tables.read_part(
+                run.folder.part("verdicts", other.id), columns=columns
+            ).iter_rows():
+                if any(mark is not None for mark in marks):
+                    found[item_id][judge] = Marks(*marks)
+    return found
+
+
+def _gold_words(run: Run) -> dict[tuple[Entrant, str, int], Marks]:
+    gold = run.load_labels().gold
+    return {
+        (_who(row), row.item_id, content_key(row.answer, row.justification)): row.human
+        for row in (gold.rows if gold else ())
+        if row.human is not None
+    }
+
+
+def _word(gold: Marks | None, given: Mapping[str, Annotation]) -> Marks | None:
+    """People's word on one answer, metric by metric."""
+    by_gold = gold or Marks(None, None, None)
+    marks = Marks(*(settled(by_gold[i], given.values(), metric) for i, metric in enumerate(_METRICS)))
+    return None if marks == (None, None, None) else marks
+
+
+def _recorded(run: Run) -> Iterator[_Answer]:
+    """The gold set's labelled answers, with the votes that stand beside their labels; what has none is left out."""
+    gold = run.load_labels().gold
+    if gold is None:
+        return
+    judged_again = rejudged_marks(run) if rejudging(run) else None
+    for row in gold.rows:
+        if row.human is None:
+            continue
+        if judged_again is None:
+            votes = {name: marks for name, marks in zip(gold.judges, row.judges, strict=True) if marks is not None}
+        else:
+            votes = judged_again.get((_who(row), row.item_id, content_key(row.answer, row.justification)), {})
+        if votes:
+            yield GoldRow(*_identity(row), (), row.human, row.kind, ranked=False), votes
+
+
+def _identity(row: GoldRow) -> tuple[str, str, str, int, str | None, str | None]:
+    return row.item_id, row.provider, row.model, row.n_hints, row.answer, row.justification
+
+
+def _who(row: GoldRow) -> Entrant:
+    return Entrant(row.model, row.provider, row.n_hints)
+
+
+def _with_judges(row: GoldRow, verdicts: Mapping[str, Marks], judges: tuple[str, ...]) -> GoldRow:
+    seats = tuple(verdicts.get(name) for name in judges)
+    return GoldRow(*_identity(row), seats, row.human, row.kind, row.ranked)
+
+
+# ---- annotations ---------------------------------------------------------------------------------------------------
+
+
+def _annotation_rows(run: Run, given: Joined) -> Iterator[dict[str, object]]:
+    gold = _gold_words(run)
+    for job in finished_jobs(run):
+        who = entrant(run, job)
+        for portion in tables.read_portions(
+            run.folder.part("predictions", job.id), ("item_id", "answer", "justification")
+        ):
+            for item_id, *said in portion.iter_rows():
+                if (word := gold.get((who, item_id, content_key(*said)))) is not None:
+                    yield _annotation_row(run, who, item_id, word, {"annotator": "gold set"})
+                for annotator, one in given.by_prediction.get((who, item_id), {}).items():
+                    word = Marks(one.answer_correct, one.justification_correct, one.both_correct)
+                    more = {"annotator": annotator, "time": one.time}
+                    yield _annotation_row(run, who, item_id, word, more)
+
+
+def _annotation_row(run: Run, who: Entrant, item_id: str, word: Marks, more: Mapping[str, object]) -> dict[str, object]:
+    # their tools take the model's name for what stands between the second and the third underscore
+    name = who.model.replace("_", "-")
+    split = run.manifest.items.split
+    row: dict[str, object] = {
+        "riddle_id": item_id,
+        "source_file": f"benchmark_{who.provider}_{name}_{split}_hints_{who.n_hints}.jsonl",
+        "model": who.model,
+        "provider": who.provider,
+        "custom_id": item_id,
+        "is_answer_correct": word.answer,
+        "is_justification_correct": word.justification,
+        "notes": "",
+        "n_hints": who.n_hints,
+    }
+    if word.answer is None or word.justification is None:
+        row["both_correct"] = word.both
+    return {**row, **more}
+
+
+# ---- results -------------------------------------------------------------------------------------------------------
+
+
+def _result(row: BoardRow) -> dict[str, object]:
+    return {
+        "rank": row.rank,
+        "best_possible_rank": row.rank_best,
+        "worst_possible_rank": row.rank_worst,
+        "rank_spread": None if row.rank_best is None else f"{row.rank_best} <--> {row.rank_worst}",
+        "model": row.model,
+        "score": row.score,
+        "95% CI (±)": row.half_width,
+        "provider": row.provider,
+        "n_hints": row.n_hints,
+        "lower": row.lower,
+        "upper": row.upper,
+        "level": row.level,
+        "method": row.method,
+        "metric": row.metric,
+    }
+
+
+def _write(out: Path, rows: Iterable[Mapping[str, object]]) -> int:
+    lines = [orjson.dumps(row) + b"\n" for row in rows]
+    if not lines:
+        raise DataError(f"{out}: there is nothing to write yet")
+    atomic.write_bytes(out, b"".join(lines))
+    return len(lines)

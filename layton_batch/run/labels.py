@@ -1,0 +1,270 @@
+"""The labels of a run: its gold set and annotations as they are now, each time it is scored.
+
+The run keeps a copy of both as they were when it began: what is judged again is made from the gold set's, and what
+became of the labels since is counted from them. A source that cannot be read gives way to the newest copy, and that
+is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+import orjson
+
+from layton_batch.clock import Clock
+from layton_batch.errors import DataError, StorageError
+from layton_batch.files import atomic
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.sources import Rows, is_address, read_rows, shown
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.scoring.annotations import Annotation, annotation_row, latest, parse_annotations
+from layton_batch.scoring.gold import BUNDLED, Gold, bundled_gold, gold_rows, parse_gold
+from layton_batch.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How labels differ from those of the run's beginning."""
+
+    added: int = 0
+    changed: int = 0
+    gone: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.gone)
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """People's labels as they are now. ``digest``: of all that they are; ``notes``: what could not be read, and the
+    copy used instead."""
+
+    gold: Gold | None = None
+    annotations: tuple[Annotation, ...] = ()
+    change: Change = field(default_factory=Change)
+    notes: tuple[str, ...] = ()
+    digest: str = ""
+
+
+@dataclass(eq=False)
+class LabelSources:
+    """Where a run's labels are. An address is asked once, a file is read whenever its content may be another.
+
+    ``forgiving``: rows that are no labels give way to the copy as well, so that a mistake in a file of labels stops
+    nobody from collecting what was paid for; else they raise DataError.
+    """
+
+    manifest: Manifest
+    folder: RunFolder
+    settings: Settings
+    clock: Clock
+    bundled_items: Path | None
+    forgiving: bool = False
+    _fetched: dict[str, Rows | DataError] = field(default_factory=dict)
+    _known: Labels | None = None
+    _raw: str = ""
+
+    def read(self) -> Labels:
+        """The labels of this moment. Raises DataError naming file and line for rows that are no labels."""
+        raw = self._fingerprint()
+        if self._known is None or raw is None or raw != self._raw:
+            self._known, self._raw = self._read(), raw or ""
+        return self._known
+
+    def check(self) -> None:
+        """Raises DataError naming file and line for annotations that are none, before the run begins with them."""
+        table = self.manifest.gold
+        if table is not None and table.annotations and not self.folder.annotations(table.annotations).exists():
+            self._annotations([], keep=False)
+
+    def keep_first(self, gold: Gold | None) -> None:
+        """Keep what the run begins with, where nothing is kept yet; it began without what was named later."""
+        table = self.manifest.gold
+        if table is None:
+            return
+        if gold is not None and table.source is not None and not self.folder.gold(table.source).exists():
+            _write(self.folder.gold(table.source), gold_rows(gold))
+        if table.annotations is not None and not (kept := self.folder.annotations(table.annotations)).exists():
+            has_begun = self.folder.part("items", "items").exists()
+            with suppress(StorageError):
+                _write(kept, () if has_begun else map(annotation_row, self._annotations([], keep=False)))
+
+    # ---- one reading -------------------------------------------------------------------------------------------------
+
+    def _fingerprint(self) -> str | None:
+        """Of everything that is read, without parsing it; None where a source has to be read to know."""
+        parts = [str(path) for path in self._imported()]
+        table = self.manifest.gold
+        for source in (table.source, table.annotations) if table else ():
+            if source is None or source == BUNDLED or is_address(source):
+                continue
+            path = self.manifest.folder / Path(source).expanduser()
+            if not path.is_file():
+                return None
+            with suppress(OSError):
+                parts.append(sha256(path.read_bytes()).hexdigest())
+        return sha256("\x1f".join(parts).encode()).hexdigest()
+
+    def _read(self) -> Labels:
+        notes: list[str] = []
+        gold = self._gold(notes)
+        annotations = [*self._annotations(notes, keep=True), *self.imported()]
+        content = [orjson.dumps(row) for row in gold_rows(gold)] if gold else []
+        content += [orjson.dumps(annotation_row(one)) for one in annotations]
+        return Labels(
+            gold=gold,
+            annotations=tuple(annotations),
+            change=_changed(self._first(), _marks(gold, annotations)),
+            notes=tuple(notes),
+            digest=sha256(b"\n".join(content)).hexdigest() if content else "",
+        )
+
+    def _gold(self, notes: list[str]) -> Gold | None:
+        table = self.manifest.gold
+        if table is None or table.source is None:
+            return None
+        source = table.source
+        first, newest = self.folder.gold(source), _newest(self.folder.gold(source))
+        try:
+            gold = parse_gold(self._rows(source))
+        except DataError as error:
+            kept = _first_there(newest, first)
+            if kept is None or not self._may_use_copy(source, error):
+                raise
+            notes.append(_copy_used(error, kept, self.clock))
+            return parse_gold(read_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
+        _keep(gold_rows(gold), newest, first)
+        return gold
+
+    def _annotations(self, notes: list[str], *, keep: bool) -> list[Annotation]:
+        table = self.manifest.gold
+        if table is None or table.annotations is None:
+            return []
+        source = table.annotations
+        first, newest = self.folder.annotations(source), _newest(self.folder.annotations(source))
+        try:
+            found = parse_annotations(self._rows(source))
+        except DataError as error:
+            kept = _first_there(newest, first)
+            if kept is not None and kept.stat().st_size and self._may_use_copy(source, error):
+                notes.append(_copy_used(error, kept, self.clock))
+                return parse_annotations(read_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
+            if self._is_missing(source):
+                notes.append(f"{error}: no labels from there")
+                return []
+            raise
+        if keep:
+            _keep(map(annotation_row, found), newest, first)
+        return found
+
+    def _rows(self, source: str) -> Rows:
+        """The rows of a source; those at an address are asked for once, and without patience: there is a copy."""
+        if source == BUNDLED:
+            if self.bundled_items is None:
+                raise DataError("gold source 'bundled': this task has no bundled gold set")
+            source = str(bundled_gold(self.bundled_items))
+        if not is_address(source):
+            return read_rows(source, self.manifest.folder, self.settings, self.clock)
+        if source not in self._fetched:
+            try:
+                self._fetched[source] = read_rows(
+                    source, self.manifest.folder, self.settings, self.clock, patient=False
+                )
+            except DataError as error:
+                self._fetched[source] = error
+        found = self._fetched[source]
+        if isinstance(found, DataError):
+            raise found
+        return found
+
+    def _may_use_copy(self, source: str, error: DataError) -> bool:
+        """Whether what is wrong is that the source is not to be had, not what it says."""
+        is_out_of_reach = is_address(source) and isinstance(self._fetched.get(source), DataError)
+        return self.forgiving or is_out_of_reach or self._is_missing(source)
+
+    def _is_missing(self, source: str) -> bool:
+        if is_address(source) or source == BUNDLED:
+            return False
+        folders = (self.manifest.folder, self.settings.cwd)
+        return not any((folder / Path(source).expanduser()).exists() for folder in folders) and "*" not in source
+
+    # ---- what was imported -----------------------------------------------------------------------------------------
+
+    def _imported(self) -> list[Path]:
+        return sorted(self.folder.labels.glob("*.jsonl"))
+
+    def imported(self) -> list[Annotation]:
+        """The labels that were imported, in the order of the imports."""
+        return [
+            one
+            for path in self._imported()
+            for one in parse_annotations(read_rows(str(path.resolve()), path.parent, self.settings, self.clock))
+        ]
+
+    def _first(self) -> Mapping[tuple[object, ...], object]:
+        """The labels of the run's beginning."""
+        table = self.manifest.gold
+        gold, annotations = None, list[Annotation]()
+        if table is not None and table.source is not None and (kept := self.folder.gold(table.source)).exists():
+            gold = parse_gold(read_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
+        if table is not None and table.annotations is not None:
+            kept = self.folder.annotations(table.annotations)
+            if kept.exists() and kept.stat().st_size:
+                annotations = parse_annotations(read_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
+        return _marks(gold, annotations)
+
+
+def _marks(gold: Gold | None, annotations: Sequence[Annotation]) -> dict[tuple[object, ...], object]:
+    """Every label by what it is about."""
+    found: dict[tuple[object, ...], object] = {
+        ("gold", row.item_id, row.provider, row.model, row.n_hints, row.answer, row.justification): row.human
+        for row in (gold.rows if gold else ())
+        if row.human is not None
+    }
+    for about, one in latest(annotations).items():
+        found[("annotation", *about)] = (one.answer_correct, one.justification_correct, one.both_correct)
+    return found
+
+
+def _changed(then: Mapping[tuple[object, ...], object], now: Mapping[tuple[object, ...], object]) -> Change:
+    return Change(
+        added=len(now.keys() - then.keys()),
+        changed=sum(now[key] != then[key] for key in now.keys() & then.keys()),
+        gone=len(then.keys() - now.keys()),
+    )
+
+
+def _newest(first: Path) -> Path:
+    return first.with_name(f"{first.stem}.newest.jsonl")
+
+
+def _first_there(*paths: Path) -> Path | None:
+    return next((path for path in paths if path.exists()), None)
+
+
+def _copy_used(error: DataError, kept: Path, clock: Clock) -> str:
+    from layton_batch.clock import utc
+
+    day = utc(kept.stat().st_mtime).date()
+    return f"{shown(str(error))}; the run's copy of {day} is used"
+
+
+def _keep(rows: Iterable[Mapping[str, object]], newest: Path, first: Path) -> None:
+    """Keep what was read, for the day it cannot be; a folder that cannot be written to has the copy it has."""
+    content = _lines(rows)
+    held = _first_there(newest, first)
+    if held is not None and held.read_bytes() != content:
+        with suppress(StorageError):
+            atomic.write_bytes(newest, content)
+
+
+def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
+    atomic.write_bytes(path, _lines(rows))
+
+
+def _lines(rows: Iterable[Mapping[str, object]]) -> bytes:
+    return b"".join(orjson.dumps(row) + b"\n" for row in rows)

@@ -1,0 +1,45 @@
+"""How far the people who label agree with each other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from layton_batch.scoring.annotations import Joined, majority
+from layton_batch.stats.raters import Kappa, kappa
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatorAgreement:
+    """``labels``: by annotator; ``several``: answers with two labels or more; ``ties``: as many say yes as no, so that
+    the answer has no label; ``kappa``: None where no answer has two labels."""
+
+    labels: dict[str, int]
+    several: int
+    ties: int
+    level: float
+    kappa: Kappa | None
+
+
+def annotator_agreement(given: Joined, metric: str, level: float) -> AnnotatorAgreement | None:
+    """Of the annotations beside a run's answers; None where there is none on this metric. Only annotators who are named
+    can be told apart: those without a name count as one."""
+    marks = [
+        {name: mark for name, one in people.items() if (mark := one.mark(metric)) is not None}
+        for people in given.by_prediction.values()
+    ]
+    counts = Counter(name for row in marks for name in row)
+    if not counts:
+        return None
+    names = sorted(counts)
+    ratings = np.array([[int(row.get(name, -1)) for name in names] for row in marks], dtype=np.int64)
+    several = [row for row in marks if len(row) > 1]
+    return AnnotatorAgreement(
+        labels={name: counts[name] for name in names},
+        several=len(several),
+        ties=sum(majority(list(row.values())) is None for row in several),
+        level=level,
+        kappa=kappa(ratings, level=level),
+    )

@@ -1,0 +1,185 @@
+"""Rows of labels: the columns that are known, what is refused and where, whose labels they are, what several say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from layton_batch.errors import DataError
+from layton_batch.files.sources import Place, Rows
+from layton_batch.scoring.annotations import (
+    Annotation,
+    annotation_row,
+    join,
+    latest,
+    majority,
+    parse_annotation,
+    parse_annotations,
+    with_annotations,
+)
+from layton_batch.scoring.evidence import Ballot, Entrant, Label, content_key
+
+A, B = Entrant("a", "p", 0), Entrant("b", "p", 0)
+ROW: dict[str, Any] = {"item_id": "i1", "model": "a", "answer_correct": True, "justification_correct": False}
+
+
+def parsed(**row: Any) -> Annotation:
+    return parse_annotation({**ROW, **row}, Place("labels.jsonl", 7))
+
+
+def test_the_columns_of_layton_eval_s_annotations_are_known() -> None:
+    theirs = {
+        "riddle_id": "088-294",
+        "source_file": "benchmark_gemini_gemini-3-flash_llm_hints_2_thinking_32k.jsonl",
+        "model": "gemini-3-flash-preview",
+        "provider": "gemini",
+        "custom_id": "088-294",
+        "is_answer_correct": True,
+        "is_justification_correct": False,
+        "notes": "",
+    }
+    one = parse_annotation(theirs, Place("llm.jsonl", 1))
+    assert (one.item_id, one.model, one.provider, one.n_hints) == ("088-294", "gemini-3-flash-preview", "gemini", 2)
+    assert (one.answer_correct, one.justification_correct, one.both_correct) == (True, False, False)
+    assert one.also == "gemini-3-flash_thinking_32k"
+
+
+def test_the_columns_of_layton_eval_s_labelling_app_are_known() -> None:
+    one = parse_annotation(
+        {
+            "riddle_id": "i",
+            "model": "m",
+            "answer_correct": True,
+            "justification_correct": True,
+            "overall_correct": True,
+        },
+        Place("f", 1),
+    )
+    assert one.both_correct is True
+
+
+def test_one_part_alone_is_a_label_of_that_part_only() -> None:
+    one = parsed(justification_correct=None)
+    assert (one.mark("answer_correct"), one.mark("justification_correct"), one.mark("both_correct")) == (
+        True,
+        None,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ({"item_id": None}, "column 'item_id' must be text"),
+        ({"item_id": 3}, "column 'item_id' must be text or null, not 3"),
+        ({"model": ""}, "column 'model' must be text"),
+        ({"answer_correct": "yes"}, "column 'answer_correct' must be true, false or null, not 'yes'"),
+        ({"answer_correct": 1}, "must be true, false or null, not 1"),
+        ({"answer_correct": None, "justification_correct": None}, "has no label"),
+        ({"both_correct": True}, "'both_correct' contradicts"),
+        ({"n_hints": -1}, "column 'n_hints' must be a whole number"),
+        ({"n_hints": True}, "column 'n_hints' must be a whole number"),
+        ({"time": "yesterday"}, "column 'time' must be a time"),
+        ({"time": True}, "column 'time' must be a time"),
+        ({"annotator": 5}, "column 'annotator' must be text or null"),
+        ({"answer": ["x"]}, "column 'answer' must be text or null"),
+    ],
+)
+def test_a_row_that_is_no_label_is_named_by_file_and_line(row: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(DataError) as refused:
+        parsed(**row)
+    assert str(refused.value).startswith("labels.jsonl, line 7: ")
+    assert complaint in str(refused.value)
+
+
+def test_a_label_reads_back_as_it_was_kept() -> None:
+    one = parsed(annotator="ann", time="2026-11-20T08:00:00Z", n_hints=1, answer="x", source_file="s", provider="p")
+    assert parse_annotation(annotation_row(one), Place("f", 1)) == one  # type: ignore[arg-type]
+
+
+def test_times_in_seconds_are_times() -> None:
+    assert parsed(time=1_795_000_000).time == "2026-11-18T11:06:40+00:00"
+
+
+def test_the_later_label_of_one_annotator_counts_by_time_where_both_have_one_else_by_order() -> None:
+    early, late = parsed(time="2026-11-20T08:00:00Z"), parsed(answer_correct=False, time="2026-11-21T08:00:00+02:00")
+    assert list(latest([late, early]).values()) == [late]
+    first, second = parsed(), parsed(answer_correct=False)
+    assert list(latest([first, second]).values()) == [second]
+
+
+@pytest.mark.parametrize(
+    ("marks", "word"), [([True], True), ([True, False], None), ([True, False, False], False), ([], None)]
+)
+def test_the_majority_decides_and_a_tie_is_no_label(marks: list[bool], word: bool | None) -> None:
+    assert majority(marks) is word
+
+
+def ballots() -> list[Ballot]:
+    return [
+        Ballot(A, "i1", 1, 3, content_key("x", None)),
+        Ballot(A, "i2", 0, 3, content_key("y", None)),
+        Ballot(B, "i1", 3, 3, content_key("z", "because")),
+    ]
+
+
+def beside(*annotations: Annotation) -> tuple[dict[tuple[str, str], list[str]], dict[str, int]]:
+    found = join(annotations, ballots(), {A: "a-2026", B: "shared-id"})
+    return (
+        {(who.model, item): sorted(given) for (who, item), given in found.by_prediction.items()},
+        dict(found.apart),
+    )
+
+
+def test_labels_join_by_the_shown_name_or_the_provider_s() -> None:
+    assert beside(parsed(), parsed(model="shared-id"))[0] == {("a", "i1"): [""], ("b", "i1"): [""]}
+
+
+def test_a_label_with_text_joins_only_that_answer_whatever_the_model_is_called() -> None:
+    assert beside(parsed(answer="x"))[0] == {("a", "i1"): [""]}
+    assert beside(parsed(model="renamed", answer="z", justification="because"))[0] == {("b", "i1"): [""]}
+    assert beside(parsed(answer="another"))[1] == {"another answer": 1}
+
+
+def test_labels_of_other_models_items_providers_and_hint_levels_are_left_out_and_counted() -> None:
+    apart = beside(parsed(model="c"), parsed(item_id="i9"), parsed(provider="q"), parsed(n_hints=2))[1]
+    assert apart == {"another model": 3, "another item": 1}
+
+
+def test_one_annotator_counts_once_on_an_answer_however_the_rows_name_it() -> None:
+    found = join(
+        [parsed(annotator="ann"), parsed(annotator="ann", model="a-2026", answer_correct=False)],
+        ballots(),
+        {A: "a-2026"},
+    )
+    (given,) = found.by_prediction.values()
+    assert [one.answer_correct for one in given.values()] == [False]
+
+
+def labelled(*annotations: Annotation, gold: list[Label] | None = None) -> dict[tuple[str, str], tuple[int, int, bool]]:
+    joined = join(annotations, ballots(), {})
+    found = with_annotations(ballots(), gold or [], joined, "answer_correct")
+    return {(one.entrant.model, one.item_id): (one.yes, one.total, one.correct) for one in found}
+
+
+def test_annotations_become_labels_beside_the_jury_s_votes() -> None:
+    assert labelled(parsed(), parsed(item_id="i2", answer_correct=False)) == {
+        ("a", "i1"): (1, 3, True),
+        ("a", "i2"): (0, 3, False),
+    }
+
+
+def test_the_gold_set_is_one_of_the_annotators() -> None:
+    gold = [Label(A, "i1", 1, 3, False, content_key("x", None)), Label(B, "i1", 3, 3, True, content_key("q", None))]
+    others = {("b", "i1"): (3, 3, True)}
+    assert labelled(gold=gold) == {("a", "i1"): (1, 3, False)} | others
+    assert labelled(parsed(annotator="ann"), gold=gold) == others  # a tie
+    twice = (parsed(annotator="ann"), parsed(annotator="bob"))
+    assert labelled(*twice, gold=gold) == {("a", "i1"): (1, 3, True)} | others
+
+
+def test_the_first_row_at_fault_stops_the_whole_file() -> None:
+    rows = Rows((ROW, {**ROW, "model": 1}), (Place("f", 1), Place("f", 2)))
+    with pytest.raises(DataError, match="f, line 2"):
+        parse_annotations(rows)
