@@ -82,7 +82,12 @@ def plan(
 
 def run(
     context: typer.Context,
-    manifest: ManifestPath,
+    manifest: Annotated[Path, typer.Argument(metavar="MANIFEST | TASK", help="A TOML file; or a task, with --model.")],
+    models: Annotated[
+        list[str] | None, typer.Option("--model", metavar="PROVIDER:ID", help="For a task; may be repeated.")
+    ] = None,
+    items: Annotated[str | None, typer.Option("--items", help="For a task: its items; default: bundled.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="For a task: the first so many items.")] = None,
     runs: Runs = RUNS,
     once: Annotated[bool, typer.Option("--once", help="One tick, then return.")] = False,
     until: Annotated[str | None, typer.Option("--until", help="Return at this local time, HH:MM.")] = None,
@@ -95,11 +100,13 @@ def run(
 
     Submits, polls, collects, judges, scores and publishes as data allows. It may be stopped at any moment and called
     again: nothing is paid twice. Before a run begins, the providers are asked whether its models are on sale.
+    A task with --model needs no manifest: the one that it runs is written into the working folder.
     Exit codes: 0 done, 75 call again, 3 budget, 4 a person must decide, 5 done with gaps,
     74 the disk or the state's database is in the way: mend that and call again.
     """
     from layton_batch.cli.loop import deadline, drive
     from layton_batch.cli.same_name_runs import not_begun_elsewhere, remember, unfinished_same_name_runs
+    from layton_batch.cli.starting import manifest_for
     from layton_batch.cli.terminal import say
     from layton_batch.clock import SystemClock
     from layton_batch.files.run_folder import RunFolder
@@ -114,6 +121,7 @@ def run(
     _in_bounds(poll_seconds)
     clock = SystemClock()
     settings = Settings.from_process()
+    manifest = manifest_for(manifest, models or (), items, limit, max_usd)
     asked = with_budget(load_manifest(manifest, PromptFiles(settings, runs)), max_usd)
     stop_at = deadline(until, clock)
     source = context.get_parameter_source("runs")
