@@ -15,8 +15,8 @@ from pathlib import Path
 
 import orjson
 
-from layton_batch.clock import Clock
-from layton_batch.errors import DataError, StorageError
+from layton_batch.clock import Clock, utc
+from layton_batch.errors import DataError, FileError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import Rows, is_address, read_rows, shown
@@ -79,7 +79,7 @@ class LabelSources:
         """Raises DataError naming file and line for annotations that are none, before the run begins with them."""
         table = self.manifest.gold
         if table is not None and table.annotations and not self.folder.annotations(table.annotations).exists():
-            self._annotations([], keep=False)
+            check_annotations(self.manifest, self.settings, self.clock)
 
     def keep_first(self, gold: Gold | None) -> None:
         """Keep what the run begins with, where nothing is kept yet; it began without what was named later."""
@@ -90,7 +90,7 @@ class LabelSources:
             _write(self.folder.gold(table.source), gold_rows(gold))
         if table.annotations is not None and not (kept := self.folder.annotations(table.annotations)).exists():
             has_begun = self.folder.part("items", "items").exists()
-            with suppress(StorageError):
+            with suppress(FileError):
                 _write(kept, () if has_begun else map(annotation_row, self._annotations([], keep=False)))
 
     # ---- one reading -------------------------------------------------------------------------------------------------
@@ -103,10 +103,13 @@ class LabelSources:
             if source is None or source == BUNDLED or is_address(source):
                 continue
             path = self.manifest.folder / Path(source).expanduser()
-            if not path.is_file():
+            if is_missing(source, self.manifest, self.settings):
+                parts.append("missing")
+            elif path.is_file():
+                with suppress(OSError):
+                    parts.append(sha256(path.read_bytes()).hexdigest())
+            else:
                 return None
-            with suppress(OSError):
-                parts.append(sha256(path.read_bytes()).hexdigest())
         return sha256("\x1f".join(parts).encode()).hexdigest()
 
     def _read(self) -> Labels:
@@ -133,9 +136,9 @@ class LabelSources:
             gold = parse_gold(self._rows(source))
         except DataError as error:
             kept = _first_there(newest, first)
-            if kept is None or not self._may_use_copy(source, error):
+            if kept is None or not self._may_use_copy(source):
                 raise
-            notes.append(_copy_used(error, kept, self.clock))
+            notes.append(_copy_used(error, kept))
             return parse_gold(read_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
         _keep(gold_rows(gold), newest, first)
         return gold
@@ -149,14 +152,14 @@ class LabelSources:
         try:
             found = parse_annotations(self._rows(source))
         except DataError as error:
+            if not self._may_use_copy(source):
+                raise
             kept = _first_there(newest, first)
-            if kept is not None and kept.stat().st_size and self._may_use_copy(source, error):
-                notes.append(_copy_used(error, kept, self.clock))
-                return parse_annotations(read_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
-            if self._is_missing(source):
-                notes.append(f"{error}: no labels from there")
+            if kept is None or not kept.stat().st_size:
+                notes.append(f"{error}; no labels are taken from there")
                 return []
-            raise
+            notes.append(_copy_used(error, kept))
+            return parse_annotations(read_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
         if keep:
             _keep(map(annotation_row, found), newest, first)
         return found
@@ -181,16 +184,10 @@ class LabelSources:
             raise found
         return found
 
-    def _may_use_copy(self, source: str, error: DataError) -> bool:
+    def _may_use_copy(self, source: str) -> bool:
         """Whether what is wrong is that the source is not to be had, not what it says."""
         is_out_of_reach = is_address(source) and isinstance(self._fetched.get(source), DataError)
-        return self.forgiving or is_out_of_reach or self._is_missing(source)
-
-    def _is_missing(self, source: str) -> bool:
-        if is_address(source) or source == BUNDLED:
-            return False
-        folders = (self.manifest.folder, self.settings.cwd)
-        return not any((folder / Path(source).expanduser()).exists() for folder in folders) and "*" not in source
+        return self.forgiving or is_out_of_reach or is_missing(source, self.manifest, self.settings)
 
     # ---- what was imported -----------------------------------------------------------------------------------------
 
@@ -216,6 +213,22 @@ class LabelSources:
             if kept.exists() and kept.stat().st_size:
                 annotations = parse_annotations(read_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
         return _marks(gold, annotations)
+
+
+def check_annotations(manifest: Manifest, settings: Settings, clock: Clock) -> None:
+    """Raises DataError naming file and line for rows of the manifest's annotations that are no labels. A file that is
+    not there yet is no fault."""
+    source = manifest.gold.annotations if manifest.gold is not None else None
+    if source is not None and not is_missing(source, manifest, settings):
+        parse_annotations(read_rows(source, manifest.folder, settings, clock))
+
+
+def is_missing(source: str, manifest: Manifest, settings: Settings) -> bool:
+    """Whether a source is a file that nobody wrote anything into."""
+    if is_address(source) or source == BUNDLED or "*" in source:
+        return False
+    paths = [folder / Path(source).expanduser() for folder in (manifest.folder, settings.cwd)]
+    return not any(path.exists() and (path.is_dir() or path.stat().st_size) for path in paths)
 
 
 def _marks(gold: Gold | None, annotations: Sequence[Annotation]) -> dict[tuple[object, ...], object]:
@@ -246,9 +259,7 @@ def _first_there(*paths: Path) -> Path | None:
     return next((path for path in paths if path.exists()), None)
 
 
-def _copy_used(error: DataError, kept: Path, clock: Clock) -> str:
-    from layton_batch.clock import utc
-
+def _copy_used(error: DataError, kept: Path) -> str:
     day = utc(kept.stat().st_mtime).date()
     return f"{shown(str(error))}; the run's copy of {day} is used"
 
@@ -258,7 +269,7 @@ def _keep(rows: Iterable[Mapping[str, object]], newest: Path, first: Path) -> No
     content = _lines(rows)
     held = _first_there(newest, first)
     if held is not None and held.read_bytes() != content:
-        with suppress(StorageError):
+        with suppress(FileError):
             atomic.write_bytes(newest, content)
 
 

@@ -22,6 +22,7 @@ from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
 from layton_batch.records import Item, Job, ModelSpec, Prediction, Request
 from layton_batch.run.earlier import EarlierTokens
+from layton_batch.run.labels import check_annotations
 from layton_batch.run.open import connect_within, price_book, refuse_keys
 from layton_batch.run.rejudging import Rejudged, check_labels, differences, rejudge_count, rejudge_jobs
 from layton_batch.scoring.gold import BUNDLED, Gold, read_gold
@@ -137,6 +138,7 @@ def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> 
             raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(found)}")
     if manifest.gold is None:
         return None
+    check_annotations(manifest, settings, clock)
     source = manifest.gold.source
     if source is None:
         return None

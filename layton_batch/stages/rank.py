@@ -17,7 +17,7 @@ from layton_batch.run.rejudging import differences
 from layton_batch.scoring.annotations import Joined, join, settled, with_annotations
 from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, Rules, rank_marks, with_flag
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Judged, Label, content_key
-from layton_batch.scoring.gold import Marks, judged_of, labels_of, rejudged_labels
+from layton_batch.scoring.gold import GoldRow, Marks, judged_of, labels_of, rejudged_labels
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.stages.readiness import finished
 from layton_batch.stages.served_models import served_others
@@ -107,9 +107,34 @@ def label_notes(run: Run) -> list[str]:
         parts = [f"{count} {word}" for count, word in ((change.changed, "changed"), (change.gone, "gone")) if count]
         since = utc(run.born).date()
         lines.append(", ".join([f"+{plural(change.added, 'label')}", *parts]) + f" since {since}, when the run began")
+    if unseen := _unseen(run):
+        lines.append(
+            f"{plural(unseen, 'label')} not used: of an answer in the gold set that this run's jury did not judge"
+        )
     for reason, count in joined(run).apart.items():
         lines.append(f"{plural(count, 'label')} not used: {_APART[reason]}")
     return [*lines, *labels.notes]
+
+
+def _unseen(run: Run) -> int:
+    """Labels that came or changed their answer after the gold set's answers went before this run's jury."""
+    first, now = run.load_gold(), run.load_labels().gold
+    if first is None or now is None or not rejudging(run):
+        return 0
+    judged_then = {(*_key(row), row.item_id) for row in first.rows if row.human is not None}
+    later = {key for row in now.rows if row.human is not None and (key := (*_key(row), row.item_id)) not in judged_then}
+    if not later:
+        return 0
+    own = {
+        (one.entrant, one.content, one.item_id)
+        for job in finished_jobs(run)
+        for one in _ballots(run, job, run.task.metrics[0])
+    }
+    return len(later - own)
+
+
+def _key(row: GoldRow) -> tuple[Entrant, int]:
+    return Entrant(row.model, row.provider, row.n_hints), content_key(row.answer, row.justification)
 
 
 _APART = {

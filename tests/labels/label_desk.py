@@ -12,6 +12,9 @@ import pytest
 from tests.cli.cli_harness import Desk, call, desk
 from tests.pipeline.lab import manifest_text
 
+PLAIN = ""
+WITH_GOLD = 'source = "bundled"\n'
+"""Lines of [gold]."""
 PROVIDERS = ("openai", "anthropic", "together")
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "TOGETHER_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY")
 
@@ -35,11 +38,11 @@ def finished(folder: Path, patch: pytest.MonkeyPatch, gold: str = "", *, limit: 
         yield at
 
 
-def answers(at: Desk) -> list[dict[str, object]]:
+def answers(at: Desk | Path) -> list[dict[str, object]]:
     """Every answer of the run: item, model, what was said, and the only judge's verdict."""
     from layton_batch.files import tables
 
-    root = at.run_root() / "tables"
+    root = (at if isinstance(at, Path) else at.run_root()) / "tables"
     verdicts = {(row["item_id"], row["model"]): row for row in tables.read(root, "verdicts").iter_rows(named=True)}
     rows = tables.read(root, "predictions").filter(kind="answered").iter_rows(named=True)
     return [
