@@ -6,7 +6,7 @@ file holds of their verdicts is not asked for. Such a batch has no file (``path`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from hashlib import sha256
@@ -148,8 +148,11 @@ def _check_verdicts(run: Run, job: Job | None, answers: Answers) -> None:
 def _enter_model(run: Run, one: _Work) -> None:
     spec = one.imported.spec
     jobs = plan_jobs([spec], run.manifest.panel(), run.manifest.seats, run.task.uses_jury)
-    run.store.add_jobs([*run.store.jobs(), *jobs], run.clock.now())
-    _plan(run, jobs[0], _complete(run, one.imported.answers), None, one.imported.source)
+    answers = _complete(run, one.imported.answers)
+    batch = _written(run, jobs[0], answers, None, one.imported.source)
+    # in one transaction: a job without its batch would be asked, and paid for
+    jobs[0] = replace(jobs[0], planned=True, requests=batch.requests)
+    run.store.add_jobs([*run.store.jobs(), *jobs], run.clock.now(), [batch], _counts(batch, answers))
 
 
 def _complete(run: Run, answers: Answers) -> Answers:
@@ -166,16 +169,28 @@ def _enter_verdicts(run: Run, one: _Work) -> Entered:
         mine = _judged_only(run, job, answers)
         if judge_id in asked or not mine:
             continue
-        _plan(run, job, mine, one.imported.spec, one.imported.source)
+        batch = _written(run, job, mine, one.imported.spec, one.imported.source)
+        run.store.plan_job(job, [batch], run.clock.now(), _counts(batch, mine))
         count += len(mine)
-        if len(mine) < sum(1 for _ in candidates(run, job)):
-            with run.store.writing() as writing:
-                run.store.plan_again(writing, [job.id])
+    _plan_the_rest(run, one.verdicts)
     missing = sum(1 for item in run.items if item.id not in one.imported.answers) if one.imported.answers else 0
     jury = _judges(run, one.job.id)
     answered = sum(1 for _ in candidates(run, jury[0])) if jury else 0
     to_ask = sum(answered for job in jury if not job.planned) - count
     return Entered(one.imported.spec.name, one.is_new, len(one.imported.answers), missing, count, max(to_ask, 0))
+
+
+def _plan_the_rest(run: Run, judges: Collection[str]) -> None:
+    """The judges' jobs that have verdicts of a file alone, and not on all answers, are planned for the others; also
+    where an import was cut short before it came to that."""
+    batches = run.store.batches()
+    for job in run.store.jobs():
+        mine = [batch for batch in batches if batch.job_id == job.id]
+        if job.id not in judges or not job.planned or not mine or any(batch.path for batch in mine):
+            continue
+        if sum(batch.requests for batch in mine) < sum(1 for _ in candidates(run, job)):
+            with run.store.writing() as writing:
+                run.store.plan_again(writing, [job.id])
 
 
 def _judged_only(run: Run, job: Job, answers: Answers) -> Answers:
@@ -187,8 +202,8 @@ def _judged_only(run: Run, job: Job, answers: Answers) -> Answers:
     }
 
 
-def _plan(run: Run, job: Job, answers: Answers, judged: ModelSpec | None, source: str) -> None:
-    """The job's requests and responses on disk, then its batch in the store."""
+def _written(run: Run, job: Job, answers: Answers, judged: ModelSpec | None, source: str) -> Batch:
+    """The job's requests and responses on disk, for the batch that is returned."""
     batch = _batch(job, answers, source)
     named = [
         (item, replace(one, custom_id=custom_id(run.mark, job.id, number)))
@@ -200,7 +215,7 @@ def _plan(run: Run, job: Job, answers: Answers, judged: ModelSpec | None, source
         rows = (_response_row(job, batch, one) for _, one in named)
         for number, portion in enumerate(tables.portions(rows)):
             tables.write(folder / f"{number:05d}.parquet", tables.frame("responses", portion))
-    run.store.plan_job(job, [batch], run.clock.now(), _counts(batch, answers))
+    return batch
 
 
 def _counts(batch: Batch, answers: Answers) -> list[RowCount]:

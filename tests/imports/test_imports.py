@@ -11,6 +11,7 @@ import pytest
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import JsonValue
+from layton_batch.store import RunStore
 from tests.cli.cli_harness import Ending, call
 from tests.exports.finished_runs import RULES, rule_run
 from tests.pipeline.lab import Lab, lab, manifest_text
@@ -183,6 +184,26 @@ def test_a_judge_that_was_asked_keeps_its_word(there: Lab) -> None:
     ended = _import(there, "--model", "larch-2-mini", "--verdicts", _verdicts(there, _items(there), right=False))
     assert (ended.code, "was asked about this model already" in ended.err) == (2, True)
     assert _content(there.run_folder(MANIFEST)) == content
+
+
+@pytest.mark.parametrize("moment", ["add_jobs", "plan_job", "plan_again"])
+def test_an_import_that_was_cut_short_is_finished_by_the_next_and_nothing_of_it_is_ever_paid(
+    there: Lab, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    items, paid = _items(there), len(there.billed())
+    arguments = ("--model", "finch", "--predictions", _answers(there), "--provider", "openai")
+    arguments = (*arguments, "--verdicts", _verdicts(there, items[:3]))
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunStore, moment, stop)
+        assert _import(there, *arguments).code == 75
+    assert _import(there, *arguments).code == 0
+    there.finish(MANIFEST)
+    assert len(there.billed()) == paid + 1
+    assert there.table(MANIFEST, "verdicts").filter(model="finch", judge=JUDGE)["both_correct"].count() == 4
 
 
 # ---- Every Eval Ever -----------------------------------------------------------------------------------------------
