@@ -237,7 +237,6 @@ def cancel(
 
 def retry(run_name: RunName, runs: Runs = RUNS) -> None:
     """Give requests without an answer one more attempt."""
-    from layton_batch.batches.retry import retry_run
     from layton_batch.cli.endings import retried
     from layton_batch.cli.terminal import say
     from layton_batch.run.open import find_run, open_folder
@@ -246,7 +245,7 @@ def retry(run_name: RunName, runs: Runs = RUNS) -> None:
 
     with open_folder(find_run(run_name, runs), Settings.from_process()) as opened:
         was_cancelled = _is_cancelled(opened)
-        count = when_free(opened, lambda: retry_run(opened))
+        count = _retry_when_free(opened)
         status = read_status(opened.store)
     for line in retried(count, status, was_cancelled=was_cancelled):
         say(line)
@@ -255,6 +254,12 @@ def retry(run_name: RunName, runs: Runs = RUNS) -> None:
 def _is_cancelled(opened: Run) -> bool:
     row = opened.store.row()
     return row is not None and row.cancelled
+
+
+def _retry_when_free(opened: Run) -> int:
+    from layton_batch.batches.retry import retry_run
+
+    return when_free(opened, lambda: retry_run(opened))
 
 
 def when_free(opened: Run, work: Callable[[], T]) -> T:
