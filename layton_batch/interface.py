@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -31,6 +31,8 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.records import JsonValue, ModelSpec
 from layton_batch.reports.plan import plan_json
+from layton_batch.run.context import Run
+from layton_batch.run.model_questions import refuse_dead_models
 from layton_batch.run.open import open_run, with_budget
 from layton_batch.run.status import Status
 from layton_batch.scoring.board import Rules
@@ -134,13 +136,24 @@ def run(
     asked = _loaded(manifest, settings, Path(runs))
     asked = with_budget(asked, None if max_usd is None else str(max_usd))
     stop_at = deadline(until, clock)
-    with open_run(asked, Path(runs), settings, clock=clock, poll_seconds=poll_seconds) as opened:
+    with _begun(asked, Path(runs), settings, clock, poll_seconds) as opened:
         status = drive(opened, once=once, stop_at=stop_at, quiet=True, progress=progress)
         return _result(opened.folder, status)
 
 
 def _loaded(manifest: str | Path, settings: Settings, runs: Path) -> Manifest:
     return load_manifest(settings.cwd / Path(manifest).expanduser(), PromptFiles(settings, runs))
+
+
+def _begun(
+    asked: Manifest, runs: Path, settings: Settings, clock: Clock, poll_seconds: float | None
+) -> AbstractContextManager[Run]:
+    """Before a run begins, its providers are asked whether its models are on sale, as by the command."""
+
+    def ask() -> None:
+        refuse_dead_models(asked, settings, clock)
+
+    return open_run(asked, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=ask)
 
 
 def _result(folder: RunFolder, status: Status) -> RunResult:
@@ -289,7 +302,9 @@ def judge(
     settings, clock = Settings.from_process(), clock or SystemClock()
     manifest = _jury_manifest(name, task, split, str(settings.cwd / items), panel, seats, settings.cwd)
     manifest = with_budget(manifest, None if max_usd is None else str(max_usd))
-    with open_run(manifest, Path(runs), settings, clock=clock, poll_seconds=poll_seconds) as opened:
+    with _begun(manifest, Path(runs), settings, clock, poll_seconds) as opened:
+        if not opened.task.uses_jury:
+            raise ManifestError(f"judge: task {task!r} is graded by rule; there is no jury")
         known = frozenset(item.id for item in opened.load_items())
         enter(opened, list(_answered(frame, known)))
         drive(opened, once=False, stop_at=None, quiet=True, progress=progress)

@@ -20,6 +20,7 @@ from layton_batch.imports.reading import Answers, Imported
 from layton_batch.manifest.form import LONGEST_NAME
 from layton_batch.records import Batch, Job, ModelSpec, Response, RowCount
 from layton_batch.run.context import Run
+from layton_batch.run.imported import SHARD, imported_models, is_imported
 from layton_batch.stages.candidates import candidates
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan, plan_jobs
@@ -28,8 +29,6 @@ from layton_batch.stages.rank import rank
 from layton_batch.stages.score import score
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.text import printable
-
-SHARD = "imported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ def _check_same_model(run: Run, one: Imported, there: Job) -> None:
     if not one.answers:
         return  # verdicts on a model of the run
     batches = [batch for batch in run.store.batches() if batch.job_id == there.id]
-    if any(batch.path for batch in batches) or not batches:
+    if not imported_models([there], batches):
         raise DataError(f"{one.source}: the run asks a model called {one.spec.name!r} itself; give it another name")
     if batches[0].sha256 != _digest(_complete(run, one.answers)):
         raise DataError(
@@ -135,7 +134,7 @@ def _check_verdicts(run: Run, job: Job | None, answers: Answers) -> None:
     batches = [batch for batch in run.store.batches() if job is not None and batch.job_id == job.id]
     if not batches or job is None:
         return
-    theirs = [batch for batch in batches if not batch.path and batch.shard_id == SHARD]
+    theirs = [batch for batch in batches if is_imported(batch)]
     if not theirs or theirs[0].sha256 not in (_digest(answers), _digest(_judged_only(run, job, answers))):
         raise DataError(
             f"judge {job.spec.name!r} was asked about this model already (job {job.id}); its verdicts stay as they are"
@@ -186,7 +185,7 @@ def _plan_the_rest(run: Run, judges: Collection[str]) -> None:
     batches = run.store.batches()
     for job in run.store.jobs():
         mine = [batch for batch in batches if batch.job_id == job.id]
-        if job.id not in judges or not job.planned or not mine or any(batch.path for batch in mine):
+        if job.id not in judges or not job.planned or not mine or not all(map(is_imported, mine)):
             continue
         if sum(batch.requests for batch in mine) < sum(1 for _ in candidates(run, job)):
             with run.store.writing() as writing:

@@ -160,6 +160,14 @@ def test_frames_of_answers_that_are_wrong_pay_nothing(
         assert not there.lab.billed()
 
 
+def test_a_task_graded_by_rule_has_no_jury_to_put_answers_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions = BUNDLED.parent / "rome" / "questions_llm.jsonl"
+    with desk(tmp_path, monkeypatch), pytest.raises(ManifestError, match="graded by rule"):
+        lb.judge(_answers(), PANEL, items=questions, task="rome", seats=1)
+
+
 # ---- the documented examples ---------------------------------------------------------------------------------------
 
 
