@@ -16,6 +16,7 @@ from layton_batch.cli import (
     inspect_commands,
     run_commands,
     sandbox_commands,
+    starting,
     statistics_commands,
 )
 from layton_batch.cli.terminal import forgiving_streams, lost_output, terminating
@@ -32,8 +33,8 @@ STOPPED = {
 }
 """What Ctrl-C means for a command; for the others nothing is left undone outside this machine."""
 
-ORDER = ("demo", "plan", "run", "status", "events", "cancel", "retry", "resolve", "score", "leaderboard", "compare",
-         "judges", "label-plan", "cost", "site", "grade", "import", "export")  # fmt: skip
+ORDER = ("demo", "init", "plan", "run", "status", "events", "cancel", "retry", "resolve", "score", "leaderboard",
+         "compare", "judges", "label-plan", "cost", "site", "grade", "import", "export")  # fmt: skip
 """How ``--help`` lists the commands: the way of a run; the rest after them."""
 
 app = typer.Typer(
@@ -52,6 +53,7 @@ for commands in (
     statistics_commands,
     import_command,
     export_command,
+    starting,
 ):
     commands.register(app)
 app.registered_commands.sort(key=lambda command: (*ORDER, command.name).index(command.name))

@@ -51,7 +51,7 @@ def export(
     the labels that people gave; the leaderboard. csv, parquet: the leaderboard, and every prediction with its verdicts
     or marks. eee: Every Eval Ever 0.3.0, a document a model and a line an item and metric, in its data store's folders;
     `leaderboard` reads the lines. hf: a file a model for `.eval_results/` of its repository on the hub. Models that are
-    not done yet are left out.
+    not done yet are left out of the last four.
     """
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError

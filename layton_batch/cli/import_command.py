@@ -1,30 +1,55 @@
-"""import: what was made elsewhere, into a run."""
+"""import: answers and verdicts that were given elsewhere, into a run."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layton_batch.cli.run_commands import RUNS, Json, RunName, Runs
+from layton_batch.cli.run_commands import RUNS, Json, RunName, Runs, when_free
+
+if TYPE_CHECKING:
+    from layton_batch.imports.entering import Entered
+    from layton_batch.imports.reading import Imported
+    from layton_batch.records import ModelSpec
+    from layton_batch.run.context import Run
+    from layton_batch.settings import Settings
 
 
 def register(app: typer.Typer) -> None:
     """Add this module's command."""
-    app.command("import")(import_files)
+    app.command("import")(import_)
 
 
-def import_files(
+def import_(
     run_name: RunName,
+    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Whose predictions or verdicts.")] = None,
+    predictions: Annotated[
+        Path | None, typer.Option("--predictions", metavar="FILE", help="JSON, JSONL or Parquet, a row an item.")
+    ] = None,
+    verdicts: Annotated[
+        list[Path] | None, typer.Option("--verdicts", metavar="FILE", help="A judge's file; repeat it.")
+    ] = None,
+    eee: Annotated[
+        list[Path] | None, typer.Option("--eee", metavar="FILE", help="Every Eval Ever lines; repeat it.")
+    ] = None,
     annotations: Annotated[
         list[Path] | None,
         typer.Option("--annotations", metavar="FILE", help="Labels that people gave; may be repeated."),
     ] = None,
+    family: Annotated[str | None, typer.Option("--family", help="Who made the model: its judges do not sit.")] = None,
+    provider: Annotated[str | None, typer.Option("--provider", help="Who served it; shown on the board.")] = None,
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Take what was made elsewhere into a run.
+    """Bring answers, verdicts and labels made elsewhere into a run: nothing that a file holds is asked or paid for.
+
+    --predictions: a model's answers, judged by the run's jury at the next `run` and ranked beside the others.
+    --verdicts: layton-eval's judge files (`custom_id`, `answer`, `model`) on a model of the run, or on the one that
+    comes with --predictions. --eee: the models of Every Eval Ever lines, with the verdicts in our own exports. Files
+    are checked as a whole before anything changes; the same import twice changes nothing.
 
     Labels (--annotations): a row has `item_id` (or `riddle_id`), `model`, `answer_correct` and `justification_correct`
     (or `is_answer_correct` and `is_justification_correct`, as in layton-eval's annotation files), and may have
@@ -32,11 +57,87 @@ def import_files(
     A file is checked as a whole before anything changes. The same file twice changes nothing. A later label of one
     annotator on one prediction takes the place of the earlier. The next `score`, `leaderboard` or `run` uses them.
     """
+    from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import ManifestError
+    from layton_batch.imports.entering import enter
+    from layton_batch.run.open import find_run, open_folder
+    from layton_batch.settings import Settings
+    from layton_batch.text import one_line
 
-    if not annotations:
-        raise ManifestError("import: say what to take in: --annotations FILE")
-    _labels(run_name, annotations, runs, as_json=as_json)
+    if annotations:
+        if model or predictions or verdicts or eee:
+            raise ManifestError("import: --annotations stands alone: its rows name the models")
+        _labels(run_name, annotations, runs, as_json=as_json)
+        return
+    if eee and (model or predictions or verdicts):
+        raise ManifestError("import: --eee stands alone: its lines name the models")
+    if not (eee or predictions or verdicts):
+        raise ManifestError("import: give --predictions FILE, --verdicts FILE, --eee FILE or --annotations FILE")
+    if not eee and model is None:
+        raise ManifestError("import: --model NAME says whose predictions or verdicts these are")
+    settings = Settings.from_process()
+    with open_folder(find_run(run_name, runs), settings, only_scores=True) as opened:
+        if eee:
+            found = _of_lines(opened, eee)
+        else:
+            spec = _spec(opened, str(model), predictions, family, provider)
+            found = [_of_model(opened, spec, settings, predictions, verdicts or [])]
+        entered = when_free(opened, lambda: enter(opened, found))
+    if as_json:
+        print_json(entered)
+        return
+    for one in entered:
+        say(one_line(_told(one)))
+
+
+def _of_lines(run: Run, paths: Sequence[Path]) -> list[Imported]:
+    from layton_batch.imports.every_eval_ever import models
+
+    return models(paths, _items(run), run.manifest.items.hints)
+
+
+def _spec(run: Run, name: str, predictions: Path | None, family: str | None, provider: str | None) -> ModelSpec:
+    """Of a model that comes with its predictions, or of one of the run's."""
+    from layton_batch.errors import ManifestError
+    from layton_batch.imports.every_eval_ever import IMPORTED
+    from layton_batch.records import ModelSpec
+    from layton_batch.states import Role
+
+    if predictions is not None:
+        return ModelSpec(name, provider or IMPORTED, name, family or name)
+    known = {job.spec.name: job.spec for job in run.store.jobs() if job.role is Role.PREDICT}
+    if name not in known:
+        raise ManifestError(f"import: the run has no model {name!r}; give --predictions as well")
+    return known[name]
+
+
+def _of_model(
+    run: Run, spec: ModelSpec, settings: Settings, predictions: Path | None, verdict_files: Sequence[Path]
+) -> Imported:
+    from layton_batch.imports import reading
+
+    items = _items(run)
+    given = reading.verdicts(verdict_files, items, settings)
+    answers = {} if predictions is None else reading.predictions(predictions, spec.name, items, settings)
+    source = ", ".join(str(path) for path in (predictions, *verdict_files) if path is not None)
+    return reading.Imported(spec, answers, source, given)
+
+
+def _items(run: Run) -> frozenset[str]:
+    """Those of a run that was opened and not yet planned are in its source only."""
+    items = run.items if run.folder.part("items", "items").exists() else run.load_items()
+    return frozenset(item.id for item in items)
+
+
+def _told(one: Entered) -> str:
+    said = [f"{one.answers} answers" if one.is_new else "nothing new of its answers"]
+    if one.missing:
+        said.append(f"{one.missing} items of the run without one")
+    if one.verdicts:
+        said.append(f"{one.verdicts} verdicts")
+    if one.to_ask:
+        said.append(f"{one.to_ask} verdicts to be asked for by the next `run`")
+    return f"{one.model}: {', '.join(said)}"
 
 
 def _labels(run_name: str, files: list[Path], runs: Path, *, as_json: bool) -> None:

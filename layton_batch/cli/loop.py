@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from layton_batch.cli.progress import Reporter, reporter
@@ -18,17 +19,31 @@ PATIENCE = 1.0
 """Real seconds that a tick waits for providers that are slow to answer, before it goes on with what others brought."""
 
 
-def drive(run: Run, *, once: bool, stop_at: float | None, quiet: bool) -> Status:
-    """Tick until the run is over, cannot go on, or time is up. Ctrl-C and SIGTERM leave batches running."""
+def drive(
+    run: Run,
+    *,
+    once: bool,
+    stop_at: float | None,
+    quiet: bool,
+    progress: Callable[[Status], None] | None = None,
+) -> Status:
+    """Tick until the run is over, cannot go on, or time is up. Ctrl-C and SIGTERM leave batches running. ``progress``
+    is told after every tick."""
     try:
         with terminating(), reporter(run, quiet=quiet) as report:
-            return _ticks(run, report, once=once, stop_at=stop_at)
+            return _ticks(run, report, progress or _nobody, once=once, stop_at=stop_at)
     except KeyboardInterrupt:
         say("stopping: waiting a moment for calls in progress")
         raise
 
 
-def _ticks(run: Run, report: Reporter, *, once: bool, stop_at: float | None) -> Status:
+def _nobody(_status: Status) -> None:
+    """Nobody is told."""
+
+
+def _ticks(
+    run: Run, report: Reporter, progress: Callable[[Status], None], *, once: bool, stop_at: float | None
+) -> Status:
     halted = False
     run.store.wake()  # who calls again may have mended what these wait for
     while True:
@@ -36,6 +51,7 @@ def _ticks(run: Run, report: Reporter, *, once: bool, stop_at: float | None) -> 
         moved = advance(run, None if last else PATIENCE)
         status = read_status(run.store)
         report.update(status)
+        progress(status)
         moved |= run.lanes.busy
         before, halted = halted, status.state in _HALTED and not moved  # what moved may have let money go
         first_time = halted and not before  # so may another process have, since this one counted it: count once more

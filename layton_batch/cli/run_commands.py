@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from layton_batch.run.context import Run
     from layton_batch.run.status import Status
 
+T = TypeVar("T")
 ManifestPath = Annotated[Path, typer.Argument(help="The manifest, a TOML file.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its name, or its folder.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Where run folders are.", envvar="LAYTON_BATCH_RUNS")]
@@ -80,7 +82,12 @@ def plan(
 
 def run(
     context: typer.Context,
-    manifest: ManifestPath,
+    manifest: Annotated[Path, typer.Argument(metavar="MANIFEST | TASK", help="A TOML file; or a task, with --model.")],
+    models: Annotated[
+        list[str] | None, typer.Option("--model", metavar="PROVIDER:ID", help="For a task; may be repeated.")
+    ] = None,
+    items: Annotated[str | None, typer.Option("--items", help="For a task: its items; default: bundled.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="For a task: the first so many items.")] = None,
     runs: Runs = RUNS,
     once: Annotated[bool, typer.Option("--once", help="One tick, then return.")] = False,
     until: Annotated[str | None, typer.Option("--until", help="Return at this local time, HH:MM.")] = None,
@@ -95,12 +102,14 @@ def run(
     Submits, polls, collects, judges, scores and publishes as data allows. It may be stopped at any moment and called
     again: nothing is paid twice. Before a run begins, the providers are asked whether its models are on sale. Where
     there is no budget it asks before it sends (not where every provider is on this machine).
+    A task with --model needs no manifest: the one that it runs is written into the working folder.
     Exit codes: 0 done, 75 call again, 3 budget, 4 a person must decide, 5 done with gaps,
     74 the disk or the state's database is in the way: mend that and call again.
     """
     from layton_batch.cli.before_paying import agree
     from layton_batch.cli.loop import deadline, drive
     from layton_batch.cli.same_name_runs import not_begun_elsewhere, remember
+    from layton_batch.cli.starting import manifest_for
     from layton_batch.cli.terminal import say
     from layton_batch.clock import SystemClock
     from layton_batch.manifest.checks import load_manifest
@@ -114,6 +123,7 @@ def run(
 
     _in_bounds(poll_seconds)
     clock, settings = SystemClock(), Settings.from_process()
+    manifest = manifest_for(manifest, models or (), items, limit, max_usd)
     asked = with_budget(load_manifest(manifest, PromptFiles(settings, runs)), max_usd)
     stop_at = deadline(until, clock)
     source = context.get_parameter_source("runs")
@@ -251,14 +261,20 @@ def _is_cancelled(opened: Run) -> bool:
 
 
 def _retry_when_free(opened: Run) -> int:
-    """Between two ticks of a `run` at work on the same run; raises StoreError where there is no moment for it."""
     from layton_batch.batches.retry import retry_run
+
+    return when_free(opened, lambda: retry_run(opened))
+
+
+def when_free(opened: Run, work: Callable[[], T]) -> T:
+    """What ``work`` returns between two ticks of a `run` at work on the same run; raises StoreError where there is no
+    moment for it."""
     from layton_batch.errors import StaleStateError, StoreError
 
     last = opened.clock.now() + RETRY_PATIENCE
     while True:
         try:
-            return retry_run(opened)
+            return work()
         except StaleStateError as error:
             if opened.clock.now() >= last:
                 raise StoreError(str(error)) from error

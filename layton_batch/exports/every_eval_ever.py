@@ -230,7 +230,7 @@ def _lines(
 
 
 def _said(model: ModelContents, said: Row, item: Item, evaluation: str, names: Names) -> Json:
-    reference = [text for text in (item.answer or item.solution,) if text]
+    reference: list[JsonValue] = [text for text in (item.answer or item.solution,) if text]
     raw = str(said["raw_text"] or "")
     line: Json = {
         "schema_version": VERSION,

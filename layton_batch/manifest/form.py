@@ -352,6 +352,13 @@ class PriceTable(Table):
     date: Annotated[str | None, BeforeValidator(_date)] = None
 
 
+def _some_models(value: tuple[ModelTable, ...], about: ValidationInfo) -> tuple[ModelTable, ...]:
+    """None: only of a run that a program made for answers that were given elsewhere."""
+    if not value and about.context != FROZEN:
+        raise _wrong("must not be empty")
+    return value
+
+
 class Form(Table):
     """A whole manifest as written."""
 
@@ -362,7 +369,7 @@ class Form(Table):
     scoring: ScoringTable = ScoringTable()
     budget: BudgetTable = BudgetTable()
     policy: PolicyTable = PolicyTable()
-    models: Annotated[tuple[ModelTable, ...], Strict(False), Field(min_length=1)]
+    models: Annotated[tuple[ModelTable, ...], Strict(False), AfterValidator(_some_models)]
     jury: JuryTable | None = None
     prompts: dict[str, Location] = {}
     task_options: Annotated[dict[str, pydantic.JsonValue], AfterValidator(_params)] = {}

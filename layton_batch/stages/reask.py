@@ -18,6 +18,7 @@ from layton_batch.costs.estimate import output_bound
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Batch, Item, Job, ModelSpec, Prompt, Request, Response
 from layton_batch.run.context import Run
+from layton_batch.run.imported import is_imported
 from layton_batch.stages.candidates import candidates
 from layton_batch.stages.final_responses import final_responses, last_responses, response_from
 from layton_batch.states import ErrorClass, FinishReason, PredictionKind, RequestOutcome, Role
@@ -36,7 +37,7 @@ def reask(run: Run, job: Job) -> bool:
     rounds = 1 + max((reask_of(run, batch) for batch in batches.values()), default=0)
     if rounds > max(policy.reask_unparsed, policy.reask_truncated) or (row is not None and row.cancelled):
         return False
-    wanted = _wanted(run, job, rounds)
+    wanted = [one for one in _wanted(run, job, rounds) if not is_imported(batches[one.last[0]])]
     if not wanted:
         return False
     by_parent: dict[str, list[_Unusable]] = defaultdict(list)

@@ -130,8 +130,11 @@ class RunStore(Leases):
 
     # ---- jobs --------------------------------------------------------------------------------------------------
 
-    def add_jobs(self, jobs: Sequence[Job], at: float) -> None:
-        """Enter those of the jobs that are not there; the order is the order in which they are shown."""
+    def add_jobs(
+        self, jobs: Sequence[Job], at: float, over: Sequence[Batch] = (), counts: Sequence[RowCount] = ()
+    ) -> None:
+        """Enter those of the jobs that are not there; the order is the order in which they are shown. ``over``: batches
+        of theirs that are over already, with the outcomes of their requests, all in one transaction."""
         rows = [
             {
                 "run_id": self.run_id,
@@ -154,6 +157,8 @@ class RunStore(Leases):
             known = set(writing.connection.execute(mine).scalars())
             if new := [row for row in rows if row["job_id"] not in known]:
                 writing.connection.execute(schema.jobs.insert(), new)
+                self._insert_batches(writing.connection, over)
+                self._insert_counts(writing.connection, counts)
                 writing.event(at, None, "jobs_planned", f"{len(new)} jobs")
 
     def jobs(self) -> list[Job]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from layton_batch.cli.demo import bundled_items
@@ -22,10 +23,11 @@ def jury_run(folder: Path) -> RunFolder:
         return there.run_folder(text)
 
 
-def rule_run(folder: Path, task: str) -> RunFolder:
-    """Three models on twelve items that a rule grades."""
+def rule_run(folder: Path, task: str, providers: Sequence[str] = ("openai", "gemini", "groq")) -> RunFolder:
+    """Models on twelve items that a rule grades."""
+    folder.mkdir(exist_ok=True)
     text = f'name = "lab"\ntask = "{task}"\n[items]\nsource = "bundled"\nsplit = "{RULES[task]}"\nlimit = 12\n'
-    for provider in ("openai", "gemini", "groq"):
+    for provider in providers:
         text += f'[[models]]\nname = "{MODELS[provider]}"\nprovider = "{provider}"\nmodel = "{MODELS[provider]}"\n'
         text += "max_output_tokens = 4000\n"
     text += demo_prices()

@@ -1,0 +1,282 @@
+"""Entering answers that are there already: a job whose batch is over before it began, and that nobody is paid for.
+
+The rest of the run goes on from there as ever: a model's answers are graded, its judges' jobs depend on it, and what a
+file holds of their verdicts is not asked for. Such a batch has no file (``path``), so nothing of it is ever sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from hashlib import sha256
+
+import orjson
+
+from layton_batch.batches.names import custom_id
+from layton_batch.errors import DataError, StaleStateError
+from layton_batch.files import atomic, tables
+from layton_batch.imports.reading import Answers, Imported
+from layton_batch.manifest.form import LONGEST_NAME
+from layton_batch.records import Batch, Job, ModelSpec, Response, RowCount
+from layton_batch.run.context import Run
+from layton_batch.run.imported import SHARD, imported_models, is_imported
+from layton_batch.stages.candidates import candidates
+from layton_batch.stages.grade import grade
+from layton_batch.stages.plan import plan, plan_jobs
+from layton_batch.stages.publish import publish
+from layton_batch.stages.rank import rank
+from layton_batch.stages.score import score
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
+from layton_batch.text import printable
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """What became of a model of a file. ``is_new``: its answers were not in the run. ``verdicts``: how many came in;
+    ``to_ask``: how many its judges have still to give; ``missing``: items without an answer."""
+
+    model: str
+    is_new: bool
+    answers: int
+    missing: int
+    verdicts: int
+    to_ask: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is to be done for a model, once all of them are checked."""
+
+    imported: Imported
+    job: Job
+    is_new: bool
+    verdicts: Mapping[str, Answers]  # by judge's job
+
+
+def enter(run: Run, found: Sequence[Imported]) -> list[Entered]:
+    """Enter the models and verdicts of files: all of them, or none where anything is wrong with one.
+
+    What is in the run already is left as it is, and nothing of it is asked again. Raises DataError for what contradicts
+    the run, StaleStateError where another process plans or writes tables.
+    """
+    with run.writer_lease() as ours:
+        if not ours:
+            raise StaleStateError(f"run {run.id}: another process is writing its tables; try again in a moment")
+        if not run.store.jobs():
+            plan(run)
+        work = [_checked(run, one) for one in found]
+        for one in work:
+            if one.is_new:
+                _enter_model(run, one)
+        grade(run)
+        entered = [_enter_verdicts(run, one) for one in work]
+        grade(run)
+        score(run)
+        rank(run)
+        publish(run)
+    return entered
+
+
+# ---- checks --------------------------------------------------------------------------------------------------------
+
+
+def _checked(run: Run, one: Imported) -> _Work:
+    """Raises DataError where the run has the model with other answers, or its judges have spoken otherwise."""
+    name = one.spec.name
+    if not 0 < len(name) <= LONGEST_NAME or printable(name) != name:
+        raise DataError(
+            f"{one.source}: {name[:50]!r} cannot name a model: 1 to {LONGEST_NAME} characters that are seen"
+        )
+    jobs = plan_jobs([one.spec], run.manifest.panel(), run.manifest.seats, run.task.uses_jury)
+    known = {job.id: job for job in run.store.jobs()}
+    job = jobs[0]
+    there = known.get(job.id)
+    if there is not None:
+        _check_same_model(run, one, there)
+    sitting = {other.spec.name: other for other in _judges(run, job.id)} if there else _by_name(jobs[1:])
+    given = {_judge(name, sitting, one).id: answers for name, answers in one.verdicts.items()}
+    for judge_id, answers in given.items():
+        _check_verdicts(run, known.get(judge_id), answers)
+    return _Work(one, there or job, there is None, given)
+
+
+def _check_same_model(run: Run, one: Imported, there: Job) -> None:
+    if not one.answers:
+        return  # verdicts on a model of the run
+    batches = [batch for batch in run.store.batches() if batch.job_id == there.id]
+    if not imported_models([there], batches):
+        raise DataError(f"{one.source}: the run asks a model called {one.spec.name!r} itself; give it another name")
+    if batches[0].sha256 != _digest(_complete(run, one.answers)):
+        raise DataError(
+            f"{one.source}: the run has other predictions of a model called {one.spec.name!r}; give it another name"
+        )
+
+
+def _by_name(jobs: Sequence[Job]) -> dict[str, Job]:
+    return {job.spec.name: job for job in jobs}
+
+
+def _judges(run: Run, predict_id: str) -> list[Job]:
+    return [job for job in run.store.jobs() if job.role is Role.JUDGE and job.depends_on == predict_id]
+
+
+def _judge(name: str, sitting: Mapping[str, Job], one: Imported) -> Job:
+    found = [job for job in sitting.values() if name in (job.spec.name, job.spec.model)]
+    if len(found) == 1:
+        return found[0]
+    seated = ", ".join(sitting) or "none"
+    raise DataError(f"judge {name!r} does not sit for model {one.spec.name!r}; its jury is: {seated}")
+
+
+def _check_verdicts(run: Run, job: Job | None, answers: Answers) -> None:
+    """A judge that was asked already keeps what it said."""
+    batches = [batch for batch in run.store.batches() if job is not None and batch.job_id == job.id]
+    if not batches or job is None:
+        return
+    theirs = [batch for batch in batches if is_imported(batch)]
+    if not theirs or theirs[0].sha256 not in (_digest(answers), _digest(_judged_only(run, job, answers))):
+        raise DataError(
+            f"judge {job.spec.name!r} was asked about this model already (job {job.id}); its verdicts stay as they are"
+        )
+
+
+# ---- entering ------------------------------------------------------------------------------------------------------
+
+
+def _enter_model(run: Run, one: _Work) -> None:
+    spec = one.imported.spec
+    jobs = plan_jobs([spec], run.manifest.panel(), run.manifest.seats, run.task.uses_jury)
+    answers = _complete(run, one.imported.answers)
+    batch = _written(run, jobs[0], answers, None, one.imported.source)
+    # in one transaction: a job without its batch would be asked, and paid for
+    jobs[0] = replace(jobs[0], planned=True, requests=batch.requests)
+    run.store.add_jobs([*run.store.jobs(), *jobs], run.clock.now(), [batch], _counts(batch, answers))
+
+
+def _complete(run: Run, answers: Answers) -> Answers:
+    """In the order of the run's items; one without an answer has none for good."""
+    nothing = Response("", RequestOutcome.ERRORED, error_message="not in the imported file")
+    return {item.id: answers.get(item.id, nothing) for item in run.items}
+
+
+def _enter_verdicts(run: Run, one: _Work) -> Entered:
+    count = 0
+    asked = {batch.job_id for batch in run.store.batches()}
+    for judge_id, answers in one.verdicts.items():
+        job = next(job for job in run.store.jobs() if job.id == judge_id)
+        mine = _judged_only(run, job, answers)
+        if judge_id in asked or not mine:
+            continue
+        batch = _written(run, job, mine, one.imported.spec, one.imported.source)
+        run.store.plan_job(job, [batch], run.clock.now(), _counts(batch, mine))
+        count += len(mine)
+    _plan_the_rest(run, one.verdicts)
+    missing = sum(1 for item in run.items if item.id not in one.imported.answers) if one.imported.answers else 0
+    jury = _judges(run, one.job.id)
+    answered = sum(1 for _ in candidates(run, jury[0])) if jury else 0
+    to_ask = sum(answered for job in jury if not job.planned) - count
+    return Entered(one.imported.spec.name, one.is_new, len(one.imported.answers), missing, count, max(to_ask, 0))
+
+
+def _plan_the_rest(run: Run, judges: Collection[str]) -> None:
+    """The judges' jobs that have verdicts of a file alone, and not on all answers, are planned for the others; also
+    where an import was cut short before it came to that."""
+    batches = run.store.batches()
+    for job in run.store.jobs():
+        mine = [batch for batch in batches if batch.job_id == job.id]
+        if job.id not in judges or not job.planned or not mine or not all(map(is_imported, mine)):
+            continue
+        if sum(batch.requests for batch in mine) < sum(1 for _ in candidates(run, job)):
+            with run.store.writing() as writing:
+                run.store.plan_again(writing, [job.id])
+
+
+def _judged_only(run: Run, job: Job, answers: Answers) -> Answers:
+    """The verdicts on items that the model answered, in their order."""
+    return {
+        candidate.item.id: answers[candidate.item.id]
+        for candidate in candidates(run, job)
+        if candidate.item.id in answers
+    }
+
+
+def _written(run: Run, job: Job, answers: Answers, judged: ModelSpec | None, source: str) -> Batch:
+    """The job's requests and responses on disk, for the batch that is returned."""
+    batch = _batch(job, answers, source)
+    named = [
+        (item, replace(one, custom_id=custom_id(run.mark, job.id, number)))
+        for number, (item, one) in enumerate(answers.items(), 1)
+    ]
+    requests = [_request_row(job, judged, item, one) for item, one in named]
+    tables.write(run.folder.part("requests", job.id), tables.frame("requests", requests))
+    with atomic.writing_folder(run.folder.tables / "responses" / batch.id) as folder:
+        rows = (_response_row(job, batch, one) for _, one in named)
+        for number, portion in enumerate(tables.portions(rows)):
+            tables.write(folder / f"{number:05d}.parquet", tables.frame("responses", portion))
+    return batch
+
+
+def _counts(batch: Batch, answers: Answers) -> list[RowCount]:
+    came = sum(one.outcome is RequestOutcome.SUCCEEDED for one in answers.values())
+    counts = [RowCount(batch.id, RequestOutcome.SUCCEEDED, ErrorClass.NONE, came)]
+    counts += [RowCount(batch.id, RequestOutcome.ERRORED, ErrorClass.INVALID_REQUEST, len(answers) - came)]
+    return [count for count in counts if count.count]
+
+
+def _batch(job: Job, answers: Answers, source: str) -> Batch:
+    return Batch(
+        id=f"{job.id}.{SHARD}",
+        job_id=job.id,
+        shard_id=SHARD,
+        provider=job.spec.provider,
+        model=job.spec.model,
+        attempt=1,
+        state=Lifecycle.COLLECTED,
+        outcome=BatchOutcome.COMPLETED,
+        tag="",
+        requests=len(answers),
+        path="",
+        sha256=_digest(answers),
+        size_bytes=0,
+        max_cost=Decimal(0),
+        reason=f"imported from {source}",
+    )
+
+
+def _digest(answers: Answers) -> str:
+    """Of what was answered, whatever the order of the file."""
+    said = [
+        [item, str(one.outcome), one.text, str(one.finish_reason) if one.finish_reason else None, one.error_message]
+        for item, one in sorted(answers.items())
+    ]
+    return sha256(orjson.dumps(said)).hexdigest()
+
+
+def _request_row(job: Job, judged: ModelSpec | None, item: str, one: Response) -> tables.Row:
+    return {
+        "custom_id": one.custom_id,
+        "job_id": job.id,
+        "role": str(job.role),
+        "item_id": item,
+        "model": judged.name if judged else job.spec.name,
+        "judge": job.spec.name if judged else None,
+        "shard_id": SHARD,
+        "max_cost": "0",
+    }
+
+
+def _response_row(job: Job, batch: Batch, one: Response) -> tables.Row:
+    came = one.outcome is RequestOutcome.SUCCEEDED
+    return {
+        "custom_id": one.custom_id,
+        "job_id": job.id,
+        "batch_id": batch.id,
+        "attempt": batch.attempt,
+        "outcome": str(one.outcome),
+        "error_class": str(ErrorClass.NONE if came else ErrorClass.INVALID_REQUEST),
+        "error_message": tables.storable(one.error_message),
+        "text": tables.storable(one.text),
+        "finish_reason": str(one.finish_reason) if one.finish_reason else None,
+        "raw_finish_reason": tables.storable(one.raw_finish_reason),
+    }

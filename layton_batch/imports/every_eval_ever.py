@@ -1,0 +1,93 @@
+"""Models of Every Eval Ever lines: what they answered, and, in lines of our own, what judges said of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from layton_batch.errors import DataError
+from layton_batch.grading.harnesses.every_eval_ever import JUDGE_MARK, is_line
+from layton_batch.grading.harnesses.score_file import Object, json_lines, object_at, text_at
+from layton_batch.imports.reading import Imported, verdict_text
+from layton_batch.records import ModelSpec, Response
+from layton_batch.states import PredictionKind
+from layton_batch.tasks.offline import no_response, response
+
+IMPORTED = "imported"
+"""The provider of a model of whom no file says who served it."""
+_PROVIDER = re.compile(r"[a-z0-9_-]{1,40}")
+_VERDICT = re.compile(r"is_answer_correct=(true|false|unknown) is_justification_correct=(true|false|unknown)")
+_WORDS = {"true": True, "false": False, "unknown": None}
+
+
+@dataclass(slots=True)
+class _Model:
+    spec: ModelSpec
+    source: str
+    answers: dict[str, Response] = field(default_factory=dict)
+    verdicts: dict[str, dict[str, Response]] = field(default_factory=dict)
+
+
+def models(paths: Collection[Path], items: Collection[str], n_hints: int) -> list[Imported]:
+    """The models of the files. Lines of several metrics say the same of an item; what differs is refused. Raises
+    DataError with file, line and reason."""
+    found: dict[str, _Model] = {}
+    for path in paths:
+        if not path.is_file():
+            raise DataError(f"{path}: no such file")
+        for place, row in json_lines(path):
+            if not is_line(row):
+                raise DataError(f"{place}: is no line of Every Eval Ever")
+            _add(found, row, place, str(path), items, n_hints)
+    return [Imported(one.spec, one.answers, one.source, one.verdicts) for one in found.values()]
+
+
+def _add(found: dict[str, _Model], row: Object, place: str, source: str, items: Collection[str], n_hints: int) -> None:
+    model_id, item, about = text_at(row, "model_id", place), text_at(row, "sample_id", place), _about(row)
+    if item not in items:
+        raise DataError(f"{place}: the run has no item {item[:100]!r}")
+    if about.get("layton_batch.n_hints", str(n_hints)) != str(n_hints):
+        raise DataError(f"{place}: was asked with {about['layton_batch.n_hints']} hints, the run asks with {n_hints}")
+    name = about.get("layton_batch.model") or model_id
+    one = found.setdefault(name, _Model(_spec(name, model_id, about), source))
+    reply = _reply(row, place, about)
+    if one.answers.setdefault(item, reply) != reply:
+        raise DataError(f"{place}: model {name!r} has another answer to item {item!r} already")
+    for key, words in about.items():
+        if key.startswith(JUDGE_MARK):
+            one.verdicts.setdefault(key.removeprefix(JUDGE_MARK), {})[item] = _verdict(words, place, key)
+
+
+def _about(row: Object) -> Mapping[str, str]:
+    about = row.get("metadata")
+    if not isinstance(about, Mapping):
+        return {}
+    return {key: value for key, value in about.items() if isinstance(value, str)}
+
+
+def _spec(name: str, model_id: str, about: Mapping[str, str]) -> ModelSpec:
+    provider = about.get("layton_batch.provider", "")
+    family = model_id.partition("/")[0] if "/" in model_id else name
+    return ModelSpec(name, provider if _PROVIDER.fullmatch(provider) else IMPORTED, name, family)
+
+
+def _reply(row: Object, place: str, about: Mapping[str, str]) -> Response:
+    said = object_at(row, "output", place).get("raw")
+    if not isinstance(said, list) or not all(isinstance(text, str) for text in said):
+        raise DataError(f"{place}: 'output.raw' must be a list of texts")
+    if len(said) > 1:
+        raise DataError(f"{place}: has {len(said)} answers; a run has one an item")
+    error = row.get("error")
+    if not said or about.get("kind") == str(PredictionKind.MISSING) or (error and not said[0]):
+        return no_response(error if isinstance(error, str) else "no reply")
+    ending = about.get("finish_reason")
+    return response(str(said[0]), {"finish_reason": ending} if ending else {})
+
+
+def _verdict(words: str, place: str, key: str) -> Response:
+    matched = _VERDICT.fullmatch(words)
+    if matched is None:
+        raise DataError(f"{place}: 'metadata.{key}' is no verdict")
+    return response(verdict_text(*(_WORDS[word] for word in matched.groups())), {})

@@ -1,0 +1,143 @@
+"""Files of predictions and of verdicts, read and checked as a whole: every error names file, line and reason."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+
+from layton_batch.errors import DataError
+from layton_batch.files.sources import Place, Row, json_list, read_rows
+from layton_batch.records import ModelSpec, Response
+from layton_batch.settings import Settings
+from layton_batch.states import PredictionKind
+from layton_batch.tasks.offline import no_response, response
+
+ITEM = ("item_id", "id", "riddle_id", "question_id", "sample_id")
+TEXT = ("response", "raw_text", "output")
+"""Columns of a prediction that hold the item's id and the whole reply; the first that is there counts."""
+
+Answers = Mapping[str, Response]
+"""By item: the reply, or that there was none. Its ``custom_id`` is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A model and what it answered; ``verdicts``: what judges said of it, by the name that the files call them by."""
+
+    spec: ModelSpec
+    answers: Answers
+    source: str
+    verdicts: Mapping[str, Answers] = field(default_factory=dict)
+
+
+def predictions(path: Path, model: str, items: Collection[str], settings: Settings) -> Answers:
+    """The replies of a JSON, JSONL or Parquet file, by item.
+
+    A row has the item's id and the reply: the whole text, or ``answer`` and ``justification``; null: no reply came.
+    Of a file of several models, the rows that name this one. Raises DataError.
+    """
+    return answers(_rows_of(path, model, settings), items)
+
+
+def answers(rows: Iterable[tuple[str, Row]], items: Collection[str]) -> Answers:
+    """The replies of rows, each with what errors call it, by item. Raises DataError as ``predictions``."""
+    found: dict[str, Response] = {}
+    lines: dict[str, str] = {}
+    for where, row in rows:
+        item = _item(row, where, items)
+        if item in lines:
+            raise DataError(f"{where}: item {item!r} is there twice (first in {lines[item]})")
+        found[item], lines[item] = _reply(row, where), where
+    return found
+
+
+def verdicts(paths: Sequence[Path], items: Collection[str], settings: Settings) -> Mapping[str, Answers]:
+    """The replies of layton-eval's judge files, by judge and item: lines of ``custom_id`` (the item), ``answer`` (the
+    judge's reply) and ``model`` (the judge). Raises DataError."""
+    found: dict[str, dict[str, Response]] = {}
+    for path in paths:
+        for where, row in _placed(path, settings):
+            judge, text = row.get("model"), row.get("answer")
+            if not isinstance(judge, str) or not judge:
+                raise DataError(f"{where}: 'model' must be the judge's name")
+            if not isinstance(text, str):
+                raise DataError(f"{where}: 'answer' must be text: what the judge replied")
+            item = _item({"item_id": row.get("custom_id")}, where, items, "custom_id")
+            given = found.setdefault(judge, {})
+            if item in given:
+                raise DataError(f"{where}: judge {judge!r} has a verdict on item {item!r} already")
+            given[item] = response(text, {})
+    return found
+
+
+def verdict_text(is_answer_correct: bool | None, is_justification_correct: bool | None) -> str:
+    """A verdict as a judge would write it."""
+    fields = {"is_answer_correct": is_answer_correct, "is_justification_correct": is_justification_correct}
+    return orjson.dumps(fields).decode()
+
+
+# ---- rows ----------------------------------------------------------------------------------------------------------
+
+
+def _placed(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
+    full = settings.cwd / path
+    if not full.is_file():
+        raise DataError(f"{path}: no such file")
+    listed = json_list(full)
+    if listed is not None:
+        yield from ((f"{path}, element {number}", row) for number, row in enumerate(listed, 1))
+        return
+    rows = read_rows(str(full), settings.cwd, settings)
+    places = (Place(str(path), place.line) for place in rows.places)
+    yield from ((str(place), row) for place, row in zip(places, rows, strict=True))
+
+
+def _rows_of(path: Path, model: str, settings: Settings) -> Sequence[tuple[str, Row]]:
+    rows = list(_placed(path, settings))
+    named = {row["model"] for _, row in rows if isinstance(row.get("model"), str)}
+    if len(named) < 2:
+        return rows
+    if model not in named:
+        known = ", ".join(sorted(map(str, named))[:10])
+        raise DataError(f"{path}: has the predictions of {len(named)} models, and none called {model!r} ({known})")
+    return [(where, row) for where, row in rows if row.get("model") == model]
+
+
+def _item(row: Row, where: str, items: Collection[str], column: str = ITEM[0]) -> str:
+    value = next((row[name] for name in ITEM if row.get(name) is not None), None)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise DataError(f"{where}: {column!r} must be text or a whole number")
+    if str(value) not in items:
+        raise DataError(f"{where}: the run has no item {str(value)[:100]!r}")
+    return str(value)
+
+
+def _reply(row: Row, where: str) -> Response:
+    column = next((name for name in TEXT if name in row), None)
+    if column is None:
+        return _parts(row, where)
+    text = row[column]
+    if text is None:
+        error = row.get("error", row.get("note"))
+        if row.get("kind") not in (None, str(PredictionKind.MISSING)):  # a reply without words, such as a refusal
+            return response("", row)
+        return no_response(error if isinstance(error, str) else "no reply")
+    if not isinstance(text, str):
+        raise DataError(f"{where}: {column!r} must be text or null")
+    return response(text, row)
+
+
+def _parts(row: Row, where: str) -> Response:
+    if "answer" not in row:
+        raise DataError(f"{where}: there is no reply: {', '.join(TEXT)}, or 'answer' (and 'justification')")
+    answer, why = row["answer"], row.get("justification")
+    if not isinstance(answer, str | None) or not isinstance(why, str | None):
+        raise DataError(f"{where}: 'answer' and 'justification' must be text or null")
+    if answer is None:
+        return no_response("no reply")
+    if "justification" not in row:
+        return response(answer, row)
+    return response(orjson.dumps({"answer": answer, "justification": why or ""}).decode(), row)

@@ -1,0 +1,354 @@
+"""What a notebook or a program calls: ``import layton_batch as lb``. Frames are polars' in and out.
+
+Everything here is what the commands do, by the same machinery; docs/python.md has examples that are tested. Errors are
+``LaytonBatchError``, with a message that says what to do. ``run`` and ``judge`` pay providers; nothing is paid twice.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import cast
+
+import polars as pl
+
+from layton_batch.cli.board_sources import Asked, Sources, read_sources, rows_of
+from layton_batch.cli.loop import deadline, drive
+from layton_batch.clock import Clock, SystemClock
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.imports.entering import enter
+from layton_batch.imports.every_eval_ever import IMPORTED
+from layton_batch.imports.reading import Imported, answers
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.form import FROZEN, PanelFile
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.manifest.prompt_files import PromptFiles
+from layton_batch.records import JsonValue, ModelSpec
+from layton_batch.reports.plan import plan_json
+from layton_batch.run.context import Run
+from layton_batch.run.model_questions import refuse_dead_models
+from layton_batch.run.open import open_run, with_budget
+from layton_batch.run.status import Status
+from layton_batch.scoring.board import Rules
+from layton_batch.scoring.compare import compare_marks, compare_votes
+from layton_batch.scoring.evidence import Entrant, ItemScores
+from layton_batch.settings import Settings
+from layton_batch.stages.preview import preview
+from layton_batch.states import PredictionKind
+
+Source = str | Path | pl.DataFrame
+"""A run's folder or name, a file that ``layton-batch leaderboard`` takes, or a frame of either."""
+Progress = Callable[[Status], None]
+"""Told after every step how the run stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """A run as it stands. ``state``: running, done, needs_person, over_budget or cancelled; ``reason``: why it cannot
+    go on. The frames are its tables."""
+
+    name: str
+    folder: Path
+    state: str
+    reason: str | None
+    spent_usd: Decimal
+    unanswered: int
+
+    @property
+    def leaderboard(self) -> pl.DataFrame:
+        return self.table("leaderboard")
+
+    @property
+    def predictions(self) -> pl.DataFrame:
+        return self.table("predictions")
+
+    @property
+    def verdicts(self) -> pl.DataFrame:
+        return self.table("verdicts")
+
+    @property
+    def cost(self) -> pl.DataFrame:
+        return self.table("cost")
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Any table of the run; without rows where nobody wrote it yet."""
+        return tables.read(self.folder / "tables", name)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What ``run`` would send. ``jobs``: a row a job with its requests and costs; amounts are None where a price is not
+    known. ``refused``: why ``run`` would not begin; ``caveats``: what to know before it does."""
+
+    name: str
+    items: int
+    requests: int
+    expected_usd: Decimal | None
+    max_usd: Decimal | None
+    caveats: tuple[str, ...]
+    refused: tuple[str, ...]
+    jobs: pl.DataFrame
+
+
+# ---- runs ----------------------------------------------------------------------------------------------------------
+
+
+def plan(manifest: str | Path, *, runs: str | Path = "runs") -> Plan:
+    """Check a manifest and say what it would cost. Pays nothing and asks no provider."""
+    settings, clock = Settings.from_process(), SystemClock()
+    found = preview(_loaded(manifest, settings, Path(runs)), settings, clock, None, Path(runs))
+    jobs = cast("list[dict[str, object]]", plan_json(found)["jobs"])
+    return Plan(
+        name=found.run_id,
+        items=found.items,
+        requests=sum(job.requests for job in found.jobs),
+        expected_usd=found.expected_usd,
+        max_usd=found.max_usd,
+        caveats=found.caveats,
+        refused=found.refused,
+        jobs=pl.DataFrame(jobs, infer_schema_length=None),
+    )
+
+
+def run(
+    manifest: str | Path,
+    *,
+    runs: str | Path = "runs",
+    once: bool = False,
+    until: str | None = None,
+    max_usd: str | float | Decimal | None = None,
+    poll_seconds: float | None = None,
+    progress: Progress | None = None,
+    clock: Clock | None = None,
+) -> RunResult:
+    """Start a manifest's run, or go on with it, until it is over. Pays providers, never twice for a question.
+
+    ``once``: one step. ``until``: return at this local time, ``"07:00"``. ``max_usd``: a budget in the place of the
+    manifest's. It may be interrupted at any moment; the same call goes on.
+    """
+    settings, clock = Settings.from_process(), clock or SystemClock()
+    asked = _loaded(manifest, settings, Path(runs))
+    asked = with_budget(asked, None if max_usd is None else str(max_usd))
+    stop_at = deadline(until, clock)
+    with _begun(asked, Path(runs), settings, clock, poll_seconds) as opened:
+        status = drive(opened, once=once, stop_at=stop_at, quiet=True, progress=progress)
+        return _result(opened.folder, status)
+
+
+def _loaded(manifest: str | Path, settings: Settings, runs: Path) -> Manifest:
+    return load_manifest(settings.cwd / Path(manifest).expanduser(), PromptFiles(settings, runs))
+
+
+def _begun(
+    asked: Manifest, runs: Path, settings: Settings, clock: Clock, poll_seconds: float | None
+) -> AbstractContextManager[Run]:
+    """Before a run begins, its providers are asked whether its models are on sale, as by the command."""
+
+    def ask() -> None:
+        refuse_dead_models(asked, settings, clock)
+
+    return open_run(asked, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=ask)
+
+
+def _result(folder: RunFolder, status: Status) -> RunResult:
+    return RunResult(status.run, folder.root, str(status.state), status.reason, status.spent_usd, status.unanswered)
+
+
+# ---- statistics ----------------------------------------------------------------------------------------------------
+
+
+def leaderboard(
+    source: Source | Sequence[Source],
+    *,
+    metric: str | None = None,
+    method: str | None = None,
+    level: float | None = None,
+    seed: int | None = None,
+    max_score: float | None = None,
+    runs: str | Path = "runs",
+) -> pl.DataFrame:
+    """Rank models: a row each, best first, scores and intervals in percent, with the range of ranks that holds for all
+    of them at once.
+
+    ``source``: runs, files or frames, one or several. A frame is either per-item scores (``model``, ``item_id``,
+    ``score`` from 0 to 1; if you like ``provider``, ``n_hints``, ``kind``) or in layton-eval-ppi's form.
+    """
+    found = _read(source, Asked(method, metric, seed, level, None, max_score), Path(runs))
+    return tables.frame("leaderboard", [asdict(row) for row in rows_of(found)])
+
+
+def compare(
+    source: Source | Sequence[Source],
+    first: str,
+    second: str,
+    *,
+    metric: str | None = None,
+    level: float | None = None,
+    seed: int | None = None,
+    max_score: float | None = None,
+    runs: str | Path = "runs",
+) -> pl.DataFrame:
+    """Which of two models is better: a row for these items (where a jury judged) and one for new ones of the kind.
+
+    ``difference``, ``lower``, ``upper``: first minus second in points; ``better``: probability that the first is;
+    ``items``: how many items of this kind should separate them, ``labels``: how many more human labels on these.
+    """
+    found = _read(source, Asked("calibrated", metric, seed, level, None, max_score), Path(runs))
+    names = (first, second)
+    told = (
+        compare_marks(found.sheets, names, found.rules)
+        if found.sheets
+        else compare_votes(found.ballots, found.labels, names, found.rules)
+    )
+    rows = [
+        {
+            "first": told.first.model,
+            "second": told.second.model,
+            "metric": told.metric,
+            **asdict(standing),
+            "level": told.level,
+            "n_items": told.n_items,
+            "items": told.items,
+            "labels": told.labels.count if told.labels is not None and standing.target == "these" else None,
+        }
+        for standing in told.standings
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _read(source: Source | Sequence[Source], asked: Asked, runs: Path) -> Sources:
+    given = [source] if isinstance(source, str | Path | pl.DataFrame) else list(source)
+    marks = [one for one in given if isinstance(one, pl.DataFrame) and "score" in one.columns]
+    if marks:
+        if len(marks) < len(given):
+            raise DataError("frames of per-item scores are ranked by themselves, not with runs, files or labels")
+        asked.check()
+        rules = asked.rules(Rules(metric=asked.metric or "score"))
+        return Sources(rules, sheets=[sheet for frame in marks for sheet in _sheets(frame)])
+    with _as_files(given) as names:
+        return read_sources(names, runs, Settings.from_process(), asked)
+
+
+@contextmanager
+def _as_files(given: Sequence[Source]) -> Iterator[list[str]]:
+    """Frames in layton-eval-ppi's form are read as the file that they would be."""
+    with tempfile.TemporaryDirectory() as folder:
+        names = []
+        for number, one in enumerate(given):
+            if isinstance(one, pl.DataFrame):
+                path = Path(folder) / f"frame {number}.jsonl"
+                one.write_ndjson(path)
+                names.append(str(path))
+            else:
+                names.append(str(one))
+        yield names
+
+
+def _sheets(frame: pl.DataFrame) -> Iterator[ItemScores]:
+    """Per-item scores by who is ranked. Raises DataError for columns that are not there or of another kind."""
+    lacking = [name for name in ("model", "item_id") if name not in frame.columns]
+    if lacking:
+        raise DataError(f"the frame has no column {lacking[0]!r}: per-item scores have model, item_id and score")
+    defaults = {"provider": pl.lit(""), "n_hints": pl.lit(0), "kind": pl.lit(str(PredictionKind.ANSWERED))}
+    whole = frame.with_columns(**{name: value for name, value in defaults.items() if name not in frame.columns})
+    try:
+        rows = whole.select(
+            pl.col("model", "provider", "item_id", "kind").cast(pl.String),
+            pl.col("n_hints").cast(pl.Int64),
+            pl.col("score").cast(pl.Float64),
+        )
+    except pl.exceptions.PolarsError as error:
+        raise DataError(f"the frame's scores cannot be read ({str(error)[:200]})") from error
+    for (model, provider, hints), part in rows.group_by("model", "provider", "n_hints", maintain_order=True):
+        yield ItemScores(
+            Entrant(str(model), str(provider), int(hints)),
+            part["item_id"].to_list(),
+            part["score"].fill_null(float("nan")).to_list(),
+            part["kind"].to_list(),
+        )
+
+
+# ---- judging -------------------------------------------------------------------------------------------------------
+
+
+def judge(
+    frame: pl.DataFrame,
+    panel: str | Path | Sequence[Mapping[str, JsonValue]],
+    *,
+    items: str | Path,
+    name: str = "judged",
+    seats: int = 3,
+    task: str = "layton",
+    split: str = "llm",
+    runs: str | Path = "runs",
+    max_usd: str | float | Decimal | None = None,
+    poll_seconds: float | None = None,
+    progress: Progress | None = None,
+    clock: Clock | None = None,
+) -> pl.DataFrame:
+    """Put answers before a jury and return its verdicts, a row an answer and judge. Pays the judges, once each.
+
+    ``frame``: ``item_id``, ``model``, and ``answer`` with ``justification`` (or the whole reply as ``response``); with
+    ``family`` (who made the model) no judge of that family sits. ``panel``: a panel file, or judges with the keys that
+    a manifest gives them. ``items``: the items' file in the task's form, with the reference answers. The run is kept
+    under ``runs``; the same call with more models pays for these only.
+    """
+    settings, clock = Settings.from_process(), clock or SystemClock()
+    manifest = _jury_manifest(name, task, split, str(settings.cwd / items), panel, seats, settings.cwd)
+    manifest = with_budget(manifest, None if max_usd is None else str(max_usd))
+    with _begun(manifest, Path(runs), settings, clock, poll_seconds) as opened:
+        if not opened.task.uses_jury:
+            raise ManifestError(f"judge: task {task!r} is graded by rule; there is no jury")
+        known = frozenset(item.id for item in opened.load_items())
+        enter(opened, list(_answered(frame, known)))
+        drive(opened, once=False, stop_at=None, quiet=True, progress=progress)
+        wanted = frame["model"].unique().implode()
+        return tables.read(opened.folder.tables, "verdicts").filter(pl.col("model").is_in(wanted))
+
+
+def _answered(frame: pl.DataFrame, items: frozenset[str]) -> Iterator[Imported]:
+    if "model" not in frame.columns:
+        raise DataError("the frame has no column 'model'")
+    for number, row in enumerate(frame.iter_rows(named=True), 1):
+        if not isinstance(row["model"], str) or not row["model"]:
+            raise DataError(f"row {number} of the frame: 'model' must be text")
+    numbered = frame.with_row_index("row_of_frame", offset=1)
+    for (model,), part in numbered.group_by("model", maintain_order=True):
+        rows = list(part.iter_rows(named=True))
+        family = next((row["family"] for row in rows if isinstance(row.get("family"), str)), str(model))
+        placed = ((f"row {row['row_of_frame']} of the frame", row) for row in rows)
+        yield Imported(ModelSpec(str(model), IMPORTED, str(model), family), answers(placed, items), "the frame")
+
+
+def _jury_manifest(
+    name: str,
+    task: str,
+    split: str,
+    items: str,
+    panel: str | Path | Sequence[Mapping[str, JsonValue]],
+    seats: int,
+    folder: Path,
+) -> Manifest:
+    """Of a run that asks judges alone."""
+    import tomllib
+
+    from pydantic import ValidationError
+
+    try:
+        if isinstance(panel, str | Path):
+            tables_of_judges = tomllib.loads((folder / panel).read_text(encoding="utf-8"))
+        else:
+            tables_of_judges = {"judges": [dict(judge) for judge in panel]}
+        judges = PanelFile.model_validate(tables_of_judges).judges
+        asked = {"name": name, "task": task, "items": {"source": items, "split": split}, "models": ()}
+        manifest = Manifest.model_validate({**asked, "jury": {"seats": seats}}, context=FROZEN)
+    except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
+        raise ManifestError(f"judge: {error}") from error
+    manifest.attach(folder, judges, {})
+    return manifest

@@ -1,0 +1,23 @@
+"""Which of a run's jobs have their answers from a file: they are in the store, and in no manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from layton_batch.records import Batch, Job
+from layton_batch.states import Role
+
+SHARD = "imported"
+"""The shard of requests whose answers came from a file: it has no batch file, so nothing of it is ever sent."""
+
+
+def is_imported(batch: Batch) -> bool:
+    """Whether the batch's answers came from a file."""
+    return batch.shard_id == SHARD and not batch.path
+
+
+def imported_models(jobs: Collection[Job], batches: Collection[Batch]) -> list[Job]:
+    """The predict jobs of models whose answers came from a file. Nobody may be asked in their place: what the file
+    lacks is missing."""
+    theirs = {batch.job_id for batch in batches if is_imported(batch)}
+    return [job for job in jobs if job.role is Role.PREDICT and job.id in theirs]

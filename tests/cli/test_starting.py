@@ -1,0 +1,101 @@
+"""Beginning without a manifest of one's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from layton_batch.cli.demo import bundled_items
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.sandbox import Sandbox, SandboxConfig
+from layton_batch.sandbox.answerers.from_files import answerer_from_files
+from layton_batch.tasks import BUILT_IN
+from tests.cli.cli_harness import call
+
+SOLD = "gpt-6.1-sol", "openai/gpt-oss-120b"
+"""Models with a published price, without which a budget lets nothing be sent."""
+
+
+@pytest.fixture
+def sandboxed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
+    """A working folder whose environment leads to a sandbox that knows every task's bundled items."""
+    config = SandboxConfig(batch_seconds=0.05, answerer=answerer_from_files((), bundled_items(), 0))
+    with Sandbox(config) as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("LAYTON_BATCH_PACING", "0.02")
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
+        monkeypatch.chdir(tmp_path)
+        yield server
+
+
+@pytest.mark.parametrize("task", [name for name in BUILT_IN if name != "layton"])
+def test_a_task_and_models_run_without_a_manifest_and_leave_the_one_that_ran(sandboxed: Sandbox, task: str) -> None:
+    models = ("--model", f"openai:{SOLD[0]}", "--model", f"groq:{SOLD[1]}")
+    first = call("run", task, *models, "--limit", "3", "--max-usd", "5", "--poll-seconds", "0.05")
+    assert first.code == 0, first.err
+    (path,) = Path().glob("*.toml")
+    manifest = load_manifest(path)
+    assert [model.name for model in manifest.models] == list(SOLD)
+    assert (manifest.items.limit, manifest.budget.max_usd) == (3, 5)
+    billed = sandboxed.ledger().total_usd
+    again = call("run", task, *models, "--limit", "3", "--max-usd", "5")
+    assert (again.code, sandboxed.ledger().total_usd) == (0, billed)
+    assert call("run", path).code == 0
+    assert sandboxed.ledger().total_usd == billed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("rome", "--model", "larch"), "PROVIDER:ID"),
+        (("rome", "--model", "opnai:larch"), "unknown provider 'opnai'; did you mean 'openai'?"),
+        (("rmoe", "--model", "openai:larch"), "rmoe is no manifest, and unknown task 'rmoe'"),
+        (("rome", "--limit", "3"), "--items and --limit are for a task with --model"),
+        (("mine.toml", "--model", "openai:larch"), "--model is for a task"),
+    ],
+)
+def test_what_is_neither_a_manifest_nor_a_task_with_models_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = call("run", *arguments)
+    assert (ended.code, told in ended.err) == (2, True), ended.err
+
+
+def test_a_manifest_that_was_written_and_edited_since_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "rome-larch.toml"
+    path.write_text("# mine\n")
+    ended = call("run", "rome", "--model", "openai:larch")
+    assert (ended.code, path.read_text()) == (2, "# mine\n")
+    assert "asks for something else" in ended.err
+
+
+@pytest.mark.parametrize("task", BUILT_IN)
+def test_init_writes_a_manifest_and_three_items_that_run_as_they_are(sandboxed: Sandbox, task: str) -> None:
+    ended = call("init", task, "--dir", "mine")
+    assert ended.code == 0, ended.err
+    manifest = Path("mine") / f"{task}.toml"
+    assert f"layton-batch plan {manifest}" in ended.err
+    assert len([json.loads(line) for line in (Path("mine") / f"{task}-items.jsonl").read_text().splitlines()]) == 3
+    planned = call("plan", manifest, "--offline", "--json")
+    assert planned.code == 0, planned.err
+    assert planned.table()["items"] == 3
+    done = call("run", manifest, "--poll-seconds", "0.05", "--max-usd", "50")
+    assert done.code == 0, done.err
+    assert json.loads(call("leaderboard", task, "--format", "json").out)[0]["n_items"] == 3
+
+
+def test_init_replaces_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rome-items.jsonl").write_text("mine\n")
+    ended = call("init", "rome")
+    assert (ended.code, (tmp_path / "rome-items.jsonl").read_text()) == (2, "mine\n")
+    assert not (tmp_path / "rome.toml").exists()
+    assert "no task" in call("init", "rmoe").err or "unknown task" in call("init", "rmoe").err

@@ -1,0 +1,332 @@
+"""Answers made elsewhere, in a run: judged and ranked beside the others, checked whole, and paid for never twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.records import JsonValue
+from layton_batch.store import RunStore
+from tests.cli.cli_harness import Ending, call
+from tests.exports.finished_runs import RULES, rule_run
+from tests.pipeline.lab import Lab, lab, manifest_text
+
+MANIFEST = manifest_text(("openai",))
+JUDGE = "tern-3-referee"
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[Lab]:
+    """A lab whose run has one model on four riddles, judged by one judge, and is done."""
+    with lab(tmp_path) as found:
+        found.finish(MANIFEST)
+        yield found
+
+
+def _items(there: Lab) -> list[str]:
+    return there.table(MANIFEST, "items")["item_id"].to_list()
+
+
+def _write(path: Path, rows: Sequence[Mapping[str, JsonValue]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def _answers(there: Lab, *items: str) -> Path:
+    rows = [
+        {"item_id": item, "answer": f"seven {item}", "justification": "I counted."} for item in items or _items(there)
+    ]
+    return _write(there.folder / "answers.jsonl", rows)
+
+
+def _verdicts(there: Lab, items: Sequence[str], judge: str = JUDGE, *, right: bool = True) -> Path:
+    said = json.dumps({"is_answer_correct": right, "is_justification_correct": right})
+    rows = [{"custom_id": item, "answer": said, "model": judge} for item in items]
+    return _write(there.folder / f"{judge}.jsonl", rows)
+
+
+def _import(there: Lab, *more: str | Path) -> Ending:
+    return call("import", there.run_folder(MANIFEST).root, *more)
+
+
+def _board(folder: RunFolder, *more: str) -> list[dict[str, JsonValue]]:
+    found: list[dict[str, JsonValue]] = json.loads(call("leaderboard", folder.root, "--format", "json", *more).out)
+    return found
+
+
+def _content(folder: RunFolder) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.root.rglob("*.parquet")}
+
+
+# ---- predictions ---------------------------------------------------------------------------------------------------
+
+
+def test_imported_answers_go_before_the_runs_jury_and_nothing_else_is_asked(there: Lab) -> None:
+    before = there.billed()
+    ended = _import(there, "--model", "finch", "--predictions", _answers(there))
+    assert ended.code == 0, ended.err
+    assert "4 answers, 4 verdicts to be asked for" in ended.err
+    assert there.billed() == before
+    there.finish(MANIFEST)
+    new = {name for name, times in there.billed().items() if name not in before}
+    asked = there.table(MANIFEST, "requests").filter(pl.col("custom_id").is_in(list(new)))
+    assert set(asked.select("role", "model", "judge").rows()) == {("judge", "finch", JUDGE)}
+    assert len(new) == 4
+    assert {row["model"] for row in _board(there.run_folder(MANIFEST))} == {"larch-2-mini", "finch"}
+
+
+def test_the_same_import_twice_changes_nothing_and_pays_nothing(there: Lab) -> None:
+    answers = _answers(there)
+    _import(there, "--model", "finch", "--predictions", answers)
+    there.finish(MANIFEST)
+    paid, content = there.billed(), _content(there.run_folder(MANIFEST))
+    lines = answers.read_text().splitlines()
+    answers.write_text("\n".join(reversed(lines)) + "\n")  # the order of a file means nothing
+    ended = _import(there, "--model", "finch", "--predictions", answers)
+    assert "nothing new of its answers" in ended.err
+    assert _content(there.run_folder(MANIFEST)) == content
+    there.finish(MANIFEST)
+    assert there.billed() == paid
+    assert set(paid.values()) == {1}
+
+
+def test_items_without_an_imported_answer_are_missing_and_never_asked(there: Lab) -> None:
+    items = _items(there)
+    ended = _import(there, "--model", "finch", "--predictions", _answers(there, *items[:3]))
+    assert "1 items of the run without one" in ended.err
+    there.finish(MANIFEST)
+    paid = there.billed()
+    with there.open(MANIFEST) as run:
+        from layton_batch.batches.retry import retry_run
+
+        assert retry_run(run) == 0
+    there.finish(MANIFEST)
+    assert there.billed() == paid
+    row = next(row for row in _board(there.run_folder(MANIFEST)) if row["model"] == "finch")
+    assert (row["n_items"], row["n_missing"]) == (4, 1)
+
+
+def test_an_imported_answer_that_cannot_be_read_is_not_asked_again_where_the_policy_does_so(tmp_path: Path) -> None:
+    text = MANIFEST + "[policy]\nreask_unparsed = 2\n"
+    with lab(tmp_path) as there:
+        there.finish(text)
+        paid = there.billed()
+        rows = [{"item_id": item, "response": "no JSON at all"} for item in there.table(text, "items")["item_id"]]
+        path = _write(tmp_path / "answers.jsonl", rows)
+        ended = call("import", there.run_folder(text).root, "--model", "finch", "--predictions", path)
+        assert ended.code == 0, ended.err
+        there.finish(text)
+        assert there.billed() == paid
+        assert next(row for row in _board(there.run_folder(text)) if row["model"] == "finch")["n_unparsed"] == 4
+
+
+@pytest.mark.parametrize("task", RULES)
+def test_a_model_of_another_run_graded_by_rule_comes_back_with_the_same_row(tmp_path: Path, task: str) -> None:
+    folder = rule_run(tmp_path, task)
+    call("export", folder.root, "--to", "parquet", "--out", tmp_path / "out")
+    whole = pl.read_parquet(tmp_path / "out" / "predictions.parquet")
+    for number, name in enumerate(whole["model"].unique(maintain_order=True)):
+        part = tmp_path / f"{number}.parquet"
+        whole.filter(model=name).write_parquet(part)
+        ended = call("import", folder.root, "--model", f"again {name}", "--predictions", part)
+        assert ended.code == 0, ended.err
+    rows = {str(row["model"]): row for row in _board(folder)}
+    counted = ("score", "n_items", "n_unparsed", "n_missing", "n_abstained", "failures")
+    for name in whole["model"].unique():
+        assert [rows[name][key] for key in counted] == [rows[f"again {name}"][key] for key in counted]
+
+
+# ---- verdicts ------------------------------------------------------------------------------------------------------
+
+
+def test_judges_files_come_with_the_predictions_and_only_the_rest_is_asked(there: Lab) -> None:
+    items, paid = _items(there), len(there.billed())
+    given = _verdicts(there, items[:3])
+    arguments = ("--model", "finch", "--predictions", _answers(there), "--verdicts", given)
+    ended = _import(there, *arguments)
+    assert ended.code == 0, ended.err
+    assert "4 answers, 3 verdicts, 1 verdicts to be asked for" in ended.err
+    there.finish(MANIFEST)
+    assert len(there.billed()) == paid + 1
+    said = there.table(MANIFEST, "verdicts").filter(model="finch", judge=JUDGE)
+    assert sorted(said["item_id"]) == sorted(items)
+    assert said.filter(pl.col("item_id").is_in(items[:3]))["both_correct"].all()
+    content = _content(there.run_folder(MANIFEST))
+    assert _import(there, *arguments).code == 0
+    there.finish(MANIFEST)
+    assert (len(there.billed()), _content(there.run_folder(MANIFEST))) == (paid + 1, content)
+
+
+def test_with_every_verdict_the_board_is_complete_at_once_and_nothing_is_ever_paid(there: Lab) -> None:
+    paid, items = there.billed(), _items(there)
+    _import(there, "--model", "finch", "--predictions", _answers(there), "--verdicts", _verdicts(there, items))
+    assert "finch" in [row["model"] for row in _board(there.run_folder(MANIFEST))]
+    there.finish(MANIFEST)
+    assert there.billed() == paid
+
+
+def test_verdicts_may_come_after_their_predictions(there: Lab) -> None:
+    paid = there.billed()
+    _import(there, "--model", "finch", "--predictions", _answers(there))
+    ended = _import(there, "--model", "finch", "--verdicts", _verdicts(there, _items(there)))
+    assert ended.code == 0, ended.err
+    there.finish(MANIFEST)
+    assert there.billed() == paid
+
+
+def test_a_judge_that_was_asked_keeps_its_word(there: Lab) -> None:
+    content = _content(there.run_folder(MANIFEST))
+    ended = _import(there, "--model", "larch-2-mini", "--verdicts", _verdicts(there, _items(there), right=False))
+    assert (ended.code, "was asked about this model already" in ended.err) == (2, True)
+    assert _content(there.run_folder(MANIFEST)) == content
+
+
+@pytest.mark.parametrize("moment", ["add_jobs", "plan_job", "plan_again"])
+def test_an_import_that_was_cut_short_is_finished_by_the_next_and_nothing_of_it_is_ever_paid(
+    there: Lab, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    items, paid = _items(there), len(there.billed())
+    arguments = ("--model", "finch", "--predictions", _answers(there), "--provider", "openai")
+    arguments = (*arguments, "--verdicts", _verdicts(there, items[:3]))
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunStore, moment, stop)
+        assert _import(there, *arguments).code == 75
+    assert _import(there, *arguments).code == 0
+    there.finish(MANIFEST)
+    assert len(there.billed()) == paid + 1
+    assert there.table(MANIFEST, "verdicts").filter(model="finch", judge=JUDGE)["both_correct"].count() == 4
+
+
+# ---- Every Eval Ever -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gold", ["", '[gold]\nsource = "bundled"\ntrust = true'])
+def test_a_run_judged_by_a_jury_comes_back_from_its_lines_digit_for_digit(tmp_path: Path, gold: str) -> None:
+    both, one = (manifest_text(names, top=gold) for names in (("openai", "anthropic"), ("openai",)))
+    with lab(tmp_path) as there:
+        there.finish(both)
+        there.finish(one)
+        whole, part = there.run_folder(both), there.run_folder(one)
+        paid = there.billed()
+        call("export", whole.root, "--to", "eee", "--out", tmp_path / "out")
+        (lines,) = (tmp_path / "out").glob("data/*/*/wagtail-5/*_samples.jsonl")
+        assert _board(whole) != _board(part)
+        for _ in range(2):
+            ended = call("import", part.root, "--eee", lines)
+            assert ended.code == 0, ended.err
+        for metric in ("both_correct", "answer_correct", "justification_correct"):
+            assert _board(whole, "--metric", metric) == _board(part, "--metric", metric)
+        there.finish(one)
+        assert there.billed() == paid
+
+
+@pytest.mark.parametrize("task", RULES)
+def test_models_graded_by_rule_come_back_from_their_lines_digit_for_digit(tmp_path: Path, task: str) -> None:
+    folder = rule_run(tmp_path / "one", task)
+    call("export", folder.root, "--to", "eee", "--out", tmp_path / "out")
+    other = rule_run(tmp_path / "two", task, providers=("openai",))
+    files = sorted((tmp_path / "out").glob("data/*/*/*/*_samples.jsonl"))
+    arguments = [part for path in files if "larch" not in path.parent.name for part in ("--eee", path)]
+    ended = call("import", other.root, *arguments)
+    assert ended.code == 0, ended.err
+    assert _board(other) == _board(folder)
+
+
+# ---- files that are wrong ------------------------------------------------------------------------------------------
+
+
+def _row(there: Lab, number: int = 1, **changes: JsonValue) -> dict[str, JsonValue]:
+    return {"item_id": _items(there)[number], "answer": "7", "justification": "so", **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"item_id": "nowhere"}, "the run has no item 'nowhere'"),
+        ({"item_id": None}, "'item_id' must be text or a whole number"),
+        ({"item_id": "FIRST"}, "is there twice (first in"),
+        ({"answer": 7}, "'answer' and 'justification' must be text or null"),
+        ({"response": ["a"]}, "'response' must be text or null"),
+    ],
+)
+def test_a_wrong_row_is_told_with_its_file_and_line_and_nothing_changes(
+    there: Lab, changes: dict[str, JsonValue], reason: str
+) -> None:
+    wrong = {**_row(there), **changes}
+    if wrong["item_id"] == "FIRST":
+        wrong["item_id"] = _items(there)[0]
+    path, content = _write(there.folder / "a.jsonl", [_row(there, 0), wrong]), _content(there.run_folder(MANIFEST))
+    ended = _import(there, "--model", "finch", "--predictions", path)
+    assert ended.code == 2
+    assert f"{path}, line 2: " in ended.err
+    assert reason in ended.err
+    assert _content(there.run_folder(MANIFEST)) == content
+    assert "finch" not in call("status", there.run_folder(MANIFEST).root, "--json").out
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"custom_id": "nowhere"}, "the run has no item 'nowhere'"),
+        ({"custom_id": None}, "'custom_id' must be text"),
+        ({"model": None}, "'model' must be the judge's name"),
+        ({"answer": {"is_answer_correct": True}}, "'answer' must be text"),
+        ({}, "has a verdict on item"),
+    ],
+)
+def test_a_wrong_verdict_is_told_and_the_predictions_beside_it_do_not_come_in(
+    there: Lab, changes: dict[str, JsonValue], reason: str
+) -> None:
+    items = _items(there)
+    path = _verdicts(there, items[:1])
+    row = json.loads(path.read_text())
+    path.write_text(json.dumps(row) + "\n" + json.dumps({**row, **changes}) + "\n")
+    ended = _import(there, "--model", "finch", "--predictions", _answers(there), "--verdicts", path)
+    assert ended.code == 2
+    assert f"{path}, line 2: " in ended.err
+    assert reason in ended.err
+    assert "finch" not in call("status", there.run_folder(MANIFEST).root, "--json").out
+
+
+def test_what_contradicts_the_run_is_refused_as_a_whole(there: Lab) -> None:
+    answers, items = _answers(there), _items(there)
+    wrong: list[tuple[tuple[str | Path, ...], str]] = [
+        (("--model", "larch-2-mini", "--predictions", answers), "asks a model called 'larch-2-mini' itself"),
+        (("--model", "a\nb", "--predictions", answers), "cannot name a model"),
+        (("--model", "finch", "--predictions", there.folder / "none.jsonl"), "no such file"),
+        (("--predictions", answers), "--model NAME"),
+        (("--model", "finch", "--verdicts", _verdicts(there, items)), "the run has no model 'finch'"),
+        ((), "give --predictions FILE"),
+        (("--model", "finch", "--eee", answers), "--eee stands alone"),
+        (("--eee", answers), "is no line of Every Eval Ever"),
+        (
+            ("--model", "finch", "--predictions", answers, "--verdicts", _verdicts(there, items, "wren")),
+            "judge 'wren' does not sit",
+        ),
+    ]
+    content = _content(there.run_folder(MANIFEST))
+    for arguments, reason in wrong:
+        ended = _import(there, *arguments)
+        assert (ended.code, reason in ended.err) == (2, True), ended.err
+    assert _content(there.run_folder(MANIFEST)) == content
+
+
+def test_other_predictions_under_a_name_that_is_taken_are_refused(there: Lab) -> None:
+    assert _import(there, "--model", "finch", "--predictions", _answers(there)).code == 0
+    ended = _import(there, "--model", "finch", "--predictions", _answers(there, *_items(there)[:2]))
+    assert (ended.code, "the run has other predictions" in ended.err) == (2, True)
+
+
+def test_a_judge_of_the_imported_models_family_does_not_sit(there: Lab) -> None:
+    _import(there, "--model", "finch", "--predictions", _answers(there), "--family", "gemini")
+    there.finish(MANIFEST)
+    assert set(there.table(MANIFEST, "verdicts").filter(model="finch")["judge"]) == {"sirocco-referee"}
