@@ -145,7 +145,7 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         (MINIMAL + "[gold]\n", "gold: has neither source nor annotations"),
         (
             MINIMAL + '[scoring]\nmethod = "papr"',
-            "scoring.method: 'papr' is not one of calibrated, paper; did you mean 'paper'?",
+            "scoring.method: 'papr' is not one of calibrated, hierarchical, paper; did you mean 'paper'?",
         ),
         (MINIMAL + '[scoring]\nmetric = "both"', "scoring.metric: 'both' is not one of both_correct, answer_correct,"),
         (MINIMAL + "[scoring]\nlevel = 1", "scoring.level: must be at most 0.999999999, not"),

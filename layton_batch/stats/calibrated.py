@@ -92,8 +92,9 @@ def kin_counts(strata: Strata) -> tuple[FloatArray, FloatArray]:
     are worth: what three judges agree on says little of what one of them says."""
     if strata.kin is None:
         return np.zeros(len(strata.bin_yes)), np.zeros(len(strata.bin_yes))
-    weight = KIN / (KIN + strata.kin.labels)
-    return weight * strata.kin.positives, weight * (strata.kin.labels - strata.kin.positives)
+    labels, positives = strata.kin.labels.astype(np.float64), strata.kin.positives.astype(np.float64)
+    weight = KIN / (KIN + labels)
+    return weight * positives, weight * (labels - positives)
 
 
 def positives_pmf(post: Posterior, models: IntArray) -> FloatArray:

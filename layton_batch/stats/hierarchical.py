@@ -128,7 +128,8 @@ class Shares:
     def of(cls, table: LabelTable) -> Shares:
         share = np.where(table.total > 0, table.yes / np.maximum(table.total, 1), 2.0)
         values, of_vote, count = np.unique(np.round(share, 12), return_inverse=True, return_counts=True)
-        return cls(of_vote, (count[of_vote] == 1).astype(np.int64), (values < 2).astype(np.int64), values)
+        alone, judged = (count[of_vote] == 1).astype(np.int64), (values < 2).astype(np.int64)
+        return cls(of_vote, alone, judged, values.astype(np.float64))
 
     def prior(self) -> FloatArray:
         """[shares, G]: a rate of .05 to .95 for a share of 0 to 1, give or take what 95 % of juries surely lie within;

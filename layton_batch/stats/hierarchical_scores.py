@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from statistics import NormalDist
 
 import numpy as np
@@ -28,10 +29,10 @@ def hierarchical_scores(strata: Strata, fit: Fit, *, level: float = 0.95) -> tup
     low, high = (np.zeros(len(strata.items), dtype=np.int64) for _ in range(2))
     for part in distributions.chunks(left[scored].sum(axis=1)):
         rows = scored[part]
-        pmf = sum(
-            fit.parts[i, side, rows, None] * positives_pmf(Posterior(fit.alpha[i, side], fit.beta[i, side], left), rows)
-            for i, side in np.ndindex(fit.parts.shape[:2])
-        )
+        pmf = np.zeros((1, 1))
+        for i, side in np.ndindex(fit.parts.shape[:2]):
+            law = positives_pmf(Posterior(fit.alpha[i, side], fit.beta[i, side], left), rows)
+            pmf = pmf + fit.parts[i, side, rows, None] * law
         low[rows], high[rows] = distributions.shortest_set(pmf, level)
     items = np.maximum(strata.items, 1)
     new = np.zeros((3, len(items)))
@@ -81,11 +82,11 @@ def collapsed(strata: Strata, fit: Fit) -> Posterior:
 
 
 def slope_interval(fit: Fit, level: float = 0.95) -> tuple[float, float, float]:
-    """Mean and ends of the ability slope: log odds of a person's yes at one vote per log odds of the jury's mean vote.
+    """Mean and ends of the ability slope: log odds of a person's yes at one vote per log odds of accuracy.
 
     By the normal approximation, from the chances of the slopes that were tried.
     """
     mean = float(fit.weights @ fit.slopes)
-    sd = float(max(fit.weights @ fit.slopes**2 - mean**2, 0.0)) ** 0.5
+    sd = math.sqrt(max(float(fit.weights @ fit.slopes**2) - mean**2, 0.0))
     z = NormalDist().inv_cdf((1 + level) / 2)
     return mean, mean - z * sd, mean + z * sd

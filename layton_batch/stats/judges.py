@@ -10,6 +10,7 @@ verdicts can tell it from anything else. ``self_preference`` says so instead of 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -365,5 +366,5 @@ def _standard_error(gaps: FloatArray) -> float | None:
     """Of the mean; gaps that are all alike leave as much open as one that differs by 1 would."""
     if len(gaps) < 2:
         return None
-    spread = float(gaps.std(ddof=1)) or 1 / len(gaps) ** 0.5
-    return spread / len(gaps) ** 0.5
+    root = math.sqrt(len(gaps))
+    return (float(gaps.std(ddof=1)) or 1 / root) / root

@@ -56,7 +56,8 @@ def label_table(target: TargetPredictions, gold: GoldPredictions, strata: Strata
         np.bincount(index, weight, count * len(keys)).reshape(shape).astype(np.float64)
         for weight in (None, gold.label[counted])
     )
-    row_bins = np.where(strata.row_bin >= 0, place[strata.row_bin], -1) if len(place) else strata.row_bin
+    row_bins = np.asarray(strata.row_bin, dtype=np.int64)
+    row_bins = np.where(row_bins >= 0, place[row_bins], -1) if len(place) else row_bins
     items = _items(target, author[counted], bins, row_bins, shape)
     maker = np.zeros(count, dtype=np.int64)
     maker[author] = gold.provider

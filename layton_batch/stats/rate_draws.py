@@ -109,7 +109,7 @@ class _Cell:
         """[T] grid places from a law cut off above `most`."""
         cdf = np.cumsum(np.exp(logs - logs.max()))
         wanted = self.rng.random(self.draws) * cdf[most]
-        return np.minimum(np.searchsorted(cdf, wanted), most)
+        return np.asarray(np.minimum(np.searchsorted(cdf, wanted), most), dtype=np.int64)
 
     def _makers(self, vote_odds: FloatArray, vote: int) -> FloatArray:
         """[T, F] log odds of every maker in one vote."""
@@ -128,7 +128,7 @@ class _Cell:
         at = np.clip(np.rint((parent - GRID[0]) / STEP), 0, len(GRID) - 1).astype(np.int64)
         flat = (table + np.arange(len(GRID))[:, None]).ravel()
         place = np.searchsorted(flat, self.rng.random(len(at)) + at) - at * len(GRID)
-        return GRID[np.clip(place, 0, len(GRID) - 1)] + STEP * (self.rng.random(len(at)) - 0.5)
+        return np.asarray(GRID[np.clip(place, 0, len(GRID) - 1)] + STEP * (self.rng.random(len(at)) - 0.5))
 
 
 def draws_on_these(strata: Strata, rates: FloatArray, *, seed: int) -> JointDraws:
