@@ -35,9 +35,9 @@ from layton_batch.run.context import Run
 from layton_batch.run.model_questions import refuse_dead_models
 from layton_batch.run.open import open_run, with_budget
 from layton_batch.run.status import Status
-from layton_batch.scoring.board import Rules
 from layton_batch.scoring.compare import compare_marks, compare_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores
+from layton_batch.scoring.rules import Rules
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import preview
 from layton_batch.states import PredictionKind

@@ -60,7 +60,8 @@ def import_(
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import ManifestError
     from layton_batch.imports.entering import enter
-    from layton_batch.run.open import find_run, open_folder
+    from layton_batch.run.folders import find_run
+    from layton_batch.run.open import open_folder
     from layton_batch.settings import Settings
     from layton_batch.text import one_line
 

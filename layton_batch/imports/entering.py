@@ -21,9 +21,10 @@ from layton_batch.manifest.form import LONGEST_NAME
 from layton_batch.records import Batch, Job, ModelSpec, Response, RowCount
 from layton_batch.run.context import Run
 from layton_batch.run.imported import SHARD, imported_models, is_imported
+from layton_batch.run.wanted_jobs import identified, plan_jobs
 from layton_batch.stages.candidates import candidates
 from layton_batch.stages.grade import grade
-from layton_batch.stages.plan import plan, plan_jobs
+from layton_batch.stages.plan import plan
 from layton_batch.stages.publish import publish
 from layton_batch.stages.rank import rank
 from layton_batch.stages.score import score
@@ -88,7 +89,7 @@ def _checked(run: Run, one: Imported) -> _Work:
         raise DataError(
             f"{one.source}: {name[:50]!r} cannot name a model: 1 to {LONGEST_NAME} characters that are seen"
         )
-    jobs = plan_jobs([one.spec], run.manifest.panel(), run.manifest.seats, run.task.uses_jury)
+    jobs = _jobs(run, one.spec)
     known = {job.id: job for job in run.store.jobs()}
     job = jobs[0]
     there = known.get(job.id)
@@ -99,6 +100,12 @@ def _checked(run: Run, one: Imported) -> _Work:
     for judge_id, answers in given.items():
         _check_verdicts(run, known.get(judge_id), answers)
     return _Work(one, there or job, there is None, given)
+
+
+def _jobs(run: Run, spec: ModelSpec) -> list[Job]:
+    """The model's job and its judges', by which a later revision of the manifest knows them again."""
+    manifest = run.manifest
+    return identified(manifest, plan_jobs([spec], manifest.panel(), manifest.seats, run.task.uses_jury))
 
 
 def _check_same_model(run: Run, one: Imported, there: Job) -> None:
@@ -146,7 +153,7 @@ def _check_verdicts(run: Run, job: Job | None, answers: Answers) -> None:
 
 def _enter_model(run: Run, one: _Work) -> None:
     spec = one.imported.spec
-    jobs = plan_jobs([spec], run.manifest.panel(), run.manifest.seats, run.task.uses_jury)
+    jobs = _jobs(run, spec)
     answers = _complete(run, one.imported.answers)
     batch = _written(run, jobs[0], answers, None, one.imported.source)
     # in one transaction: a job without its batch would be asked, and paid for

@@ -9,7 +9,6 @@ from dataclasses import replace
 from layton_batch.scoring.board import (
     SHORT_JURY,
     BoardRow,
-    Rules,
     ceil_tenth,
     floor_tenth,
     rank_board,
@@ -18,6 +17,7 @@ from layton_batch.scoring.board import (
 )
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
 from layton_batch.scoring.label_plan import Aim, plan_next
+from layton_batch.scoring.rules import Rules
 from layton_batch.stats.shares import wilson_interval
 from layton_batch.text import plural
 

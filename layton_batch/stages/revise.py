@@ -3,9 +3,13 @@ longer has leaves the board, and stays on disk."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from layton_batch.errors import StaleStateError
 from layton_batch.files import item_table
+from layton_batch.records import Job
 from layton_batch.run.context import Run
+from layton_batch.run.imported import imported_models
 from layton_batch.run.wanted_jobs import identified, identified_rejudging, plan_jobs, revision
 from layton_batch.store.revising import revise as enter
 
@@ -25,14 +29,23 @@ def revise(run: Run) -> bool:
         item_table.write(run.folder, items)
         run.forget_items()
     manifest = run.manifest
-    wanted = identified(
-        manifest, plan_jobs(manifest.model_specs(), manifest.panel(), manifest.seats, run.task.uses_jury)
-    )
+    imported = _imported(run)
+    specs = [*manifest.model_specs(), *(job.spec for job in imported)]
+    wanted = identified(manifest, plan_jobs(specs, manifest.panel(), manifest.seats, run.task.uses_jury))
     wanted += identified_rejudging(manifest, run.wanted_rejudging)
     found = revision(run.store.all_jobs(), wanted, run.asked, digest, new_items=new_items)
+    # nobody may be asked in the place of a file: what it lacks is missing
+    found = replace(found, again=frozenset(found.again) - {job.id for job in imported})
     enter(run.store, found, run.clock.now())
     run.forget_jobs()
     return True
+
+
+def _imported(run: Run) -> list[Job]:
+    """Models whose answers came from a file are in no manifest; one that a manifest names by now is asked."""
+    named = {spec.name for spec in run.manifest.model_specs()}
+    found = imported_models(run.store.all_jobs(), run.store.batches())
+    return [job for job in found if job.spec.name not in named]
 
 
 def check_revision(run: Run) -> None:
