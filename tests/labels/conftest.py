@@ -1,7 +1,8 @@
-"""Runs that have ended, made once; each test gets a copy without a key and without a provider to reach."""
+"""Runs that have ended, each made once; a test gets a copy, without a key and without a provider to reach."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.labels.label_desk import PLAIN, WITH_GOLD, finished
+from tests.labels.label_desk import GOLD_FILE, asked, finished
+from tests.pipeline.lab import BUNDLED
 
 Copied = Callable[[str], Path]
 
@@ -21,26 +23,37 @@ def without_waiting_for_disks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """By the lines of [gold]: the folder of a run."""
-    runs = {}
-    for gold in (PLAIN, WITH_GOLD):
-        with pytest.MonkeyPatch.context() as patch, finished(tmp_path_factory.mktemp("made"), patch, gold) as at:
-            runs[gold] = at.run_root()
-    return runs
+def made(tmp_path_factory: pytest.TempPathFactory) -> Copied:
+    """By the lines of [gold]: the folder of a run that nobody may change."""
+    runs: dict[str, Path] = {}
+
+    def make(gold: str) -> Path:
+        if gold not in runs:
+            folder = tmp_path_factory.mktemp("made")
+            shutil.copy(BUNDLED / "gold_llm.jsonl", folder / GOLD_FILE)
+            with pytest.MonkeyPatch.context() as patch, finished(folder, patch, gold) as at:
+                runs[gold] = at.run_root()
+        return runs[gold]
+
+    return make
 
 
 @pytest.fixture
-def copied(made: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copied:
-    """Makes a copy of one of them, in the working folder's ``runs``."""
+def copied(made: Copied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copied:
+    """Makes a copy of one of them in ``runs`` of the working folder, where its manifest and gold set are as well."""
     for name in [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL"))]:
         monkeypatch.delenv(name)
     monkeypatch.delenv("LAYTON_BATCH_STATE", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
     monkeypatch.chdir(tmp_path)
 
     def copy(gold: str) -> Path:
-        root = tmp_path / "runs" / made[gold].name
-        shutil.copytree(made[gold], root)
+        root = tmp_path / "runs" / made(gold).name
+        shutil.copytree(made(gold), root)
+        shutil.copy(BUNDLED / "gold_llm.jsonl", tmp_path / GOLD_FILE)
+        (tmp_path / "manifest.toml").write_text(asked(gold), encoding="utf-8")
+        frozen = json.loads((root / "run.json").read_text(encoding="utf-8"))
+        (root / "run.json").write_text(json.dumps({**frozen, "folder": str(tmp_path)}), encoding="utf-8")
         return root
 
     return copy

@@ -12,11 +12,13 @@ import pytest
 from tests.cli.cli_harness import Desk, call, desk
 from tests.pipeline.lab import manifest_text
 
+GOLD_FILE = "gold.jsonl"
 PLAIN = ""
-WITH_GOLD = 'source = "bundled"\n'
+ANNOTATED = 'annotations = "labels.jsonl"\n'
+WITH_GOLD = f'source = "{GOLD_FILE}"\n'
+TRUSTED = f'source = "{GOLD_FILE}"\nrejudge = 0\ntrust = true\n'
 """Lines of [gold]."""
 PROVIDERS = ("openai", "anthropic", "together")
-KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "TOGETHER_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY")
 
 
 def asked(gold: str = "", *, limit: int = 12) -> str:
@@ -26,23 +28,18 @@ def asked(gold: str = "", *, limit: int = 12) -> str:
 
 @contextmanager
 def finished(folder: Path, patch: pytest.MonkeyPatch, gold: str = "", *, limit: int = 12) -> Iterator[Desk]:
-    """A desk where such a run has ended. From then on there is no key, and no provider is at its address."""
+    """A desk where such a run has ended."""
     with desk(folder, patch) as at:
         ended = call("run", at.write(asked(gold, limit=limit)))
         assert ended.code == 0, ended.err
-        for name in KEYS:
-            patch.delenv(name, raising=False)
-        for name in at.lab.server.environment():
-            if name.endswith("_URL"):
-                patch.setenv(name, "http://127.0.0.1:9")
         yield at
 
 
-def answers(at: Desk | Path) -> list[dict[str, object]]:
+def answers(run: Path) -> list[dict[str, object]]:
     """Every answer of the run: item, model, what was said, and the only judge's verdict."""
     from layton_batch.files import tables
 
-    root = (at if isinstance(at, Path) else at.run_root()) / "tables"
+    root = run / "tables"
     verdicts = {(row["item_id"], row["model"]): row for row in tables.read(root, "verdicts").iter_rows(named=True)}
     rows = tables.read(root, "predictions").filter(kind="answered").iter_rows(named=True)
     return [

@@ -9,188 +9,190 @@ from typing import Any
 import pytest
 
 from layton_batch.files import tables
-from tests.cli.cli_harness import Desk, call
-from tests.labels.label_desk import answers, asked, finished, label, scores, write_rows
+from layton_batch.files.run_folder import RunFolder
+from tests.cli.cli_harness import call, desk
+from tests.labels.conftest import Copied
+from tests.labels.label_desk import (
+    ANNOTATED,
+    PLAIN,
+    TRUSTED,
+    WITH_GOLD,
+    answers,
+    asked,
+    label,
+    scores,
+    write_rows,
+)
 from tests.pipeline.lab import BUNDLED
 
+NOBODY = "http://127.0.0.1:9"
+"""Nobody is there."""
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "TOGETHER_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY")
 
-def board_json(at: Desk, *more: str) -> list[dict[str, Any]]:
-    ended = call("leaderboard", at.run_root().name, "--format", "json", *more)
+
+def board_json(root: Path, *more: str) -> list[dict[str, Any]]:
+    ended = call("leaderboard", root.name, "--format", "json", *more)
     assert ended.code == 0, ended.err
     found: list[dict[str, Any]] = json.loads(ended.out)
     return found
 
 
-def test_without_labels_a_board_has_the_jury_s_share_marked_uncalibrated_and_says_what_it_takes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with finished(tmp_path, monkeypatch) as at:
-        rows = board_json(at)
-        said = answers(at)
-        for row in rows:
-            verdicts = [one["verdict"] for one in said if one["model"] == row["model"]]
-            assert row["score"] == round(100 * sum(map(bool, verdicts)) / row["n_items"], 1)
-            assert row["lower"] < row["score"] < row["upper"] or row["score"] in (0.0, 100.0)
-            assert row["labels_needed"] > 0
-        assert {row["method"] for row in rows} == {"uncalibrated"}
-        assert [row["score"] for row in rows] == sorted((row["score"] for row in rows), reverse=True)
-        assert len({row["score"] for row in rows}) > 1
-        assert next(row["rank"] for row in rows) == 1
-        table = call("leaderboard", at.run_root().name)
-        needed = sum(row["labels_needed"] for row in rows)
-        for words in ("uncalibrated", "binomial (Wilson)", f"About {needed}"):
-            assert words in table.out
-        assert "would give ± 3" in " ".join(table.out.split())
-        plan = call("label-plan", at.run_root().name, "--half-width", "3", "--json")
-        assert len(plan.table()["rows"]) == needed  # type: ignore[arg-type]
-        stored = tables.read(at.run_root() / "tables", "leaderboard")
-        assert stored["labels_needed"].to_list() == [row["labels_needed"] for row in rows]
-        page = (at.run_root() / "site" / "index.html").read_text(encoding="utf-8")
-        assert "Uncalibrated" in page
-        assert f"About {needed} labels" in page
-        assert "Human labels" not in page
-        for form in ("csv", "md"):
-            assert "calibrated" in call("leaderboard", at.run_root().name, "--format", form).out or form == "md"
+def test_without_labels_a_board_has_the_jury_s_share_marked_uncalibrated_and_says_what_it_takes(copied: Copied) -> None:
+    root = copied(PLAIN)
+    rows = board_json(root)
+    said = answers(root)
+    for row in rows:
+        verdicts = [one["verdict"] for one in said if one["model"] == row["model"]]
+        assert row["score"] == round(100 * sum(map(bool, verdicts)) / row["n_items"], 1)
+        assert row["lower"] < row["score"] < row["upper"] or row["score"] in (0.0, 100.0)
+        assert row["labels_needed"] > 0
+    assert {row["method"] for row in rows} == {"uncalibrated"}
+    assert [row["score"] for row in rows] == sorted((row["score"] for row in rows), reverse=True)
+    assert len({row["score"] for row in rows}) > 1
+    assert next(row["rank"] for row in rows) == 1
+    table = call("leaderboard", root.name)
+    needed = sum(row["labels_needed"] for row in rows)
+    for words in ("uncalibrated", "binomial (Wilson)", f"About {needed}"):
+        assert words in table.out
+    assert "would give ± 3" in " ".join(table.out.split())
+    plan = call("label-plan", root.name, "--half-width", "3", "--json")
+    assert len(plan.table()["rows"]) == needed  # type: ignore[arg-type]
+    stored = tables.read(root / "tables", "leaderboard")
+    assert stored["labels_needed"].to_list() == [row["labels_needed"] for row in rows]
+    page = (root / "site" / "index.html").read_text(encoding="utf-8")
+    assert "Uncalibrated" in page
+    assert f"About {needed} labels" in page
+    assert "Human labels" not in page
+    for form in ("csv", "md"):
+        assert "calibrated" in call("leaderboard", root.name, "--format", form).out or form == "md"
 
 
-def test_annotations_added_after_the_run_began_are_used_at_once_and_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with finished(tmp_path, monkeypatch, 'annotations = "labels.jsonl"') as at:
-        assert {row["method"] for row in board_json(at)} == {"uncalibrated"}
-        missing = call("leaderboard", at.run_root().name)
-        assert "labels.jsonl: no such file" in missing.err
-        said = answers(at)
-        write_rows(tmp_path / "labels.jsonl", [label(one, False) for one in said])
-        rows = board_json(at)
-        assert {row["method"] for row in rows} == {"calibrated"}
-        assert {row["score"] for row in rows} == {0.0}
-        assert (
-            f"+{len(said)} labels since 2026-11-18, when the run began" in call("leaderboard", at.run_root().name).err
-        )
-        write_rows(tmp_path / "labels.jsonl", [label(one, True) for one in said[1:]])
-        assert max(row["score"] for row in board_json(at)) == 100.0
-        scored = call("score", at.run_root().name)
-        assert scored.code == 0, scored.err
-        assert f"+{len(said) - 1} labels since" in scored.err
-        stored = tables.read(at.run_root() / "tables", "leaderboard")
-        assert stored["score"].max() == 100.0
-        assert stored["own_labels"].sum() == len(said) - 1
+def test_annotations_added_after_the_run_began_are_used_at_once_and_said(copied: Copied, tmp_path: Path) -> None:
+    root = copied(ANNOTATED)
+    assert {row["method"] for row in board_json(root)} == {"uncalibrated"}
+    missing = call("leaderboard", root.name)
+    assert "labels.jsonl: no such file" in missing.err
+    said = answers(root)
+    write_rows(tmp_path / "labels.jsonl", [label(one, False) for one in said])
+    rows = board_json(root)
+    assert {row["method"] for row in rows} == {"calibrated"}
+    assert {row["score"] for row in rows} == {0.0}
+    assert f"+{len(said)} labels since 2026-11-18, when the run began" in call("leaderboard", root.name).err
+    write_rows(tmp_path / "labels.jsonl", [label(one, True) for one in said[1:]])
+    assert max(row["score"] for row in board_json(root)) == 100.0
+    scored = call("score", root.name)
+    assert scored.code == 0, scored.err
+    assert f"+{len(said) - 1} labels since" in scored.err
+    stored = tables.read(root / "tables", "leaderboard")
+    assert stored["score"].max() == 100.0
+    assert stored["own_labels"].sum() == len(said) - 1
 
 
 def test_a_gold_set_edited_since_is_used_and_what_it_began_with_stays_in_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copied: Copied, tmp_path: Path
 ) -> None:
     rows = [json.loads(line) for line in (BUNDLED / "gold_llm.jsonl").read_text(encoding="utf-8").splitlines()]
     human = ("human_answer_correct", "human_justification_correct", "human_both_correct")
-    gold = tmp_path / "gold.jsonl"
+    root, gold = copied(TRUSTED), tmp_path / "gold.jsonl"
+    before = scores(board_json(root))
+    kept = {path.name: path.read_bytes() for path in root.glob("gold-*.jsonl")}
+    labelled = [row for row in rows if row["human_answer_correct"] is not None]
+    for row in labelled:
+        row |= dict.fromkeys(human, True)
+    changed = call("leaderboard", root.name).err
+    assert "since" not in changed
     write_rows(gold, rows)
-    with finished(tmp_path, monkeypatch, 'source = "gold.jsonl"\nrejudge = 0\ntrust = true') as at:
-        before = scores(board_json(at))
-        kept = {path.name: path.read_bytes() for path in at.run_root().glob("gold-*.jsonl")}
-        labelled = [row for row in rows if row["human_answer_correct"] is not None]
-        for row in labelled:
-            row |= dict.fromkeys(human, True)
-        changed = call("leaderboard", at.run_root().name).err
-        assert "since" not in changed
-        write_rows(gold, rows)
-        after = call("leaderboard", at.run_root().name, "--format", "json")
-        assert min(scores(after.json).values()) > max(before.values())  # type: ignore[type-var]
-        assert "changed since 2026-11-18" in after.err
-        assert {name: (at.run_root() / name).read_bytes() for name in kept} == kept
-        gold.unlink()
-        gone = call("leaderboard", at.run_root().name, "--format", "json")
-        assert scores(gone.json) == scores(after.json)
-        assert "the run's copy of" in gone.err
+    after = call("leaderboard", root.name, "--format", "json")
+    assert min(scores(after.json).values()) > max(before.values())  # type: ignore[type-var]
+    assert "changed since 2026-11-18" in after.err
+    assert {name: (root / name).read_bytes() for name in kept} == kept
+    gold.unlink()
+    gone = call("leaderboard", root.name, "--format", "json")
+    assert scores(gone.json) == scores(after.json)
+    assert "the run's copy of" in gone.err
 
 
 def test_answers_that_were_judged_again_keep_their_verdicts_when_the_gold_set_s_answers_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copied: Copied, tmp_path: Path
 ) -> None:
     rows = [json.loads(line) for line in (BUNDLED / "gold_llm.jsonl").read_text(encoding="utf-8").splitlines()]
-    gold = write_rows(tmp_path / "gold.jsonl", rows)
-    with finished(tmp_path, monkeypatch, 'source = "gold.jsonl"') as at:
-        before = {row["model"]: row["borrowed_labels"] + row["own_labels"] for row in board_json(at)}
-        items = set(tables.read(at.run_root() / "tables", "items")["item_id"])
-        other = next(
-            row
-            for row in rows
-            if row["human_answer_correct"] is not None and row["riddle_id"] in items and row["model"] not in before
-        )
-        other["answer"] = "something that this jury never saw"
-        write_rows(gold, rows)
-        after = {row["model"]: row["borrowed_labels"] + row["own_labels"] for row in board_json(at)}
-        assert all(after[name] <= before[name] for name in before)
-        assert after != before
-        told = call("leaderboard", at.run_root().name).err
-        assert "1 label not used: of an answer in the gold set that this run's jury did not judge" in told
+    root, gold = copied(WITH_GOLD), tmp_path / "gold.jsonl"
+    before = {row["model"]: row["borrowed_labels"] + row["own_labels"] for row in board_json(root)}
+    items = set(tables.read(root / "tables", "items")["item_id"])
+    other = next(
+        row
+        for row in rows
+        if row["human_answer_correct"] is not None and row["riddle_id"] in items and row["model"] not in before
+    )
+    other["answer"] = "something that this jury never saw"
+    write_rows(gold, rows)
+    after = {row["model"]: row["borrowed_labels"] + row["own_labels"] for row in board_json(root)}
+    assert all(after[name] <= before[name] for name in before)
+    assert after != before
+    told = call("leaderboard", root.name).err
+    assert "1 label not used: of an answer in the gold set that this run's jury did not judge" in told
 
 
 def test_a_gold_set_at_an_address_that_cannot_be_reached_gives_way_to_the_copy_which_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copied: Copied, tmp_path: Path
 ) -> None:
-    gold = tmp_path / "gold.jsonl"
-    gold.write_bytes((BUNDLED / "gold_llm.jsonl").read_bytes())
-    with finished(tmp_path, monkeypatch, 'source = "gold.jsonl"\ntrust = true\nrejudge = 0') as at:
-        expected = scores(board_json(at))
-        address = "http://127.0.0.1:9/gold.jsonl"
-        root = at.run_root()
-        frozen = root / "run.json"
-        frozen.write_text(frozen.read_text(encoding="utf-8").replace('"gold.jsonl"', f'"{address}"'), encoding="utf-8")
-        from layton_batch.files.run_folder import RunFolder
-
-        (kept,) = root.glob("gold-*.jsonl")
-        kept.rename(RunFolder(root).gold(address))
-        for command in (("leaderboard", root.name, "--format", "json"), ("score", root.name)):
-            ended = call(*command)
-            assert ended.code == 0, ended.err
-            assert f"{address}: download failed" in ended.err
-            assert "the run's copy of" in ended.err
-            if command[0] == "leaderboard":
-                assert scores(ended.json) == expected
+    root = copied(TRUSTED)
+    expected = scores(board_json(root))
+    address = "http://127.0.0.1:9/gold.jsonl"
+    frozen = root / "run.json"
+    frozen.write_text(frozen.read_text(encoding="utf-8").replace('"gold.jsonl"', f'"{address}"'), encoding="utf-8")
+    (kept,) = root.glob("gold-*.jsonl")
+    kept.rename(RunFolder(root).gold(address))
+    for command in (("leaderboard", root.name, "--format", "json"), ("score", root.name)):
+        ended = call(*command)
+        assert ended.code == 0, ended.err
+        assert f"{address}: download failed" in ended.err
+        assert "the run's copy of" in ended.err
+        if command[0] == "leaderboard":
+            assert scores(ended.json) == expected
 
 
 def test_a_bad_row_stops_a_scoring_with_its_file_and_line_but_not_a_run_that_collects(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copied: Copied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with finished(tmp_path, monkeypatch, 'annotations = "labels.jsonl"') as at:
-        said = answers(at)
-        write_rows(tmp_path / "labels.jsonl", [label(one, True) for one in said])
-        assert call("score", at.run_root().name).code == 0
-        good = scores(board_json(at))
-        with (tmp_path / "labels.jsonl").open("a", encoding="utf-8") as handle:
-            handle.write('{"item_id": "x", "model": "y", "answer_correct": "yes"}\n')
-        for command in ("leaderboard", "score", "judges"):
-            refused = call(command, at.run_root().name)
-            assert refused.code == 2
-            assert f"labels.jsonl, line {len(said) + 1}: column 'answer_correct'" in refused.err
-        for name, value in at.lab.server.environment().items():
-            monkeypatch.setenv(name, value)
-        went_on = call("run", tmp_path / "manifest.toml")
-        assert went_on.code == 0
-        assert "the run's copy of" in went_on.err
-        assert dict(tables.read(at.run_root() / "tables", "leaderboard").select("model", "score").iter_rows()) == good
+    root = copied(ANNOTATED)
+    said = answers(root)
+    write_rows(tmp_path / "labels.jsonl", [label(one, True) for one in said])
+    assert call("score", root.name).code == 0
+    good = scores(board_json(root))
+    with (tmp_path / "labels.jsonl").open("a", encoding="utf-8") as handle:
+        handle.write('{"item_id": "x", "model": "y", "answer_correct": "yes"}\n')
+    for command in ("leaderboard", "score", "judges"):
+        refused = call(command, root.name)
+        assert refused.code == 2
+        assert f"labels.jsonl, line {len(said) + 1}: column 'answer_correct'" in refused.err
+    for name in KEYS:
+        monkeypatch.setenv(name, "any")
+        monkeypatch.setenv(name.replace("_API_KEY", "_BASE_URL").replace("GEMINI", "GOOGLE_GEMINI"), NOBODY)
+    went_on = call("run", tmp_path / "manifest.toml")
+    assert went_on.code == 0
+    assert "the run's copy of" in went_on.err
+    assert dict(tables.read(root / "tables", "leaderboard").select("model", "score").iter_rows()) == good
 
 
 def test_a_run_that_had_no_labels_goes_on_without_when_the_first_ones_are_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    copied: Copied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with finished(tmp_path, monkeypatch, 'annotations = "labels.jsonl"') as at:
-        (tmp_path / "labels.jsonl").write_text("{", encoding="utf-8")
-        assert call("leaderboard", at.run_root().name).code == 2
-        for name, value in at.lab.server.environment().items():
-            monkeypatch.setenv(name, value)
-        went_on = call("run", tmp_path / "manifest.toml")
-        assert went_on.code == 0
-        assert "labels.jsonl, line 1: not JSON" in went_on.err
-        assert "no labels are taken from there" in went_on.err
-        (tmp_path / "labels.jsonl").write_text("", encoding="utf-8")
-        assert {row["method"] for row in board_json(at)} == {"uncalibrated"}
+    root = copied(ANNOTATED)
+    (tmp_path / "labels.jsonl").write_text("{", encoding="utf-8")
+    assert call("leaderboard", root.name).code == 2
+    for name in KEYS:
+        monkeypatch.setenv(name, "any")
+        monkeypatch.setenv(name.replace("_API_KEY", "_BASE_URL").replace("GEMINI", "GOOGLE_GEMINI"), NOBODY)
+    went_on = call("run", tmp_path / "manifest.toml")
+    assert went_on.code == 0
+    assert "labels.jsonl, line 1: not JSON" in went_on.err
+    assert "no labels are taken from there" in went_on.err
+    (tmp_path / "labels.jsonl").write_text("", encoding="utf-8")
+    assert {row["method"] for row in board_json(root)} == {"uncalibrated"}
 
 
 def test_a_run_does_not_begin_with_labels_that_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.cli.cli_harness import desk
-
     with desk(tmp_path, monkeypatch) as at:
         (tmp_path / "labels.jsonl").write_text('{"item_id": "x"}\n', encoding="utf-8")
         refused = call("run", at.write(asked('annotations = "labels.jsonl"')))
@@ -201,19 +203,19 @@ def test_a_run_does_not_begin_with_labels_that_are_none(tmp_path: Path, monkeypa
         assert at.server_total() == 0
 
 
-def test_several_annotators_are_compared_in_judges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with finished(tmp_path, monkeypatch, 'annotations = "labels.jsonl"') as at:
-        said = answers(at)
-        rows = [label(one, True, annotator="ann") for one in said]
-        rows += [label(one, number % 4 != 0, annotator="bob") for number, one in enumerate(said)]
-        rows += [label(one, number % 3 != 0, annotator="cy") for number, one in enumerate(said[:20])]
-        write_rows(tmp_path / "labels.jsonl", rows)
-        found = call("judges", at.run_root().name, "--json").table()["annotators"]
-        assert isinstance(found, dict)
-        assert found["labels"] == {"ann": len(said), "bob": len(said), "cy": 20}
-        assert found["kappa"]["name"] == "Fleiss"
-        assert found["ties"] == sum(number % 4 == 0 for number in range(20, len(said)))
-        shown = call("judges", at.run_root().name).out
-        assert "Fleiss's kappa" in shown
-        owned = sum(row["own_labels"] for row in board_json(at))
-        assert owned == len(said) - found["ties"]
+def test_several_annotators_are_compared_in_judges(copied: Copied, tmp_path: Path) -> None:
+    root = copied(ANNOTATED)
+    said = answers(root)
+    rows = [label(one, True, annotator="ann") for one in said]
+    rows += [label(one, number % 4 != 0, annotator="bob") for number, one in enumerate(said)]
+    rows += [label(one, number % 3 != 0, annotator="cy") for number, one in enumerate(said[:20])]
+    write_rows(tmp_path / "labels.jsonl", rows)
+    found = call("judges", root.name, "--json").table()["annotators"]
+    assert isinstance(found, dict)
+    assert found["labels"] == {"ann": len(said), "bob": len(said), "cy": 20}
+    assert found["kappa"]["name"] == "Fleiss"
+    assert found["ties"] == sum(number % 4 == 0 for number in range(20, len(said)))
+    shown = call("judges", root.name).out
+    assert "Fleiss's kappa" in shown
+    owned = sum(row["own_labels"] for row in board_json(root))
+    assert owned == len(said) - found["ties"]
