@@ -13,6 +13,7 @@ from layton_batch.stats.label_table import LabelTable, label_table
 from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
 from layton_batch.stats.strata import FloatArray, GoldPredictions, Strata, TargetPredictions, build_strata
 
+from .gate import measure
 from .worlds import World, draw
 
 LABELS = np.array([[6.0, 9.0], [4.0, 12.0], [0.0, 0.0]])
@@ -168,3 +169,12 @@ def test_thousands_of_labels_leave_no_number_that_is_none() -> None:
     mean, variance = moments(fit(many, 3))  # against the order of the votes, and by more than a double can hold
     assert np.isfinite(mean).all()
     assert (variance > 0).all()
+
+
+def test_where_a_vote_means_more_for_a_better_model_only_this_method_keeps_its_promise() -> None:
+    cells = measure(World(slope=1.0), 25, seed=11, draws=0)
+    mine, calibrated = cells["hierarchical"], cells["calibrated"]
+    assert mine.held.mean() > 0.93
+    assert mine.held_new.mean() > 0.92
+    assert calibrated.held.mean() < 0.80
+    assert mine.width[:, : mine.labelled].mean() < 1.1 * calibrated.width[:, : mine.labelled].mean()
