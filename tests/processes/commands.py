@@ -31,13 +31,14 @@ PATIENCE_SECONDS = 90.0
 
 
 def manifest_text(name: str, providers: Sequence[str]) -> str:
-    """A model a provider named, the same one several times if it is; multiple choice, which no jury has to judge."""
+    """A model a provider named, the same one several times if it is, each with a limit of its own, so that they ask
+    different things; multiple choice, which no jury has to judge."""
     text = f'name = "{name}"\ntask = "mcq_idk"\n[items]\nsource = "bundled"\nsplit = "demo"\nlimit = {ITEMS}\n'
     text += "[policy]\nattempts = 9\n"
     for number, provider in enumerate(providers, 1):
         model = MODELS[provider]
         text += f'[[models]]\nname = "{provider}-{number}"\nprovider = "{provider}"\nmodel = "{model}"\n'
-        text += "max_output_tokens = 1000\n"
+        text += f"max_output_tokens = {1000 + number}\n"
     return text + demo_prices()
 
 
