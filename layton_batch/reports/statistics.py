@@ -159,6 +159,10 @@ def print_label_plan(plan: Plan) -> None:
         for one in plan.models
     ]  # fmt: skip
     _table(["model", "hints", "unlabelled", "to label", "now", "expected"], lines)
+    if plan.balanced_labels is not None and plan.balanced_labels > len(plan.rows):
+        fewer = 100 * (1 - len(plan.rows) / plan.balanced_labels)
+        say_line(f"a balanced design would take {plural(plan.balanced_labels, 'label')} for the same widest interval: "
+                 f"this one takes {fewer:.0f} % fewer")  # fmt: skip
     for row in plan.rows[:_SHOWN_ROWS]:
         say_line(f"{row.item_id}  {row.model}")
     if len(plan.rows) > _SHOWN_ROWS:

@@ -24,6 +24,7 @@ from layton_batch.stats.strata import FloatArray, IntArray
 
 DESIGNS = ("contested", "balanced")
 MAX_BALANCED = 20_000  # rows whose order is worked out one by one
+MAX_COMPARED = 4_000  # of them only to say what the other design would take
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +76,17 @@ class LabelAsk:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan by model, the one in most need first, and the predictions to label, the most useful first."""
+    """A plan by model, the one in most need first, and the predictions to label, the most useful first.
+
+    ``balanced_labels``: how many the balanced design would take to make the widest interval as short, worked out here;
+    None for that design itself and for more predictions than ``MAX_COMPARED``.
+    """
 
     design: str
     level: float
     models: tuple[ModelPlan, ...]
     rows: tuple[LabelAsk, ...]
+    balanced_labels: int | None
 
 
 def plan_next(
@@ -94,7 +100,8 @@ def plan_next(
     # what is known of a model comes from its own votes and from labels: the others' votes can be left out
     counted = count_votes(in_order([ballot for ballot in ballots if not models or ballot.entrant in models]), labels)
     rows = (_balanced if aim.design == "balanced" else _contested)(counted, aim, rules)
-    return Plan(aim.design, rules.level, _model_plans(counted, rows, rules), _asks(counted, rows))
+    balanced = None if aim.design == "balanced" else _balanced_labels(counted, rows, rules)
+    return Plan(aim.design, rules.level, _model_plans(counted, rows, rules), _asks(counted, rows), balanced)
 
 
 def _contested(counted: Counted, aim: Aim, rules: Rules) -> IntArray:
@@ -128,6 +135,14 @@ def _balanced(counted: Counted, aim: Aim, rules: Rules) -> IntArray:
         enough = _half_widths(counted, order[:middle], rules).max(initial=0.0) <= aim.half_width + 1e-12
         low, high = (low, middle) if enough else (middle + 1, high)
     return order[:low]
+
+
+def _balanced_labels(counted: Counted, rows: IntArray, rules: Rules) -> int | None:
+    free = int(((counted.strata.row_label < 0) & (counted.strata.row_bin >= 0)).sum())
+    if not len(rows) or free > MAX_COMPARED:
+        return None
+    widest = float(_half_widths(counted, rows, rules).max(initial=0.0))
+    return len(_balanced(counted, Aim(half_width=widest, design="balanced"), rules))
 
 
 def _half_widths(counted: Counted, rows: IntArray, rules: Rules) -> FloatArray:

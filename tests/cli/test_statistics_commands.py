@@ -137,6 +137,7 @@ def test_the_real_label_plan_is_the_recorded_one(invoke: Invoke, points: str, ke
     assert {one["model"]: one["labels"] for one in plan["models"]} == {m: e[key] for m, e in recorded["ess"].items()}
     assert len(plan["rows"]) == sum(one["labels"] for one in plan["models"])
     assert max(one["half_width_then"] for one in plan["models"] if one["labels"]) <= float(points)
+    assert len(plan["rows"]) <= 0.75 * plan["balanced_labels"]  # a quarter fewer labels at least than without votes
 
 
 @pytest.mark.shared_data
