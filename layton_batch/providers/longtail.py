@@ -189,7 +189,7 @@ def _xai_name(submission: Submission) -> str:
 
 
 def _xai_batches(page: JsonObject) -> list[JsonObject]:
-    """The batches of a page of the list; none at all may be left out. What is no page does not count as an empty one."""
+    """The batches of a page of the list; none may be left out. What is no page does not count as an empty one."""
     found = objects(page, "batches")
     known = page.keys() & {"batches", "pagination_token"}
     if "error" in page or (page.get("batches") or []) != found or (page and not known):
