@@ -72,7 +72,12 @@ class Xai(Adapted):
         return shape.chat_body(request, reasoning=reasoning, max_tokens_key="max_completion_tokens")
 
     def encode(self, request: Request) -> bytes:
-        line = {"custom_id": request.custom_id, "method": "POST", "url": shape.ENDPOINT, "body": self.body(request)}
+        line: dict[str, JsonValue] = {
+            "custom_id": request.custom_id,
+            "method": "POST",
+            "url": shape.ENDPOINT,
+            "body": self.body(request),
+        }
         return shape.dumps(line, request.model)
 
     def upload(self, submission: Submission) -> str | None:
