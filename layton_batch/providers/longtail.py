@@ -11,8 +11,8 @@ from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
 
-from layton_batch.errors import NotFoundError, ProviderReplyError
-from layton_batch.providers import gemini_forms
+from layton_batch.errors import FileError, ProviderReplyError
+from layton_batch.providers import gemini_forms, http_rules
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.chat_usage import dollars
 from layton_batch.providers.damaged_rows import unreadable
@@ -20,7 +20,7 @@ from layton_batch.providers.longtail_vertex import Vertex
 from layton_batch.providers.longtail_wire import MEMORY, Adapted
 from layton_batch.providers.protocol import Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import clean, excerpt, parse_object
-from layton_batch.providers.wire_json import JsonObject, at, compact, count, moment, objects, text, whole
+from layton_batch.providers.wire_json import JsonObject, at, compact, count, objects, text, whole
 from layton_batch.records import Found, JsonValue, Request, Response, Snapshot, Submission, Usage
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 
@@ -33,7 +33,8 @@ _DAY = 86_400.0
 
 
 class Xai(Adapted):
-    """A batch is a container that is made first (free, our ``upload``) and filled second (paid, our ``create``)."""
+    """A file of OpenAI's lines is uploaded (free), and one call makes the batch of it (paid). The batch carries our tag
+    in its name, and the list shows that. Results, counts and cancelling are xAI's own."""
 
     name: str = "xai"
     adapter_path: str = "batchling.providers.xai:XaiProvider"
@@ -41,19 +42,17 @@ class Xai(Adapted):
     address: str = "https://api.x.ai"
     limits: Limits = Limits(
         max_requests=50_000,
-        max_bytes=24_700_000,  # one call that adds requests may carry 25 MB
+        max_bytes=199_000_000,
         max_line_bytes=24_700_000,
         window_seconds=3 * _DAY,  # usually within 24 hours; no end is promised before 30 days
         max_creates_per_hour=3_600,
         retention_seconds=30 * _DAY,
     )
     capabilities: Capabilities = Capabilities(
-        tag=False,
-        certain_find=False,
+        certain_find=False,  # how soon the list shows a new batch is not documented
         caveats=(
-            "a lost batch is known by its container only; an empty container does not prove that nothing was added",
+            "a batch that the list does not show may have been made all the same: a person decides",
             "20 to 50 % cheaper on some models, no discount on others",
-            MEMORY,
         ),
     )
     status_map: Mapping[str, StatusMeaning] = MappingProxyType(
@@ -72,47 +71,55 @@ class Xai(Adapted):
         reasoning: Mapping[str, JsonValue] = {} if effort is None else {"reasoning_effort": effort}
         return shape.chat_body(request, reasoning=reasoning, max_tokens_key="max_completion_tokens")
 
+    def encode(self, request: Request) -> bytes:
+        line: dict[str, JsonValue] = {
+            "custom_id": request.custom_id,
+            "method": "POST",
+            "url": shape.ENDPOINT,
+            "body": self.body(request),
+        }
+        return shape.dumps(line, request.model)
+
     def upload(self, submission: Submission) -> str | None:
-        """Make the container, which is free. Its name is our tag, for a person to see, and how many requests there will
-        be: without that, a container with the first of them done and the others not yet in looks as if it had ended."""
-        name = f"{submission.tag}/{submission.requests}"
-        made = self._call("POST", "/v1/batches", f"make batch {submission.tag}", body={"name": name})
+        try:
+            handle = submission.path.open("rb")
+        except OSError as error:
+            raise FileError(f"xai: batch file {submission.path} cannot be read: {error.strerror}") from error
+        with handle:
+            name = (submission.file_name, handle, "application/jsonl")  # an open file is streamed
+            made = self._call("POST", "/v1/files", f"upload {submission.file_name}", files={"file": name})
+        found = text(made, "id")
+        if found is None:
+            raise ProviderReplyError("xai: the reply to an upload names no file")
+        return found
+
+    def create(self, submission: Submission) -> str:
+        asked = {"name": _xai_name(submission), "input_file_id": self._input_ref(submission)}
+        made = self._call("POST", "/v1/batches", f"create batch {submission.batch_id}", body=asked, paid=True)
         found = text(made, "batch_id")
         if found is None:
             raise ProviderReplyError("xai: the reply to a create names no batch")
         return found
 
-    def create(self, submission: Submission) -> str:
-        """Fill the container: one POST."""
-        container = self._input_ref(submission)
-        lines, headers = self._lines(submission.path), self._headers()
-        with self._wire(f"add requests to batch {container}", paid=True):
-            self._drive(
-                self._adapter()._add_requests_to_batch(
-                    base_url=self._base(),
-                    api_headers=headers,
-                    batch_id=container,
-                    jsonl_lines=lines,
-                    client_factory=self._client_factory,
-                ),
-                self.limits.max_bytes,
-            )
-        return container
-
     def find(self, submission: Submission) -> Sequence[Found]:
-        """Our container, if anything is in it; certain if it holds as many requests as we sent."""
-        if submission.input_ref is None:
-            return []
-        try:
-            batch = self._call("GET", f"/v1/batches/{submission.input_ref}", f"look at batch {submission.input_ref}")
-        except NotFoundError:
-            return []
-        state = at(batch, "state")
-        held = whole(state.get("num_requests", 0)) if state else None
-        if held is None:
-            raise ProviderReplyError(f"xai: batch {submission.input_ref} does not show what is in it")
-        certain = held == submission.requests
-        return [Found(submission.input_ref, certain, moment(batch, "create_time"))] if held else []
+        """Batches of our name or our file, of the whole list."""
+
+        def read(token: str | None) -> JsonObject:
+            params = {"limit": "100"} | ({"pagination_token": token} if token else {})
+            return self._call("GET", "/v1/batches", "list batches", params=params)
+
+        pages = http_rules.turned(self.name, read, lambda page: text(page, "pagination_token"))
+        listed = [batch for page in pages for batch in _xai_batches(page)]
+        name, ref = _xai_name(submission), submission.input_ref
+        ours = [
+            batch for batch in listed if text(batch, "name") == name or (ref and text(batch, "input_file_id") == ref)
+        ]
+        return [
+            Found(text(batch, "batch_id") or "", certain=True)
+            for batch in ours
+            # a container that an earlier version made before it was filled: nothing is paid while it is empty
+            if text(batch, "batch_id") != ref or count(at(batch, "state"), "num_requests")
+        ]
 
     def snapshot(self, provider_id: str) -> Snapshot:
         payload, over = self._poll(provider_id)
@@ -178,6 +185,21 @@ class Xai(Adapted):
 
     def cancel(self, provider_id: str) -> None:
         self._cancel_by(f"/v1/batches/{provider_id}:cancel", provider_id)
+
+
+def _xai_name(submission: Submission) -> str:
+    """Our tag, and how many requests there are: a batch whose file is still being read shows fewer, and with the first
+    of them done looks as if it had ended."""
+    return f"{submission.tag}/{submission.requests}"
+
+
+def _xai_batches(page: JsonObject) -> list[JsonObject]:
+    """The batches of a page of the list; none may be left out. What is no page does not count as an empty one."""
+    found = objects(page, "batches")
+    known = page.keys() & {"batches", "pagination_token"}
+    if "error" in page or (page.get("batches") or []) != found or (page and not known):
+        raise ProviderReplyError("xai: what was to be a list of batches holds none")
+    return found
 
 
 def _rows(page: JsonObject, provider_id: str) -> list[JsonObject]:

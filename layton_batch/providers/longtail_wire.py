@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from layton_batch.errors import FileError, ProviderError, RequestRefusedError
 from layton_batch.providers import http_rules
@@ -164,11 +164,13 @@ class Adapted:
         *,
         params: Mapping[str, str] | None = None,
         body: JsonObject | None = None,
+        files: Mapping[str, tuple[str, IO[bytes], str]] | None = None,
+        paid: bool = False,
     ) -> JsonObject:
-        """One plain HTTP call that costs nothing; its reply as an object."""
+        """One plain HTTP call; its reply as an object."""
         client = self._open()
-        with self._wire(call):
-            reply = client.request(method, self._base() + path, params=params, json=body)
+        with self._wire(call, paid=paid):
+            reply = client.request(method, self._base() + path, params=params, json=body, files=files)
             reply.raise_for_status()
             return parse_object(reply.content or b"{}", self.name, f"the reply to: {call}")
 

@@ -65,28 +65,44 @@ def chat(text: str) -> dict[str, JsonValue]:
 
 
 class XaiServer:
-    """Containers that are filled later; two results a page; every batch ends at its second reading."""
+    """Batches of uploaded files; two batches and two results a page; every batch ends at its second reading."""
 
     def __init__(self) -> None:
+        self.files: dict[str, list[str]] = {}
         self.batches: dict[str, dict[str, Any]] = {}
 
     def __call__(self, call: Received) -> Answer:
         path, _, query = call.path.partition("?")
+        if path == "/v1/files":
+            made = f"file-{len(self.files)}"
+            lines = [json.loads(line) for line in call.body.split(b"\n") if line.startswith(b'{"custom_id"')]
+            self.files[made] = [line["custom_id"] for line in lines]
+            return told({"id": made, "filename": "shard.jsonl", "purpose": ""})
         if path == "/v1/batches":
-            made = f"batch-{len(self.batches)}"
-            self.batches[made] = {"name": json.loads(call.body)["name"], "ids": [], "readings": 0}
-            return told({"batch_id": made, "state": self.state(made)})
+            return self.make(json.loads(call.body)) if call.method == "POST" else self.listed(query)
         batch_id, _, what = path.removeprefix("/v1/batches/").partition("/")
         if batch_id.endswith(":cancel"):
             return told({"error": "batch has ended"}, 400)
         if batch_id not in self.batches:
             return told({"error": "no such batch"}, 404)
-        if what == "requests":
-            self.batches[batch_id]["ids"] += [
-                row["batch_request_id"] for row in json.loads(call.body)["batch_requests"]
-            ]
-            return told({})
         return self.results(batch_id, query) if what == "results" else self.reading(batch_id)
+
+    def make(self, asked: dict[str, Any]) -> Answer:
+        if asked.get("input_file_id") not in self.files:
+            return told({"error": "no such file"}, 400)
+        made = f"batch-{len(self.batches)}"
+        self.batches[made] = {"name": asked["name"], "ids": self.files[asked["input_file_id"]], "readings": 0}
+        return told(self.shown(made))
+
+    def listed(self, query: str) -> Answer:
+        start = int(query.rpartition("pagination_token=")[2]) if "pagination_token=" in query else 0
+        names = list(self.batches)
+        more = str(start + 2) if start + 2 < len(names) else None
+        shown = [self.shown(name) for name in names[start : start + 2]]
+        return told({"batches": shown, "pagination_token": more})
+
+    def shown(self, batch_id: str) -> dict[str, JsonValue]:
+        return {"batch_id": batch_id, "name": self.batches[batch_id]["name"], "state": self.state(batch_id)}
 
     def state(self, batch_id: str) -> dict[str, JsonValue]:
         batch = self.batches[batch_id]
@@ -95,7 +111,7 @@ class XaiServer:
 
     def reading(self, batch_id: str) -> Answer:
         self.batches[batch_id]["readings"] += 1
-        return told({"batch_id": batch_id, "name": self.batches[batch_id]["name"], "state": self.state(batch_id)})
+        return told(self.shown(batch_id))
 
     def results(self, batch_id: str, query: str) -> Answer:
         start = int(query.rpartition("pagination_token=")[2]) if "pagination_token=" in query else 0
@@ -210,16 +226,16 @@ STRICT = {"type": "json_schema", "json_schema": {"name": "grade", "strict": True
 def test_an_xai_line() -> None:
     asked = request("xai", max_output_tokens=2000, reasoning=Reasoning(effort="high"), params={"temperature": 0})
     assert json.loads(Xai(None).encode(asked)) == {
-        "batch_request_id": "run7-0001",
-        "batch_request": {
-            "chat_get_completion": {
-                "model": "m-1",
-                "messages": MESSAGES,
-                "response_format": STRICT,
-                "reasoning_effort": "high",
-                "max_completion_tokens": 2000,
-                "temperature": 0,
-            }
+        "custom_id": "run7-0001",
+        "method": "POST",
+        "url": "/v1/chat/completions",
+        "body": {
+            "model": "m-1",
+            "messages": MESSAGES,
+            "response_format": STRICT,
+            "reasoning_effort": "high",
+            "max_completion_tokens": 2000,
+            "temperature": 0,
         },
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -26,26 +27,31 @@ from .test_longtail import XaiServer, chat, made, submission, told, xai
 __all__ = ["made"]
 
 
-def test_the_container_comes_first_and_the_requests_in_one_post(tmp_path: Path, made: list[Any]) -> None:
+def test_a_file_is_uploaded_and_one_call_makes_the_batch_of_it(tmp_path: Path, made: list[Any]) -> None:
     with Loopback(XaiServer()) as server:
         provider = xai(server, made)
-        container = provider.upload(submission(tmp_path))
-        assert provider.create(submission(tmp_path, input_ref=container)) == container == "batch-0"
-    named, filled = server.calls
-    assert json.loads(named.body) == {"name": "lb-tag/3"}
-    sent = [json.loads(line) for line in (tmp_path / "shard.jsonl").read_bytes().split(b"\n") if line]
-    assert (filled.path, json.loads(filled.body)) == ("/v1/batches/batch-0/requests", {"batch_requests": sent})
+        file = provider.upload(submission(tmp_path))
+        assert provider.create(submission(tmp_path, input_ref=file)) == "batch-0"
+    uploaded, created = server.calls
+    assert (uploaded.path, created.path) == ("/v1/files", "/v1/batches")
+    assert (tmp_path / "shard.jsonl").read_bytes() in uploaded.body
+    assert json.loads(created.body) == {"name": "lb-tag/3", "input_file_id": "file-0"}
     for call in server.calls:
         assert call.headers["authorization"] == "Bearer secret-key"
         assert "x-batchling-internal" not in call.headers
 
 
+@pytest.mark.parametrize("reply", [told({}), told({"error": "overloaded"}), told({"id": "b"})])
+def test_a_create_whose_reply_names_no_batch_may_have_made_one(tmp_path: Path, made: list[Any], reply: Answer) -> None:
+    with Loopback(reply) as server, pytest.raises(ProviderReplyError, match="names no batch"):
+        xai(server, made).create(submission(tmp_path, input_ref="file-0"))
+
+
 def test_every_page_of_results_is_read(tmp_path: Path, made: list[Any]) -> None:
     with Loopback(XaiServer()) as server:
         provider = xai(server, made)
-        container = provider.upload(submission(tmp_path, 5))
-        provider.create(submission(tmp_path, 5, container))
-        (part,) = provider.results(Snapshot(str(container), "ended", Lifecycle.ENDED, results_ref=container))
+        batch = provider.create(submission(tmp_path, 5, provider.upload(submission(tmp_path, 5))))
+        (part,) = provider.results(Snapshot(batch, "ended", Lifecycle.ENDED, results_ref=batch))
         lines = b"".join(part.chunks).splitlines()
     assert [provider.decode(line).custom_id for line in lines] == [f"c-{number}" for number in range(5)]
 
@@ -99,25 +105,41 @@ def test_xai_cancelling_shows_in_cancel_time(
     )
 
 
-def test_xai_find_looks_into_our_container_only(tmp_path: Path, made: list[Any]) -> None:
+def test_xai_find_knows_our_name_on_any_page_of_the_list(tmp_path: Path, made: list[Any]) -> None:
     with Loopback(XaiServer()) as server:
         provider = xai(server, made)
-        container = provider.upload(submission(tmp_path))
-        assert list(provider.find(submission(tmp_path))) == []
-        assert list(provider.find(submission(tmp_path, input_ref="never-made"))) == []
-        assert list(provider.find(submission(tmp_path, input_ref=container))) == []
-        provider.create(submission(tmp_path, input_ref=container))
-        (hit,) = provider.find(submission(tmp_path, input_ref=container))
-        (unlike,) = provider.find(submission(tmp_path, 2, container))
-    assert (hit.provider_id, hit.certain, unlike.certain) == (container, True, False)
+        file = provider.upload(submission(tmp_path))
+        for tag in ("one", "two", "three", "lb-tag"):
+            assert list(provider.find(submission(tmp_path, input_ref=file))) == []
+            provider.create(replace(submission(tmp_path, input_ref=file), tag=tag))
+        (hit,) = provider.find(submission(tmp_path, input_ref=file))
+        assert list(provider.find(submission(tmp_path, 2, file))) == []
+    assert (hit.provider_id, hit.certain) == ("batch-3", True)
 
 
-@pytest.mark.parametrize("shown", [{}, {"error": "overloaded"}, {"state": None}, {"state": {"num_requests": "many"}}])
-def test_a_container_that_does_not_show_what_is_in_it_is_not_an_empty_one(
-    tmp_path: Path, made: list[Any], shown: JsonValue
+@pytest.mark.parametrize(("held", "found"), [(0, []), (3, ["box"])])
+def test_a_container_that_an_earlier_version_made_is_ours_once_it_is_filled(
+    tmp_path: Path, made: list[Any], held: int, found: list[str]
 ) -> None:
-    with Loopback(told(shown)) as server, pytest.raises(ProviderReplyError, match="does not show"):
-        xai(server, made).find(submission(tmp_path, input_ref="b"))
+    listed = {"batches": [{"batch_id": "box", "name": "lb-tag/3", "state": {"num_requests": held}}]}
+    with Loopback(told(listed)) as server:
+        hits = xai(server, made).find(submission(tmp_path, input_ref="box"))
+    assert [one.provider_id for one in hits] == found
+
+
+@pytest.mark.parametrize(
+    "page",
+    [{"error": "overloaded"}, {"batches": "none"}, {"batches": ["b"]}, {"data": []}, {"batches": [], "error": 1}],
+)
+def test_what_is_no_list_of_batches_is_not_one_without_ours(tmp_path: Path, made: list[Any], page: JsonValue) -> None:
+    with Loopback(told(page)) as server, pytest.raises(ProviderReplyError, match="holds none"):
+        xai(server, made).find(submission(tmp_path, input_ref="file-0"))
+
+
+def test_a_list_that_repeats_a_page_is_an_error_not_a_loop(tmp_path: Path, made: list[Any]) -> None:
+    again = told({"batches": [], "pagination_token": "again"})
+    with Loopback(again) as server, pytest.raises(ProviderReplyError, match="goes on"):
+        xai(server, made).find(submission(tmp_path, input_ref="file-0"))
 
 
 @pytest.mark.parametrize("page", [{"error": "overloaded"}, {"results": "none"}, {"results": ["row"]}])
