@@ -41,6 +41,7 @@ from layton_batch.scoring.rules import Rules
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import preview
 from layton_batch.states import PredictionKind
+from layton_batch.tasks import FIRST
 
 Source = str | Path | pl.DataFrame
 """A run's folder or name, a file that ``layton-batch leaderboard`` takes, or a frame of either."""
@@ -284,7 +285,7 @@ def judge(
     items: str | Path,
     name: str = "judged",
     seats: int = 3,
-    task: str = "layton",
+    task: str = FIRST,
     split: str = "llm",
     runs: str | Path = "runs",
     max_usd: str | float | Decimal | None = None,

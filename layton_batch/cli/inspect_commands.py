@@ -40,6 +40,7 @@ def status(
     from layton_batch.clock import SystemClock
     from layton_batch.errors import LaytonBatchError
     from layton_batch.reports.status import next_steps, print_status, status_json
+    from layton_batch.reports.table import say_line
     from layton_batch.run.failure_words import failure_words
     from layton_batch.run.folders import find_run, find_runs, misplaced_runs
     from layton_batch.run.open import open_store
@@ -69,7 +70,7 @@ def status(
         for one, words in found:
             print_status(one, now, words)
             for step in next_steps(one):
-                say(step)
+                say_line(step)
         if not found:
             say(f"no runs under {runs}")
     raise typer.Exit(code)
@@ -118,7 +119,9 @@ def leaderboard(
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Rank models from runs or files of recorded predictions, or from the per-item scores of any evaluation program.
+    """Rank models from runs or files.
+
+    Files of recorded predictions, or the per-item scores of any evaluation program.
 
     Files of other programs: Every Eval Ever lines, inspect_ai logs (.eval, .json), lm-evaluation-harness samples; their
     models are ranked on the items that all have. NAME=FILE gives such a file's model another name.

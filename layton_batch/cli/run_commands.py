@@ -97,7 +97,9 @@ def run(
     offline: Offline = False,
     as_json: Json = False,
 ) -> None:
-    """Start a manifest's run, go on with it, or send what an edited manifest adds.
+    """Start or continue a manifest's run.
+
+    Sends what an edited manifest adds.
 
     Submits, polls, collects, judges, scores and publishes as data allows. It may be stopped at any moment and called
     again: nothing is paid twice. Before a run begins, the providers are asked whether its models are on sale. Where

@@ -35,7 +35,7 @@ def manifest_for(given: Path, models: Sequence[str], items: str | None, limit: i
             raise ManifestError("run: --items and --limit are for a task with --model; a manifest says them itself")
         return given
     if given.suffix == ".toml" or given.exists():
-        raise ManifestError(f"run: --model is for a task, such as `run zebralogic --model …`; {given} says its models")
+        raise ManifestError(f"run: --model is for a task, such as `run TASK --model …`; {given} says its models")
     text = "".join(f"{line}\n" for line in _manifest_lines(str(given), models, items, limit, max_usd))
     path = Path(f"{_name(str(given), models)}.toml")
     if path.exists() and path.read_text(encoding="utf-8") != text:
@@ -99,7 +99,7 @@ def _quoted(text: str) -> str:
 
 
 def init(
-    task: Annotated[str, typer.Argument(metavar="[TASK]", help="Which benchmark.")] = "layton",
+    task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="Which benchmark.")] = None,
     folder: Annotated[Path, typer.Option("--dir", help="Where the files go.")] = Path(),
 ) -> None:
     """Write a manifest to start from, and a file of three items.
@@ -108,7 +108,9 @@ def init(
     """
     from layton_batch.cli.terminal import say
     from layton_batch.files import atomic
+    from layton_batch.tasks import FIRST
 
+    task = task or FIRST
     manifest, items = folder / f"{task}.toml", folder / f"{task}-items.jsonl"
     contents = {items: "".join(_first_items(task)), manifest: _template(task, items.name)}
     for path in contents:

@@ -13,6 +13,7 @@ from hashlib import sha256
 
 import orjson
 
+from layton_batch.batches.fingerprints import FIRST_SAMPLE
 from layton_batch.batches.names import custom_id
 from layton_batch.errors import DataError, StaleStateError
 from layton_batch.files import atomic, tables
@@ -270,6 +271,9 @@ def _request_row(job: Job, judged: ModelSpec | None, item: str, one: Response) -
         "judge": job.spec.name if judged else None,
         "shard_id": SHARD,
         "max_cost": "0",
+        "fingerprint": None,  # nobody was asked, so it answers no question of another run
+        "sample": FIRST_SAMPLE,
+        "retired": False,
     }
 
 

@@ -63,7 +63,7 @@ def test_every_command_is_listed_with_a_text_that_is_not_cut() -> None:
     assert end.code == 0
     listed = end.out.partition("Commands:")[2].splitlines()
     names = [line.split()[0] for line in listed if line.strip()]
-    assert names[:3] == ["demo", "plan", "run"]
+    assert names[:4] == ["demo", "init", "plan", "run"]
     assert {"status", "events", "cancel", "resolve", "score", "leaderboard", "cost", "site", "doctor", "sandbox"} <= {
         *names
     }
@@ -99,6 +99,7 @@ def test_ctrl_c_and_sigterm_leave_batches_running_and_say_so(tmp_path: Path, san
     for number, process in begun.items():
         assert process.stderr is not None
         assert " begins in " in process.stderr.readline()
+        assert " to send: " in process.stderr.readline()
         assert "submitted" in process.stderr.readline()  # told as soon as something was submitted
         process.send_signal(number)
     for end in map(finish, begun.values()):

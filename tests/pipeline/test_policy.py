@@ -66,7 +66,7 @@ def test_an_unreadable_verdict_leaves_a_vote_over_the_rest_and_an_item_without_a
         with read_run(find_run("lab", bench.runs), bench.settings) as run:
             row = board(run, run.rules)[0]
         assert row.n_unjudged == 4
-        assert row.score is not None  # the prior, said to be all there is
+        assert row.score is None  # no vote and no label: nothing is known of any answer
         scores = bench.table(text, "scores")
     assert set(scores.filter(scores["metric"] == "both_correct")["flag"]) == {"unjudged"}
 

@@ -93,29 +93,14 @@ def test_retry_of_a_run_cancelled_before_its_judges_were_asked_says_that_it_goes
         assert lines("retry", "lab") == ["Nothing to retry; every request has an answer."]
 
 
-def test_a_manifest_that_asks_for_something_else_than_a_run_of_its_name_under_way_says_so_before_it_pays(
+def test_an_edited_manifest_goes_on_with_the_run_of_its_name_and_says_what_is_left_to_send(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path, monkeypatch) as bench:
-        assert call("run", bench.write(manifest_text(limit=3)), "--once").code == 75
-        running = bench.run_root().name
-        changed = bench.write(manifest_text(limit=3, top="[limits.openai]\nmax_requests = 2"))
-        told = call("run", changed, "--once")
-        begins, beside = told.err.splitlines()[:2]
-        assert " begins in " in begins
-        assert f"asks for something else than {running}, which is running" in beside
-        assert "asks for something else" not in call("run", changed).err  # it is under way itself by now
-
-
-def test_a_manifest_whose_namesake_is_done_cancelled_or_unreadable_begins_without_a_word(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with desk(tmp_path, monkeypatch) as bench:
-        assert call("run", bench.write(manifest_text(limit=1))).code == 0
-        second = bench.write(manifest_text(limit=2))
-        assert "something else" not in call("run", second, "--once").err
-        assert call("cancel", bench.lab.run_folder(manifest_text(limit=2)).root.name).code == 0
-        third = bench.write(manifest_text(limit=3))
-        assert "something else" not in call("run", third, "--once").err
-        bench.lab.run_folder(manifest_text(limit=3)).database.write_bytes(b"no database")
-        assert "something else" not in call("run", bench.write(manifest_text(limit=4))).err
+        assert call("run", bench.write(manifest_text(limit=2))).code == 0
+        changed = call("run", bench.write(manifest_text(limit=3)))
+        assert changed.code == 0
+        assert "6 requests, of which 4 answered already, 2 to send" in changed.err
+        assert len(list(bench.lab.runs.iterdir())) == 1
+        assert set(bench.lab.billed().values()) == {1}
+        assert len(bench.lab.billed()) == 6

@@ -23,7 +23,7 @@ LINES = b'{"custom_id":"r1"}\n{"custom_id":"r2"}\n'
 def a_run(folder: RunFolder, entered: list[Batch]) -> Run:
     rows = [{"custom_id": name, "item_id": name, "shard_id": "s0001", "max_cost": "0.1"} for name in ("r1", "r2")]
     tables.write(folder.part("requests", JOB.id), tables.frame("requests", rows))
-    store = SimpleNamespace(row=lambda: None, job_batches=lambda _job: entered)
+    store = SimpleNamespace(row=lambda: None, job_batches=lambda _job: entered, all_jobs=list)
     policy = SimpleNamespace(policy=SimpleNamespace(attempts=3))
     clock = SimpleNamespace(now=lambda: NOW)
     return cast("Run", SimpleNamespace(folder=folder, store=store, manifest=policy, clock=clock, tag_prefix="lb"))
