@@ -27,13 +27,13 @@ from layton_batch.imports.every_eval_ever import IMPORTED
 from layton_batch.imports.reading import Imported, answers
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.form import FROZEN, PanelFile
-from layton_batch.manifest.manifest import Manifest
+from layton_batch.manifest.manifest import Manifest, with_budget
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.records import JsonValue, ModelSpec
 from layton_batch.reports.plan import plan_json
 from layton_batch.run.context import Run
 from layton_batch.run.model_questions import refuse_dead_models
-from layton_batch.run.open import open_run, with_budget
+from layton_batch.run.open import open_run
 from layton_batch.run.status import Status
 from layton_batch.scoring.compare import compare_marks, compare_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores

@@ -44,7 +44,9 @@ def import_(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Bring answers, verdicts and labels made elsewhere into a run: nothing that a file holds is asked or paid for.
+    """Take in answers, verdicts or labels made elsewhere.
+
+    Nothing that a file holds is asked or paid for.
 
     --predictions: a model's answers, judged by the run's jury at the next `run` and ranked beside the others.
     --verdicts: layton-eval's judge files (`custom_id`, `answer`, `model`) on a model of the run, or on the one that

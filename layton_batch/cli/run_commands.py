@@ -115,11 +115,12 @@ def run(
     from layton_batch.cli.terminal import say
     from layton_batch.clock import SystemClock
     from layton_batch.manifest.checks import load_manifest
+    from layton_batch.manifest.manifest import with_budget
     from layton_batch.manifest.model_checks import check_models
     from layton_batch.manifest.prompt_files import PromptFiles
     from layton_batch.run.folders import home_of
     from layton_batch.run.model_questions import refuse_dead_models
-    from layton_batch.run.open import open_run, with_budget
+    from layton_batch.run.open import open_run
     from layton_batch.settings import Settings
     from layton_batch.tasks.protocol import cautions
 

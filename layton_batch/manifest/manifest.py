@@ -16,7 +16,7 @@ from pydantic import PrivateAttr
 
 from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
-from layton_batch.manifest.form import DEFAULT_SEATS, FROZEN, Form, JudgeTable
+from layton_batch.manifest.form import DEFAULT_SEATS, FROZEN, BudgetTable, Form, JudgeTable
 from layton_batch.manifest.prompt_files import prompt_path
 from layton_batch.records import JsonValue, Judge, ModelSpec
 
@@ -163,3 +163,14 @@ def _asked_of(judges: tuple[JudgeTable, ...]) -> list[dict[str, JsonValue]]:
 
 def _dumped(judges: tuple[JudgeTable, ...]) -> list[JsonValue]:
     return [judge.model_dump(mode="json", exclude_none=True) for judge in judges]
+
+
+def with_budget(manifest: Manifest, max_usd: str | None) -> Manifest:
+    """The manifest with another budget. Raises ManifestError for what is not an amount."""
+    if max_usd is None:
+        return manifest
+    try:
+        budget = BudgetTable(max_usd=max_usd)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise ManifestError(f"--max-usd {max_usd!r}: give an amount in US dollars, 0 or more") from error
+    return manifest.model_copy(update={"budget": budget})

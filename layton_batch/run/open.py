@@ -21,7 +21,6 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import is_address
 from layton_batch.log import EventLog, Redactor, is_telling
 from layton_batch.manifest.asked import load_items, manifest_task
-from layton_batch.manifest.form import BudgetTable
 from layton_batch.manifest.manifest import Manifest, frozen_prices
 from layton_batch.manifest.model_checks import check_models
 from layton_batch.processes import enable_sigint
@@ -220,17 +219,6 @@ def refuse_keys(manifest: Manifest, settings: Settings) -> None:
             f"{manifest.name}: {place} holds the value of a key that is set in the environment or in .env: it would be "
             "written to the run's files and the batch files; take it out"
         )
-
-
-def with_budget(manifest: Manifest, max_usd: str | None) -> Manifest:
-    """The manifest with another budget. Raises ManifestError for what is not an amount."""
-    if max_usd is None:
-        return manifest
-    try:
-        budget = BudgetTable(max_usd=max_usd)  # type: ignore[arg-type]
-    except ValueError as error:
-        raise ManifestError(f"--max-usd {max_usd!r}: give an amount in US dollars, 0 or more") from error
-    return manifest.model_copy(update={"budget": budget})
 
 
 @dataclass(eq=False)

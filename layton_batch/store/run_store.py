@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
 from layton_batch.records import Batch, Entry, Job, Move, RowCount, Wait
-from layton_batch.states import JOB_MOVES, ErrorClass, JobState, Lifecycle, RequestOutcome, is_legal
+from layton_batch.states import JOB_MOVES, JobState, Lifecycle, is_legal
 from layton_batch.store import schema
 from layton_batch.store.leases import Leases
 from layton_batch.store.marks import marking
@@ -333,13 +333,6 @@ class RunStore(Leases):
             known = {"run_id": self.run_id, "batch_id": batch.id, "provider_id": provider_id}
             writing.connection.execute(schema.provider_batches.insert().values(**known))
 
-    def provider_ids(self) -> frozenset[str]:
-        """Every batch at a provider that was ever known to be this run's, also where a person said otherwise since."""
-        table = schema.provider_batches
-        with self.reading() as connection:
-            mine = select(table.c.provider_id).where(table.c.run_id == self.run_id)
-            return frozenset(connection.execute(mine).scalars())
-
     def _is_cancelled(self, connection: Connection) -> bool:
         query = select(schema.runs.c.cancelled).where(schema.runs.c.run_id == self.run_id)
         return bool(connection.execute(query).scalar())
@@ -369,21 +362,6 @@ class RunStore(Leases):
         ]
         if rows:
             connection.execute(schema.row_counts.insert(), rows)
-
-    def row_counts(self) -> list[RowCount]:
-        """How the requests of every collected batch ended."""
-        query = select(schema.row_counts).where(schema.row_counts.c.run_id == self.run_id)
-        with self.reading() as connection:
-            return [
-                RowCount(
-                    batch_id=row["batch_id"],
-                    outcome=RequestOutcome(row["outcome"]),
-                    error_class=ErrorClass(row["error_class"]),
-                    count=row["count"],
-                    resubmitted=row["resubmitted"],
-                )
-                for row in connection.execute(query).mappings()
-            ]
 
     def _enter_money(self, connection: Connection, money: Iterable[Entry], at: float) -> None:
         for entry in money:

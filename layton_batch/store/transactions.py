@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from layton_batch.records import Event
+from layton_batch.records import Event, RowCount
+from layton_batch.states import ErrorClass, RequestOutcome
 from layton_batch.store import schema
 from layton_batch.store.engine import READING, complaint
 
@@ -119,3 +120,25 @@ class Events(Transactions):
         with self.reading() as connection:
             rows = connection.execute(query).mappings()
             return [Event(row["seq"], row["at"], row["batch_id"], row["kind"], row["detail"]) for row in rows]
+
+    def provider_ids(self) -> frozenset[str]:
+        """Every batch at a provider that was ever known to be this run's, also where a person said otherwise since."""
+        table = schema.provider_batches
+        with self.reading() as connection:
+            mine = select(table.c.provider_id).where(table.c.run_id == self.run_id)
+            return frozenset(connection.execute(mine).scalars())
+
+    def row_counts(self) -> list[RowCount]:
+        """How the requests of every collected batch ended."""
+        query = select(schema.row_counts).where(schema.row_counts.c.run_id == self.run_id)
+        with self.reading() as connection:
+            return [
+                RowCount(
+                    batch_id=row["batch_id"],
+                    outcome=RequestOutcome(row["outcome"]),
+                    error_class=ErrorClass(row["error_class"]),
+                    count=row["count"],
+                    resubmitted=row["resubmitted"],
+                )
+                for row in connection.execute(query).mappings()
+            ]
