@@ -45,3 +45,12 @@ def test_a_create_that_no_list_shows_is_for_a_person_and_is_not_sent_again(tmp_p
         (batch,) = (one for one in status.batches if one.provider == PROVIDER)
         assert batch.state is Lifecycle.LOST
         assert made(bench) == 1
+
+
+def test_requests_of_a_batch_that_expired_without_results_are_out_of_reach_and_not_sent_again(tmp_path: Path) -> None:
+    with lab(tmp_path, Fault(provider=PROVIDER, on="batch", action="expire", share=0.0, times=1)) as bench:
+        status = bench.finish(asked())
+        assert status.state is RunState.DONE
+        assert made(bench) == 1
+        assert set(bench.table(asked(), "responses")["error_class"]) == {"out_of_reach"}
+        assert status.unknown_cost_usd > 0  # whether it was billed is documented nowhere
