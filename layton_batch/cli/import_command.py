@@ -60,24 +60,16 @@ def import_(
     annotator on one prediction takes the place of the earlier. The next `score`, `leaderboard` or `run` uses them.
     """
     from layton_batch.cli.terminal import print_json, say
-    from layton_batch.errors import ManifestError
     from layton_batch.imports.entering import enter
     from layton_batch.run.folders import find_run
     from layton_batch.run.open import open_folder
     from layton_batch.settings import Settings
     from layton_batch.text import one_line
 
+    _check_choice(model, files=bool(predictions or verdicts), eee=bool(eee), annotations=bool(annotations))
     if annotations:
-        if model or predictions or verdicts or eee:
-            raise ManifestError("import: --annotations stands alone: its rows name the models")
         _labels(run_name, annotations, runs, as_json=as_json)
         return
-    if eee and (model or predictions or verdicts):
-        raise ManifestError("import: --eee stands alone: its lines name the models")
-    if not (eee or predictions or verdicts):
-        raise ManifestError("import: give --predictions FILE, --verdicts FILE, --eee FILE or --annotations FILE")
-    if not eee and model is None:
-        raise ManifestError("import: --model NAME says whose predictions or verdicts these are")
     settings = Settings.from_process()
     with open_folder(find_run(run_name, runs), settings, only_scores=True) as opened:
         if eee:
@@ -91,6 +83,19 @@ def import_(
         return
     for one in entered:
         say(one_line(_told(one)))
+
+
+def _check_choice(model: str | None, *, files: bool, eee: bool, annotations: bool) -> None:
+    from layton_batch.errors import ManifestError
+
+    if annotations and (model or files or eee):
+        raise ManifestError("import: --annotations stands alone: its rows name the models")
+    if eee and (model or files):
+        raise ManifestError("import: --eee stands alone: its lines name the models")
+    if not (annotations or eee or files):
+        raise ManifestError("import: give --predictions FILE, --verdicts FILE, --eee FILE or --annotations FILE")
+    if files and model is None:
+        raise ManifestError("import: --model NAME says whose predictions or verdicts these are")
 
 
 def _of_lines(run: Run, paths: Sequence[Path]) -> list[Imported]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -97,9 +97,7 @@ def run(
     offline: Offline = False,
     as_json: Json = False,
 ) -> None:
-    """Start or continue a manifest's run.
-
-    Sends what an edited manifest adds.
+    """Start or continue a manifest's run; sends what an edited manifest adds.
 
     Submits, polls, collects, judges, scores and publishes as data allows. It may be stopped at any moment and called
     again: nothing is paid twice. Before a run begins, the providers are asked whether its models are on sale. Where
@@ -112,7 +110,6 @@ def run(
     from layton_batch.cli.loop import deadline, drive
     from layton_batch.cli.same_name_runs import not_begun_elsewhere, remember
     from layton_batch.cli.starting import manifest_for
-    from layton_batch.cli.terminal import say
     from layton_batch.clock import SystemClock
     from layton_batch.manifest.checks import load_manifest
     from layton_batch.manifest.manifest import with_budget
@@ -122,15 +119,13 @@ def run(
     from layton_batch.run.model_questions import refuse_dead_models
     from layton_batch.run.open import open_run
     from layton_batch.settings import Settings
-    from layton_batch.tasks.protocol import cautions
 
     _in_bounds(poll_seconds)
     clock, settings = SystemClock(), Settings.from_process()
     manifest = manifest_for(manifest, models or (), items, limit, max_usd)
     asked = with_budget(load_manifest(manifest, PromptFiles(settings, runs)), max_usd)
     stop_at = deadline(until, clock)
-    source = context.get_parameter_source("runs")
-    if source is not None and source.name == "DEFAULT":  # who names the place means it
+    if _by_default(context, "runs"):  # who names the place means it
         not_begun_elsewhere(asked, runs, settings)
     begins, told = not home_of(asked, runs).manifest.exists(), list[str]()
 
@@ -141,11 +136,23 @@ def run(
     with open_run(asked, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=ask) as opened:
         remember(opened.folder, asked, settings)
         if begins and not as_json:
-            say(f"{opened.id} begins in {opened.folder.root.absolute()}")
-            for line in (*check_models(asked, settings, clock).warnings, *told, *cautions(opened.task)):
-                say(line)
+            _say_beginning(opened, (*check_models(asked, settings, clock).warnings, *told))
         agree(opened, settings, yes=yes, quiet=as_json)
         _finish(opened, drive(opened, once=once, stop_at=stop_at, quiet=as_json), as_json=as_json)
+
+
+def _by_default(context: typer.Context, option: str) -> bool:
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "DEFAULT"
+
+
+def _say_beginning(opened: Run, warnings: Sequence[str]) -> None:
+    from layton_batch.cli.terminal import say
+    from layton_batch.tasks.protocol import cautions
+
+    say(f"{opened.id} begins in {opened.folder.root.absolute()}")
+    for line in (*warnings, *cautions(opened.task)):
+        say(line)
 
 
 def _in_bounds(poll_seconds: float | None) -> None:
