@@ -24,6 +24,8 @@ PATIENT_LOOKS = 1_000
 """How often a person comes back after a second."""
 ATTEMPTS = 3
 """What a request gets by itself."""
+FEW_RETRIES = 3
+"""How often a person calls `retry` for what the world's faults do not count."""
 LOSSY = {("batch", name) for name in ("stop", "fail", "expire", "cancel")} | {("row", "missing"), ("row", "error")}
 """Faults that leave a request without an answer, which takes one of its attempts."""
 TOO_LARGE = "exceeds what a batch may have"
@@ -114,6 +116,11 @@ def calls_for_retry(plan: Plan) -> bool:
         or (fault.action == "missing" and (some_go_alone or fault.provider in uncounted))
         for fault in plan.faults
     )
+
+
+def most_retries(plan: Plan) -> int:
+    """How often a person may have to `retry`: each fault that leaves a request without an answer may ask for one."""
+    return sum(fault.times for fault in plan.faults if (fault.on, fault.action) in LOSSY) + FEW_RETRIES
 
 
 def is_unclear(fault: Fault) -> bool:

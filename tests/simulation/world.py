@@ -27,7 +27,7 @@ from layton_batch.sandbox import Answerer, Fault, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
 from tests.pipeline.lab import BUNDLED, MODELS, START, demo_prices
-from tests.simulation.by_hand import PATIENT_LOOKS, calls_for_a_person, calls_for_retry, cancel, resolve, retry
+from tests.simulation.by_hand import PATIENT_LOOKS, calls_for_a_person, calls_for_retry, cancel, most_retries, resolve, retry
 from tests.simulation.clock_moves import Move, MovedClock
 from tests.simulation.in_process import Providers, connected
 from tests.simulation.interruptions import Course, Killed, instrumented
@@ -50,7 +50,6 @@ ALONE = 7
 """Worlds from here on have one model: the provider at ``world - ALONE``."""
 ITEMS = 3
 MOST_LIVES = 12
-MOST_RETRIES = 3
 MOST_VISITS = 20
 """More than a list is ever refused."""
 PATIENCE_SECONDS = 200 * 3600.0
@@ -321,7 +320,7 @@ def _command(found: History, asked: Manifest, clock: Clock, number: int) -> None
 def _to_its_end(found: History, asked: Manifest, clock: Clock) -> Status:
     """What `run` comes to; where the history has a `retry`, what it comes to when nothing is left to retry."""
     status = _seen_to(found, asked, clock)
-    for _ in range(MOST_RETRIES if calls_for_retry(found.plan) else 0):
+    for _ in range(most_retries(found.plan) if calls_for_retry(found.plan) else 0):
         if status.state is not RunState.DONE or not status.unanswered:
             break
         retry(found, asked, clock)
