@@ -27,7 +27,15 @@ from layton_batch.sandbox import Answerer, Fault, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
 from tests.pipeline.lab import BUNDLED, MODELS, START, demo_prices
-from tests.simulation.by_hand import PATIENT_LOOKS, calls_for_a_person, calls_for_retry, cancel, most_retries, resolve, retry
+from tests.simulation.by_hand import (
+    PATIENT_LOOKS,
+    calls_for_a_person,
+    calls_for_retry,
+    cancel,
+    most_retries,
+    resolve,
+    retry,
+)
 from tests.simulation.clock_moves import Move, MovedClock
 from tests.simulation.in_process import Providers, connected
 from tests.simulation.interruptions import Course, Killed, instrumented
