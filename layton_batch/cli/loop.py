@@ -13,8 +13,8 @@ from layton_batch.pipeline import advance, is_finished, next_due
 from layton_batch.run.context import Run
 from layton_batch.run.status import RunState, Status, read_status
 
-SHORTEST, LONGEST = 0.02, 30.0
-"""Seconds between two ticks that moved nothing."""
+SHORTEST = 0.02
+"""Seconds, at least, between two ticks that moved nothing; ``Pacing.idle`` says the most."""
 PATIENCE = 1.0
 """Real seconds that a tick waits for providers that are slow to answer, before it goes on with what others brought."""
 
@@ -71,7 +71,7 @@ def _late(clock: Clock, stop_at: float | None) -> bool:
 def _wait(run: Run, stop_at: float | None) -> None:
     now = run.clock.now()
     moments = [moment for moment in (next_due(run), stop_at) if moment is not None]
-    run.clock.sleep(min(max(min(moments, default=now) - now, SHORTEST), LONGEST))
+    run.clock.sleep(min(max(min(moments, default=now) - now, SHORTEST), run.pacing.idle))
 
 
 def deadline(until: str | None, clock: Clock) -> float | None:

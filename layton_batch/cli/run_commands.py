@@ -97,11 +97,12 @@ def run(
     offline: Offline = False,
     as_json: Json = False,
 ) -> None:
-    """Start or continue a manifest's run; sends what an edited manifest adds.
+    """Start or continue a manifest's run.
 
-    Submits, polls, collects, judges, scores and publishes as data allows. It may be stopped at any moment and called
-    again: nothing is paid twice. Before a run begins, the providers are asked whether its models are on sale. Where
-    there is no budget it asks before it sends (not where every provider is on this machine).
+    Submits what an edited manifest adds, polls, collects, judges, scores and publishes as data allows. It may be
+    stopped at any moment and called again: nothing is paid twice. Before a run begins, the providers are asked whether
+    its models are on sale. Where there is no budget it asks before it sends (not where every provider is on this
+    machine).
     A task with --model needs no manifest: the one that it runs is written into the working folder.
     Exit codes: 0 done, 75 call again, 3 budget, 4 a person must decide, 5 done with gaps,
     74 the disk or the state's database is in the way: mend that and call again.

@@ -10,6 +10,7 @@ from urllib.request import urlopen
 import polars as pl
 
 from layton_batch.cli.loop import drive
+from layton_batch.clock import Pacing
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.checks import load_manifest
@@ -81,6 +82,10 @@ def manifest_text(
     return text + (jury or one_judge) + (demo_prices() if prices is None else prices)
 
 
+PACING = Pacing(idle=3600.0)
+"""Nobody else works on a lab's runs: a tick when something is due is enough, and days of waiting take no time."""
+
+
 class Lab:
     """One sandbox, one clock, one place for runs."""
 
@@ -98,7 +103,7 @@ class Lab:
 
     @contextmanager
     def open(self, text: str) -> Iterator[Run]:
-        with open_run(self.manifest(text), self.runs, self.settings, clock=self.clock) as run:
+        with open_run(self.manifest(text), self.runs, self.settings, clock=self.clock, pacing=PACING) as run:
             yield run
 
     def finish(self, text: str, *, max_hours: float = 200.0) -> Status:

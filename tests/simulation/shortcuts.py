@@ -15,7 +15,6 @@ from unittest import mock
 from sqlalchemy import URL, Engine, create_engine, make_url
 from sqlalchemy.engine.default import DefaultDialect
 
-from layton_batch.cli import loop
 from layton_batch.clock import Pacing
 from layton_batch.settings import Settings
 from layton_batch.store import RunStore, open_engine, sqlite_url
@@ -50,12 +49,8 @@ def unhurried(clock: ManualClock, *, for_days: bool = False) -> Iterator[None]:
     whether or not anything is due, and every second for what another program has in hand, every five for what a limit
     holds back. ``for_days``: the history may last so long, and looks up less often."""
     with ExitStack() as stack:
-        for target, name, replacement in (
-            (loop, "LONGEST", 3600.0),
-            (opening, "create_engine", _sharing),
-        ):
-            stack.enter_context(mock.patch.object(target, name, replacement))
-        pacing = Pacing(soon=120.0, held=120.0) if for_days else Pacing(soon=20.0)
+        stack.enter_context(mock.patch.object(opening, "create_engine", _sharing))
+        pacing = Pacing(idle=3600.0, soon=120.0, held=120.0) if for_days else Pacing(idle=3600.0, soon=20.0)
         stack.enter_context(mock.patch.object(Settings, "pacing", pacing))
         stack.enter_context(mock.patch("time.sleep", clock.sleep))
         _remember(stack, {})
