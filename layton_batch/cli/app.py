@@ -10,6 +10,7 @@ import typer
 
 from layton_batch import log
 from layton_batch.cli import (
+    annotate_command,
     export_command,
     grade_commands,
     import_command,
@@ -34,7 +35,7 @@ STOPPED = {
 """What Ctrl-C means for a command; for the others nothing is left undone outside this machine."""
 
 ORDER = ("demo", "init", "plan", "run", "status", "events", "cancel", "retry", "resolve", "score", "leaderboard",
-         "compare", "judges", "label-plan", "cost", "site", "grade", "import", "export")  # fmt: skip
+         "compare", "judges", "label-plan", "annotate", "cost", "site", "grade", "import", "export")  # fmt: skip
 """How ``--help`` lists the commands: the way of a run; the rest after them."""
 
 app = typer.Typer(
@@ -53,6 +54,7 @@ for commands in (
     statistics_commands,
     import_command,
     export_command,
+    annotate_command,
     starting,
 ):
     commands.register(app)

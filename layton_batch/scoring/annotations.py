@@ -22,6 +22,7 @@ _ANSWER = ("answer_correct", "is_answer_correct", "human_answer_correct")
 _JUSTIFICATION = ("justification_correct", "is_justification_correct", "human_justification_correct")
 _BOTH = ("both_correct", "overall_correct", "human_both_correct")
 _TIME = ("time", "labelled_at")
+_NOTE = ("note", "notes")
 _SOURCE_FILE = re.compile(r"[^_]+_(?P<provider>[^_]+)_(?P<model>[^_]+)_.*hints_(?P<hints>\d+)(?P<rest>.*)")
 """How layton-eval's annotation files name where a prediction is: their tools take the model's name out of it."""
 
@@ -32,7 +33,8 @@ Prediction = tuple[Entrant, str]
 class Annotation:
     """What one person says of one prediction. None: the row does not say; ``said``: its answer and justification.
 
-    ``source_file``: where layton-eval's tools had the prediction from.
+    ``source_file``: where layton-eval's tools had the prediction from; ``adjudicated``: it settles what annotators
+    disagree on, whatever the majority says.
     """
 
     item_id: str
@@ -46,11 +48,19 @@ class Annotation:
     time: str | None = None
     said: tuple[str, str | None] | None = None
     source_file: str | None = None
+    note: str = ""
+    adjudicated: bool = False
 
     @property
     def about(self) -> tuple[object, ...]:
         """Who speaks about what: a later annotation about the same takes the place of an earlier."""
-        return self.annotator, self.item_id, self.model, self.provider, self.n_hints, self.said, self.source_file
+        where = self.item_id, self.model, self.provider, self.n_hints, self.said, self.source_file
+        return (self.who, *where)
+
+    @property
+    def who(self) -> str:
+        """The annotator; whoever settles what people disagree on is told apart from the same person before."""
+        return f"{self.annotator} (adjudicated)" if self.adjudicated else self.annotator
 
     @property
     def also(self) -> str | None:
@@ -73,7 +83,8 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Annotations beside predictions: by prediction and annotator; ``apart``: how many belong to none, by reason."""
+    """Annotations beside predictions: by prediction and ``Annotation.who``; ``apart``: how many belong to none, by
+    reason."""
 
     by_prediction: Mapping[Prediction, Mapping[str, Annotation]]
     apart: Mapping[str, int] = field(default_factory=dict)
@@ -114,6 +125,8 @@ def parse_annotation(row: Row, place: Place) -> Annotation:
         time=_time(row, place),
         said=None if text is None else (text, _optional_text(row, ("justification",), place)),
         source_file=source_file,
+        note=next((said for name in _NOTE if isinstance(said := row.get(name), str) and said.strip()), ""),
+        adjudicated=_truth(row, ("adjudicated",), place) is True,
     )
 
 
@@ -130,6 +143,8 @@ def annotation_row(one: Annotation) -> dict[str, object]:
         "annotator": one.annotator or None,
         "time": one.time,
         "source_file": one.source_file,
+        "note": one.note or None,
+        "adjudicated": one.adjudicated or None,
     }
     if one.said is not None:
         row |= {"answer": one.said[0], "justification": one.said[1]}
@@ -219,8 +234,8 @@ def join(annotations: Iterable[Annotation], ballots: Sequence[Ballot], ids: Mapp
             apart[reason] += 1
             continue
         given = found[entrant, one.item_id]
-        if one.annotator not in given or one.replaces(given[one.annotator]):
-            given[one.annotator] = one
+        if one.who not in given or one.replaces(given[one.who]):
+            given[one.who] = one
     return Joined(found, apart)
 
 
@@ -274,8 +289,13 @@ def majority(marks: Sequence[bool]) -> bool | None:
 
 
 def settled(gold: bool | None, given: Iterable[Annotation], metric: str) -> bool | None:
-    """People's word on one prediction: the majority of its annotators, the gold set one of them."""
-    marks = [mark for one in given if (mark := one.mark(metric)) is not None]
+    """People's word on one prediction: the majority of its annotators, the gold set one of them, unless somebody
+    adjudicated."""
+    given = list(given)
+    ruled = [mark for one in given if one.adjudicated and (mark := one.mark(metric)) is not None]
+    if ruled:
+        return majority(ruled)
+    marks = [mark for one in given if not one.adjudicated and (mark := one.mark(metric)) is not None]
     return majority([*marks, *([] if gold is None else [gold])])
 
 
