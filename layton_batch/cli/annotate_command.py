@@ -83,5 +83,8 @@ def _wait() -> None:
     import threading
     from contextlib import suppress
 
+    from layton_batch.processes import enable_sigint
+
     with suppress(KeyboardInterrupt):
+        enable_sigint()
         threading.Event().wait()
