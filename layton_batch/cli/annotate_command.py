@@ -36,6 +36,7 @@ def annotate(
     import secrets
     import sys
     from concurrent.futures import ThreadPoolExecutor
+    from contextlib import suppress
 
     from layton_batch.annotate.app import LONGEST_NAME, App
     from layton_batch.annotate.desk import DESIGNS, Desk
@@ -57,7 +58,8 @@ def annotate(
         desk = Desk(run, secrets.token_bytes(32), executor, design, overlap)
         at = listening(port)
         entry = Pass(at.getsockname()[1])
-        with serving(App(desk, entry, name, readonly).asgi(), at):
+        # Ctrl-C and SIGTERM are the way to end here, and no failure
+        with suppress(KeyboardInterrupt), serving(App(desk, entry, name, readonly).asgi(), at):
             say(f"{run.id}: {entry.address}")
             say("Ctrl-C stops; what was labelled is kept.")
             if not no_browser and sys.stderr.isatty():
@@ -79,12 +81,10 @@ def _open(address: str) -> None:
 
 
 def _wait() -> None:
-    """Until Ctrl-C or SIGTERM: here they are the way to end, and no failure."""
+    """Until Ctrl-C or SIGTERM."""
     import threading
-    from contextlib import suppress
 
     from layton_batch.processes import enable_sigint
 
-    with suppress(KeyboardInterrupt):
-        enable_sigint()
-        threading.Event().wait()
+    enable_sigint()
+    threading.Event().wait()
