@@ -15,6 +15,7 @@ from layton_batch.cli import (
     grade_commands,
     import_command,
     inspect_commands,
+    item_commands,
     run_commands,
     sandbox_commands,
     starting,
@@ -55,6 +56,7 @@ for commands in (
     import_command,
     export_command,
     annotate_command,
+    item_commands,
     starting,
 ):
     commands.register(app)

@@ -165,7 +165,7 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str) -> Item:
     solution = text_of(row, "solution", where)
     answer, justification = text_of(row, "answer", where), text_of(row, "justification", where)
     return Item(
-        id=id_of(row, "id", where),
+        id=id_of(row, "id", where, numbers=True),
         split=split,
         category=text_of(row, "category", where) or "",
         question=needed_text(row, "description", where),
