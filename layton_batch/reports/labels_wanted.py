@@ -1,0 +1,21 @@
+"""What people's labels would still do for a run's intervals."""
+
+from __future__ import annotations
+
+from layton_batch.run.context import Run
+from layton_batch.scoring.label_plan import outlook
+from layton_batch.stages.rank import evidence
+from layton_batch.text import plural
+
+
+def labels_wanted(run: Run) -> str | None:
+    """How many labels would halve every interval, and where they are made; None where there is nothing to label."""
+    if not run.task.uses_jury:
+        return None
+    ballots, labels = evidence(run, run.rules.metric)
+    if not ballots:
+        return None
+    found = outlook(ballots, labels, run.rules, length=0)
+    if not found.halving:
+        return None
+    return f"{plural(found.halving, 'label')} would halve the intervals: layton-batch annotate {run.id}"
