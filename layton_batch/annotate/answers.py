@@ -107,11 +107,13 @@ class Answers:
 
 
 def _answered(run: Run) -> Iterator[tuple[Key, str]]:
+    known = {item.id for item in run.items}
     for job in finished_jobs(run):
         who = entrant(run, job)
         kinds = tables.read_part(run.folder.part("predictions", job.id), ["item_id", "kind"])
         for item_id in kinds.filter(pl.col("kind") == str(PredictionKind.ANSWERED))["item_id"]:
-            yield (item_id, who.provider, who.model, who.n_hints), job.id
+            if item_id in known:  # the run may have answers on items that its manifest no longer has
+                yield (item_id, who.provider, who.model, who.n_hints), job.id
 
 
 def _reference(item: Item) -> tuple[tuple[str, str], ...]:

@@ -23,8 +23,8 @@ from layton_batch.run.label_log import (
     UNSURE,
     Deed,
     Deeds,
+    LogReader,
     append,
-    read_deeds,
 )
 from layton_batch.scoring.annotations import Annotation
 
@@ -59,8 +59,7 @@ class Desk:
     overlap: float = 0.0
     answers: Answers = field(init=False)
     forecaster: Forecaster = field(init=False)
-    _deeds: Deeds = field(init=False)
-    _read: str = ""
+    _log: LogReader = field(init=False)
     _shown: dict[str, Key] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -71,7 +70,7 @@ class Desk:
         if not len(self.answers):
             raise DataError(f"{self.run.id}: no model is done yet, so there is nothing to label; `run` goes on with it")
         self.forecaster = Forecaster(self.run, self.answers, DESIGNS[self.design], self.executor)
-        self._deeds = read_deeds(self.run.folder)
+        self._log = LogReader(self.run.folder)
 
     # ---- what is seen ------------------------------------------------------------------------------------------------
 
@@ -84,8 +83,7 @@ class Desk:
     def deeds(self) -> Deeds:
         """Everything that was done so far, by whichever process."""
         with self._lock:
-            self._deeds = read_deeds(self.run.folder)
-            return self._deeds
+            return self._log.read()
 
     def current(self, annotator: str) -> Key | None:
         """The answer that this person is to label now: the same until something is done with it. None: all is done."""
@@ -105,7 +103,7 @@ class Desk:
 
     def flagged(self, annotator: str, item_id: str) -> bool:
         """Whether this person said that something is wrong with the item."""
-        return any(deed.annotator == annotator for deed in self._deeds.flags().get(item_id, ()))
+        return any(deed.annotator == annotator for deed in self.deeds().flags().get(item_id, ()))
 
     def disputed(self) -> dict[Key, Sequence[Annotation]]:
         """The answers on which people differ and that nobody has settled by now."""
@@ -156,7 +154,6 @@ class Desk:
     def _do(self, deed: Deed) -> None:
         with self._lock:
             append(self.run.folder, deed)
-            self.deeds()
             if deed.kind in ON_ANSWERS and self._shown.get(deed.annotator) == deed.answer:
                 del self._shown[deed.annotator]
         self.forecaster.look(self._put_off())
@@ -168,7 +165,7 @@ class Desk:
 
     def _put_off(self) -> int:
         """Answers that stay in the planner's queue although somebody is done with them, to the next hundred."""
-        deeds = self._deeds
+        deeds = self.deeds()
         count = sum(deed.kind != LABEL for name in deeds.by_annotator for deed in deeds.standing(name))
         return -(-count // 100) * 100
 

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from layton_batch.annotate.forecast import Forecast
 from layton_batch.run.label_log import LABEL, Deeds
 from layton_batch.scoring.annotators import AnnotatorAgreement
-from layton_batch.scoring.label_plan import Gain
+from layton_batch.scoring.label_plan import Gain, Outlook
 from layton_batch.text import plural, visible
 
 KEYS = (
@@ -62,8 +62,8 @@ def progress(latest: Forecast, deeds: Deeds, *, busy: bool) -> Mapping[str, obje
     return {
         "labels": latest.labels,
         "left": latest.outlook.unlabelled,
-        "now": _width(now),
-        "buys": [f"{plural(one.labels, 'more label')}: {_width(now)} → {_width(one)}" for one in later if one.labels],
+        "now": _width(now.mean),
+        "buys": [*(_bought(now, one) for one in later if one.labels), *_halved(latest.outlook)],
         "halving": latest.outlook.halving,
         "agreement": agreement_line(latest.agreement),
         "disputed": len(latest.disputed),
@@ -72,8 +72,19 @@ def progress(latest: Forecast, deeds: Deeds, *, busy: bool) -> Mapping[str, obje
     }
 
 
-def _width(gain: Gain) -> str:
-    return f"±{gain.mean:.1f}"
+def _bought(now: Gain, then: Gain) -> str:
+    """A second digit only where the first does not show the difference."""
+    digits = 1 if round(now.mean, 1) > round(then.mean, 1) else 2
+    return f"{plural(then.labels, 'more label')}: {_width(now.mean, digits)} → {_width(then.mean, digits)}"
+
+
+def _halved(found: Outlook) -> list[str]:
+    last = found.gains[-1].labels
+    return [f"{found.halving:,} would halve every interval"] if found.halving > last else []
+
+
+def _width(points: float, digits: int = 1) -> str:
+    return f"±{points:.{digits}f}"
 
 
 def agreement_line(found: AnnotatorAgreement | None) -> str:

@@ -134,21 +134,54 @@ def _file_name(annotator: str) -> str:
 
 def read_deeds(folder: RunFolder) -> Deeds:
     """What all annotators did. Raises DataError naming file and line for a whole line that is no deed."""
-    found: dict[str, list[Deed]] = defaultdict(list)
-    damaged: dict[Path, int] = {}
-    for path in log_paths(folder):
+    return LogReader(folder).read()
+
+
+@dataclass(eq=False)
+class LogReader:
+    """Reads what was appended since it read before, for whoever has to know at every step."""
+
+    folder: RunFolder
+    _at: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    """By file: how far it was read, in bytes and in lines."""
+    _deeds: dict[str, list[Deed]] = field(default_factory=dict)
+    _damaged: dict[Path, int] = field(default_factory=dict)
+    _cut: set[Path] = field(default_factory=set)
+    _whole: Deeds | None = None
+
+    def read(self) -> Deeds:
+        """What all annotators did so far. Raises as :func:`read_deeds`."""
+        has_news = [self._read(path) for path in log_paths(self.folder)]
+        if any(has_news) or self._whole is None:
+            damaged = {path: self._damaged.get(path, 0) + (path in self._cut) for path in (*self._damaged, *self._cut)}
+            self._whole = Deeds({name: tuple(deeds) for name, deeds in self._deeds.items()}, damaged)
+        return self._whole
+
+    def _read(self, path: Path) -> bool:
+        done, before = self._at.get(path, (0, 0))
         try:
-            lines = path.read_bytes().split(b"\n")
+            with path.open("rb") as handle:
+                handle.seek(done)
+                content = handle.read()
         except OSError as error:
             raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
-        for number, line in enumerate(lines, 1):
-            row = _decoded(line)
-            if row is not None:
-                deed = _deed(row, Place(str(path), number))
-                found[deed.annotator].append(deed)
-            elif line.strip():
-                damaged[path] = damaged.get(path, 0) + 1
-    return Deeds(found, damaged)
+        *lines, rest = content.split(b"\n")
+        if _decoded(rest) is not None:
+            lines, rest = [*lines, rest], b""
+        for number, line in enumerate(lines, before + 1):
+            self._take(line, Place(str(path), number), path)
+        # what is no line yet was cut off, or is being written and comes with the next reading
+        (self._cut.add if rest.strip() else self._cut.discard)(path)
+        self._at[path] = (done + len(content) - len(rest), before + len(lines))
+        return bool(content)
+
+    def _take(self, line: bytes, place: Place, path: Path) -> None:
+        row = _decoded(line)
+        if row is not None:
+            deed = _deed(row, place)
+            self._deeds.setdefault(deed.annotator, []).append(deed)
+        elif line.strip():
+            self._damaged[path] = self._damaged.get(path, 0) + 1
 
 
 def _decoded(line: bytes) -> Row | None:

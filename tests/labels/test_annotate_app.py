@@ -9,7 +9,7 @@ import pytest
 
 from layton_batch.annotate.desk import _share
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.run.label_log import read_deeds
+from layton_batch.run.label_log import LogReader, read_deeds
 from tests.cli.cli_harness import call
 from tests.labels.app_desk import opened
 from tests.labels.conftest import Copied
@@ -250,3 +250,48 @@ def test_what_cannot_be_labelled_is_said_in_one_line(copied: Copied, task: str, 
     assert unknown.err.count("\n") == 1
     wrong = call("annotate", root.name, "--design", "other")
     assert (wrong.code, "planned, balanced" in wrong.err) == (2, True)
+
+
+def test_a_file_in_layton_eval_s_ppi_form_gives_the_board_with_the_app_s_labels(copied: Copied, tmp_path: Path) -> None:
+    root = copied(PLAIN)
+    with opened(root, overlap=1.0) as app:
+        for number in range(8):
+            app.label("right" if number % 2 else "wrong", "right")
+        app.settle()
+        bob = app.named("bob")
+        for _ in range(4):
+            bob.label("right", "wrong")
+        bob.settle()
+        for key in list(bob.desk.disputed())[:2]:
+            bob.post("/adjudicate", id=bob.desk.answers.id_of(key), answer="right", justification="right")
+    ppi = tmp_path / "ppi.jsonl"
+    assert call("export", root.name, "--to", "ppi", "--out", str(ppi)).code == 0
+    ended = call("leaderboard", str(ppi), "--format", "json")
+    ours = {row["model"]: (row["score"], row["half_width"]) for row in board(root)}
+    assert {row["model"]: (row["score"], row["half_width"]) for row in json.loads(ended.out)} == ours
+
+
+def test_labels_that_others_keep_beside_the_app_are_seen_without_a_restart(copied: Copied) -> None:
+    root = copied(PLAIN)
+    with opened(root) as ada, opened(root, "bob") as bob:
+        first = ada.desk.answers.key_of(ada.label())
+        bob.get()
+        bob.settle()
+        assert first not in bob.desk.forecast.queue
+        assert bob.get("/progress.json").json()["people"] == ["ada: 1"]
+
+
+def test_a_line_that_is_being_written_is_read_when_it_is_whole(copied: Copied) -> None:
+    root = copied(PLAIN)
+    with opened(root) as app:
+        app.label()
+        app.label()
+    log = next((root / "labels").glob("annotate-*.jsonl"))
+    whole = log.read_bytes()
+    reader = LogReader(RunFolder(root))
+    log.write_bytes(whole[:-40])
+    assert (len(list(reader.read().labels())), reader.read().damaged) == (1, {log: 1})
+    log.write_bytes(whole)
+    assert (len(list(reader.read().labels())), reader.read().damaged) == (2, {})
+    log.write_bytes(whole[:-1])
+    assert len(list(LogReader(RunFolder(root)).read().labels())) == 2

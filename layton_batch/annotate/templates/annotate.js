@@ -31,7 +31,7 @@
   window.addEventListener("pageshow", () => { sent = false; });
 
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat) return;
     const typing = event.target.matches("textarea, input:not([type=radio])");
     if (typing) {
       if (event.key === "Escape") event.target.blur();
