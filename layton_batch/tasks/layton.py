@@ -56,6 +56,9 @@ class LaytonTask:
     name: str = "layton"
     metrics: Sequence[str] = ("both_correct", "answer_correct", "justification_correct")
     uses_jury: Literal[True] = True
+    prompts: str = "layton"
+    """The folder of the packaged templates."""
+    slots: Mapping[str, Slots] = _SLOTS
 
     def __init__(self, options: TaskOptions, protocol: str = CORRECTED, fence: bool | None = None) -> None:
         if options.split not in SPLITS:
@@ -65,7 +68,7 @@ class LaytonTask:
         check_prompts(protocol, fence, options.prompts or {})
         self._options, self.protocol = options, protocol
         as_written = protocol == ORIGINAL or fence is False
-        self._templates = Templates(HERE / "prompts" / "layton", _SLOTS, options.prompts, as_written=as_written)
+        self._templates = Templates(HERE / "prompts" / self.prompts, self.slots, options.prompts, as_written=as_written)
 
     @property
     def shows_unfenced(self) -> bool:
