@@ -83,6 +83,12 @@ def read_rows(source: str, base: Path, settings: Settings, clock: Clock | None =
     return Rows(tuple(row for _, row in found), tuple(place for place, _ in found))
 
 
+def with_text_id(row: Row, column: str) -> Row:
+    """The row with an id that is a number as its text, as items have it."""
+    value = row.get(column)
+    return {**row, column: str(value)} if isinstance(value, int) and not isinstance(value, bool) else row
+
+
 def is_address(source: str) -> bool:
     """Whether a source is on the hub or the web, not among the local files."""
     return source.startswith((_HUB, *_WEB))

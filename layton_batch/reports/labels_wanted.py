@@ -18,4 +18,8 @@ def labels_wanted(run: Run) -> str | None:
     found = outlook(ballots, labels, run.rules, length=0)
     if not found.halving:
         return None
-    return f"{plural(found.halving, 'label')} would halve the intervals: layton-batch annotate {run.id}"
+    wanted, how = plural(found.halving, "label"), f"layton-batch annotate {run.id}"
+    if labels:
+        return f"{wanted} would halve the intervals: {how}"
+    then = outlook(ballots, labels, run.rules, steps=(found.halving,), length=0).gains[-1]
+    return f"No answer has a person's label yet; {wanted} would give intervals of about ±{then.mean:.0f}: {how}"

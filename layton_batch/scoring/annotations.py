@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from layton_batch.errors import DataError
-from layton_batch.files.sources import Place, Row, Rows
+from layton_batch.files.csv_rows import SEPARATORS
+from layton_batch.files.sources import Place, Row, Rows, with_text_id
 from layton_batch.scoring.evidence import Ballot, Entrant, Label, content_key
 
 _ITEM = ("item_id", "riddle_id")
@@ -23,6 +24,8 @@ _JUSTIFICATION = ("justification_correct", "is_justification_correct", "human_ju
 _BOTH = ("both_correct", "overall_correct", "human_both_correct")
 _TIME = ("time", "labelled_at")
 _NOTE = ("note", "notes")
+_SPREADSHEET = {"true": True, "false": False}
+"""CSV has no truth values but these words."""
 _SOURCE_FILE = re.compile(r"[^_]+_(?P<provider>[^_]+)_(?P<model>[^_]+)_.*hints_(?P<hints>\d+)(?P<rest>.*)")
 """How layton-eval's annotation files name where a prediction is: their tools take the model's name out of it."""
 
@@ -114,7 +117,7 @@ def parse_annotation(row: Row, place: Place) -> Annotation:
     hints = _hints(row, place)
     text = _optional_text(row, ("answer",), place)
     return Annotation(
-        item_id=_text(row, _ITEM, place),
+        item_id=_text(with_text_id(row, _named(row, _ITEM)), _ITEM, place),
         model=_text(row, ("model",), place),
         answer_correct=answer,
         justification_correct=justification,
@@ -159,6 +162,8 @@ def _named(row: Row, names: Sequence[str]) -> str:
 def _truth(row: Row, names: Sequence[str], place: Place) -> bool | None:
     name = _named(row, names)
     value = row.get(name)
+    if isinstance(value, str) and place.file.endswith(tuple(SEPARATORS)):
+        value = _SPREADSHEET.get(value.strip().lower(), value)
     if value is not None and not isinstance(value, bool):
         raise DataError(f"{place}: column {name!r} must be true, false or null, not {value!r:.60}")
     return value
@@ -182,6 +187,8 @@ def _optional_text(row: Row, names: Sequence[str], place: Place) -> str | None:
 def _hints(row: Row, place: Place) -> int | None:
     name = _named(row, _HINTS)
     value = row.get(name)
+    if isinstance(value, str) and place.file.endswith(tuple(SEPARATORS)) and value.isdecimal():
+        value = int(value)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:

@@ -223,7 +223,9 @@ def outlook(
     else:
         order = _contested(counted, Aim(labels=min(length, len(free))), rules, post)
         orders = [_contested(counted, Aim(labels=step), rules, post) for step in steps]
-    widths = [(len(rows), _half_widths(counted, rows, rules, post)) for rows in (order[:0], *orders)]
+    parts = (order[:0], *orders)
+    # where nothing is known the approximation is wider than the scale, which is 50 points to either side
+    widths = [(len(rows), np.minimum(_half_widths(counted, rows, rules, post), 0.5)) for rows in parts]
     gains = tuple(Gain(count, *_points(then)) for count, then in widths)
     return Outlook(_asks(counted, order[:length]), len(free), gains, _halving(counted, widths[0][1], rules, post))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ from layton_batch.stages.rank import evidence
 from tests.cli.cli_harness import call, desk
 from tests.labels.app_desk import opened
 from tests.labels.conftest import Copied
-from tests.labels.label_desk import PLAIN, WITH_GOLD, asked
+from tests.labels.label_desk import GOLD_FILE, PLAIN, WITH_GOLD, asked
+from tests.pipeline.lab import BUNDLED
 
 
 def test_the_queue_and_its_gains_are_those_of_the_label_plan(copied: Copied) -> None:
@@ -40,11 +42,14 @@ def test_as_many_labels_as_are_said_to_halve_the_intervals_do_so_by_the_plan(cop
     with read_run(RunFolder(root), Settings.from_process()) as run:
         ballots, labels = evidence(run, run.rules.metric)
         found = outlook(ballots, labels, run.rules, length=0)
-        assert labels_wanted(run) == f"{found.halving} labels would halve the intervals: layton-batch annotate {run.id}"
+        told = f"No answer has a person's label yet; {found.halving} labels would give intervals of about ±"
+        assert str(labels_wanted(run)).startswith(told)
+        assert str(labels_wanted(run)).endswith(": layton-batch annotate lab")
+        assert found.gains[0].widest <= 50
     models = json.loads(call("label-plan", root.name, "--labels", "0", "--json").out)["models"]
     needed = 0
     for model in models:
-        half = str(model["half_width_now"] / 2 + 0.01)
+        half = str(min(model["half_width_now"], 50) / 2 + 0.01)
         plan = call("label-plan", root.name, "--model", model["model"], "--half-width", half, "--json")
         needed += len(json.loads(plan.out)["rows"])
     assert abs(needed - found.halving) <= len(models)
@@ -52,8 +57,9 @@ def test_as_many_labels_as_are_said_to_halve_the_intervals_do_so_by_the_plan(cop
 
 def test_a_run_says_at_its_end_how_many_labels_would_halve_the_intervals(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch, desk(tmp_path, patch) as at:
-        ended = call("run", at.write(asked(PLAIN, limit=4)))
-        assert ended.code == 0
+        shutil.copy(BUNDLED / "gold_llm.jsonl", tmp_path / GOLD_FILE)
+        ended = call("run", at.write(asked(WITH_GOLD + "rejudge = 0\ntrust = true\n", limit=12)))
+        assert ended.code == 0, ended.err
         assert re.search(r"\d+ labels would halve the intervals: layton-batch annotate lab\n", ended.err)
 
 
