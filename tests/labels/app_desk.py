@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import unescape
@@ -73,12 +73,18 @@ class Opened:
 
 @contextmanager
 def opened(
-    root: Path, annotator: str = "ada", *, design: str = "planned", overlap: float = 0.0, readonly: bool = False
+    root: Path,
+    annotator: str = "ada",
+    *,
+    design: str = "planned",
+    overlap: float = 0.0,
+    readonly: bool = False,
+    executor: Executor | None = None,
 ) -> Iterator[Opened]:
     """The app of a run, entered by its address."""
     settings = Settings.from_process()
-    with read_run(RunFolder(root), settings) as run, ThreadPoolExecutor(1) as executor:
-        desk = Desk(run, b"secret", executor, design, overlap)
+    with read_run(RunFolder(root), settings) as run, ThreadPoolExecutor(1) as own:
+        desk = Desk(run, b"secret", executor or own, design, overlap)
         found = Opened(desk, TestClient(App(desk, ENTRY, annotator, readonly).asgi(), base_url=ORIGIN))
         found.enter()
         yield found

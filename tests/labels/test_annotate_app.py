@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,6 +89,41 @@ def test_the_same_answer_stays_until_something_is_done_with_it_and_undo_brings_i
         for _ in range(3):
             app.post("/undo")
         assert app.shown() == first
+
+
+class _Later(ThreadPoolExecutor):
+    """Begins nothing before it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.waiting: list[Callable[[], object]] = []
+
+    def submit(self, work: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+        self.waiting.append(lambda: work(*given, **named))
+        return Future()
+
+
+def test_no_page_waits_for_what_labels_buy(copied: Copied) -> None:
+    later = _Later()
+    with opened(copied(PLAIN), executor=later) as app:
+        before = app.get("/progress.json").json()
+        seen = {app.label() for _ in range(5)}
+        assert len(seen) == 5
+        during = app.get("/progress.json").json()
+        assert (during["busy"], during["labels"]) == (True, 0)
+        assert len(later.waiting) == 1
+        later.waiting.pop()()
+        after = app.get("/progress.json").json()
+        assert (after["busy"], after["labels"]) == (False, 5)
+        assert after["buys"] != before["buys"]
+
+
+def test_an_answer_that_somebody_is_unsure_about_is_shown_to_somebody_else(copied: Copied) -> None:
+    with opened(copied(PLAIN)) as ada:
+        left = {ada.shown()}
+        ada.post("/unsure", id=ada.shown())
+        bob = ada.named("bob")
+        assert {bob.label() for _ in range(3)} & left == left
 
 
 def test_unsure_is_no_label_and_takes_an_earlier_one_away(copied: Copied) -> None:
