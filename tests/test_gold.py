@@ -85,7 +85,8 @@ def test_a_file_without_judges_or_with_half_a_judge_is_refused(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("column", "value"),
     [
-        ("riddle_id", 5), ("riddle_id", ""), ("provider", None), ("model", [1]), ("n_hints", "0"), ("n_hints", True),
+        ("riddle_id", 5.5), ("riddle_id", True), ("riddle_id", ""),
+        ("provider", None), ("model", [1]), ("n_hints", "0"), ("n_hints", True),
         ("n_hints", -1), ("n_hints", None), ("answer", 7), ("is_answer_correct_b", 1), ("both_correct_b", "true"),
         ("is_justification_correct_b", "no"), ("human_answer_correct", 0),
     ],

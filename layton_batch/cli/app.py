@@ -10,10 +10,12 @@ import typer
 
 from layton_batch import log
 from layton_batch.cli import (
+    annotate_command,
     export_command,
     grade_commands,
     import_command,
     inspect_commands,
+    item_commands,
     run_commands,
     sandbox_commands,
     starting,
@@ -34,7 +36,7 @@ STOPPED = {
 """What Ctrl-C means for a command; for the others nothing is left undone outside this machine."""
 
 ORDER = ("demo", "init", "plan", "run", "status", "events", "cancel", "retry", "resolve", "score", "leaderboard",
-         "compare", "judges", "label-plan", "cost", "site", "grade", "import", "export")  # fmt: skip
+         "compare", "judges", "label-plan", "annotate", "cost", "site", "grade", "import", "export")  # fmt: skip
 """How ``--help`` lists the commands: the way of a run; the rest after them."""
 
 app = typer.Typer(
@@ -53,6 +55,8 @@ for commands in (
     statistics_commands,
     import_command,
     export_command,
+    annotate_command,
+    item_commands,
     starting,
 ):
     commands.register(app)

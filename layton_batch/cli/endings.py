@@ -10,6 +10,7 @@ from layton_batch.cli.terminal import say
 from layton_batch.records import Batch
 from layton_batch.reports.board import print_board
 from layton_batch.reports.cost import print_costs
+from layton_batch.reports.labels_wanted import labels_wanted
 from layton_batch.reports.status import next_steps, print_status
 from layton_batch.reports.table import console
 from layton_batch.run.context import Run
@@ -49,6 +50,8 @@ def print_outcome(run: Run, status: Status) -> None:
     if status.unanswered:
         requests = plural(status.unanswered, "request")
         say(f"{requests} without an answer; `layton-batch status {status.run}` shows which jobs")
+    if (wanted := labels_wanted(run)) is not None:
+        say(one_line(wanted))
     say(f"run folder: {_near(run.folder.root)}\nsite: {_near(run.folder.site / 'index.html')}")
 
 

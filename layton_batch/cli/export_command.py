@@ -36,9 +36,11 @@ def register(app: typer.Typer) -> None:
 def export(
     run_name: RunName,
     to: Annotated[
-        str, typer.Option("--to", metavar="FORM", help="ppi | annotations | results | csv | parquet | eee | hf")
+        str, typer.Option("--to", metavar="FORM", help="ppi | annotations | results | items | csv | parquet | eee | hf")
     ],
-    out: Annotated[Path, typer.Option("--out", help="The file to write (ppi, annotations, results), or the folder.")],
+    out: Annotated[
+        Path, typer.Option("--out", help="The file to write (ppi, annotations, results, items), or the folder.")
+    ],
     organization: Annotated[str, typer.Option("--organization", help="eee: who evaluated.")] = "not stated",
     dataset: Annotated[str | None, typer.Option("--dataset", help="hf: the benchmark, OWNER/NAME.")] = None,
     task_id: Annotated[str | None, typer.Option("--task-id", help="hf: the id in the benchmark's eval.yaml.")] = None,
@@ -48,7 +50,8 @@ def export(
     """Write a run down in the forms that others read. No network, no key.
 
     ppi, annotations, results: layton-eval's three files, JSONL: every answer with the verdicts and the label on it;
-    the labels that people gave; the leaderboard. csv, parquet: the leaderboard, and every prediction with its verdicts
+    the labels that people gave; the leaderboard. items: JSONL, the items with the explanations that people confirmed
+    (`role = "justify"`). csv, parquet: the leaderboard, and every prediction with its verdicts
     or marks. eee: Every Eval Ever 0.3.0, a document a model and a line an item and metric, in its data store's folders;
     `leaderboard` reads the lines. hf: a file a model for `.eval_results/` of its repository on the hub. Models that are
     not done yet are left out of the last four.
@@ -78,9 +81,10 @@ def export(
 
 def _single_files() -> Mapping[str, Callable[[Run, Path], int]]:
     """By form, what writes a run into one file and says how many rows that are."""
+    from layton_batch.exports.item_file import write_items
     from layton_batch.reports.layton_files import write_annotations, write_ppi, write_results
 
-    return {"ppi": write_ppi, "annotations": write_annotations, "results": write_results}
+    return {"ppi": write_ppi, "annotations": write_annotations, "results": write_results, "items": write_items}
 
 
 def _forms() -> Mapping[str, Callable[[Contents, Asked], Files]]:

@@ -42,7 +42,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
             handle.flush()
             os.fsync(handle.fileno())
         temporary.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise _unwritten(path, error) from error
     finally:
@@ -74,9 +74,9 @@ def writing_folder(path: Path) -> Iterator[Path]:
         temporary.mkdir()
         yield temporary
         for folder, _, _ in os.walk(temporary, topdown=False):
-            _sync_folder(Path(folder))
+            sync_folder(Path(folder))
         _put_in_place(temporary, path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise _unwritten(path, error) from error
     finally:
@@ -105,7 +105,7 @@ def make_folder(folder: Path) -> None:
     missing = list(itertools.takewhile(lambda one: one not in roots and not one.exists(), (folder, *folder.parents)))
     for one in reversed(missing):
         one.mkdir(exist_ok=True)
-        _sync_folder(one.parent)
+        sync_folder(one.parent)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,7 +214,7 @@ def _exchange(one: Path, other: Path) -> bool:
     return bool(renameat2(_CURRENT_FOLDER, names[0], _CURRENT_FOLDER, names[1], _EXCHANGE) == 0)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a rename survive a power cut; a file system that cannot sync folders is left alone."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)

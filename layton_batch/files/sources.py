@@ -1,4 +1,4 @@
-"""Rows from wherever a manifest says they are: the hub, the web, a file, a glob; JSONL or Parquet.
+"""Rows from wherever a manifest says they are: the hub, the web, a file, a glob; JSONL, Parquet or CSV.
 
 Each line is decoded by itself, so that an error names its file and line. Nothing here trusts the file's content. What
 comes over HTTP is streamed to disk, bounded in tries and in time."""
@@ -21,6 +21,7 @@ import orjson
 
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError
+from layton_batch.files.csv_rows import SEPARATORS, csv_rows
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 
@@ -67,7 +68,7 @@ def read_rows(source: str, base: Path, settings: Settings, clock: Clock | None =
     """All rows of ``hf://datasets/<owner>/<name>/<path>``, a URL, or a path or glob (relative to ``base``, then to the
     working folder). ``patient``: a download that fails is tried again.
 
-    Raises DataError with file, line and reason: not there, no access, not JSONL or Parquet, a line that is not an
+    Raises DataError with file, line and reason: not there, no access, not JSONL, Parquet or CSV, a line that is not an
     object, no rows at all.
     """
     found: list[tuple[Place, Row]] = []
@@ -80,6 +81,12 @@ def read_rows(source: str, base: Path, settings: Settings, clock: Clock | None =
     if not found:
         raise DataError(f"{shown(source)}: the source is empty; there must be at least one row")
     return Rows(tuple(row for _, row in found), tuple(place for place, _ in found))
+
+
+def with_text_id(row: Row, column: str) -> Row:
+    """The row with an id that is a number as its text, as items have it."""
+    value = row.get(column)
+    return {**row, column: str(value)} if isinstance(value, int) and not isinstance(value, bool) else row
 
 
 def is_address(source: str) -> bool:
@@ -180,7 +187,10 @@ def _taken(path: Path, name: str) -> Iterator[tuple[Place, Row]]:
         with path.open("rb") as handle:
             is_parquet = handle.read(4) == _PARQUET_MAGIC or path.suffix == ".parquet"
             handle.seek(0)
-            yield from _parquet(path, name) if is_parquet else _lines(handle, name)
+            if path.suffix.lower() in SEPARATORS:
+                yield from ((Place(name, line), row) for line, row in csv_rows(path, name))
+            else:
+                yield from _parquet(path, name) if is_parquet else _lines(handle, name)
     except OSError as error:
         raise DataError(f"{name}: cannot be read ({error.strerror or error})") from error
 

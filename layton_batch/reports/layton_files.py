@@ -160,9 +160,11 @@ def _annotation_rows(run: Run, given: Joined) -> Iterator[dict[str, object]]:
             for item_id, *said in portion.iter_rows():
                 if (word := gold.get((who, item_id, content_key(*said)))) is not None:
                     yield _annotation_row(run, who, item_id, word, {"annotator": "gold set"})
-                for annotator, one in given.by_prediction.get((who, item_id), {}).items():
+                for one in given.by_prediction.get((who, item_id), {}).values():
                     word = Marks(one.answer_correct, one.justification_correct, one.both_correct)
-                    more = {"annotator": annotator, "time": one.time}
+                    more: dict[str, object] = {"annotator": one.annotator, "time": one.time}
+                    more |= {"notes": one.note} if one.note else {}
+                    more |= {"adjudicated": True} if one.adjudicated else {}
                     yield _annotation_row(run, who, item_id, word, more)
 
 

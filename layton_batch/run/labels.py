@@ -21,10 +21,12 @@ from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import Rows, is_address, read_rows, shown
 from layton_batch.manifest.manifest import Manifest
+from layton_batch.run.label_log import is_log, log_paths, read_deeds
 from layton_batch.run.rejudging import frozen_gold
 from layton_batch.scoring.annotations import Annotation, annotation_row, latest, parse_annotations
 from layton_batch.scoring.gold import BUNDLED, Gold, bundled_gold, gold_rows, parse_gold
 from layton_batch.settings import Settings
+from layton_batch.text import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ class LabelSources:
     def _fingerprint(self) -> str | None:
         """Of everything that is read, without parsing it; None where a source has to be read to know."""
         parts = [str(path) for path in self._imported()]
+        parts += [f"{path} {path.stat().st_size}" for path in log_paths(self.folder)]
         table = self.manifest.gold
         for source in (table.source, table.annotations) if table else ():
             if source is None or source == BUNDLED or is_address(source):
@@ -116,7 +119,7 @@ class LabelSources:
     def _read(self) -> Labels:
         notes: list[str] = []
         gold = self._gold(notes)
-        annotations = [*self._annotations(notes, keep=True), *self.imported()]
+        annotations = [*self._annotations(notes, keep=True), *self.imported(), *self._made_in_app(notes)]
         content = [orjson.dumps(row) for row in gold_rows(gold)] if gold else []
         content += [orjson.dumps(annotation_row(one)) for one in annotations]
         return Labels(
@@ -193,7 +196,7 @@ class LabelSources:
     # ---- what was imported -----------------------------------------------------------------------------------------
 
     def _imported(self) -> list[Path]:
-        return sorted(self.folder.labels.glob("*.jsonl"))
+        return sorted(path for path in self.folder.labels.glob("*.jsonl") if not is_log(path))
 
     def imported(self) -> list[Annotation]:
         """The labels that were imported, in the order of the imports."""
@@ -202,6 +205,12 @@ class LabelSources:
             for path in self._imported()
             for one in parse_annotations(read_rows(str(path.resolve()), path.parent, self.settings, self.clock))
         ]
+
+    def _made_in_app(self, notes: list[str]) -> list[Annotation]:
+        deeds = read_deeds(self.folder)
+        for path, count in deeds.damaged.items():
+            notes.append(f"{path}: {plural(count, 'line')} cut off and passed over: the machine stopped in between")
+        return list(deeds.labels())
 
     def _first(self) -> Mapping[tuple[object, ...], object]:
         """The labels of the run's beginning."""

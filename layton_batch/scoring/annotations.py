@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from layton_batch.errors import DataError
-from layton_batch.files.sources import Place, Row, Rows
+from layton_batch.files.csv_rows import SEPARATORS
+from layton_batch.files.sources import Place, Row, Rows, with_text_id
 from layton_batch.scoring.evidence import Ballot, Entrant, Label, content_key
 
 _ITEM = ("item_id", "riddle_id")
@@ -22,6 +23,9 @@ _ANSWER = ("answer_correct", "is_answer_correct", "human_answer_correct")
 _JUSTIFICATION = ("justification_correct", "is_justification_correct", "human_justification_correct")
 _BOTH = ("both_correct", "overall_correct", "human_both_correct")
 _TIME = ("time", "labelled_at")
+_NOTE = ("note", "notes")
+_SPREADSHEET = {"true": True, "false": False}
+"""CSV has no truth values but these words."""
 _SOURCE_FILE = re.compile(r"[^_]+_(?P<provider>[^_]+)_(?P<model>[^_]+)_.*hints_(?P<hints>\d+)(?P<rest>.*)")
 """How layton-eval's annotation files name where a prediction is: their tools take the model's name out of it."""
 
@@ -32,7 +36,8 @@ Prediction = tuple[Entrant, str]
 class Annotation:
     """What one person says of one prediction. None: the row does not say; ``said``: its answer and justification.
 
-    ``source_file``: where layton-eval's tools had the prediction from.
+    ``source_file``: where layton-eval's tools had the prediction from; ``adjudicated``: it settles what annotators
+    disagree on, whatever the majority says.
     """
 
     item_id: str
@@ -46,11 +51,19 @@ class Annotation:
     time: str | None = None
     said: tuple[str, str | None] | None = None
     source_file: str | None = None
+    note: str = ""
+    adjudicated: bool = False
 
     @property
     def about(self) -> tuple[object, ...]:
         """Who speaks about what: a later annotation about the same takes the place of an earlier."""
-        return self.annotator, self.item_id, self.model, self.provider, self.n_hints, self.said, self.source_file
+        where = self.item_id, self.model, self.provider, self.n_hints, self.said, self.source_file
+        return (self.who, *where)
+
+    @property
+    def who(self) -> str:
+        """The annotator; whoever settles what people disagree on is told apart from the same person before."""
+        return f"{self.annotator} (adjudicated)" if self.adjudicated else self.annotator
 
     @property
     def also(self) -> str | None:
@@ -73,7 +86,8 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Annotations beside predictions: by prediction and annotator; ``apart``: how many belong to none, by reason."""
+    """Annotations beside predictions: by prediction and ``Annotation.who``; ``apart``: how many belong to none, by
+    reason."""
 
     by_prediction: Mapping[Prediction, Mapping[str, Annotation]]
     apart: Mapping[str, int] = field(default_factory=dict)
@@ -103,7 +117,7 @@ def parse_annotation(row: Row, place: Place) -> Annotation:
     hints = _hints(row, place)
     text = _optional_text(row, ("answer",), place)
     return Annotation(
-        item_id=_text(row, _ITEM, place),
+        item_id=_text(with_text_id(row, _named(row, _ITEM)), _ITEM, place),
         model=_text(row, ("model",), place),
         answer_correct=answer,
         justification_correct=justification,
@@ -114,6 +128,8 @@ def parse_annotation(row: Row, place: Place) -> Annotation:
         time=_time(row, place),
         said=None if text is None else (text, _optional_text(row, ("justification",), place)),
         source_file=source_file,
+        note=next((said for name in _NOTE if isinstance(said := row.get(name), str) and said.strip()), ""),
+        adjudicated=_truth(row, ("adjudicated",), place) is True,
     )
 
 
@@ -130,6 +146,8 @@ def annotation_row(one: Annotation) -> dict[str, object]:
         "annotator": one.annotator or None,
         "time": one.time,
         "source_file": one.source_file,
+        "note": one.note or None,
+        "adjudicated": one.adjudicated or None,
     }
     if one.said is not None:
         row |= {"answer": one.said[0], "justification": one.said[1]}
@@ -144,6 +162,8 @@ def _named(row: Row, names: Sequence[str]) -> str:
 def _truth(row: Row, names: Sequence[str], place: Place) -> bool | None:
     name = _named(row, names)
     value = row.get(name)
+    if isinstance(value, str) and place.file.endswith(tuple(SEPARATORS)):
+        value = _SPREADSHEET.get(value.strip().lower(), value)
     if value is not None and not isinstance(value, bool):
         raise DataError(f"{place}: column {name!r} must be true, false or null, not {value!r:.60}")
     return value
@@ -167,6 +187,8 @@ def _optional_text(row: Row, names: Sequence[str], place: Place) -> str | None:
 def _hints(row: Row, place: Place) -> int | None:
     name = _named(row, _HINTS)
     value = row.get(name)
+    if isinstance(value, str) and place.file.endswith(tuple(SEPARATORS)) and value.isdecimal():
+        value = int(value)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -219,8 +241,8 @@ def join(annotations: Iterable[Annotation], ballots: Sequence[Ballot], ids: Mapp
             apart[reason] += 1
             continue
         given = found[entrant, one.item_id]
-        if one.annotator not in given or one.replaces(given[one.annotator]):
-            given[one.annotator] = one
+        if one.who not in given or one.replaces(given[one.who]):
+            given[one.who] = one
     return Joined(found, apart)
 
 
@@ -274,8 +296,13 @@ def majority(marks: Sequence[bool]) -> bool | None:
 
 
 def settled(gold: bool | None, given: Iterable[Annotation], metric: str) -> bool | None:
-    """People's word on one prediction: the majority of its annotators, the gold set one of them."""
-    marks = [mark for one in given if (mark := one.mark(metric)) is not None]
+    """People's word on one prediction: the majority of its annotators, the gold set one of them, unless somebody
+    adjudicated."""
+    given = list(given)
+    ruled = [mark for one in given if one.adjudicated and (mark := one.mark(metric)) is not None]
+    if ruled:
+        return majority(ruled)
+    marks = [mark for one in given if not one.adjudicated and (mark := one.mark(metric)) is not None]
     return majority([*marks, *([] if gold is None else [gold])])
 
 

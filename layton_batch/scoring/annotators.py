@@ -25,9 +25,13 @@ class AnnotatorAgreement:
 
 def annotator_agreement(given: Joined, metric: str, level: float) -> AnnotatorAgreement | None:
     """Of the annotations beside a run's answers; None where there is none on this metric. Only annotators who are named
-    can be told apart: those without a name count as one."""
+    can be told apart: those without a name count as one. Adjudicated labels are no agreement."""
     marks = [
-        {name: mark for name, one in people.items() if (mark := one.mark(metric)) is not None}
+        {
+            one.annotator: mark
+            for one in people.values()
+            if not one.adjudicated and (mark := one.mark(metric)) is not None
+        }
         for people in given.by_prediction.values()
     ]
     counts = Counter(name for row in marks for name in row)

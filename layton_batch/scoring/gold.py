@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from layton_batch.clock import Clock
 from layton_batch.errors import DataError
-from layton_batch.files.sources import Place, Row, Rows, read_rows
+from layton_batch.files.sources import Place, Row, Rows, read_rows, with_text_id
 from layton_batch.records import JsonValue
 from layton_batch.scoring.evidence import Ballot, Entrant, Judged, Label, content_key
 from layton_batch.scoring.jury_record import JudgeRecord, read_records, record_columns
@@ -115,6 +115,7 @@ def _judges(columns: Sequence[str], file: str) -> tuple[str, ...]:
 
 
 def _gold_row(row: Row, place: Place, judges: Sequence[str]) -> GoldRow:
+    row = with_text_id(row, _TEXT_COLUMNS[0])
     item_id, provider, model = (_text(row, column, place) for column in _TEXT_COLUMNS)
     n_hints = row.get("n_hints", 0)
     if isinstance(n_hints, bool) or not isinstance(n_hints, int) or n_hints < 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -12,6 +12,7 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.scoring.evidence import Ballot, Counted, Entrant, Label, count_votes, in_order
 from layton_batch.scoring.law import law_of
 from layton_batch.scoring.rules import Rules
+from layton_batch.stats.calibrated import Posterior
 from layton_batch.stats.planning import (
     LabelPlan,
     balanced_rows,
@@ -104,9 +105,9 @@ def plan_next(
     return Plan(aim.design, rules.level, _model_plans(counted, rows, rules), _asks(counted, rows), balanced)
 
 
-def _contested(counted: Counted, aim: Aim, rules: Rules) -> IntArray:
+def _contested(counted: Counted, aim: Aim, rules: Rules, post: Posterior | None = None) -> IntArray:
     """Rows of all models in turn, in the order of need, so that whoever stops early has helped each of them."""
-    post = law_of(counted, rules).posterior
+    post = post or law_of(counted, rules).posterior
     models = range(len(counted.entrants))
     if aim.labels is not None:
         plans: Sequence[LabelPlan] = plan_budget(counted.strata, aim.labels, models, level=rules.level, post=post)
@@ -145,12 +146,12 @@ def _balanced_labels(counted: Counted, rows: IntArray, rules: Rules) -> int | No
     return len(_balanced(counted, Aim(half_width=widest, design="balanced"), rules))
 
 
-def _half_widths(counted: Counted, rows: IntArray, rules: Rules) -> FloatArray:
+def _half_widths(counted: Counted, rows: IntArray, rules: Rules, post: Posterior | None = None) -> FloatArray:
     """[K] expected half widths (fractions) once ``rows`` are labelled."""
     strata = counted.strata
     extra = np.zeros_like(strata.n)
     np.add.at(extra, (counted.target.model[rows], strata.row_bin[rows]), 1)
-    post = law_of(counted, rules).posterior
+    post = post or law_of(counted, rules).posterior
     z = NormalDist().inv_cdf((1 + rules.level) / 2)
     return np.asarray(z * np.sqrt(np.maximum(expected_variance(strata, post, extra), 0.0)))
 
@@ -174,3 +175,74 @@ def _asks(counted: Counted, rows: IntArray) -> tuple[LabelAsk, ...]:
         ballot = counted.ballots[row]
         asks.append(LabelAsk(ballot.item_id, ballot.entrant.provider, ballot.entrant.model, ballot.entrant.n_hints))
     return tuple(asks)
+
+
+# ---- for whoever labels now ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """Intervals expected after so many more labels: half widths in points, the mean over models and the widest."""
+
+    labels: int
+    mean: float
+    widest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """The predictions to label next, and what that buys. ``gains``: after some numbers of labels, the first of them 0;
+    ``halving``: how many would halve the interval of every model."""
+
+    queue: tuple[LabelAsk, ...]
+    unlabelled: int
+    gains: tuple[Gain, ...]
+    halving: int
+
+
+def outlook(
+    ballots: Sequence[Ballot],
+    labels: Sequence[Label],
+    rules: Rules,
+    design: str = DESIGNS[0],
+    *,
+    steps: Sequence[int] = (),
+    length: int = 100,
+) -> Outlook:
+    """What ``length`` more labels are best spent on, and the intervals after each number in ``steps``.
+
+    The balanced order is that of all predictions, so that it goes on where it was when some of them are labelled.
+    """
+    counted = count_votes(in_order(ballots), labels)
+    strata, post = counted.strata, law_of(counted, rules).posterior
+    free = np.flatnonzero((strata.row_bin >= 0) & (strata.row_label < 0))
+    steps = sorted({min(step, len(free)) for step in steps})
+    if design == "balanced":
+        order = _balanced_queue(counted, free, max(length, *steps, 0), rules)
+        orders = [order[:step] for step in steps]
+    else:
+        order = _contested(counted, Aim(labels=min(length, len(free))), rules, post)
+        orders = [_contested(counted, Aim(labels=step), rules, post) for step in steps]
+    parts = (order[:0], *orders)
+    # where nothing is known the approximation is wider than the scale, which is 50 points to either side
+    widths = [(len(rows), np.minimum(_half_widths(counted, rows, rules, post), 0.5)) for rows in parts]
+    gains = tuple(Gain(count, *_points(then)) for count, then in widths)
+    return Outlook(_asks(counted, order[:length]), len(free), gains, _halving(counted, widths[0][1], rules, post))
+
+
+def _balanced_queue(counted: Counted, free: IntArray, length: int, rules: Rules) -> IntArray:
+    """The first free rows of the balanced order of all rows."""
+    strata = counted.strata
+    unlabelled = replace(strata, row_label=np.full_like(strata.row_label, -1))
+    taken = int((strata.row_bin >= 0).sum()) - len(free)
+    order = balanced_rows(unlabelled, counted.target, length + taken, seed=rules.seed)
+    return order[np.isin(order, free)]
+
+
+def _points(widths: FloatArray) -> tuple[float, float]:
+    return (round(100 * float(widths.mean()), 2), round(100 * float(widths.max()), 2)) if len(widths) else (0.0, 0.0)
+
+
+def _halving(counted: Counted, now: FloatArray, rules: Rules, post: Posterior) -> int:
+    goals = enumerate((now / 2).tolist())
+    return sum(plan_labels(counted.strata, model, half, level=rules.level, post=post).count for model, half in goals)

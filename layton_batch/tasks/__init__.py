@@ -25,7 +25,7 @@ GROUP = "layton_batch.tasks"
 """Entry points of this group add tasks; a name of the table below cannot be taken over."""
 
 BUILT_IN: dict[str, str] = {
-    "layton": "layton_batch.tasks.layton:LaytonTask",
+    "layton": "layton_batch.tasks.layton_roles:layton_task",
     "mcq_idk": "layton_batch.tasks.mcq_idk:McqIdkTask",
     "zebralogic": "layton_batch.tasks.zebralogic:ZebraLogicTask",
     "rome": "layton_batch.tasks.rome:rome_task",

@@ -56,6 +56,9 @@ class LaytonTask:
     name: str = "layton"
     metrics: Sequence[str] = ("both_correct", "answer_correct", "justification_correct")
     uses_jury: Literal[True] = True
+    prompts: str = "layton"
+    """The folder of the packaged templates."""
+    slots: Mapping[str, Slots] = _SLOTS
 
     def __init__(self, options: TaskOptions, protocol: str = CORRECTED, fence: bool | None = None) -> None:
         if options.split not in SPLITS:
@@ -65,7 +68,7 @@ class LaytonTask:
         check_prompts(protocol, fence, options.prompts or {})
         self._options, self.protocol = options, protocol
         as_written = protocol == ORIGINAL or fence is False
-        self._templates = Templates(HERE / "prompts" / "layton", _SLOTS, options.prompts, as_written=as_written)
+        self._templates = Templates(HERE / "prompts" / self.prompts, self.slots, options.prompts, as_written=as_written)
 
     @property
     def shows_unfenced(self) -> bool:
@@ -165,7 +168,7 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str) -> Item:
     solution = text_of(row, "solution", where)
     answer, justification = text_of(row, "answer", where), text_of(row, "justification", where)
     return Item(
-        id=id_of(row, "id", where),
+        id=id_of(row, "id", where, numbers=True),
         split=split,
         category=text_of(row, "category", where) or "",
         question=needed_text(row, "description", where),

@@ -174,7 +174,7 @@ def gold_of(item: Item) -> Gold:
 def _item(row: Mapping[str, JsonValue], number: int, split: str) -> Item:
     name = row.get("id")
     where = f"row {number}" + (f" (item {name!r})" if isinstance(name, str) else "")
-    item_id, puzzle = id_of(row, "id", where), needed_text(row, "puzzle", where)
+    item_id, puzzle = id_of(row, "id", where, numbers=True), needed_text(row, "puzzle", where)
     if row.get("solution") is None:
         raise DataError(f"{where}: column 'solution' is {'null' if 'solution' in row else 'missing'}")
     gold = gold_from(row["solution"], where)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.files.sources import Place, Rows
+from layton_batch.files.sources import Place, Rows, read_rows
 from layton_batch.scoring.annotations import (
     Annotation,
     annotation_row,
@@ -19,6 +20,7 @@ from layton_batch.scoring.annotations import (
     with_annotations,
 )
 from layton_batch.scoring.evidence import Ballot, Entrant, Label, content_key
+from layton_batch.settings import Settings
 
 A, B = Entrant("a", "p", 0), Entrant("b", "p", 0)
 ROW: dict[str, Any] = {"item_id": "i1", "model": "a", "answer_correct": True, "justification_correct": False}
@@ -72,7 +74,8 @@ def test_one_part_alone_is_a_label_of_that_part_only() -> None:
     ("row", "complaint"),
     [
         ({"item_id": None}, "column 'item_id' must be text"),
-        ({"item_id": 3}, "column 'item_id' must be text or null, not 3"),
+        ({"item_id": 3.5}, "column 'item_id' must be text or null, not 3.5"),
+        ({"item_id": True}, "column 'item_id' must be text or null, not True"),
         ({"model": ""}, "column 'model' must be text"),
         ({"answer_correct": "yes"}, "column 'answer_correct' must be true, false or null, not 'yes'"),
         ({"answer_correct": 1}, "must be true, false or null, not 1"),
@@ -183,3 +186,14 @@ def test_the_first_row_at_fault_stops_the_whole_file() -> None:
     rows = Rows((ROW, {**ROW, "model": 1}), (Place("f", 1), Place("f", 2)))
     with pytest.raises(DataError, match="f, line 2"):
         parse_annotations(rows)
+
+
+def test_a_spreadsheet_s_rows_and_ids_that_are_numbers_are_labels(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("item_id,model,n_hints,answer_correct,justification_correct\n7,m,1,TRUE,\n", encoding="utf-8")
+    (found,) = parse_annotations(read_rows(str(path), tmp_path, Settings.from_process()))
+    assert (found.item_id, found.n_hints, found.answer_correct, found.justification_correct) == ("7", 1, True, None)
+    place = Place("labels.jsonl", 1)
+    assert parse_annotation({"riddle_id": 7, "model": "m", "answer_correct": False}, place).item_id == "7"
+    with pytest.raises(DataError, match="true, false or null"):
+        parse_annotation({"riddle_id": 7, "model": "m", "answer_correct": "TRUE"}, place)

@@ -74,7 +74,7 @@ def test_rows_of_the_other_split_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"id": 5}, r"row 1: column 'id' must be text or null, not int"),
+        ({"id": [5]}, r"row 1: column 'id' must be text or null, not list"),
         ({"id": None}, r"row 1: column 'id' is empty"),
         ({"id": "a\nb"}, "column 'id' must be at most 200 printable characters"),
         ({"id": "x" * 201}, "column 'id' must be at most 200 printable characters"),

@@ -1,0 +1,125 @@
+"""What a person labels: the answers of the models that are done, under names that give nobody away."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+import polars as pl
+
+from layton_batch.files import tables
+from layton_batch.records import Item
+from layton_batch.run.context import Run
+from layton_batch.stages.rank import entrant, finished_jobs
+from layton_batch.states import PredictionKind
+
+Key = tuple[str, str, str, int]
+"""Item, provider, model and hint level: one answer."""
+_HINTS = ("First hint", "Second hint", "Third hint", "Special hint")
+_PICTURES = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
+"""SVG is left out: it is a document that can carry scripts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An answer with all that a person needs to judge it, and nothing that says whose it is. ``id``: what the browser
+    calls it; ``pictures``: data URLs, empty for what is not shown; ``given_hints``: how many the participant had."""
+
+    id: str
+    key: Key
+    item_id: str
+    category: str
+    question: str
+    pictures: tuple[str, ...]
+    hints: tuple[tuple[str, str], ...]
+    given_hints: int
+    reference: tuple[tuple[str, str], ...]
+    answer: str
+    justification: str | None
+
+
+@dataclass(eq=False)
+class Answers:
+    """All answers of a run's models that are done. ``secret`` makes the names by which the browser knows them."""
+
+    run: Run
+    secret: bytes
+    _jobs: Mapping[Key, str] = field(default_factory=dict)
+    _by_id: Mapping[str, Key] = field(default_factory=dict)
+    _done: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Take in the models that are done by now."""
+        done = tuple(job.id for job in finished_jobs(self.run))
+        if done == self._done:
+            return
+        self._done = done
+        self._jobs = dict(_answered(self.run))
+        self._by_id = {self.id_of(key): key for key in self._jobs}
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._jobs
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def id_of(self, key: Key) -> str:
+        """The same for as long as the app runs; says nothing to whoever has not the secret."""
+        return hmac.new(self.secret, "\x1f".join(map(str, key)).encode(), sha256).hexdigest()[:24]
+
+    def key_of(self, shown_id: str) -> Key | None:
+        """The answer that the browser calls so."""
+        return self._by_id.get(shown_id)
+
+    def said(self, key: Key) -> tuple[str, str | None]:
+        """Answer and justification as the model gave them."""
+        frame = tables.read_part(
+            self.run.folder.part("predictions", self._jobs[key]), ["item_id", "answer", "justification"]
+        )
+        _, answer, justification = frame.filter(pl.col("item_id") == key[0]).row(0)
+        return answer or "", justification
+
+    def shown(self, key: Key) -> Shown:
+        """The answer for a page."""
+        item = self.run.item(key[0])
+        answer, justification = self.said(key)
+        return Shown(
+            id=self.id_of(key),
+            key=key,
+            item_id=item.id,
+            category=item.category,
+            question=item.question,
+            pictures=tuple(
+                f"data:{one.media_type};base64,{one.base64}" if one.media_type in _PICTURES else ""
+                for one in item.images
+            ),
+            hints=tuple((name, text) for name, text in zip(_HINTS, item.hints, strict=False) if text),
+            given_hints=key[3],
+            reference=_reference(item),
+            answer=answer,
+            justification=justification,
+        )
+
+
+def _answered(run: Run) -> Iterator[tuple[Key, str]]:
+    known = {item.id for item in run.items}
+    for job in finished_jobs(run):
+        who = entrant(run, job)
+        kinds = tables.read_part(run.folder.part("predictions", job.id), ["item_id", "kind"])
+        for item_id in kinds.filter(pl.col("kind") == str(PredictionKind.ANSWERED))["item_id"]:
+            if item_id in known:  # the run may have answers on items that its manifest no longer has
+                yield (item_id, who.provider, who.model, who.n_hints), job.id
+
+
+def _reference(item: Item) -> tuple[tuple[str, str], ...]:
+    """Each text once: a reference may have fallen back on the solution."""
+    found: dict[str, str] = {}
+    for name, text in (("Answer", item.answer), ("Justification", item.justification), ("Solution", item.solution)):
+        if text and text.strip():
+            found.setdefault(text, name)
+    return tuple((name, text) for text, name in found.items())

@@ -1,0 +1,244 @@
+"""The app's addresses. What comes in is a form with a token; what goes out names no model and no verdict."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from layton_batch.annotate import pages
+from layton_batch.annotate.answers import Key
+from layton_batch.annotate.desk import LONGEST_NOTE, Desk, Marks
+from layton_batch.annotate.guard import Guard, Pass
+from layton_batch.errors import LaytonBatchError
+from layton_batch.run.label_log import UNSURE, Deed
+from layton_batch.scoring.annotations import Annotation
+
+LONGEST_NAME = 60
+_ASSETS = {"annotate.css": "text/css", "annotate.js": "text/javascript"}
+_MARKS = {"right": True, "wrong": False, "": None}
+Act = Callable[[str, Key, FormData], object]
+
+
+class _RefusedError(Exception):
+    """A form that nothing is done with. ``status``: the HTTP code."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(eq=False)
+class App:
+    """``annotator``: who labels where nobody says another name; ``readonly``: a view for a second screen."""
+
+    desk: Desk
+    entry: Pass
+    annotator: str = ""
+    readonly: bool = False
+
+    def asgi(self) -> Guard:
+        """The whole app behind its guard."""
+        changing = {
+            "/label": self._label,
+            "/unsure": self._unsure,
+            "/skip": self._skip,
+            "/flag": self._flag,
+            "/adjudicate": self._adjudicate,
+        }
+        routes = [
+            Route("/", self._page(self._home), methods=["GET"]),
+            Route("/progress", self._page(self._progress), methods=["GET"]),
+            Route("/adjudicate", self._page(self._disputes), methods=["GET"]),
+            Route("/name", self._page(self._who), methods=["GET"]),
+            Route("/progress.json", self._json, methods=["GET"]),
+            Route("/assets/{name}", self._asset, methods=["GET"]),
+            *(Route(path, self._form(act), methods=["POST"]) for path, act in changing.items()),
+            Route("/undo", self._undo, methods=["POST"]),
+            Route("/name", self._named, methods=["POST"]),
+        ]
+        return Guard(Starlette(routes=routes), self.entry, self.readonly)
+
+    # ---- pages -------------------------------------------------------------------------------------------------------
+
+    def _page(self, show: Callable[[Request, str], Response]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            try:
+                return await run_in_threadpool(show, request, self._name(request))
+            except LaytonBatchError as error:
+                return self._said(str(error), 500)
+
+        return answer
+
+    def _home(self, _request: Request, annotator: str) -> Response:
+        if self.readonly:
+            return self._html("progress.html", annotator, here="progress", flags=pages.flagged(self.desk.deeds()))
+        if not annotator:
+            return self._html("name.html", annotator, here="name", problem="")
+        key = self.desk.current(annotator)
+        if key is None:
+            return self._html("done.html", annotator, here="label")
+        given = self.desk.given(annotator, key)
+        return self._html(
+            "label.html",
+            annotator,
+            here="label",
+            shown=self.desk.answers.shown(key),
+            given=given.label if given else None,
+            note=given.note if given else "",
+            was_unsure=given is not None and given.kind == UNSURE,
+            flagged=self.desk.flagged(annotator, key[0]),
+        )
+
+    def _progress(self, _request: Request, annotator: str) -> Response:
+        return self._html("progress.html", annotator, here="progress", flags=pages.flagged(self.desk.deeds()))
+
+    def _disputes(self, request: Request, annotator: str) -> Response:
+        if self.readonly or not annotator:
+            return RedirectResponse("/", 303)
+        disputed = [(key, people) for key, people in self.desk.disputed().items()]
+        at = request.query_params.get("at", "0")
+        place = int(at) % len(disputed) if disputed and at.isdecimal() and len(at) < 9 else 0
+        first = disputed[place] if disputed else None
+        shown = self.desk.answers.shown(first[0]) if first else None
+        people = [_word(one) for one in first[1]] if first else []
+        return self._html(
+            "adjudicate.html",
+            annotator,
+            here="adjudicate",
+            shown=shown,
+            people=people,
+            place=place,
+            count=len(disputed),
+        )
+
+    def _who(self, _request: Request, annotator: str) -> Response:
+        return self._html("name.html", annotator, here="name", problem="")
+
+    async def _json(self, _request: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(self._numbers))
+
+    def _asset(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in _ASSETS:
+            return Response("There is no such file.\n", 404, media_type="text/plain")
+        return Response(pages.asset(name), media_type=_ASSETS[name])
+
+    def _html(self, template: str, annotator: str, **values: object) -> Response:
+        common = {
+            "run": self.desk.run.id,
+            "annotator": annotator,
+            "csrf": self.entry.csrf,
+            "readonly": self.readonly,
+            "progress": self._numbers(),
+            "trouble": self.desk.forecaster.trouble,
+        }
+        return HTMLResponse(pages.render(template, **common, **values))
+
+    def _numbers(self) -> dict[str, object]:
+        latest = self.desk.forecast
+        return dict(pages.progress(latest, self.desk.deeds(), busy=self.desk.forecaster.busy))
+
+    def _said(self, message: str, status: int) -> Response:
+        return HTMLResponse(pages.render("message.html", message=message, run=self.desk.run.id), status)
+
+    # ---- forms -------------------------------------------------------------------------------------------------------
+
+    def _form(self, act: Act) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            return await self._done(request, lambda name, form: act(name, self._key(form), form))
+
+        return answer
+
+    async def _undo(self, request: Request) -> Response:
+        return await self._done(request, lambda name, _form: self.desk.undo(name))
+
+    async def _named(self, request: Request) -> Response:
+        form = await request.form()
+        try:
+            self._check(form, "whoever they are")
+        except _RefusedError as error:
+            return self._said(str(error), error.status)
+        name = " ".join(_text(form, "annotator").split())
+        if not name or not name.isprintable() or len(name) > LONGEST_NAME:
+            problem = f"A name has 1 to {LONGEST_NAME} characters that can be printed."
+            return self._html("name.html", self._name(request), here="name", problem=problem)
+        answer = RedirectResponse("/", 303)
+        answer.set_cookie(f"{self.entry.cookie}_name", quote(name, safe=""), httponly=True, samesite="strict", path="/")
+        return answer
+
+    async def _done(self, request: Request, act: Callable[[str, FormData], object]) -> Response:
+        form, name = await request.form(max_files=0), self._name(request)
+        try:
+            self._check(form, name)
+            result = await run_in_threadpool(act, name, form)
+        except _RefusedError as error:
+            return self._said(str(error), error.status)
+        except LaytonBatchError as error:
+            return self._said(str(error), 500)
+        settled = request.url.path == "/adjudicate" or (isinstance(result, Deed) and result.adjudicated)
+        return RedirectResponse("/adjudicate" if settled else "/", 303)
+
+    def _check(self, form: FormData, name: str) -> None:
+        if not hmac.compare_digest(_text(form, "csrf").encode(), self.entry.csrf.encode()):
+            raise _RefusedError("This form is of an earlier start of the app: open its new address.", 403)
+        if not name:
+            raise _RefusedError("Say first who labels.")
+
+    def _key(self, form: FormData) -> Key:
+        key = self.desk.answers.key_of(_text(form, "id"))
+        if key is None:
+            raise _RefusedError("There is no such answer.", 404)
+        return key
+
+    def _label(self, name: str, key: Key, form: FormData) -> None:
+        self.desk.label(name, key, _marks(form), _note(form))
+
+    def _adjudicate(self, name: str, key: Key, form: FormData) -> None:
+        self.desk.label(name, key, _marks(form), _note(form), adjudicated=True)
+
+    def _unsure(self, name: str, key: Key, form: FormData) -> None:
+        self.desk.pass_over(name, key, _note(form), unsure=True)
+
+    def _skip(self, name: str, key: Key, form: FormData) -> None:
+        self.desk.pass_over(name, key, _note(form), unsure=False)
+
+    def _flag(self, name: str, key: Key, form: FormData) -> None:
+        self.desk.flag(name, key, _note(form))
+
+    def _name(self, request: Request) -> str:
+        said = unquote(request.cookies.get(f"{self.entry.cookie}_name", ""))
+        return said if said and said.isprintable() and len(said) <= LONGEST_NAME else self.annotator
+
+
+def _text(form: FormData, name: str) -> str:
+    value = form.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def _marks(form: FormData) -> Marks:
+    said = [_text(form, name) for name in ("answer", "justification")]
+    if any(word not in _MARKS for word in said):
+        raise _RefusedError("A verdict is right or wrong.")
+    marks = Marks(*(_MARKS[word] for word in said))
+    if marks == Marks(None, None):
+        raise _RefusedError("Say whether the answer or the justification is right or wrong.")
+    return marks
+
+
+def _note(form: FormData) -> str:
+    # lone surrogates, which a form can carry, cannot be written
+    return _text(form, "note").strip()[:LONGEST_NOTE].encode("utf-8", "replace").decode()
+
+
+def _word(one: Annotation) -> tuple[str, str, str, str]:
+    spoken = {True: "right", False: "wrong", None: "no word"}
+    return one.annotator or "no name", spoken[one.answer_correct], spoken[one.justification_correct], one.note

@@ -1,0 +1,123 @@
+"""Who may talk to the app: a browser on this machine that was given the address and its token, no other page."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",  # with "no-referrer" a browser does not say which page a form is from
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+LARGEST_BODY = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What a process lets in by; new each time the app starts. ``csrf`` stands in every form."""
+
+    port: int
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    csrf: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+
+    @property
+    def cookie(self) -> str:
+        """Cookies do not know ports: two apps on one machine must not take each other's."""
+        return f"layton_batch_{self.port}"
+
+    @property
+    def address(self) -> str:
+        """What the person opens."""
+        return f"http://127.0.0.1:{self.port}/?token={self.token}"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        return frozenset({f"127.0.0.1:{self.port}", f"localhost:{self.port}"})
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Stands before the whole app; ``readonly`` lets nothing be changed."""
+
+    app: ASGIApp
+    entry: Pass
+    readonly: bool = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        answer = self._answer(scope, Headers(scope=scope))
+        await (answer or self.app)(scope, receive, _with_headers(send))
+
+    def _answer(self, scope: Scope, headers: Headers) -> Response | None:
+        """What is answered instead of a page; None: nothing is wrong."""
+        if headers.get("host", "") not in self.entry.hosts:
+            return PlainTextResponse("This app answers to 127.0.0.1 alone.\n", 421)
+        if scope["method"] not in ("GET", "HEAD", "POST"):
+            return PlainTextResponse("This app knows GET and POST.\n", 405)
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if scope["method"] != "POST" and scope["path"] == "/" and _same(given, self.entry.token):
+            return self._enter()
+        if not _same(_cookie(headers, self.entry.cookie), self.entry.token):
+            return PlainTextResponse(
+                "Open the address that `layton-batch annotate` printed: it has a token, new at each start.\n", 403
+            )
+        return self._refusal_of_post(headers) if scope["method"] == "POST" else None
+
+    def _enter(self) -> Response:
+        """The token goes into a cookie and out of the address, where history and logs would keep it."""
+        answer = RedirectResponse("/", 303)
+        answer.set_cookie(self.entry.cookie, self.entry.token, httponly=True, samesite="strict", path="/")
+        return answer
+
+    def _refusal_of_post(self, headers: Headers) -> Response | None:
+        if self.readonly:
+            return PlainTextResponse("This view is read-only: labels are made in the other one.\n", 403)
+        origins = {f"http://{host}" for host in self.entry.hosts}
+        is_foreign = headers.get("origin", next(iter(origins))) not in origins
+        if is_foreign or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            return PlainTextResponse("A form of another page was refused.\n", 403)
+        length = headers.get("content-length", "")
+        if not length.isdigit() or int(length) > LARGEST_BODY:
+            return PlainTextResponse("This is no form of this app.\n", 413)
+        return None
+
+
+def _same(given: str, expected: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
+
+
+def _cookie(headers: Headers, name: str) -> str:
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(name)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            kept = [
+                (name, value) for name, value in message.get("headers", []) if name.decode().lower() not in _HEADERS
+            ]
+            message["headers"] = [*kept, *((name.encode(), value.encode()) for name, value in _HEADERS.items())]
+        await send(message)
+
+    return sending

@@ -1,0 +1,90 @@
+"""annotate: the labelling app."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from layton_batch.cli.run_commands import RUNS, RunName, Runs
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's command."""
+    app.command("annotate")(annotate)
+
+
+def annotate(
+    run_name: RunName,
+    annotator: Annotated[str, typer.Option("--annotator", metavar="NAME", help="Who labels; else the page asks.")] = "",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one.")] = 0,
+    design: Annotated[
+        str, typer.Option("--design", help="planned (most useful next) | balanced (for a first gold set)")
+    ] = "planned",
+    overlap: Annotated[
+        float, typer.Option("--overlap", min=0, max=1, help="Share of answers that a second person labels: 0.2.")
+    ] = 0.0,
+    readonly: Annotated[bool, typer.Option("--readonly", help="Show progress; change nothing.")] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Label answers in the browser.
+
+    One answer at a time, without the model's name and without the jury's verdict, on 127.0.0.1 until stopped. Every
+    label is kept at once, in the run's folder, and counts in the next `leaderboard`. `?` on the page lists its keys.
+    """
+    import secrets
+    import sys
+    from concurrent.futures import ThreadPoolExecutor
+    from contextlib import suppress
+
+    from layton_batch.annotate.app import LONGEST_NAME, App
+    from layton_batch.annotate.desk import DESIGNS, Desk
+    from layton_batch.annotate.guard import Pass
+    from layton_batch.annotate.server import listening, serving
+    from layton_batch.cli.terminal import say
+    from layton_batch.errors import ManifestError
+    from layton_batch.run.folders import find_run
+    from layton_batch.run.open import read_run
+    from layton_batch.settings import Settings
+
+    name = " ".join(annotator.split())
+    if annotator and not (name and name.isprintable() and len(name) <= LONGEST_NAME):
+        raise ManifestError(f"--annotator: a name has 1 to {LONGEST_NAME} characters that can be printed")
+    if design not in DESIGNS:
+        raise ManifestError(f"--design {design!r}: one of {', '.join(DESIGNS)}")
+    folder = find_run(run_name, runs)
+    with read_run(folder, Settings.from_process()) as run, ThreadPoolExecutor(1, "annotate-forecast") as executor:
+        desk = Desk(run, secrets.token_bytes(32), executor, design, overlap)
+        at = listening(port)
+        entry = Pass(at.getsockname()[1])
+        # Ctrl-C and SIGTERM are the way to end here, and no failure
+        with suppress(KeyboardInterrupt), serving(App(desk, entry, name, readonly).asgi(), at):
+            say(f"{run.id}: {entry.address}")
+            say("Ctrl-C stops; what was labelled is kept.")
+            if not no_browser and sys.stderr.isatty():
+                _open(entry.address)
+            _wait()
+    made = sum(1 for _ in desk.deeds().labels())
+    say(f"{made} labels of the app in {folder.labels}; `layton-batch leaderboard {run_name}` uses them")
+
+
+def _open(address: str) -> None:
+    """In a graphical browser; one that runs in the terminal would take it over."""
+    import webbrowser
+    from contextlib import suppress
+
+    with suppress(webbrowser.Error):
+        browser = webbrowser.get()
+        if type(browser) is not webbrowser.GenericBrowser:
+            browser.open(address)
+
+
+def _wait() -> None:
+    """Until Ctrl-C or SIGTERM."""
+    import threading
+
+    from layton_batch.processes import enable_sigint
+
+    enable_sigint()
+    threading.Event().wait()

@@ -1,0 +1,55 @@
+"""items check: what is wrong with a file of items."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from layton_batch.cli.run_commands import Json
+
+FINDINGS = 2
+"""The exit code for data that something is wrong with."""
+
+items_app = typer.Typer(help="Files of items: `items check FILE`.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's commands."""
+    app.add_typer(items_app, name="items")
+
+
+@items_app.callback()
+def _items() -> None:
+    """Files of items."""
+
+
+@items_app.command("check")
+def check(
+    source: Annotated[str, typer.Argument(metavar="FILE", help="JSONL, Parquet or CSV; also a pattern or hf://…")],
+    task: Annotated[str | None, typer.Option("--task", help="Whose items they are; default: whose they fit.")] = None,
+    as_json: Json = False,
+) -> None:
+    """What is wrong with a file of items.
+
+    Rows that no split of the task takes, missing fields and references, pictures that were cut off, ids and questions
+    that are there twice, questions that are nearly the same, answers that stand in the question or in a hint. Ends with
+    0 where there is nothing, with 2 where there is something.
+    """
+    from dataclasses import asdict
+
+    from layton_batch.cli.terminal import print_json
+    from layton_batch.files.sources import read_rows
+    from layton_batch.manifest.item_check import check_items, guess_task
+    from layton_batch.reports.items import print_items
+    from layton_batch.settings import Settings
+
+    settings = Settings.from_process()
+    rows = read_rows(source, settings.cwd, settings)
+    found = check_items(rows, task or guess_task(rows))
+    if as_json:
+        print_json({"file": source, **asdict(found)})
+    else:
+        print_items(found)
+    if found.findings:
+        raise typer.Exit(FINDINGS)

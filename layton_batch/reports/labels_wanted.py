@@ -1,0 +1,25 @@
+"""What people's labels would still do for a run's intervals."""
+
+from __future__ import annotations
+
+from layton_batch.run.context import Run
+from layton_batch.scoring.label_plan import outlook
+from layton_batch.stages.rank import evidence
+from layton_batch.text import plural
+
+
+def labels_wanted(run: Run) -> str | None:
+    """How many labels would halve every interval, and where they are made; None where there is nothing to label."""
+    if not run.task.uses_jury:
+        return None
+    ballots, labels = evidence(run, run.rules.metric)
+    if not ballots:
+        return None
+    found = outlook(ballots, labels, run.rules, length=0)
+    if not found.halving:
+        return None
+    wanted, how = plural(found.halving, "label"), f"layton-batch annotate {run.id}"
+    if labels:
+        return f"{wanted} would halve the intervals: {how}"
+    then = outlook(ballots, labels, run.rules, steps=(found.halving,), length=0).gains[-1]
+    return f"No answer has a person's label yet; {wanted} would give intervals of about ±{then.mean:.0f}: {how}"

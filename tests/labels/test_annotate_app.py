@@ -1,0 +1,335 @@
+"""The labelling app, request by request: what it keeps, what it shows, and what it never shows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from layton_batch.annotate.desk import _share
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.run.label_log import LogReader, read_deeds
+from tests.cli.cli_harness import call
+from tests.labels.app_desk import opened
+from tests.labels.conftest import Copied
+from tests.labels.label_desk import PLAIN, WITH_GOLD, answers
+
+
+def board(root: Path) -> list[dict[str, object]]:
+    ended = call("leaderboard", root.name, "--format", "json")
+    assert ended.code == 0, ended.err
+    found: list[dict[str, object]] = json.loads(ended.out)
+    return found
+
+
+def exported(root: Path, out: Path) -> list[dict[str, object]]:
+    assert call("export", root.name, "--to", "annotations", "--out", str(out)).code == 0
+    return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_label_is_kept_at_once_and_the_next_leaderboard_uses_it(copied: Copied) -> None:
+    root = copied(PLAIN)
+    assert {row["method"] for row in board(root)} == {"uncalibrated"}
+    with opened(root) as app:
+        for number in range(12):
+            app.label("right" if number % 3 else "wrong", "right")
+            assert sum(1 for _ in read_deeds(RunFolder(root)).labels()) == number + 1
+        assert {row["method"] for row in board(root)} == {"calibrated"}
+        assert sum(int(str(row["own_labels"])) for row in board(root)) == 12
+
+
+def test_what_labels_buy_is_shown_and_gets_shorter(copied: Copied) -> None:
+    with opened(copied(PLAIN)) as app:
+        first = app.get("/progress.json").json()
+        assert first["buys"][0].startswith("12 more labels: ±")
+        for _ in range(12):
+            app.label()
+        app.settle()
+        later = app.get("/progress.json").json()
+        assert later["labels"] == 12
+        assert later["left"] == first["left"] - 12
+        assert float(later["now"][1:]) < float(first["now"][1:])
+
+
+def test_no_response_before_a_label_names_a_model_or_a_verdict(copied: Copied) -> None:
+    root = copied(WITH_GOLD)
+    models = {str(one[name]) for one in answers(root) for name in ("model", "provider")}
+    rows = board(root)
+    with opened(root) as app:
+        for path in ("/", "/progress", "/adjudicate", "/progress.json", "/name", "/assets/annotate.js"):
+            app.get(path)
+        for _ in range(6):
+            app.label()
+        app.post("/undo")
+        app.get()
+        text = "\n".join(app.seen).casefold()
+    assert len(app.seen) > 20
+    for name in (*models, *(str(row["model"]) for row in rows), "verdict", "jury", "vote"):
+        assert name.casefold() not in text.replace("data-verdict", "").replace('class="verdict"', ""), name
+
+
+def test_the_same_answer_stays_until_something_is_done_with_it_and_undo_brings_it_back(copied: Copied) -> None:
+    root = copied(PLAIN)
+    with opened(root) as app:
+        first = app.shown()
+        assert app.shown() == first
+        app.label(note="why")
+        second = app.shown()
+        assert second != first
+        assert app.post("/undo").status_code == 303
+        assert app.shown() == first
+        assert list(read_deeds(RunFolder(root)).labels()) == []
+        app.label("wrong", "wrong")
+        assert [one.both_correct for one in read_deeds(RunFolder(root)).labels()] == [False]
+        assert app.shown() == second
+        for _ in range(3):
+            app.post("/undo")
+        assert app.shown() == first
+
+
+class _Later(ThreadPoolExecutor):
+    """Begins nothing before it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.waiting: list[Callable[[], object]] = []
+
+    def submit(self, work: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+        self.waiting.append(lambda: work(*given, **named))
+        return Future()
+
+
+def test_no_page_waits_for_what_labels_buy(copied: Copied) -> None:
+    later = _Later()
+    with opened(copied(PLAIN), executor=later) as app:
+        before = app.get("/progress.json").json()
+        seen = {app.label() for _ in range(5)}
+        assert len(seen) == 5
+        during = app.get("/progress.json").json()
+        assert (during["busy"], during["labels"]) == (True, 0)
+        assert len(later.waiting) == 1
+        later.waiting.pop()()
+        after = app.get("/progress.json").json()
+        assert (after["busy"], after["labels"]) == (False, 5)
+        assert after["buys"] != before["buys"]
+
+
+def test_an_answer_that_somebody_is_unsure_about_is_shown_to_somebody_else(copied: Copied) -> None:
+    with opened(copied(PLAIN)) as ada:
+        left = {ada.shown()}
+        ada.post("/unsure", id=ada.shown())
+        bob = ada.named("bob")
+        assert {bob.label() for _ in range(3)} & left == left
+
+
+def test_unsure_is_no_label_and_takes_an_earlier_one_away(copied: Copied) -> None:
+    root = copied(PLAIN)
+    with opened(root) as app:
+        shown = app.label()
+        assert app.post("/unsure", id=shown).status_code == 303
+        assert list(read_deeds(RunFolder(root)).labels()) == []
+        assert app.shown() != shown
+
+
+def test_a_skipped_answer_comes_again_when_all_others_are_done(copied: Copied) -> None:
+    root = copied(PLAIN)
+    with opened(root) as app:
+        skipped = app.shown()
+        app.post("/skip", id=skipped)
+        count = len(app.desk.answers)
+        seen = []
+        for _ in range(count - 1):
+            seen.append(app.label())
+            app.settle()
+        assert skipped not in seen
+        assert len(set(seen)) == count - 1
+        assert app.label() == skipped
+        app.settle()
+        assert "nothing left for you to label" in app.get().text
+
+
+def test_the_app_goes_on_where_it_was_when_it_is_started_again(copied: Copied) -> None:
+    root = copied(PLAIN)
+    with opened(root) as app:
+        done = [app.label() for _ in range(5)]
+        keys = [app.desk.answers.key_of(one) for one in done]
+    log = next((root / "labels").glob("annotate-*.jsonl"))
+    with log.open("ab") as handle:
+        handle.write(b'{"kind": "label", "item_id": "cut o')  # the machine lost its power
+    with opened(root) as app:
+        assert app.desk.answers.key_of(app.shown()) not in keys
+        app.label()
+        deeds = read_deeds(RunFolder(root))
+        assert sum(1 for _ in deeds.labels()) == 6
+        assert deeds.damaged == {log: 1}
+    told = call("leaderboard", root.name)
+    assert told.code == 0
+    assert "cut off" in told.err
+
+
+def test_an_answer_that_is_wrong_is_not_both_right_also_where_nothing_is_said_of_its_justification(
+    copied: Copied,
+) -> None:
+    root = copied(PLAIN)
+    with opened(root) as app:
+        app.label("wrong", "")
+        app.label("right", "")
+        marks = [(one.answer_correct, one.both_correct) for one in read_deeds(RunFolder(root)).labels()]
+    assert marks == [(False, False), (True, None)]
+
+
+def test_labels_go_out_and_in_again_with_their_notes(copied: Copied, tmp_path: Path) -> None:
+    root = copied(PLAIN)
+    with opened(root) as app:
+        app.label("right", "wrong", note="<b>bold</b>")
+        app.label()
+    rows = exported(root, tmp_path / "out.jsonl")
+    assert sorted(str(row["notes"]) for row in rows) == ["", "<b>bold</b>"]
+    assert {row["annotator"] for row in rows} == {"ada"}
+    taken = call("import", root.name, "--annotations", str(tmp_path / "out.jsonl"), "--json")
+    assert taken.code == 0, taken.err
+    assert json.loads(taken.out)["added"] + json.loads(taken.out)["changed"] == 2  # known by another `about`
+    assert sum(int(str(row["own_labels"])) for row in board(root)) == 2
+    ppi = tmp_path / "ppi.jsonl"
+    assert call("export", root.name, "--to", "ppi", "--out", str(ppi)).code == 0
+    words = [json.loads(line).get("human_both_correct") for line in ppi.read_text(encoding="utf-8").splitlines()]
+    assert sorted(word for word in words if word is not None) == [False, True]
+
+
+def test_several_people_label_a_share_twice_their_agreement_is_shown_and_disputes_are_settled(copied: Copied) -> None:
+    root = copied(PLAIN)
+    with opened(root, overlap=0.5) as ada:
+        mine = {ada.label() for _ in range(10)}
+        ada.settle()
+        bob = ada.named("bob")
+        shared = {one for one in mine if (key := ada.desk.answers.key_of(one)) and _share(key) < 0.5}
+        assert 0 < len(shared) < 10
+        theirs = {bob.label("wrong", "right") for _ in range(2 * len(shared) + 1)}
+        assert theirs & mine == shared
+        bob.settle()
+        numbers = bob.get("/progress.json").json()
+        assert numbers["disputed"] == len(shared)
+        assert numbers["agreement"].startswith(f"{len(shared)} answer")
+        assert numbers["people"] == ["ada: 10", f"bob: {len(theirs)}"]
+        for left in range(len(shared), 0, -1):
+            page = bob.get("/adjudicate").text
+            assert f"1 of {left}." in page
+            assert "ada" in page
+            (shown,) = {part.partition('"')[0] for part in page.split('name="id" value="')[1:]}
+            assert bob.post("/adjudicate", id=shown, answer="right", justification="wrong").status_code == 303
+        assert "No open disagreement" in bob.get("/adjudicate").text
+        bob.settle()
+    rows = [row for row in exported(root, root / "out.jsonl") if row.get("adjudicated")]
+    assert len(rows) == len(shared)
+    assert {(row["is_answer_correct"], row["is_justification_correct"]) for row in rows} == {(True, False)}
+    assert {row["annotator"] for row in rows} == {"bob"}
+    assert call("judges", root.name).code == 0
+
+
+def test_an_adjudicated_label_can_be_taken_back(copied: Copied) -> None:
+    root = copied(PLAIN)
+    with opened(root, overlap=1.0) as ada:
+        ada.label()
+        bob = ada.named("bob")
+        shown = bob.shown()
+        bob.label()
+        second = bob.shown()
+        bob.post("/label", id=second, answer="wrong", justification="wrong")
+        bob.settle()
+        assert shown != second
+        assert len(bob.desk.disputed()) == 1
+        bob.post("/adjudicate", id=second, answer="right", justification="right")
+        assert not bob.desk.disputed()
+        assert bob.post("/undo").headers["location"] == "/adjudicate"
+        bob.settle()
+        assert len(bob.desk.disputed()) == 1
+
+
+def test_a_flag_on_an_item_is_kept_and_taken_back(copied: Copied) -> None:
+    root = copied(PLAIN)
+    with opened(root) as app:
+        shown = app.shown()
+        app.post("/flag", id=shown, note="the picture is upside down")
+        assert app.shown() == shown
+        assert 'aria-pressed="true"' in app.get().text
+        assert "the picture is upside down" in app.get("/progress").text
+        app.post("/flag", id=shown)
+        assert 'aria-pressed="false"' in app.get().text
+        assert not read_deeds(RunFolder(root)).flags()
+
+
+def test_the_balanced_queue_goes_on_in_one_order_whatever_was_labelled(copied: Copied) -> None:
+    root = copied(PLAIN)
+    with opened(root, design="balanced") as app:
+        order = [app.desk.answers.key_of(app.label()) for _ in range(9)]
+        models = [key[2] for key in order if key]
+        assert {models.count(name) for name in models} == {3}
+    with opened(root, "bob", design="balanced") as app:
+        assert [key for key in app.desk.forecast.queue if key in order] == []
+        more = [app.desk.answers.key_of(app.label()) for _ in range(9)]
+        models += [key[2] for key in more if key]
+        assert {models.count(name) for name in models} == {6}
+
+
+@pytest.mark.parametrize("task", ["graded by rule"])
+def test_what_cannot_be_labelled_is_said_in_one_line(copied: Copied, task: str, tmp_path: Path) -> None:
+    root = copied(PLAIN)
+    for path in (root / "tables" / "scores").glob("*.parquet"):
+        path.unlink()
+    told = call("annotate", root.name)
+    assert (told.code, told.err.count("\n")) == (2, 1)
+    assert "no model is done yet" in told.err
+    unknown = call("annotate", "nobody")
+    assert unknown.code == 2
+    assert unknown.err.count("\n") == 1
+    wrong = call("annotate", root.name, "--design", "other")
+    assert (wrong.code, "planned, balanced" in wrong.err) == (2, True)
+
+
+def test_a_file_in_layton_eval_s_ppi_form_gives_the_board_with_the_app_s_labels(copied: Copied, tmp_path: Path) -> None:
+    root = copied(PLAIN)
+    with opened(root, overlap=1.0) as app:
+        for number in range(8):
+            app.label("right" if number % 2 else "wrong", "right")
+        app.settle()
+        bob = app.named("bob")
+        for _ in range(4):
+            bob.label("right", "wrong")
+        bob.settle()
+        for key in list(bob.desk.disputed())[:2]:
+            bob.post("/adjudicate", id=bob.desk.answers.id_of(key), answer="right", justification="right")
+    ppi = tmp_path / "ppi.jsonl"
+    assert call("export", root.name, "--to", "ppi", "--out", str(ppi)).code == 0
+    ended = call("leaderboard", str(ppi), "--format", "json")
+    ours = {row["model"]: (row["score"], row["half_width"]) for row in board(root)}
+    assert {row["model"]: (row["score"], row["half_width"]) for row in json.loads(ended.out)} == ours
+
+
+def test_labels_that_others_keep_beside_the_app_are_seen_without_a_restart(copied: Copied) -> None:
+    root = copied(PLAIN)
+    with opened(root) as ada, opened(root, "bob") as bob:
+        first = ada.desk.answers.key_of(ada.label())
+        bob.get()
+        bob.settle()
+        assert first not in bob.desk.forecast.queue
+        assert bob.get("/progress.json").json()["people"] == ["ada: 1"]
+
+
+def test_a_line_that_is_being_written_is_read_when_it_is_whole(copied: Copied) -> None:
+    root = copied(PLAIN)
+    with opened(root) as app:
+        app.label()
+        app.label()
+    log = next((root / "labels").glob("annotate-*.jsonl"))
+    whole = log.read_bytes()
+    reader = LogReader(RunFolder(root))
+    log.write_bytes(whole[:-40])
+    assert (len(list(reader.read().labels())), reader.read().damaged) == (1, {log: 1})
+    log.write_bytes(whole)
+    assert (len(list(reader.read().labels())), reader.read().damaged) == (2, {})
+    log.write_bytes(whole[:-1])
+    assert len(list(LogReader(RunFolder(root)).read().labels())) == 2

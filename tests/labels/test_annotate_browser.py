@@ -1,0 +1,221 @@
+"""The labelling app in a real browser, by keys alone, its server killed in between; what others wrote never runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.run.label_log import read_deeds
+from tests.cli.cli_harness import call, start
+from tests.labels.conftest import Copied
+from tests.labels.label_desk import PLAIN
+from tests.labels.payloads import PAYLOADS
+from tests.labels.test_annotate_guard import say_everywhere
+from tests.site.devtools import Browser, Tab
+from tests.site.test_browser import CONTRAST, PROGRAMS
+
+ID = "document.querySelector('[name=id]').value"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+    if program is None:
+        pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
+    started = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()
+
+
+@contextmanager
+def served(folder: Path, run: str, *more: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The app in a process of its own, and its address."""
+    process = start("annotate", run, *more, cwd=folder, env={"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]})
+    try:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)
+        assert found is not None, line + process.stderr.read()
+        yield process, found[0]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@dataclass
+class Page:
+    """One tab at the app. ``addresses``, ``complaints``: of all pages it showed."""
+
+    tab: Tab
+    addresses: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def go(self, address: str) -> None:
+        self.after(lambda: self.tab.call("Page.navigate", {"url": address}))
+
+    def after(self, action: Callable[[], object]) -> None:
+        """Do something that leads to another page, and wait for that."""
+        self.look()
+        self.tab.browser.events.clear()
+        action()
+        self.tab.browser.wait_for("Page.loadEventFired", self.tab.session)
+        self.look()
+
+    def look(self) -> None:
+        self.complaints += self.tab.trouble()
+        self.addresses += self.tab.requests()
+
+    def press(self, key: str) -> None:
+        """A key that changes this page."""
+        told = {"key": key, "text": "\r" if key == "Enter" else key if len(key) == 1 else ""}
+        self.tab.call("Input.dispatchKeyEvent", {"type": "keyDown", **told})
+        self.tab.call("Input.dispatchKeyEvent", {"type": "keyUp", "key": key})
+
+    def leave_by(self, key: str) -> None:
+        """A key that leads to another page."""
+        self.after(lambda: self.press(key))
+
+    def id(self) -> str:
+        found: str = self.tab.run(ID)
+        return found
+
+    def overflows(self) -> bool:
+        found: bool = self.tab.run("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+        return found
+
+
+def page_of(browser: Browser, folder: Path, address: str, *, width: int = 1280, dark: bool = False) -> Page:
+    blank = folder / "blank.html"
+    blank.write_text("<!doctype html><title>blank</title>", encoding="utf-8")
+    page = Page(browser.open(blank, width=width, dark=dark))
+    page.tab.browser.events.clear()
+    page.go(address)
+    return page
+
+
+def label_thirty(page: Page, keys: str, labels: int) -> None:
+    for number in range(labels):
+        key = keys[number % len(keys)]
+        if key in "yn":
+            page.leave_by(key)
+        else:
+            page.press("1")
+            page.leave_by("4")
+
+
+def half_widths(root: Path) -> float:
+    ended = call("leaderboard", root.name, "--format", "json")
+    rows: list[dict[str, float]] = json.loads(ended.out)
+    return sum(row["half_width"] for row in rows)
+
+
+def test_thirty_labels_by_keys_survive_a_kill_in_between_and_shorten_the_next_board_s_intervals(
+    browser: Browser, copied: Copied, tmp_path: Path
+) -> None:
+    root = copied(PLAIN)
+    folder, widths = RunFolder(root), []
+    for part in (10, 20):
+        with served(tmp_path, root.name, "--annotator", "ada") as (process, address):
+            page = page_of(browser, tmp_path, address)
+            assert "token" not in page.tab.run("location.href")
+            label_thirty(page, "yyn4", part)
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait(60)
+        widths.append(half_widths(root))
+        assert page.complaints == []
+        assert {address.split("/")[2] for address in page.addresses if address.startswith("http")} == {
+            address.split("/")[2]
+        }
+        assert all(address.startswith(("http://127.0.0.1:", "data:")) for address in page.addresses)
+    deeds = read_deeds(folder)
+    assert sum(1 for _ in deeds.labels()) == 30
+    assert not deeds.damaged
+    assert widths[1] < widths[0]
+
+
+def test_every_key_does_what_the_help_says(browser: Browser, copied: Copied, tmp_path: Path) -> None:
+    root = copied(PLAIN)
+    folder = RunFolder(root)
+    with served(tmp_path, root.name, "--annotator", "ada") as (_, address):
+        page = page_of(browser, tmp_path, address)
+        page.press("?")
+        assert page.tab.run("document.querySelector('#help').open")
+        page.press("?")
+        assert not page.tab.run("document.querySelector('#help').open")
+        page.press("h")
+        assert page.tab.run("document.querySelector('.hints').open")
+        page.press("m")
+        for letter in "you s1":
+            page.press(letter)
+        page.press("Escape")
+        assert page.tab.run("document.querySelector('textarea').value") == "you s1"
+        first = page.id()
+        page.press("2")
+        page.leave_by("Enter")
+        assert [(one.answer_correct, one.note) for one in read_deeds(folder).labels()] == [(False, "you s1")]
+        page.leave_by("z")
+        assert page.id() == first
+        assert list(read_deeds(folder).labels()) == []
+        page.leave_by("f")
+        assert page.id() == first
+        assert read_deeds(folder).flags()
+        page.leave_by("u")
+        page.leave_by("s")
+        kinds = [deed.kind for deed in read_deeds(folder).by_annotator["ada"]]
+        assert kinds == ["label", "undo", "flag", "unsure", "skip"]
+        assert page.complaints == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [375, 1280])
+def test_pages_fit_their_width_and_can_be_read(
+    browser: Browser, copied: Copied, tmp_path: Path, width: int, dark: bool
+) -> None:
+    root = copied(PLAIN)
+    with served(tmp_path, root.name, "--annotator", "ada") as (_, address):
+        page = page_of(browser, tmp_path, address, width=width, dark=dark)
+        for path in ("", "progress", "adjudicate", "name"):
+            page.go(address.partition("?")[0] + path)
+            assert not page.overflows(), path
+            assert page.tab.run(CONTRAST) == []
+        assert page.complaints == []
+
+
+def test_no_attack_in_any_text_runs(browser: Browser, copied: Copied, tmp_path: Path) -> None:
+    root = copied(PLAIN)
+    for start_at in range(0, len(PAYLOADS), 70):
+        say_everywhere(root, "\n".join(PAYLOADS[start_at : start_at + 70]))
+        with served(tmp_path, root.name, "--annotator", "ada") as (_, address):
+            page = page_of(browser, tmp_path, address)
+            page.tab.run(
+                "document.querySelectorAll('*').forEach((one) => one.click && one.matches('.text *') && one.click())"
+            )
+            assert page.tab.run("typeof window.attacked") == "undefined"
+            assert page.tab.run("document.querySelectorAll('.text *:not(em)').length") == 0
+            page.go(address.partition("?")[0] + "progress")
+            assert page.tab.run("typeof window.attacked") == "undefined"
+            assert page.complaints == []
+
+
+def test_the_app_ends_with_control_c_and_says_what_is_kept(copied: Copied, tmp_path: Path) -> None:
+    root = copied(PLAIN)
+    with served(tmp_path, root.name) as (process, address):
+        port = address.split(":")[2].partition("/")[0]
+        taken = call("annotate", root.name, "--port", port)
+        assert (taken.code, taken.err.count("\n")) == (2, 1)
+        assert "in use" in taken.err
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert "0 labels" in told
