@@ -15,6 +15,7 @@ from layton_batch.reports.table import console
 from layton_batch.run.context import Run
 from layton_batch.run.failure_words import failure_words
 from layton_batch.run.status import RunState, Status
+from layton_batch.site.standing import halving, label_need
 from layton_batch.stages.publish import cost_report
 from layton_batch.stages.rank import board, label_notes
 from layton_batch.states import OPEN, Lifecycle
@@ -49,6 +50,8 @@ def print_outcome(run: Run, status: Status) -> None:
     if status.unanswered:
         requests = plural(status.unanswered, "request")
         say(f"{requests} without an answer; `layton-batch status {status.run}` shows which jobs")
+    if need := label_need(run.folder):
+        say(halving(need, status.run))
     say(f"run folder: {_near(run.folder.root)}\nsite: {_near(run.folder.site / 'index.html')}")
 
 

@@ -104,6 +104,20 @@ def plan_next(
     return Plan(aim.design, rules.level, _model_plans(counted, rows, rules), _asks(counted, rows), balanced)
 
 
+def labels_to_halve(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> int | None:
+    """How many labels, where they help most, would bring every model's interval on these items to half of the widest
+    one of today; None where every interval is a point already. Raises DataError as ``plan_next``."""
+    counted = count_votes(in_order(ballots), labels)
+    if not counted.entrants:
+        return None
+    widest = float(_half_widths(counted, np.zeros(0, dtype=np.int64), rules).max(initial=0.0))
+    if widest <= 0:
+        return None
+    post = law_of(counted, rules).posterior
+    models = range(len(counted.entrants))
+    return sum(plan_labels(counted.strata, one, widest / 2, level=rules.level, post=post).count for one in models)
+
+
 def _contested(counted: Counted, aim: Aim, rules: Rules) -> IntArray:
     """Rows of all models in turn, in the order of need, so that whoever stops early has helped each of them."""
     post = law_of(counted, rules).posterior

@@ -16,11 +16,13 @@ from layton_batch.scoring.board import RULE
 from layton_batch.scoring.history import snapshots
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.board import show_board
+from layton_batch.site.duel import duels
 from layton_batch.site.explorer import STANDINGS, ItemPage, Tally, item_pages
 from layton_batch.site.history import show_history
-from layton_batch.site.pages import render
+from layton_batch.site.pages import more_assets, render
 from layton_batch.site.progress import show_progress
 from layton_batch.site.reading import asked, date_of_tables, failures, table
+from layton_batch.site.standing import halving, label_need, model_facts
 
 MARKER = "site.json"
 """Tells a folder that this module wrote, and may write anew, from any other."""
@@ -84,12 +86,18 @@ def _write_pages(folder: RunFolder, status: Status, building: Path) -> int:
     course = show_progress(status)
     about = {"run": course.run, "title": ask.name or course.run, "date": date_of_tables(folder), "ask": ask,
              "board": board, "course": course}  # fmt: skip
-    listed = _write_items(folder, str(rows[0]["metric"]) if rows else ask.metric, [str(r["model"]) for r in rows],
-                          building, about)  # fmt: skip
+    board_metric = str(rows[0]["metric"]) if rows else ask.metric
+    listed = _write_items(folder, board_metric, [str(row["model"]) for row in rows], building, about)
     costs = list(table(folder, "cost", COST_COLUMNS).iter_rows(named=True))
     bill = show_bill(costs, unpriced(table(folder, "usage", USAGE_COLUMNS)), status.unknown_cost_usd)
-    _write(building / "index.html", "index.html", **about, bill=bill, item_count=len(listed),
-           refreshes=show_history(snapshots(folder.history)))  # fmt: skip
+    need = label_need(folder)
+    duel = duels(folder, rows, [(one.name, one.item_id) for one in listed], board_metric)
+    more: dict[str, object] = {**about, **more_assets("board.css", "board.js")}
+    _write(building / "index.html", "index.html", **more, bill=bill, item_count=len(listed),
+           refreshes=show_history(snapshots(folder.history)), facts=model_facts(folder, rows), has_duels=bool(duel),
+           halving=halving(need, course.run) if need else "")  # fmt: skip
+    if duel:
+        _write(building / "compare.html", "compare.html", **more, data=duel)
     return len(listed)
 
 

@@ -33,6 +33,17 @@ def environment() -> Environment:
     return loaded
 
 
+@cache
+def more_assets(style_name: str, script_name: str) -> dict[str, str]:
+    """``style``, ``script`` and ``policy`` of a page that needs more than all pages share."""
+    loaded = environment()
+    style, script = (
+        f"{loaded.globals[kind]}{_asset(loaded, name)}"
+        for kind, name in (("style", style_name), ("script", script_name))
+    )
+    return {"style": style, "script": script, "policy": policy(style, script)}
+
+
 def _asset(loaded: Environment, name: str) -> str:
     """One of our own files; base.html puts it into pages unescaped, and nothing else."""
     if loaded.loader is None:
