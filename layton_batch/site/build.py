@@ -13,16 +13,13 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.tables import SCHEMAS
 from layton_batch.run.status import Status
 from layton_batch.scoring.board import RULE
-from layton_batch.scoring.history import snapshots
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.board import show_board
-from layton_batch.site.duel import duels
+from layton_batch.site.board_pages import Ranked, write_board_pages
 from layton_batch.site.explorer import STANDINGS, ItemPage, Tally, item_pages
-from layton_batch.site.history import show_history
-from layton_batch.site.pages import more_assets, render
+from layton_batch.site.pages import write
 from layton_batch.site.progress import show_progress
 from layton_batch.site.reading import asked, date_of_tables, failures, table
-from layton_batch.site.standing import halving, label_need, model_facts
 
 MARKER = "site.json"
 """Tells a folder that this module wrote, and may write anew, from any other."""
@@ -84,20 +81,16 @@ def _write_pages(folder: RunFolder, status: Status, building: Path) -> int:
     by_rule = bool(rows) and rows[0]["method"] == RULE
     board = show_board(rows, ask, failures(folder, str(rows[0]["metric"])) if by_rule else {})
     course = show_progress(status)
-    about = {"run": course.run, "title": ask.name or course.run, "date": date_of_tables(folder), "ask": ask,
-             "board": board, "course": course}  # fmt: skip
+    about: dict[str, object] = {
+        "run": course.run, "title": ask.name or course.run, "date": date_of_tables(folder), "ask": ask, "board": board,
+        "course": course,
+    }  # fmt: skip
     board_metric = str(rows[0]["metric"]) if rows else ask.metric
     listed = _write_items(folder, board_metric, [str(row["model"]) for row in rows], building, about)
     costs = list(table(folder, "cost", COST_COLUMNS).iter_rows(named=True))
     bill = show_bill(costs, unpriced(table(folder, "usage", USAGE_COLUMNS)), status.unknown_cost_usd)
-    need = label_need(folder)
-    duel = duels(folder, rows, [(one.name, one.item_id) for one in listed], board_metric)
-    more: dict[str, object] = {**about, **more_assets("board.css", "board.js")}
-    _write(building / "index.html", "index.html", **more, bill=bill, item_count=len(listed),
-           refreshes=show_history(snapshots(folder.history)), facts=model_facts(folder, rows), has_duels=bool(duel),
-           halving=halving(need, course.run) if need else "")  # fmt: skip
-    if duel:
-        _write(building / "compare.html", "compare.html", **more, data=duel)
+    ranked = Ranked(course.run, rows, board_metric, [(one.name, one.item_id) for one in listed])
+    write_board_pages(folder, ranked, building, about, {"bill": bill, "item_count": len(listed)})
     return len(listed)
 
 
@@ -115,7 +108,7 @@ def _write_items(
     if waiting is not None:
         _write_item(building, about, listed, waiting, "")
     categories = sorted({one.category for one in listed if one.category})
-    _write(building / "items" / "index.html", "items.html", **about, items=listed, categories=categories,
+    write(building / "items" / "index.html", "items.html", **about, items=listed, categories=categories,
            standings=STANDINGS)  # fmt: skip
     return listed
 
@@ -124,12 +117,7 @@ def _write_item(
     building: Path, about: dict[str, object], listed: list[_Listed], page: ItemPage, following: str
 ) -> None:
     previous = listed[-1].name if listed else ""
-    _write(building / "items" / page.name, "item.html", **about, page=page, previous=previous, following=following)
+    write(building / "items" / page.name, "item.html", **about, page=page, previous=previous, following=following)
     listed.append(
         _Listed(page.number, page.name, page.item_id, page.category, page.excerpt, bool(page.pictures), page.tally)
     )
-
-
-def _write(path: Path, template: str, **values: object) -> None:
-    with path.open("wb") as handle:
-        handle.writelines(render(template, **values))

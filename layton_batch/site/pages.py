@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import sha256
+from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -76,6 +77,12 @@ def _source(text: str) -> str:
 def render(template: str, **values: object) -> Iterable[bytes]:
     """A page in UTF-8, in pieces."""
     return [environment().get_template(template).render(**values).encode("utf-8", "replace")]
+
+
+def write(path: Path, template: str, **values: object) -> None:
+    """One page into a new folder."""
+    with path.open("wb") as handle:
+        handle.writelines(render(template, **values))
 
 
 LONGEST = 20_000
