@@ -9,12 +9,15 @@ from pathlib import Path
 from layton_batch.errors import FileError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.history import snapshots
+from layton_batch.site.board import Board
 from layton_batch.site.charts import Chart, charts, standings
 from layton_batch.site.downloads import write_downloads
 from layton_batch.site.duel import duels
 from layton_batch.site.history import show_history
 from layton_batch.site.item_rates import item_rates
+from layton_batch.site.origin import citation, licence, sentence
 from layton_batch.site.pages import more_assets, write
+from layton_batch.site.reading import Asked
 from layton_batch.site.standing import Facts, halving, label_need, model_facts
 
 Row = Mapping[str, object]
@@ -23,9 +26,12 @@ About = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A run's leaderboard: its rows, what they measure, and the items' pages and ids in their order."""
+    """A run's leaderboard: its rows, as they are shown, what they measure, and the items' pages and ids in their
+    order."""
 
     run: str
+    ask: Asked
+    board: Board
     rows: Sequence[Row]
     metric: str
     items: Sequence[tuple[str, str]]
@@ -40,7 +46,10 @@ def write_board_pages(folder: RunFolder, ranked: Ranked, building: Path, about: 
     drawn = _write_charts(folder, ranked, facts, building, assets)
     if duel:
         write(building / "compare.html", "compare.html", **assets, data=duel)
+    ask, board = ranked.ask, ranked.board
+    said = sentence(ask, len(ranked.items), len(board.rows), by_rule=board.by_rule, has_labels=board.has_labels)
     own = {
+        "sentence": said, "licence": licence(ask), "citation": citation(str(about["title"]), str(about["date"])),
         "facts": facts, "has_duels": bool(duel), "has_charts": bool(drawn),
         "downloads": write_downloads(ranked.rows, building),
         "halving": halving(need, ranked.run) if need else "", "refreshes": show_history(snapshots(folder.history)),

@@ -25,17 +25,20 @@ MARKER = "site.json"
 """Tells a folder that this module wrote, and may write anew, from any other."""
 
 
-def build_site(folder: RunFolder, status: Status, out: Path | None = None, origin: str | None = None) -> Path:
+def build_site(
+    folder: RunFolder, status: Status, out: Path | None = None, origin: str | None = None, home: str = ""
+) -> Path:
     """Write the pages of a run as far as it is, and return the path of ``index.html``.
 
-    ``origin``: the digest of what the pages are made from, which :func:`made_from` then tells. The folder ``out``
+    ``origin``: the digest of what the pages are made from, which :func:`made_from` then tells. ``home``: where the
+    front page is, as seen from the folder, where this is one of several runs. The folder ``out``
     (default: the run's own) is replaced whole. Raises FileError where it holds anything but an earlier site,
     or where a table cannot be read.
     """
     target = (out or folder.site).resolve()
     check_target(target)
     with atomic.writing_folder(target) as building:
-        count = _write_pages(folder, status, building)
+        count = _write_pages(folder, status, building, home)
         mark = {"generator": "layton-batch", "run": status.run, "items": count, "made_from": origin}
         (building / MARKER).write_bytes(orjson.dumps(mark, option=orjson.OPT_APPEND_NEWLINE))
     return target / "index.html"
@@ -75,7 +78,7 @@ class _Listed:
     tally: Tally
 
 
-def _write_pages(folder: RunFolder, status: Status, building: Path) -> int:
+def _write_pages(folder: RunFolder, status: Status, building: Path, home: str) -> int:
     ask = asked(folder)
     rows = list(table(folder, "leaderboard", list(SCHEMAS["leaderboard"])).iter_rows(named=True))
     by_rule = bool(rows) and rows[0]["method"] == RULE
@@ -83,13 +86,13 @@ def _write_pages(folder: RunFolder, status: Status, building: Path) -> int:
     course = show_progress(status)
     about: dict[str, object] = {
         "run": course.run, "title": ask.name or course.run, "date": date_of_tables(folder), "ask": ask, "board": board,
-        "course": course,
+        "course": course, "home": home,
     }  # fmt: skip
     board_metric = str(rows[0]["metric"]) if rows else ask.metric
     listed = _write_items(folder, board_metric, [str(row["model"]) for row in rows], building, about)
     costs = list(table(folder, "cost", COST_COLUMNS).iter_rows(named=True))
     bill = show_bill(costs, unpriced(table(folder, "usage", USAGE_COLUMNS)), status.unknown_cost_usd)
-    ranked = Ranked(course.run, rows, board_metric, [(one.name, one.item_id) for one in listed])
+    ranked = Ranked(course.run, ask, board, rows, board_metric, [(one.name, one.item_id) for one in listed])
     write_board_pages(folder, ranked, building, about, {"bill": bill, "item_count": len(listed)})
     return len(listed)
 
