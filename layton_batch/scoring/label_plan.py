@@ -105,17 +105,17 @@ def plan_next(
 
 
 def labels_to_halve(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> int | None:
-    """How many labels, where they help most, would bring every model's interval on these items to half of the widest
-    one of today; None where every interval is a point already. Raises DataError as ``plan_next``."""
+    """How many labels, where they help most, are expected to halve every model's interval on these items; None where
+    every interval is a point already. Raises DataError as ``plan_next``."""
     counted = count_votes(in_order(ballots), labels)
-    if not counted.entrants:
-        return None
-    widest = float(_half_widths(counted, np.zeros(0, dtype=np.int64), rules).max(initial=0.0))
-    if widest <= 0:
-        return None
+    widths = _half_widths(counted, np.zeros(0, dtype=np.int64), rules).tolist()
     post = law_of(counted, rules).posterior
-    models = range(len(counted.entrants))
-    return sum(plan_labels(counted.strata, one, widest / 2, level=rules.level, post=post).count for one in models)
+    plans = (
+        plan_labels(counted.strata, model, width / 2, level=rules.level, post=post)
+        for model, width in enumerate(widths)
+        if width > 0
+    )
+    return sum(plan.count for plan in plans) or None
 
 
 def _contested(counted: Counted, aim: Aim, rules: Rules) -> IntArray:
