@@ -186,9 +186,10 @@ def site(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Write static pages of a run.
+    """Write static pages of a run, or one site of several.
 
-    The leaderboard, the bill, and every answer with its verdicts.
+    The leaderboard, charts, two models beside each other, the bill, and every answer with its verdicts. Several runs
+    get a folder each, and a front page.
     """
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.run.folders import find_run
@@ -196,15 +197,20 @@ def site(
     from layton_batch.run.status import read_status
     from layton_batch.settings import Settings
     from layton_batch.site.build import build_site
+    from layton_batch.site.front import HOME, check_front, write_front
 
-    settings, pages = Settings.from_process(), {}
-    for name in run_names:
-        folder = find_run(name, runs)
-        target = out if len(run_names) == 1 else out / folder.root.name
+    settings, pages, several = Settings.from_process(), {}, len(run_names) > 1
+    if several:
+        check_front(out)
+    folders = [find_run(name, runs) for name in run_names]
+    for folder in folders:
+        target = out / folder.root.name if several else out
         with open_store(folder, settings) as store:
-            build_site(folder, read_status(store), target)
+            build_site(folder, read_status(store), target, home=HOME if several else "")
         pages[folder.root.name] = str(target / "index.html")
         say(pages[folder.root.name])
+    if several:
+        say(str(write_front(out, folders)))
     if as_json:
         print_json(pages)
 

@@ -180,6 +180,12 @@ SCHEMAS: Mapping[str, Columns] = {
         "n_abstained": pl.Int64,
         "labels_needed": pl.Int64,
     },
+    "pairs": {
+        **dict.fromkeys(("model", "other"), pl.String),
+        **dict.fromkeys(("n_hints", "other_hints"), pl.Int64),
+        **dict.fromkeys(("better", "better_new"), pl.Float64),
+    },
+    "label_need": {"labels": pl.Int64},
     "cost": {
         "provider": pl.String,
         "model": pl.String,

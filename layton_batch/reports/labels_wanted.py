@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layton_batch.run.context import Run
 from layton_batch.scoring.label_plan import outlook
-from layton_batch.stages.rank import evidence
+from layton_batch.stages.rank import MOST_PLANNED, evidence
 from layton_batch.text import plural
 
 
@@ -13,7 +13,7 @@ def labels_wanted(run: Run) -> str | None:
     if not run.task.uses_jury:
         return None
     ballots, labels = evidence(run, run.rules.metric)
-    if not ballots:
+    if not ballots or len(ballots) > MOST_PLANNED:
         return None
     found = outlook(ballots, labels, run.rules, length=0)
     if not found.halving:

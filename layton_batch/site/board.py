@@ -64,6 +64,7 @@ class ShownRow:
     sort_new: str
     sort_labels: str
     plot: Mark | None
+    new_plot: Mark | None
     spread_plot: Mark | None
 
 
@@ -81,6 +82,7 @@ class Board:
 
     ``interval_head``, ``range_head``: what the columns of the interval on these items and of the rank range are called.
     ``has_new``, ``has_labels``: whether any row has an interval for new items, or can have labels behind it;
+    ``by_rule``: scores on these items are exact; ``same_items``: every row rests on as many items;
     ``has_other_hints``: whether labels of its model's answers at another hint level are among these.
     """
 
@@ -91,6 +93,8 @@ class Board:
     footnotes: tuple[tuple[str, str, str], ...]
     has_hints: bool
     has_new: bool
+    by_rule: bool
+    same_items: bool
     has_labels: bool
     has_other_hints: bool
     method: str
@@ -127,7 +131,7 @@ def show_board(
     counts = tuple(name for name in _COUNTS if any(row[name] for row in rows))
     letters = _letters(rows)
     ranked = sum(row["rank"] is not None for row in rows)
-    ends = [end for row in rows for end in (_number(row["score"]), *_drawn(row))]
+    ends = [end for row in rows for end in (_number(row["score"]), *_drawn(row), *_new(row))]
     axis = _axis([value for value in ends if value is not None])
     return Board(
         rows=tuple(_row(row, counts, letters, axis, ranked) for row in rows),
@@ -137,6 +141,8 @@ def show_board(
         footnotes=tuple((letter, _words(flag), FLAGS.get(flag, "")) for flag, letter in letters.items()),
         has_hints=len({row["n_hints"] for row in rows}) > 1,
         has_new=any(row["new_lower"] is not None for row in rows),
+        by_rule=method == RULE,
+        same_items=len({row["n_items"] for row in rows}) < 2,
         has_labels=any(row["borrowed_labels"] is not None for row in rows) and method not in (RULE, UNCALIBRATED),
         has_other_hints=OTHER_HINTS in letters,
         method="graded by rule" if method == RULE else short_line(method),
@@ -210,7 +216,7 @@ def _range_meaning(method: str, level: float) -> str:
 def _row(row: LeaderboardRow, counts: Sequence[str], letters: Mapping[str, str], axis: Axis, ranked: int) -> ShownRow:
     score, lower, upper = (_number(row[name]) for name in ("score", "lower", "upper"))
     rank, best, worst = (_number(row[name]) for name in ("rank", "rank_best", "rank_worst"))
-    new_lower, new_upper = (_number(row[name]) for name in ("new_lower", "new_upper"))
+    new_lower, new_upper = _new(row)
     own, borrowed = (_number(row[name]) for name in ("own_labels", "borrowed_labels"))
     interval = _interval(row, lower, upper)
     return ShownRow(
@@ -234,6 +240,7 @@ def _row(row: LeaderboardRow, counts: Sequence[str], letters: Mapping[str, str],
         sort_new="" if new_lower is None or new_upper is None else f"{new_upper - new_lower:.6g}",
         sort_labels=_sortable(own),
         plot=_mark(axis, score, *_drawn(row)),
+        new_plot=None if row["method"] == RULE or new_lower is None else _mark(axis, score, new_lower, new_upper),
         spread_plot=_spread_mark(rank, best, worst, ranked),
     )
 
@@ -251,6 +258,10 @@ def _drawn(row: LeaderboardRow) -> tuple[float | None, float | None]:
     """The interval that is drawn: for exact scores the one for new items."""
     of = "new_" if row["method"] == RULE else ""
     return _number(row[f"{of}lower"]), _number(row[f"{of}upper"])
+
+
+def _new(row: LeaderboardRow) -> tuple[float | None, float | None]:
+    return _number(row["new_lower"]), _number(row["new_upper"])
 
 
 def _sortable(value: float | None) -> str:

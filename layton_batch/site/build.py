@@ -13,12 +13,11 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.tables import SCHEMAS
 from layton_batch.run.status import Status
 from layton_batch.scoring.board import RULE
-from layton_batch.scoring.history import snapshots
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.board import show_board
+from layton_batch.site.board_pages import Ranked, write_board_pages
 from layton_batch.site.explorer import STANDINGS, ItemPage, Tally, item_pages
-from layton_batch.site.history import show_history
-from layton_batch.site.pages import render
+from layton_batch.site.pages import write
 from layton_batch.site.progress import show_progress
 from layton_batch.site.reading import asked, date_of_tables, failures, table
 
@@ -26,17 +25,20 @@ MARKER = "site.json"
 """Tells a folder that this module wrote, and may write anew, from any other."""
 
 
-def build_site(folder: RunFolder, status: Status, out: Path | None = None, origin: str | None = None) -> Path:
+def build_site(
+    folder: RunFolder, status: Status, out: Path | None = None, origin: str | None = None, home: str = ""
+) -> Path:
     """Write the pages of a run as far as it is, and return the path of ``index.html``.
 
-    ``origin``: the digest of what the pages are made from, which :func:`made_from` then tells. The folder ``out``
+    ``origin``: the digest of what the pages are made from, which :func:`made_from` then tells. ``home``: where the
+    front page is, as seen from the folder, where this is one of several runs. The folder ``out``
     (default: the run's own) is replaced whole. Raises FileError where it holds anything but an earlier site,
     or where a table cannot be read.
     """
     target = (out or folder.site).resolve()
     check_target(target)
     with atomic.writing_folder(target) as building:
-        count = _write_pages(folder, status, building)
+        count = _write_pages(folder, status, building, home)
         mark = {"generator": "layton-batch", "run": status.run, "items": count, "made_from": origin}
         (building / MARKER).write_bytes(orjson.dumps(mark, option=orjson.OPT_APPEND_NEWLINE))
     return target / "index.html"
@@ -76,20 +78,22 @@ class _Listed:
     tally: Tally
 
 
-def _write_pages(folder: RunFolder, status: Status, building: Path) -> int:
+def _write_pages(folder: RunFolder, status: Status, building: Path, home: str) -> int:
     ask = asked(folder)
     rows = list(table(folder, "leaderboard", list(SCHEMAS["leaderboard"])).iter_rows(named=True))
     by_rule = bool(rows) and rows[0]["method"] == RULE
     board = show_board(rows, ask, failures(folder, str(rows[0]["metric"])) if by_rule else {})
     course = show_progress(status)
-    about = {"run": course.run, "title": ask.name or course.run, "date": date_of_tables(folder), "ask": ask,
-             "board": board, "course": course}  # fmt: skip
-    listed = _write_items(folder, str(rows[0]["metric"]) if rows else ask.metric, [str(r["model"]) for r in rows],
-                          building, about)  # fmt: skip
+    about: dict[str, object] = {
+        "run": course.run, "title": ask.name or course.run, "date": date_of_tables(folder), "ask": ask, "board": board,
+        "course": course, "home": home,
+    }  # fmt: skip
+    board_metric = str(rows[0]["metric"]) if rows else ask.metric
+    listed = _write_items(folder, board_metric, [str(row["model"]) for row in rows], building, about)
     costs = list(table(folder, "cost", COST_COLUMNS).iter_rows(named=True))
     bill = show_bill(costs, unpriced(table(folder, "usage", USAGE_COLUMNS)), status.unknown_cost_usd)
-    _write(building / "index.html", "index.html", **about, bill=bill, item_count=len(listed),
-           refreshes=show_history(snapshots(folder.history)))  # fmt: skip
+    ranked = Ranked(course.run, ask, board, rows, board_metric, [(one.name, one.item_id) for one in listed])
+    write_board_pages(folder, ranked, building, about, {"bill": bill, "item_count": len(listed)})
     return len(listed)
 
 
@@ -107,7 +111,7 @@ def _write_items(
     if waiting is not None:
         _write_item(building, about, listed, waiting, "")
     categories = sorted({one.category for one in listed if one.category})
-    _write(building / "items" / "index.html", "items.html", **about, items=listed, categories=categories,
+    write(building / "items" / "index.html", "items.html", **about, items=listed, categories=categories,
            standings=STANDINGS)  # fmt: skip
     return listed
 
@@ -116,12 +120,7 @@ def _write_item(
     building: Path, about: dict[str, object], listed: list[_Listed], page: ItemPage, following: str
 ) -> None:
     previous = listed[-1].name if listed else ""
-    _write(building / "items" / page.name, "item.html", **about, page=page, previous=previous, following=following)
+    write(building / "items" / page.name, "item.html", **about, page=page, previous=previous, following=following)
     listed.append(
         _Listed(page.number, page.name, page.item_id, page.category, page.excerpt, bool(page.pictures), page.tally)
     )
-
-
-def _write(path: Path, template: str, **values: object) -> None:
-    with path.open("wb") as handle:
-        handle.writelines(render(template, **values))

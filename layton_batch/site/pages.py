@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import sha256
+from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -31,6 +32,17 @@ def environment() -> Environment:
     style, script = (_asset(loaded, name) for name in ("site.css", "site.js"))
     loaded.globals.update(style=style, script=script, policy=policy(style, script))
     return loaded
+
+
+@cache
+def more_assets(style_name: str, script_name: str) -> dict[str, str]:
+    """``style``, ``script`` and ``policy`` of a page that needs more than all pages share."""
+    loaded = environment()
+    style, script = (
+        f"{loaded.globals[kind]}{_asset(loaded, name)}"
+        for kind, name in (("style", style_name), ("script", script_name))
+    )
+    return {"style": style, "script": script, "policy": policy(style, script)}
 
 
 def _asset(loaded: Environment, name: str) -> str:
@@ -65,6 +77,12 @@ def _source(text: str) -> str:
 def render(template: str, **values: object) -> Iterable[bytes]:
     """A page in UTF-8, in pieces."""
     return [environment().get_template(template).render(**values).encode("utf-8", "replace")]
+
+
+def write(path: Path, template: str, **values: object) -> None:
+    """One page into a new folder."""
+    with path.open("wb") as handle:
+        handle.writelines(render(template, **values))
 
 
 LONGEST = 20_000

@@ -27,6 +27,7 @@ class Asked:
     metric: str = ""
     method: str = ""
     level: float = DEFAULT_LEVEL
+    source: str = ""
 
 
 def table(folder: RunFolder, name: str, columns: Sequence[str]) -> pl.DataFrame:
@@ -57,6 +58,7 @@ def asked(folder: RunFolder) -> Asked:
             metric=str(scoring.get("metric", "")),
             method=str(scoring.get("method", "")),
             level=float(scoring.get("level", DEFAULT_LEVEL)),
+            source=short_line(items.get("source")),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Asked()

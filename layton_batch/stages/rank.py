@@ -18,6 +18,8 @@ from layton_batch.scoring.annotations import Joined, join, settled, with_annotat
 from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, rank_marks, with_flag
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Judged, Label, content_key
 from layton_batch.scoring.gold import GoldRow, Marks, judged_of, labels_of, rejudged_labels
+from layton_batch.scoring.label_plan import outlook
+from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import Rules
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.stages.readiness import finished
@@ -25,6 +27,9 @@ from layton_batch.stages.served_models import served_others
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.protocol import mark_span
 from layton_batch.text import plural
+
+MOST_PLANNED = 50_000
+"""Predictions: for more of them what to label next is not worked out with every board."""
 
 
 def rank(run: Run) -> bool:
@@ -221,9 +226,26 @@ def finished_jobs(run: Run) -> list[Job]:
 def write_board(run: Run) -> list[BoardRow]:
     """Replace the run's leaderboard table; returns its rows."""
     rows, origin = board(run, run.rules), _origin(run, finished_jobs(run))
+    _write_pairs(run)
     table = tables.frame("leaderboard", [asdict(row) for row in rows])
     tables.write(run.folder.part("leaderboard", "leaderboard"), table, origin)
     return rows
+
+
+def _write_pairs(run: Run) -> None:
+    """The tables beside the board, for its pages: every two models against each other, and how many labels would halve
+    the intervals (no row where none would)."""
+    if not run.task.uses_jury:
+        pairs, need = pairs_by_marks(item_scores(run, run.rules.metric)), None
+    else:
+        ballots, labels = evidence(run, run.rules.metric)
+        rules = replace(run.rules, other_jury=has_labels_of_another_jury(run))
+        pairs = pairs_by_votes(ballots, labels, rules) if labels else []
+        planned = labels and len(ballots) <= MOST_PLANNED
+        need = outlook(ballots, labels, rules, length=0).halving if planned else None
+    rows = [] if need is None else [{"labels": need}]
+    tables.write(run.folder.part("pairs", "pairs"), tables.frame("pairs", [asdict(pair) for pair in pairs]))
+    tables.write(run.folder.part("label_need", "label_need"), tables.frame("label_need", rows))
 
 
 def _ballots(run: Run, job: Job, metric: str) -> list[Ballot]:

@@ -76,7 +76,7 @@ class FabricatedRun:
 
     def write(self) -> None:
         self.manifest()
-        for name in ("items", "predictions", "verdicts", "scores", "leaderboard", "cost"):
+        for name in ("items", "predictions", "verdicts", "scores", "leaderboard", "pairs", "label_need", "cost"):
             self.table(name, getattr(self, f"{name}_rows")())
 
     def table(self, name: str, rows: Sequence[Row]) -> None:
@@ -197,6 +197,18 @@ class FabricatedRun:
             }
             for place, model in enumerate(self.words.models)
         ]
+
+    def pairs_rows(self) -> list[Row]:
+        """Each model is better than the next ones with 90 percent probability, on new items with 80."""
+        names = self.words.models
+        return [
+            {"model": one, "n_hints": 0, "other": other, "other_hints": 0, "better": 0.9, "better_new": 0.8}
+            for place, one in enumerate(names)
+            for other in names[place + 1 :]
+        ]
+
+    def label_need_rows(self) -> list[Row]:
+        return [{"labels": 12}]
 
     def cost_rows(self) -> list[Row]:
         return [

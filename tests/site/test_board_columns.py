@@ -45,8 +45,10 @@ def test_a_board_graded_by_rule_speaks_of_no_labels(tmp_path: Path) -> None:
     assert "Human labels" not in text
 
 
-def test_abstentions_have_a_column_of_their_own(tmp_path: Path) -> None:
-    assert "Abstained" in shown(tmp_path, n_abstained=2).replace("Abstained, unreadable", "")
+def test_kinds_of_failure_share_a_column_that_names_them(tmp_path: Path) -> None:
+    text = shown(tmp_path, n_abstained=2)
+    assert "3 (2 abstained, 1 unparsed)" in text
+    assert "Abstained" in shown(tmp_path, n_abstained=2, n_unparsed=0).replace("Abstained, unreadable", "")
 
 
 def test_the_paper_s_spread_is_called_what_it_is(tmp_path: Path) -> None:

@@ -1,0 +1,85 @@
+"""The pages of a board: the leaderboard itself, its charts, two models beside each other, and files to take away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from layton_batch.errors import FileError
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.scoring.history import snapshots
+from layton_batch.site.board import Board
+from layton_batch.site.charts import Chart, charts, standings
+from layton_batch.site.downloads import write_downloads
+from layton_batch.site.duel import duels
+from layton_batch.site.history import show_history
+from layton_batch.site.item_rates import item_rates
+from layton_batch.site.origin import citation, licence, sentence
+from layton_batch.site.pages import more_assets, write
+from layton_batch.site.reading import Asked
+from layton_batch.site.standing import Facts, halving, label_need, model_facts
+
+Row = Mapping[str, object]
+About = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A run's leaderboard: its rows, as they are shown, what they measure, and the items' pages and ids in their
+    order."""
+
+    run: str
+    ask: Asked
+    board: Board
+    rows: Sequence[Row]
+    metric: str
+    items: Sequence[tuple[str, str]]
+
+
+def write_board_pages(folder: RunFolder, ranked: Ranked, building: Path, about: About, index: About) -> None:
+    """``about``: what all pages are told; ``index``: what the leaderboard's page is told besides."""
+    assets: dict[str, object] = {**about, **more_assets("board.css", "board.js")}
+    facts = model_facts(folder, ranked.rows)
+    need = label_need(folder)
+    duel = duels(folder, ranked.rows, ranked.items, ranked.metric)
+    drawn = _write_charts(folder, ranked, facts, building, assets)
+    if duel:
+        write(building / "compare.html", "compare.html", **assets, data=duel)
+    ask, board = ranked.ask, ranked.board
+    said = sentence(ask, len(ranked.items), len(board.rows), by_rule=board.by_rule, has_labels=board.has_labels)
+    own = {
+        "sentence": said, "licence": licence(ask), "citation": citation(str(about["title"]), str(about["date"])),
+        "facts": facts, "has_duels": bool(duel), "has_charts": bool(drawn),
+        "downloads": write_downloads(ranked.rows, building),
+        "halving": halving(need, ranked.run) if need else "", "refreshes": show_history(snapshots(folder.history)),
+    }  # fmt: skip
+    write(building / "index.html", "index.html", **assets, **index, **own)
+
+
+def _write_charts(
+    folder: RunFolder, ranked: Ranked, facts: Sequence[Facts], building: Path, assets: About
+) -> Sequence[Chart]:
+    board = standings(ranked.rows, facts)
+    drawn = charts(board, item_rates(folder, ranked.metric), snapshots(folder.history)) if board else []
+    if not drawn:
+        return drawn
+    (building / "charts").mkdir()
+    has_png = [_write_picture(building / "charts", chart) for chart in drawn]
+    write(building / "charts.html", "charts.html", **assets, charts=drawn, has_png=all(has_png))
+    return drawn
+
+
+def _write_picture(folder: Path, chart: Chart) -> bool:
+    """The SVG, and the PNG where vl-convert (the extra ``charts``) is installed; returns whether it is."""
+    picture = chart.picture.file
+    try:
+        (folder / f"{chart.name}.svg").write_bytes(picture)
+        try:
+            import vl_convert
+        except ImportError:
+            return False
+        (folder / f"{chart.name}.png").write_bytes(vl_convert.svg_to_png(picture.decode(), scale=2))
+    except OSError as error:
+        raise FileError(f"cannot write {folder / chart.name}: {error.strerror or error}") from error
+    return True

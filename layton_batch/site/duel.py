@@ -1,0 +1,73 @@
+"""Two models beside each other: the data behind the page that compares them, small enough to stand in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.scoring.pairs import MOST
+from layton_batch.site.pages import short_line
+from layton_batch.site.reading import table
+
+MOST_CELLS = 400_000
+"""Models times items: beyond it the page leaves out on which items two models differ."""
+_RIGHT, _PARTLY, _WRONG, _NEVER = "1", "2", "0", "-"
+
+
+def duels(
+    folder: RunFolder, rows: Sequence[Mapping[str, object]], items: Sequence[tuple[str, str]], metric: str
+) -> str:
+    """JSON of ``models``, ``items`` (page, name), ``marks`` (a letter an item, by model) and ``better`` (by pair
+    ``i,j``: percent on these items, percent on new ones). Empty where there is nothing to compare.
+
+    ``items``: pages and ids, in the items' order.
+    """
+    found = table(folder, "pairs", ("model", "n_hints", "other", "other_hints", "better", "better_new"))
+    if not 1 < len(rows) <= MOST or found.is_empty():
+        return ""
+    keys = [(str(row["model"]), row["n_hints"]) for row in rows]
+    place = {key: index for index, key in enumerate(keys)}
+    better = {}
+    for model, hints, other, other_hints, here, new in found.iter_rows():
+        pair = place.get((model, hints)), place.get((other, other_hints))
+        if None not in pair:
+            better[f"{pair[0]},{pair[1]}"] = (_percent(here), _percent(new))
+    one_level = len({hints for _, hints in keys}) == 1
+    listed = items if one_level and len(keys) * len(items) <= MOST_CELLS else ()
+    return json.dumps(
+        {
+            "models": [short_line(model) + ("" if one_level else f" ({hints} hints)") for model, hints in keys],
+            "items": [[page, short_line(item_id, 60)] for page, item_id in listed],
+            "marks": _marks(folder, [model for model, _ in keys], [item_id for _, item_id in listed], metric),
+            "better": better,
+        },
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+
+
+def _percent(chance: float | None) -> float | None:
+    return None if chance is None else round(100 * chance, 1)
+
+
+def _marks(folder: RunFolder, models: Sequence[str], items: Sequence[str], metric: str) -> list[str]:
+    """A string a model: for each item whether it was right, partly right, wrong or never judged."""
+    if not items:
+        return []
+    row_of, column_of = ({name: at for at, name in enumerate(names)} for names in (models, items))
+    marks = [[_NEVER] * len(items) for _ in models]
+    columns = ("item_id", "model", "metric", "yes", "total", "vote", "flag")
+    for item_id, model, named, yes, total, vote, flag in table(folder, "scores", columns).iter_rows():
+        row, column = row_of.get(model), column_of.get(item_id)
+        if named == metric and row is not None and column is not None:
+            marks[row][column] = _mark(yes, total, vote, flag)
+    return ["".join(one) for one in marks]
+
+
+def _mark(yes: int | None, total: int | None, vote: float | None, flag: str | None) -> str:
+    by_jury = yes / total if total and yes is not None else None
+    share = vote if total is None else by_jury  # a rule has no total
+    if share is None:
+        return _WRONG if flag else _NEVER
+    return _RIGHT if share >= 1 else _PARTLY if share > 0 else _WRONG

@@ -1,0 +1,58 @@
+"""The front page of several runs: what was asked, and who leads each board."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from layton_batch.errors import FileError
+from layton_batch.files import atomic
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.tables import SCHEMAS
+from layton_batch.site.board import Board, show_board
+from layton_batch.site.pages import render, short_line
+from layton_batch.site.reading import Asked, asked, date_of_tables, table
+
+MARKER = "front.json"
+"""Tells an ``index.html`` that this module wrote, and may write anew, from any other."""
+HOME = "../index.html"
+"""The front page as seen from a run's folder beside it."""
+TOP = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FrontRun:
+    """One run on the front page; ``address`` is its folder's name below the site."""
+
+    address: str
+    ask: Asked
+    date: str
+    items: int
+    board: Board
+
+
+def check_front(out: Path) -> None:
+    """Raises FileError where the folder has an ``index.html`` of someone else."""
+    if (out / "index.html").exists() and not (out / MARKER).is_file():
+        raise FileError(f"{out / 'index.html'} is no front page of ours, so it is left alone; name another folder")
+
+
+def write_front(out: Path, folders: Sequence[RunFolder]) -> Path:
+    """Write ``index.html`` beside the runs' folders, and return its path. Raises FileError as ``check_front``, and
+    where a table cannot be read or the page not be written."""
+    check_front(out)
+    runs = [_run(folder) for folder in folders]
+    page = b"".join(render("front.html", runs=runs, top=TOP, home="", run="", date=""))
+    atomic.write_bytes(out / MARKER, orjson.dumps({"generator": "layton-batch", "runs": [one.address for one in runs]}))
+    atomic.write_bytes(out / "index.html", page)
+    return out / "index.html"
+
+
+def _run(folder: RunFolder) -> FrontRun:
+    ask = asked(folder)
+    rows = list(table(folder, "leaderboard", list(SCHEMAS["leaderboard"])).iter_rows(named=True))
+    items = table(folder, "items", ("item_id",)).height
+    return FrontRun(short_line(folder.root.name), ask, date_of_tables(folder), items, show_board(rows, ask))

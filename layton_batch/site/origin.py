@@ -1,0 +1,44 @@
+"""What a page says of its benchmark: a sentence, where the items come from and their licence, and how to cite it."""
+
+from __future__ import annotations
+
+from layton_batch.site.reading import Asked
+from layton_batch.text import plural
+
+_LICENCES = {
+    "rvienne/layton-eval": "The riddles are layton-eval’s, by Vienne et al., under CC BY-SA: whoever shares them names "
+    "their source and shares alike.",
+    "bundled": "The items are layton-batch’s own and stand under its licence, Apache-2.0.",
+}
+
+
+def sentence(ask: Asked, items: int, models: int, *, by_rule: bool, has_labels: bool) -> str:
+    """What was asked of whom, and who judged."""
+    if not models:
+        return f"{plural(items, 'item')}; no model is done yet."
+    hints = f" with {plural(ask.hints, 'hint')}" if ask.hints else ""
+    judged = "a jury of models from other makers judged each answer"
+    graded = (
+        "a rule graded each answer" if by_rule else judged + (", corrected by people’s labels" if has_labels else "")
+    )
+    name = f" of {ask.task}" if ask.task else ""
+    split = f" ({ask.split})" if ask.split else ""
+    return f"{plural(models, 'model')} answered {plural(items, 'item')}{name}{split}{hints}; {graded}."
+
+
+def licence(ask: Asked) -> str:
+    """Of the items, where it is known."""
+    known = (words for part, words in _LICENCES.items() if part in ask.source)
+    return next(known, "Their licence is their source’s.")
+
+
+def citation(title: str, date: str) -> str:
+    """BibTeX; what would end a field is left out."""
+    name = "".join(letter for letter in title if letter not in "{}\\")
+    key = (
+        "".join(letter for letter in name if letter.isascii() and (letter.isalnum() or letter in "-_")) or "leaderboard"
+    )
+    return (
+        f"@misc{{{key},\n  title = {{{name}: leaderboard}},\n"
+        f"  note = {{Tables of {date or 'an unknown day'}, written by layton-batch}},\n}}"
+    )

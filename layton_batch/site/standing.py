@@ -1,0 +1,113 @@
+"""What a board's page says of each model beside its score: who made it, what an answer costs, how long it is, what
+failed; and how many labels would halve the intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+import polars as pl
+
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.site.pages import short_line
+from layton_batch.site.reading import table
+from layton_batch.text import NONE, plural
+
+_KINDS = ("abstained", "unparsed", "missing", "unjudged")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """``usd``, ``tokens``: of one answer, None where not known; ``tokens`` are the output's, reasoning among them.
+    ``group``: the number of the group of models that share their best possible rank, from 0."""
+
+    maker: str
+    usd: float | None
+    tokens: float | None
+    failures: int
+    failed: str
+    group: int
+
+    @property
+    def usd_text(self) -> str:
+        return NONE if self.usd is None else small_money(self.usd)
+
+    @property
+    def tokens_text(self) -> str:
+        return NONE if self.tokens is None else f"{self.tokens:,.0f}"
+
+
+def model_facts(folder: RunFolder, rows: Sequence[Mapping[str, object]]) -> tuple[Facts, ...]:
+    """One for each row of the leaderboard, in its order."""
+    makers = _makers(folder)
+    spent = _spent(folder)
+    groups = _groups(rows)
+    return tuple(
+        _facts(row, makers.get(str(row["model"]), ""), spent.get(str(row["model"])), group)
+        for row, group in zip(rows, groups, strict=True)
+    )
+
+
+def _facts(row: Mapping[str, object], maker: str, spent: tuple[float | None, float] | None, group: int) -> Facts:
+    counts = {name: value for name in _KINDS if isinstance(value := row.get(f"n_{name}"), int) and value}
+    usd, tokens = spent or (None, None)
+    return Facts(
+        maker=maker,
+        usd=usd,
+        tokens=tokens,
+        failures=sum(counts.values()),
+        failed=", ".join(f"{count:,} {name}" for name, count in counts.items()),
+        group=group,
+    )
+
+
+def small_money(usd: float) -> str:
+    """Dollars with two digits that say something: one answer may cost a thousandth of a cent."""
+    if usd >= 1:
+        return f"${usd:,.2f}"
+    digits = 2
+    while digits < 8 and usd and round(usd, digits) < 10 ** (1 - digits):
+        digits += 1
+    return f"${usd:.{digits}f}"
+
+
+def _makers(folder: RunFolder) -> dict[str, str]:
+    named = table(folder, "predictions", ("model", "family")).unique(maintain_order=True).drop_nulls()
+    return {model: short_line(family) for model, family in named.iter_rows()}
+
+
+def _spent(folder: RunFolder) -> dict[str, tuple[float | None, float]]:
+    """By model, dollars and output tokens of one answer; answers that another run paid for count in neither."""
+    found: dict[str, tuple[float | None, float]] = {}
+    columns = ("model", "stage", "requests", "output_tokens", "cost_usd")
+    for model, stage, requests, tokens, usd in table(folder, "cost", columns).iter_rows():
+        if stage == "predict" and requests:
+            found[model] = (_per(usd, requests), (tokens or 0) / requests)
+    return found
+
+
+def _per(usd: str | None, requests: int) -> float | None:
+    try:
+        amount = Decimal(str(usd))
+    except InvalidOperation:
+        return None
+    return float(amount / requests) if amount.is_finite() else None
+
+
+def _groups(rows: Sequence[Mapping[str, object]]) -> list[int]:
+    """Rows with the same best possible rank share a group; those without a rank are a group of their own."""
+    best = [row.get("rank_best") for row in rows]
+    order = {value: number for number, value in enumerate(dict.fromkeys(best))}
+    return [order[value] for value in best]
+
+
+def label_need(folder: RunFolder) -> int | None:
+    """How many labels would halve the intervals, as the last ranking worked it out; None where it could not say."""
+    found = table(folder, "label_need", ("labels",)).filter(pl.col("labels") > 0)
+    return None if found.is_empty() else int(found.item(0, 0))
+
+
+def halving(labels: int, run: str) -> str:
+    """The sentence that says so, with the command to type."""
+    return f"{plural(labels, 'label')} would halve the intervals: layton-batch annotate {run}"

@@ -1,0 +1,125 @@
+
+(() => {
+  "use strict";
+  // The address holds what a reader chose: #sort=score&dir=descending&q=text&maker=name&view=new
+  const read = () => new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
+  const write = (params) => {
+    const text = params.toString();
+    history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
+  };
+
+  for (const tools of document.querySelectorAll("[data-address]")) {
+    const table = document.getElementById(tools.dataset.filterFor).closest("table");
+    const fields = [...tools.querySelectorAll("input[name], select[name]")];
+    const heads = [...table.tHead.querySelectorAll("button[data-column]")];
+    const first = heads.find((one) => one.closest("th").hasAttribute("aria-sort"));
+    const keep = () => {
+      const params = new URLSearchParams();
+      const sorted = heads.find((one) => one.closest("th").hasAttribute("aria-sort"));
+      const order = sorted && sorted.closest("th").getAttribute("aria-sort");
+      if (sorted && (sorted !== first || order !== first.dataset.first)) {
+        params.set("sort", sorted.dataset.column);
+        params.set("dir", order);
+      }
+      for (const one of fields) {
+        if (one.type === "radio" ? one.checked && !one.defaultChecked : one.value) params.set(one.name, one.value);
+      }
+      write(params);
+    };
+    const restore = () => {
+      const params = read();
+      for (const one of fields) {
+        const wanted = params.get(one.name);
+        if (one.type === "radio") one.checked = wanted === null ? one.defaultChecked : one.value === wanted;
+        else one.value = wanted || "";
+        if (one.tagName === "SELECT" && one.selectedIndex < 0) one.value = "";
+      }
+      fields.filter((one) => one.type !== "radio").forEach((one) =>
+        one.dispatchEvent(new Event(one.tagName === "SELECT" ? "change" : "input")));
+      const head = heads.find((one) => one.dataset.column === params.get("sort")) || first;
+      const order = params.get("dir") || (head && head.dataset.first);
+      for (let turn = 0; head && turn < 2 && head.closest("th").getAttribute("aria-sort") !== order; turn += 1) head.click();
+    };
+    window.addEventListener("pageshow", () => {
+      restore();
+      fields.forEach((one) => {
+        one.addEventListener("input", keep);
+        one.addEventListener("change", keep);
+      });
+      heads.forEach((one) => one.addEventListener("click", keep));
+    }, { once: true });
+    window.addEventListener("hashchange", restore);
+  }
+
+  const place = document.querySelector("[data-duel]");
+  if (!place) return;
+  const data = JSON.parse(document.getElementById("duel-data").textContent);
+  const [a, b] = ["a", "b"].map((name) => place.querySelector(`select[name=${name}]`));
+  const make = (tag, text, attributes = {}) => {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    if (text) node.textContent = text;
+    return node;
+  };
+  for (const select of [a, b]) data.models.forEach((name, at) => select.append(new Option(name, at)));
+  const chances = (i, j) => {
+    if (data.better[`${i},${j}`]) return data.better[`${i},${j}`];
+    const turned = data.better[`${j},${i}`];
+    return turned ? turned.map((one) => (one === null ? null : 100 - one)) : [null, null];
+  };
+  const percent = (value) => (value > 99.9 ? "more than 99.9" : value < 0.1 ? "less than 0.1" : value.toFixed(1));
+  const pattern = place.querySelector("svg.chance");
+  const bar = (value) => {
+    const svg = pattern.cloneNode(true);
+    svg.querySelector(".mine").setAttribute("width", `${value}%`);
+    svg.removeAttribute("display");
+    return svg;
+  };
+  const list = (name, i, j) => {
+    const found = data.items.filter((_, at) => data.marks[i][at] === "1" && data.marks[j][at] !== "1" && data.marks[j][at] !== "-");
+    place.querySelector(`[data-only=${name}]`).textContent = data.items.length
+      ? `${found.length} ${found.length === 1 ? "item" : "items"} that only ${data.models[i]} got right` : "";
+    place.querySelector(`[data-list=${name}]`).replaceChildren(...found.map(([page, id]) => {
+      const entry = make("li");
+      entry.append(make("a", id, { href: `items/${page}` }));
+      return entry;
+    }));
+  };
+  const show = () => {
+    const i = Number(a.value), j = Number(b.value), verdict = place.querySelector("[data-verdict]");
+    const parts = [];
+    if (i === j) parts.push(make("p", "Choose two different models.", { class: "verdict" }));
+    else {
+      for (const [at, words] of [[0, "on these items"], [1, "on new items of this kind"]]) {
+        const chance = chances(i, j)[at];
+        if (chance === null) continue;
+        parts.push(make("p", `${data.models[i]} is better than ${data.models[j]} ${words} with ${percent(chance)} % probability.`,
+          { class: "verdict" }), bar(chance));
+      }
+    }
+    verdict.replaceChildren(...parts);
+    list("a", i, j);
+    list("b", j, i);
+  };
+  const keep = () => {
+    write(new URLSearchParams({ a: data.models[a.value], b: data.models[b.value] }));
+    show();
+  };
+  const restore = () => {
+    const params = read();
+    [[a, "a", 0], [b, "b", 1]].forEach(([select, name, other]) => {
+      const at = data.models.indexOf(params.get(name));
+      select.value = at < 0 ? other : at;
+    });
+    show();
+  };
+  a.addEventListener("change", keep);
+  b.addEventListener("change", keep);
+  place.querySelector("[data-swap]").addEventListener("click", () => {
+    [a.value, b.value] = [b.value, a.value];
+    keep();
+  });
+  window.addEventListener("hashchange", restore);
+  restore();
+  place.hidden = false;
+})();

@@ -1,0 +1,199 @@
+"""The leaderboard, the charts and two models beside each other in a real browser: addresses, keys, widths, colours."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from layton_batch.site.build import build_site
+from tests.site.devtools import Browser, Tab
+from tests.site.fabricated_run import FabricatedRun, fabricated
+from tests.site.test_browser import CONTRAST, PROGRAMS
+
+WIDE = {
+    "level": 0.95, "new_score": 79.0, "new_lower": 60.1, "new_upper": 88.8, "own_labels": 12, "borrowed_labels": 12_345,
+    "smallest_gold_bin": 7, "n_abstained": 2,
+}  # fmt: skip
+PAGES = ("index.html", "charts.html", "compare.html")
+_ROWS = "[...document.querySelectorAll('#board-rows tr')].filter((n) => !n.hidden)"
+MODELS = f"{_ROWS}.map((n) => n.querySelector('bdi').textContent)"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+    if program is None:
+        pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
+    started = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield started
+    started.close()
+
+
+def widest(run: FabricatedRun) -> None:
+    """Every column that a board can have, with long numbers."""
+    rows = run.leaderboard_rows()
+    run.table("leaderboard", [{**row, **WIDE, "n_items": 12_000 + place} for place, row in enumerate(rows)])
+    families = [{**row, "family": f"maker-{str(row['model'])[0]}"} for row in run.predictions_rows()]
+    run.table("predictions", families)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = fabricated(tmp_path_factory.mktemp("runs"))
+    widest(run)
+    return build_site(run.folder, run.status()).parent
+
+
+def hash_of(tab: Tab) -> str:
+    found: str = tab.run("location.hash")
+    return found
+
+
+def at(browser: Browser, page: Path, fragment: str) -> Tab:
+    """A tab that was opened at an address with a fragment."""
+    tab = browser.open(page)
+    tab.run(f"location.hash = {fragment!r}")
+    tab.run("new Promise((done) => setTimeout(done, 0))")
+    return tab
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("width", [1280, 375])
+def test_nothing_is_cut_at_a_desktops_or_a_phones_width(browser: Browser, site: Path, page: str, width: int) -> None:
+    tab = browser.open(site / page, width=width)
+    assert tab.run("document.documentElement.scrollWidth") <= width
+    if page == "index.html":
+        board = "document.querySelector('.board').parentNode"
+        assert tab.run(f"{board}.scrollWidth - {board}.clientWidth") <= 0
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("dark", [False, True])
+def test_pages_open_without_a_complaint_or_a_request_and_every_text_stands_out(
+    browser: Browser, site: Path, page: str, dark: bool
+) -> None:
+    tab = browser.open(site / page, dark=dark)
+    assert tab.run(CONTRAST) == []
+    assert tab.trouble() == []
+    assert [url for url in tab.requests() if not url.startswith("data:")] == [(site / page).as_uri()]
+
+
+def test_what_a_reader_chooses_stands_in_the_address(browser: Browser, site: Path) -> None:
+    tab = browser.open(site / "index.html")
+    assert hash_of(tab) == ""
+    tab.run("document.querySelector('[data-column=model]').click()")
+    assert hash_of(tab) == "#sort=model&dir=ascending"
+    tab.run("document.querySelector('#view-new').click()")
+    search = "document.querySelector('[name=q]')"
+    tab.run(f"{search}.value = 'a b'; {search}.dispatchEvent(new Event('input'))")
+    assert hash_of(tab) == "#sort=model&dir=ascending&q=a+b&view=new"
+    assert tab.trouble() == []
+
+
+def test_an_address_brings_back_what_was_chosen(browser: Browser, site: Path) -> None:
+    tab = at(browser, site / "index.html", "sort=score&dir=ascending&maker=maker-b&view=new")
+    assert tab.run(MODELS) == ["beta-10"]
+    assert tab.run("document.querySelector('[aria-sort]').textContent.trim()") == "Score"
+    assert tab.run("document.querySelector('[aria-sort]').getAttribute('aria-sort')") == "ascending"
+    shown = "getComputedStyle(document.querySelector('td.for-new')).display"
+    assert tab.run(shown) == "table-cell"
+    tab = at(browser, site / "index.html", "sort=nothing&maker=<b>&view=x")
+    assert len(tab.run(MODELS)) == 0 or tab.run(MODELS) == ["alpha-9", "beta-10", "gamma-2"]
+    assert tab.trouble() == []
+
+
+def test_only_the_chosen_interval_has_a_column(browser: Browser, site: Path) -> None:
+    tab = browser.open(site / "index.html")
+    display = (
+        "[...document.querySelectorAll('tbody tr:first-child .c-interval')].map((n) => getComputedStyle(n).display)"
+    )
+    assert tab.run(display) == ["table-cell", "none"]
+    tab.run("document.querySelector('#view-new').click()")
+    assert tab.run(display) == ["none", "table-cell"]
+
+
+def test_two_models_are_compared_and_the_pair_stands_in_the_address(browser: Browser, site: Path) -> None:
+    tab = browser.open(site / "compare.html")
+    said = "document.querySelector('[data-verdict]').textContent"
+    assert "alpha-9 is better than beta-10 on these items with 90.0 % probability." in tab.run(said)
+    assert "on new items of this kind with 80.0 % probability." in tab.run(said)
+    assert tab.run("[...document.querySelectorAll('.differ a')].map((n) => n.getAttribute('href'))") == [
+        "items/0003.html", "items/0004.html",
+    ]  # fmt: skip
+    tab.run("document.querySelector('[data-swap]').click()")
+    assert "beta-10 is better than alpha-9 on these items with 10.0 % probability." in tab.run(said)
+    assert hash_of(tab) == "#a=beta-10&b=alpha-9"
+    tab = at(browser, site / "compare.html", "a=gamma-2&b=alpha-9")
+    assert "gamma-2 is better than alpha-9 on these items with 10.0 %" in tab.run(said)
+    assert tab.trouble() == []
+
+
+def test_the_board_is_used_by_keys_alone(browser: Browser, site: Path) -> None:
+    tab = browser.open(site / "index.html")
+    seen = []
+    for _ in range(24):
+        tab.press("Tab")
+        seen.append(tab.run("document.activeElement.name || document.activeElement.textContent.trim()"))
+        assert tab.run("getComputedStyle(document.activeElement).outlineStyle") != "none", seen[-1]
+        if seen[-1] == "Score":
+            break
+    assert {"q", "maker", "view", "Rank", "Model"} <= set(seen)
+    tab.press("Enter", "\r")
+    assert hash_of(tab) == "#sort=score&dir=descending"
+
+
+def test_a_page_says_what_a_screen_reader_needs(browser: Browser, site: Path) -> None:
+    for page in PAGES:
+        tab = browser.open(site / page)
+        assert tab.run(
+            "[...document.querySelectorAll('table')].every((n) => n.caption && n.caption.textContent.trim())"
+        )
+        named = "[...document.querySelectorAll('input, select')].every((n) => n.labels.length)"
+        assert tab.run(named)
+        assert tab.run("[...document.querySelectorAll('svg')].every((n) => n.ariaHidden === 'true' || n.ariaLabel)")
+        assert tab.run("document.querySelectorAll('h1').length") == 1
+        assert tab.run("document.documentElement.lang") == "en"
+
+
+PAYLOADS = [
+    form.format(run=f"window.hit=(window.hit||0)+{number}")
+    for number in range(1, 16)
+    for form in (
+        "<script>{run}</script>", "<img src=x onerror={run}>", "\"><svg onload={run}>", "'><body onload='{run}'>",
+        "</title><script>{run}</script>", "</textarea><script>{run}</script>", "</pre><script>{run}</script>",
+        "javascript:{run}", "<a href=javascript:{run}>x</a>", "<iframe srcdoc='<script>{run}</script>'>",
+        "<details open ontoggle={run}>", "<math><mtext></form><form><mglyph><style></math><img src onerror={run}>",
+        "</svg><script>{run}</script>", "]]><script>{run}</script>", "\\u003cscript>{run}\\u003c/script>",
+    )
+]  # fmt: skip
+
+
+def test_two_hundred_attacks_in_names_and_texts_run_nothing(browser: Browser, tmp_path: Path) -> None:
+    run = fabricated(tmp_path, items=len(PAYLOADS))
+    assert len(PAYLOADS) >= 200
+    names = [{**row, "model": PAYLOADS[at], "n_hints": 0} for at, row in enumerate(run.leaderboard_rows() * 20)]
+    run.table(
+        "leaderboard", [{**row, "provider": PAYLOADS[-1 - at], "flags": "known_zeros"} for at, row in enumerate(names)]
+    )
+    run.table("cost", [{**run.cost_rows()[0], "model": row["model"]} for row in names])
+    pairs = [{**run.pairs_rows()[0], "model": one["model"], "other": names[0]["model"]} for one in names[1:]]
+    run.table("pairs", pairs)
+    texts = [
+        {**row, "category": text, "question": text, "answer": text, "solution": text, "hints": [text]}
+        for row, text in zip(run.items_rows(), PAYLOADS, strict=True)
+    ]
+    run.table("items", texts)
+    site = build_site(run.folder, run.status()).parent
+    for page in (*PAGES, "items/index.html"):
+        tab = browser.open(site / page)
+        tab.run("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+        assert tab.run("typeof window.hit") == "undefined", page
+        assert tab.trouble() == [], page
+        assert (
+            tab.run("document.querySelectorAll('iframe, img, form, math, [onerror], [onload], [ontoggle]').length") == 0
+        )
+    for number in range(0, len(PAYLOADS), 15):
+        assert "<script>window.hit" not in (site / "items" / f"{number + 1:04d}.html").read_text(encoding="utf-8")

@@ -1,0 +1,87 @@
+"""Several runs are one site: a front page that leads to each board, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from layton_batch.errors import FileError
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.site.build import build_site
+from layton_batch.site.front import HOME, write_front
+from layton_batch.site.origin import citation, licence, sentence
+from layton_batch.site.reading import Asked
+from tests.site.fabricated_run import FabricatedRun, Words
+from tests.site.read_html import read_page
+
+EVIL = "</title><script>alert(1)</script>"
+
+
+def two(root: Path) -> list[FabricatedRun]:
+    runs = [
+        FabricatedRun(RunFolder(root / "riddles-1a2b3c4d")),
+        FabricatedRun(RunFolder(root / "others"), Words(name=EVIL)),
+    ]
+    for run in runs:
+        run.write()
+    rows = runs[1].leaderboard_rows()
+    runs[1].table("leaderboard", [{**rows[0], "model": f"m{place}"} for place in range(7)])
+    return runs
+
+
+def test_a_front_page_leads_to_every_board_and_each_board_back(tmp_path: Path) -> None:
+    runs, out = two(tmp_path / "runs"), tmp_path / "out"
+    for run in runs:
+        build_site(run.folder, run.status(), out / run.folder.root.name, home=HOME)
+    front = read_page(write_front(out, [run.folder for run in runs]))
+    for link in front.values("href"):
+        assert link == "data:," or link.startswith("#") or (out / link).is_file(), link
+    text = " ".join(front.text.split())
+    for part in ("riddles", EVIL, "Split llm", "Hints 0", "alpha-9", "80.0", "and 2 more"):
+        assert part in text
+    for page in ("index.html", "items/index.html", "items/0001.html", "charts.html"):
+        path = out / "others" / page
+        back = f"../{HOME}" if "/" in page else HOME
+        assert back in read_page(path).values("href")
+        assert (path.parent / back).resolve() == out / "index.html"
+
+
+def test_a_front_page_is_written_anew_but_never_over_a_page_of_someone_else(tmp_path: Path) -> None:
+    runs, out = [run.folder for run in two(tmp_path / "runs")], tmp_path / "out"
+    assert write_front(out, runs).read_bytes() == write_front(out, runs).read_bytes()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "index.html").write_text("mine")
+    with pytest.raises(FileError, match="left alone"):
+        write_front(other, runs)
+    assert (other / "index.html").read_text() == "mine"
+
+
+def test_a_run_without_a_board_is_on_the_front_page_all_the_same(tmp_path: Path) -> None:
+    run = FabricatedRun(RunFolder(tmp_path / "empty"))
+    run.manifest()
+    assert "There is no leaderboard yet." in read_page(write_front(tmp_path / "out", [run.folder])).text
+
+
+def test_a_board_says_in_a_sentence_what_was_asked_and_who_judged() -> None:
+    ask = Asked(task="layton", split="llm", hints=2)
+    by_jury = sentence(ask, 42, 9, by_rule=False, has_labels=True)
+    assert by_jury == (
+        "9 models answered 42 items of layton (llm) with 2 hints; a jury of models from other makers judged each "
+        "answer, corrected by people’s labels."
+    )
+    assert "a rule graded" in sentence(Asked(), 1, 1, by_rule=True, has_labels=False)
+    assert "no model is done" in sentence(Asked(), 1, 0, by_rule=False, has_labels=False)
+
+
+def test_the_licence_of_known_items_is_named() -> None:
+    source = "hf://datasets/rvienne/layton-eval/layton_eval_llm.jsonl"
+    assert "CC BY-SA" in licence(Asked(source=source))
+    assert "source" in licence(Asked(source="mine.jsonl"))
+
+
+def test_a_citation_stays_one_entry_whatever_the_name_is() -> None:
+    text = citation("a}b{\\c", "2026-11-23")
+    assert text.count("{") == text.count("}") == 3
+    assert text.startswith("@misc{abc,")

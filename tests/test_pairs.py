@@ -1,0 +1,88 @@
+"""Every two entrants beside each other, and how many labels would halve the intervals."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.scoring import pairs as pairs_module
+from layton_batch.scoring.compare import compare_marks, compare_votes
+from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
+from layton_batch.scoring.label_plan import Aim, outlook, plan_next
+from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
+from layton_batch.scoring.rules import Rules
+from layton_batch.site.standing import halving, label_need
+
+ITEMS = 40
+RULES = Rules()
+
+
+def entrant(index: int) -> Entrant:
+    return Entrant(f"m{index}", f"p{index}", 0)
+
+
+def evidence(models: int = 3) -> tuple[list[Ballot], list[Label]]:
+    """A board on which every fifth prediction has a label."""
+    dice = random.Random(1)
+    ballots, labels = [], []
+    for model in range(models):
+        for item in range(ITEMS):
+            yes, content = sum(dice.random() < 0.4 + 0.15 * model for _ in range(3)), 100 * model + item
+            ballots.append(Ballot(entrant(model), f"i{item}", yes, 3, content, known_zero=False, kind="answered"))
+            if dice.random() < 0.2:
+                labels.append(Label(entrant(model), f"i{item}", yes, 3, dice.random() < yes / 3, content))
+    return ballots, labels
+
+
+def test_a_pair_says_what_comparing_the_two_says() -> None:
+    ballots, labels = evidence()
+    found = pairs_by_votes(ballots, labels, RULES)
+    assert len(found) == 3
+    for pair in found:
+        here, new = compare_votes(ballots, labels, (pair.model, pair.other), RULES).standings
+        assert pair.better == pytest.approx(here.better, abs=1e-3)
+        assert pair.better_new == pytest.approx(new.better, abs=1e-3)
+
+
+def test_a_pair_graded_by_rule_is_exact_here_and_likely_on_new_items() -> None:
+    names = [f"i{item}" for item in range(ITEMS)]
+    marks = [[float(item % 4 < model + 1) for item in range(ITEMS)] for model in range(2)]
+    kinds = ["answered"] * ITEMS
+    sheets = [ItemScores(entrant(model), names, marks[model], kinds, [None] * ITEMS) for model in range(2)]
+    (pair,) = pairs_by_marks(sheets)
+    (new,) = compare_marks(sheets, (pair.model, pair.other), RULES).standings
+    assert pair.better is None
+    assert pair.better_new == pytest.approx(new.better, abs=1e-3)
+
+
+def test_a_board_of_one_or_of_too_many_has_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pairs_by_votes(*evidence(1), RULES) == []
+    monkeypatch.setattr(pairs_module, "MOST", 2)
+    assert pairs_by_votes(*evidence(3), RULES) == []
+
+
+def test_as_many_labels_as_are_said_to_halve_the_intervals_do_about_that_in_a_plan() -> None:
+    ballots, labels = evidence()
+    count = outlook(ballots, labels, RULES, length=0).halving
+    assert 0 < count <= len(ballots) - len(labels)
+    plan = plan_next(ballots, labels, Aim(labels=count), RULES)
+    for model in plan.models:
+        assert model.half_width_then <= 0.62 * model.half_width_now
+
+
+def test_where_every_answer_has_a_label_nothing_is_asked_for() -> None:
+    ballots, _ = evidence()
+    everything = [Label(one.entrant, one.item_id, one.yes, one.total, one.yes > 1, one.content) for one in ballots]
+    assert outlook(ballots, everything, RULES, length=0).halving == 0
+
+
+def test_the_sentence_names_the_command(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert label_need(folder) is None
+    tables.write(folder.part("label_need", "label_need"), tables.frame("label_need", [{"labels": 1200}]))
+    assert label_need(folder) == 1200
+    assert halving(1200, "lab") == "1,200 labels would halve the intervals: layton-batch annotate lab"
