@@ -39,6 +39,7 @@ class Mistral:
     """See the module text."""
 
     name: str = "mistral"
+    copies_text: bool = True
     limits: Limits = Limits(
         max_requests=100_000,
         max_bytes=506_000_000,  # 512 MB less 1 %
