@@ -212,13 +212,22 @@ class LineWriter:
         is_once = all(line.count(place.encode()) == 1 for place in places)
         return template + rest.replace(b"%", b"%%") if is_once else None
 
+    def tokens(self, spec: ModelSpec, shown: Shown) -> TokenBound:
+        """The most tokens of the request, as :func:`~layton_batch.costs.estimate.estimate_tokens` has it."""
+        return _tokens(self._template(spec, shown.form), shown)
+
     def _max_cost(self, template: _Template, shown: Shown) -> Decimal | None:
-        spec = template.spec
-        price = self.prices.price(spec.provider, spec.model)
-        if price is None:
-            return None
-        images = sum(tokens_of_size(size, spec.provider, spec.model) for size in shown.images)
-        return bound_cost(TokenBound(template.input + shown.text_bytes + images, template.output), price)
+        price = self.prices.price(template.spec.provider, template.spec.model)
+        return None if price is None else bound_cost(_tokens(template, shown), price)
+
+
+def _tokens(template: _Template, shown: Shown) -> TokenBound:
+    return TokenBound(template.input + shown.text_bytes + images(template.spec, shown), template.output)
+
+
+def images(spec: ModelSpec, shown: Shown) -> int:
+    """At most how many tokens the prompt's images are."""
+    return sum(tokens_of_size(size, spec.provider, spec.model) for size in shown.images)
 
 
 def _is_same(one: ModelSpec, other: ModelSpec) -> bool:

@@ -56,6 +56,10 @@ class AskedAlready:
     def _requests(self, stored: Job) -> pl.DataFrame:
         return requests_of(self._folder, stored.id, stored.spec.provider, stored.spec.model)
 
+    def may_have(self, spec: ModelSpec) -> bool:
+        """Whether :meth:`has` can be true of any question to this model."""
+        return bool(self._own) or (self._beside is not None and self._beside.may_have(spec))
+
     def has(self, spec: ModelSpec, fingerprint: str) -> bool:
         """Whether this was asked of the model."""
         if fingerprint in self._own:
