@@ -153,7 +153,7 @@ def _file(
         _put_out_of_reach(tally, named, decision.lacking)
     bill = Bill(run.prices, job, batch, bounds(asked))
     run.store.check(batch, run.clock.now())  # still ours: who took it over meanwhile may have collected more
-    _write_tables(run, job, batch, map(replies.whole, tally.responses.values()), bill)
+    _write_tables(run, job, batch, _whole(run, replies, tally), bill)
     statement = _write_statement(run, job, batch, bill, snapshot)
     children, resubmitted = next_attempts(run, batch, tally)
     counts = count_rows(batch, tally, resubmitted)
@@ -169,6 +169,12 @@ def _file(
         children=tuple(children),
     )
     run.store.apply(batch, move, now)
+
+
+def _whole(run: Run, replies: Replies, tally: Tally) -> Iterator[Response]:
+    for reply in tally.responses.values():
+        run.heed_stop()
+        yield replies.whole(reply)
 
 
 def _money(run: Run, batch: Batch, bill: Bill) -> list[Entry]:

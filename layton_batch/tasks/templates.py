@@ -194,7 +194,13 @@ def block(text: str) -> str:
 
 def without_surrogates(text: str) -> str:
     """The text with lone surrogates replaced, so that it can be encoded and stored."""
-    return _LONE_SURROGATE.sub("�", text)
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _LONE_SURROGATE.sub("�", text)
+    return text
 
 
 def _escaped(match: re.Match[str]) -> str:
