@@ -11,6 +11,9 @@ from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
 _FORM = 0
 """Of marshal's forms the one in which equal values are equal bytes, whatever else refers to them."""
 
+_OF_USAGE = 10
+"""Where the tokens begin."""
+
 
 def packed(reply: Response) -> bytes:
     """The same bytes for the same reply, any text in it. Raises ValueError where a dialect put something into it that
@@ -42,17 +45,17 @@ def packed(reply: Response) -> bytes:
 
 def unpacked_reply(content: bytes) -> Response:
     """What :func:`packed` was given."""
-    custom_id, outcome, text, finish, raw, refusal, cause, code, message, served, *used, usd = marshal.loads(  # noqa: S302  of our own nameless file
-        content
-    )
+    said = marshal.loads(content)  # noqa: S302  of a nameless file that this process wrote
+    custom_id, outcome, text, finish, raw_finish, refusal, cause, code, message, served = said[:_OF_USAGE]
+    sent, cached, made, thought, written, known, usd = said[_OF_USAGE:]
     return Response(
         custom_id,
         RequestOutcome(outcome),
         text,
         None if finish is None else FinishReason(finish),
-        raw,
+        raw_finish,
         refusal,
-        Usage(*used, None if usd is None else Decimal(usd)),
+        Usage(sent, cached, made, thought, written, known, None if usd is None else Decimal(usd)),
         ErrorClass(cause),
         code,
         message,
