@@ -15,7 +15,7 @@ from layton_batch.files import item_table
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, Job, ModelSpec
 from layton_batch.run.folders import home_of
-from layton_batch.run.open import open_store
+from layton_batch.run.stores import open_store
 from layton_batch.run.wanted_jobs import revision
 from layton_batch.settings import Settings
 
