@@ -19,6 +19,7 @@ from layton_batch.manifest.checks import load_manifest
 from layton_batch.providers.protocol import ResultPart
 from layton_batch.records import Batch, Snapshot
 from layton_batch.run.context import Run
+from layton_batch.run.lanes import Lane
 from layton_batch.run.open import open_run
 from layton_batch.settings import Settings
 from layton_batch.stages.collect import collect
@@ -32,7 +33,7 @@ ROWS, PAGE = 50_000, 6_000
 MOST_MIB, MOST_SECONDS = 500.0, 60.0
 STAGES: Mapping[str, Callable[[Run], bool]] = {
     "plan": plan,
-    "collect": lambda run: collect(run, "openai"),
+    "collect": lambda run: collect(run, Lane("openai")),
     "grade": grade,
     "judge": plan,
 }
@@ -152,7 +153,7 @@ def _answer(run: Run, path: Path) -> None:
         return [ResultPart("output", _chunks(path))]
 
     for method in (snapshot, results):
-        setattr(run.providers.get("openai"), method.__name__, method)
+        setattr(run.providers.of(Lane("openai")), method.__name__, method)
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
