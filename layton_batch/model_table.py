@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from fnmatch import fnmatchcase
 from functools import cache
@@ -113,8 +113,15 @@ class ModelTable:
     _wires: Sequence[_WireRow]
     _models: Mapping[str, Sequence[_ModelRow]]
 
+    _known: dict[tuple[str, str], KnownModel | None] = field(default_factory=dict, compare=False, repr=False)
+
     def model(self, provider: str, model: str) -> KnownModel | None:
         """What is known of a model by the id that its provider is told; None where no entry names it."""
+        if (provider, model) not in self._known:
+            self._known[provider, model] = self._look_up(provider, model)
+        return self._known[provider, model]
+
+    def _look_up(self, provider: str, model: str) -> KnownModel | None:
         rows = [row for row in self._models.get(provider, ()) if row.names(model)]
         if not rows:
             return None

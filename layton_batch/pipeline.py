@@ -13,6 +13,7 @@ from layton_batch.batches.cancel import is_cancelled
 from layton_batch.clock import is_due
 from layton_batch.records import Job
 from layton_batch.run.context import Run
+from layton_batch.run.lanes import Lane
 from layton_batch.run.status import is_over
 from layton_batch.stages.collect import collect
 from layton_batch.stages.grade import grade
@@ -29,18 +30,18 @@ from layton_batch.store import WRITER_LEASE
 def advance(run: Run, patience: float | None = None) -> bool:
     """One tick: whatever can be done now without waiting. True if anything moved.
 
-    Providers are served side by side. After ``patience`` seconds the tick goes on without those that are still at it,
-    and a later one picks up what they did; None waits for all.
+    Providers are served side by side, and each in a few lanes. After ``patience`` seconds the tick goes on without
+    those that are still at it, and a later one picks up what they did; None waits for all.
     """
     run.remaking = False
     with run.writer_lease() as ours:  # processes on one run share its batches; one at a time plans and writes tables
         moved = ours and plan(run)  # manifest → jobs, requests, batch files
         ready = to_send(run)
 
-        def serve(provider: str) -> bool:
-            served = submit(run, provider, ready.get(provider, ()))  # planned → in flight (the paid call)
-            served |= poll(run, provider)  # in flight → ended
-            served |= collect(run, provider)  # ended → collected: answers, outcomes, the bill
+        def serve(lane: Lane) -> bool:
+            served = submit(run, lane, ready.get(lane, ()))  # planned → in flight (the paid call)
+            served |= poll(run, lane)  # in flight → ended
+            served |= collect(run, lane)  # ended → collected: answers, outcomes, the bill
             return served
 
         moved |= run.lanes.work(serve, _due(run), patience)
@@ -51,11 +52,12 @@ def advance(run: Run, patience: float | None = None) -> bool:
     return moved
 
 
-def _due(run: Run) -> list[str]:
-    """The providers that have something to be done now. What is cancelled is withdrawn without waiting to be due."""
+def _due(run: Run) -> list[Lane]:
+    """The lanes that have something to be done now. What is cancelled is withdrawn without waiting to be due."""
     now, cancelled = run.clock.now(), is_cancelled(run)
     batches = run.store.batches(OPEN - {Lifecycle.LOST})
-    return sorted({batch.provider for batch in batches if cancelled or is_due(batch.due_at, now)})
+    lanes = {run.seats.lane(batch) for batch in batches if cancelled or is_due(batch.due_at, now)}
+    return sorted(lanes | {Lane(lane.provider) for lane in lanes if cancelled})
 
 
 def is_finished(run: Run) -> bool:

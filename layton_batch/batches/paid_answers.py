@@ -57,14 +57,21 @@ class PaidBeside:
 
     def find(self, spec: ModelSpec, fingerprint: str) -> Paid | None:
         """The answer of the run that was touched last."""
+        found = (self._index(folder).get(fingerprint) for folder in self._asked(spec))
+        return next((paid for paid in found if paid is not None), None)
+
+    def may_have(self, spec: ModelSpec) -> bool:
+        """Whether any of them asked this model."""
+        return bool(self._asked(spec))
+
+    def _asked(self, spec: ModelSpec) -> Sequence[RunFolder]:
         key = spec.provider, spec.model
         if key not in self._naming:
             others = [folder for folder in find_runs(self.own.root.parent) if folder.root != self.own.root]
-            self._naming[key] = [folder for folder in reversed(others) if self._may_have(folder, spec)]
-        found = (self._index(folder).get(fingerprint) for folder in self._naming[key])
-        return next((paid for paid in found if paid is not None), None)
+            self._naming[key] = [folder for folder in reversed(others) if self._names(folder, spec)]
+        return self._naming[key]
 
-    def _may_have(self, folder: RunFolder, spec: ModelSpec) -> bool:
+    def _names(self, folder: RunFolder, spec: ModelSpec) -> bool:
         played = on_this_machine(folder)
         same_place = played is None or (spec.provider in played) == self.local(spec.provider)
         return same_place and _names_model(folder, spec)

@@ -1,4 +1,4 @@
-"""What the raw results of a batch say: in short, in memory, for each line; in full, from disk, one line at a time.
+"""What the raw results of a batch say: in short, in memory, for each line; in full, from disk, one reply at a time.
 
 A batch may hold 50,000 answers of many pages. Which of them counts is told by their ids and outcomes alone.
 """
@@ -9,11 +9,12 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from hashlib import blake2b
+from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
 from layton_batch.batches import raw_results
+from layton_batch.batches.spilled import packed, unpacked_reply
 from layton_batch.errors import ProviderError, ProviderReplyError, file_error
 from layton_batch.providers import damaged_rows
 from layton_batch.records import Response
@@ -24,7 +25,8 @@ Decode = Callable[[bytes], Response]
 
 @dataclass(frozen=True, slots=True)
 class ReplyIndex:
-    """A reply without its text. Two of them are equal where the replies are; ``place``: its line's start and length."""
+    """A reply without its text. Two of them are equal where the replies are; ``place``: where it is whole, start and
+    length."""
 
     custom_id: str
     outcome: RequestOutcome
@@ -51,35 +53,35 @@ class Replies:
     cut: frozenset[Path]
     foreign: frozenset[Path]
     parts: Mapping[Path, frozenset[str]]
-    _lines: IO[bytes]
-    _decode: Decode
+    _spilled: IO[bytes]
 
     def whole(self, reply: Response | ReplyIndex) -> Response:
         """The reply with its text."""
         if isinstance(reply, Response):
             return reply
         start, length = reply.place
-        self._lines.seek(start)
-        return self._decode(self._lines.read(length))
+        self._spilled.seek(start)
+        return unpacked_reply(self._spilled.read(length))
 
 
 @contextmanager
 def unpacked(folder: Path, decode: Decode, room: Path) -> Iterator[Replies]:
-    """The replies in the parts under ``folder``, their lines unpacked in a nameless file in ``room`` meanwhile.
+    """The replies in the parts under ``folder``, each line decoded once, in full in a nameless file in ``room``
+    meanwhile.
 
     Raises FileError where there is no space for that.
     """
     try:
-        lines = tempfile.TemporaryFile(dir=room)  # noqa: SIM115  closed below; the block's own errors are not ours
+        spilled = tempfile.TemporaryFile(dir=room)  # noqa: SIM115  closed below; the block's own errors are not ours
         try:
-            found = _read(folder, decode, lines)
+            found = _read(folder, decode, spilled)
         except BaseException:
-            lines.close()
+            spilled.close()
             raise
     except OSError as error:
         said = f"cannot unpack the results in {folder}: {error.strerror or error}; they are kept as they came"
         raise file_error(said, error) from error
-    with lines:
+    with spilled:
         yield found
 
 
@@ -109,7 +111,7 @@ class _Copy:
         return theirs <= self.named and len(self.named) - len(theirs) >= nameless
 
 
-def _read(folder: Path, decode: Decode, lines: IO[bytes]) -> Replies:
+def _read(folder: Path, decode: Decode, spilled: IO[bytes]) -> Replies:
     entries: list[Response | ReplyIndex | str] = []
     found: dict[Path, _Copy] = {}
     damaged = 0
@@ -118,7 +120,7 @@ def _read(folder: Path, decode: Decode, lines: IO[bytes]) -> Replies:
         copies: dict[Path, _Copy] = {}
         for path in paths:
             with suppress(FileNotFoundError):  # the process that has the batch by now removed a copy of no use
-                copies[path] = _read_copy(path, decode, lines, seen)
+                copies[path] = _read_copy(path, decode, spilled, seen)
         told = [copy for copy in copies.values() if not copy.is_foreign] or list(copies.values())
         for copy in told:
             entries += copy.replies
@@ -133,8 +135,7 @@ def _read(folder: Path, decode: Decode, lines: IO[bytes]) -> Replies:
         cut=frozenset(path for path, copy in found.items() if copy.is_cut),
         foreign=frozenset(path for path, copy in found.items() if copy.is_foreign),
         parts={path: copy.all_named for path, copy in found.items()},
-        _lines=lines,
-        _decode=decode,
+        _spilled=spilled,
     )
 
 
@@ -144,7 +145,7 @@ def _still_hidden(copy: _Copy, told: Iterable[_Copy]) -> Iterator[Response | str
     return (one for one in copy.hidden if isinstance(one, str) or one.custom_id not in others)
 
 
-def _read_copy(path: Path, decode: Decode, lines: IO[bytes], seen: set[tuple[str, bytes]]) -> _Copy:
+def _read_copy(path: Path, decode: Decode, spilled: IO[bytes], seen: set[tuple[str, bytes]]) -> _Copy:
     """``seen``: the replies that earlier copies of the file have, which are not kept twice."""
     copy, own = _Copy(), set[tuple[str, bytes]]()
     for number, (line, complete) in enumerate(raw_results.lines(path), 1):
@@ -158,9 +159,10 @@ def _read_copy(path: Path, decode: Decode, lines: IO[bytes], seen: set[tuple[str
             copy.is_cut |= not complete
             continue
         copy.named.add(response.custom_id)
-        key = response.custom_id, blake2b(repr(response).encode(), digest_size=16).digest()
+        content = _packed(response)
+        key = response.custom_id, sha256(content or repr(response).encode()).digest()[:16]
         if key not in seen:
-            copy.replies.append(_brief(response, key[1], line, lines))
+            copy.replies.append(_brief(response, key[1], content, spilled))
         own.add(key)
     seen |= own
     return copy
@@ -170,9 +172,17 @@ def _damaged(line: bytes, said: str) -> Sequence[Response | str]:
     return [damaged_rows.unreadable(custom_id, said) for custom_id in damaged_rows.named_in(line)] or [said]
 
 
-def _brief(response: Response, content: bytes, line: bytes, lines: IO[bytes]) -> Response | ReplyIndex:
-    if response.text is None and response.refusal is None:
+def _packed(response: Response) -> bytes | None:
+    try:
+        return packed(response)
+    except ValueError:
+        return None
+
+
+def _brief(response: Response, digest: bytes, content: bytes | None, spilled: IO[bytes]) -> Response | ReplyIndex:
+    """Whole where there is no text in it, or something of a dialect's own."""
+    if content is None or (response.text is None and response.refusal is None):
         return response
-    start = lines.tell()
-    lines.write(line)
-    return ReplyIndex(response.custom_id, response.outcome, response.error_class, content, (start, len(line)))
+    start = spilled.tell()
+    spilled.write(content)
+    return ReplyIndex(response.custom_id, response.outcome, response.error_class, digest, (start, len(content)))

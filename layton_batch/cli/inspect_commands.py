@@ -43,8 +43,8 @@ def status(
     from layton_batch.reports.table import say_line
     from layton_batch.run.failure_words import failure_words
     from layton_batch.run.folders import find_run, find_runs, misplaced_runs
-    from layton_batch.run.open import open_store
     from layton_batch.run.status import read_status
+    from layton_batch.run.stores import open_store
     from layton_batch.settings import Settings
 
     settings, now = Settings.from_process(), SystemClock().now()
@@ -90,7 +90,7 @@ def events(
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
     from layton_batch.run.folders import find_run
-    from layton_batch.run.open import open_store
+    from layton_batch.run.stores import open_store
     from layton_batch.settings import Settings
 
     with open_store(find_run(run_name, runs), Settings.from_process()) as store:
@@ -193,8 +193,8 @@ def site(
     """
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.run.folders import find_run
-    from layton_batch.run.open import open_store
     from layton_batch.run.status import read_status
+    from layton_batch.run.stores import open_store
     from layton_batch.settings import Settings
     from layton_batch.site.build import build_site
     from layton_batch.site.front import HOME, check_front, write_front

@@ -30,7 +30,7 @@ from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.reports.table import Table, as_markdown, columns, json_text, markdown_text
 from layton_batch.run.folders import find_run
-from layton_batch.run.open import open_store
+from layton_batch.run.stores import open_store
 from layton_batch.scoring.history import changes, snapshots
 from layton_batch.settings import Settings
 from layton_batch.site.build import check_target, made_from

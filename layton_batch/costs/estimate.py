@@ -20,7 +20,7 @@ from math import ceil
 
 from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.rates import PER_MILLION, Price, Step
-from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Request
+from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Request, ResponseSchema
 
 REQUEST_OVERHEAD = 256
 """Tokens a provider's chat template puts around a request, or its own short system text."""
@@ -84,20 +84,23 @@ def bound_cost(bound: TokenBound, price: Price) -> Decimal:
 
 def parts_size(prompt: Prompt, spec: ModelSpec) -> tuple[int, int]:
     """Bytes of the prompt's text, and at most how many tokens its images are."""
-    text, images = _bytes(prompt.system), 0
-    for part in prompt.parts:
-        if isinstance(part, str):
-            text += _bytes(part)
-        else:
-            images += image_tokens(part, spec.provider, spec.model)
-    return text, images
+    images = (part for part in prompt.parts if isinstance(part, Image))
+    return text_bytes(prompt), sum(image_tokens(one, spec.provider, spec.model) for one in images)
+
+
+def text_bytes(prompt: Prompt) -> int:
+    """Bytes of the prompt's text."""
+    return _bytes(prompt.system) + sum(_bytes(part) for part in prompt.parts if isinstance(part, str))
 
 
 def _input_bound(prompt: Prompt, spec: ModelSpec) -> int:
-    total = REQUEST_OVERHEAD + PART_OVERHEAD * len(prompt.parts) + sum(parts_size(prompt, spec))
-    if prompt.response_schema is not None:
-        total += SCHEMA_OVERHEAD + 2 * _json_bytes(prompt.response_schema.schema)
-    return total
+    return form_bound(len(prompt.parts), prompt.response_schema) + sum(parts_size(prompt, spec))
+
+
+def form_bound(parts: int, schema: ResponseSchema | None) -> int:
+    """Input tokens of a request beside its texts and images, at most."""
+    total = REQUEST_OVERHEAD + PART_OVERHEAD * parts
+    return total if schema is None else total + SCHEMA_OVERHEAD + 2 * _json_bytes(schema.schema)
 
 
 def _bytes(text: str) -> int:
@@ -150,8 +153,12 @@ Size = tuple[int, int]
 
 def image_tokens(image: Image, provider: str, model: str) -> int:
     """An upper bound of the input tokens of one image; see the formulas below for each provider's source."""
+    return tokens_of_size(image_size(image), provider, model)
+
+
+def tokens_of_size(size: Size | None, provider: str, model: str) -> int:
+    """The same of an image of this size."""
     formula = _FORMULAS.get(provider, _open_weights)
-    size = image_size(image)
     if provider == "openai" and model.startswith("gpt-4o-mini"):
         formula = _gpt_4o_mini
     return formula(size)

@@ -56,7 +56,11 @@ def bundled_priors() -> Priors:
 
 def expected_input(prompt: Prompt, spec: ModelSpec) -> int:
     """Input tokens of ordinary text; images count as in the bound."""
-    text, images = parts_size(prompt, spec)
+    return expected_tokens(*parts_size(prompt, spec))
+
+
+def expected_tokens(text: int, images: int) -> int:
+    """The same of so many bytes of text, and images of so many tokens."""
     return OVERHEAD + images + text // BYTES_PER_TOKEN
 
 

@@ -15,32 +15,29 @@ from layton_batch.records import Image, Item
 def digest(items: Sequence[Item]) -> str:
     """Of all that is kept of the items, and of their order."""
     found = sha256()
-    for row in _rows(items):
-        found.update(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+    for item in items:
+        found.update(orjson.dumps(_row(item), option=orjson.OPT_APPEND_NEWLINE))
     return found.hexdigest()
 
 
 def write(folder: RunFolder, items: Sequence[Item]) -> None:
     """Freeze the items."""
-    tables.write(folder.part("items", "items"), tables.frame("items", _rows(items)))
+    tables.write(folder.part("items", "items"), tables.frame("items", [_row(item) for item in items]))
 
 
-def _rows(items: Sequence[Item]) -> list[dict[str, object]]:
-    return [
-        {
-            "item_id": item.id,
-            "split": item.split,
-            "category": item.category,
-            "question": item.question,
-            "images": [{"media_type": image.media_type, "base64": image.base64} for image in item.images],
-            "hints": list(item.hints),
-            "answer": item.answer,
-            "justification": item.justification,
-            "solution": item.solution,
-            "payload": orjson.dumps(dict(item.payload)).decode(),
-        }
-        for item in items
-    ]
+def _row(item: Item) -> dict[str, object]:
+    return {
+        "item_id": item.id,
+        "split": item.split,
+        "category": item.category,
+        "question": item.question,
+        "images": [{"media_type": image.media_type, "base64": image.base64} for image in item.images],
+        "hints": list(item.hints),
+        "answer": item.answer,
+        "justification": item.justification,
+        "solution": item.solution,
+        "payload": orjson.dumps(dict(item.payload)).decode(),
+    }
 
 
 def read(folder: RunFolder) -> list[Item]:

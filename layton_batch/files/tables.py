@@ -262,7 +262,7 @@ def writing(path: Path, name: str, origin: str | None = None) -> Iterator[Callab
 
         def add(row: Row) -> None:
             if portion.add(row):
-                spilt.append(folder / f"{len(spilt):06d}.parquet")
+                spilt.append(folder / f"{len(spilt):06d}.arrow")
                 _write_portion(spilt[-1], frame(name, portion.take()))
 
         yield add
@@ -270,7 +270,7 @@ def writing(path: Path, name: str, origin: str | None = None) -> Iterator[Callab
         if not spilt:
             write(path, rest, origin)
         else:
-            _write_together(path, name, [pl.scan_parquet(spilt), rest.lazy()], origin)
+            _write_together(path, name, [pl.scan_ipc(spilt), rest.lazy()], origin)
 
 
 def portions(rows: Iterable[Row]) -> Iterator[Sequence[Row]]:
@@ -360,10 +360,11 @@ class _Portion:
 
 
 def _write_portion(path: Path, table: pl.DataFrame) -> None:
-    """Beside the table that it becomes a part of: no reader sees it, and it need not outlive this process."""
+    """Beside the table that it becomes a part of: no reader sees it, it need not outlive this process, and it is
+    compressed once, in the table."""
     atomic.make_folder(path.parent)
     with _said(path):
-        table.write_parquet(path, **_FORM)
+        table.write_ipc(path)
 
 
 def _write_together(path: Path, name: str, tables: Sequence[pl.LazyFrame], origin: str | None) -> None:
@@ -401,4 +402,10 @@ def _finished(folder: Path) -> Iterator[Path]:
 
 def storable(text: str | None) -> str | None:
     """Text as Parquet can hold it: lone surrogates, which no UTF-8 has, become U+FFFD."""
-    return None if text is None else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if text is None or text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

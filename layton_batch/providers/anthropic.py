@@ -35,6 +35,7 @@ class Anthropic:
     """The dialect; see the module's docstring for what this API lacks."""
 
     name = "anthropic"
+    copies_text = True
     limits = Limits(
         max_requests=100_000,
         max_bytes=253_000_000,  # 256 MB less 1 %: the create call wraps the lines

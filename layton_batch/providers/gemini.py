@@ -53,8 +53,6 @@ _ENDED = {
     "CANCELLED": BatchOutcome.CANCELLED,
     "EXPIRED": BatchOutcome.EXPIRED,
 }
-
-
 _MEANINGS = {
     **{word: StatusMeaning(Lifecycle.IN_FLIGHT) for word in _RUNNING},
     "CANCELLING": StatusMeaning(Lifecycle.CANCELLING),
@@ -62,7 +60,6 @@ _MEANINGS = {
 }
 JOB_STATES: Mapping[str, StatusMeaning] = MappingProxyType({f"JOB_STATE_{w}": m for w, m in _MEANINGS.items()})
 """The words of Vertex and of the SDK."""
-
 _BATCH_STATES = {f"BATCH_STATE_{word}": means for word, means in _MEANINGS.items()}
 """The words of the wire."""
 
@@ -71,6 +68,7 @@ class Gemini:
     """See the module text."""
 
     name: str = "gemini"
+    copies_text: bool = True
     limits: Limits = Limits(
         max_requests=200_000,  # none is documented; the file's size is what counts
         max_bytes=1_980_000_000,  # 2 GB less 1 %
@@ -80,11 +78,12 @@ class Gemini:
         retention_seconds=42 * 86_400.0,
     )
     capabilities: Capabilities = Capabilities(
+        tells_creates_apart=True,
         caveats=(
             "enqueued tokens are limited per model and tier; above that creation is refused with 429",
             "a batch that expires after 48 hours or is cancelled gives no results at all",
             "uploaded batch files vanish after 48 hours",
-        )
+        ),
     )
     status_map: Mapping[str, StatusMeaning] = MappingProxyType({**_BATCH_STATES, **JOB_STATES})
 

@@ -24,10 +24,11 @@ class Groq(FileBatches):
         retention_seconds=30 * 86_400.0,
     )
     capabilities: Capabilities = Capabilities(
+        tells_creates_apart=True,
         caveats=(
             "strict schemas, reasoning efforts and images only on models that have them",
             "needs a paid plan; batches of about 1,000 requests are recommended, larger ones may expire after 24 hours",
-        )
+        ),
     )
     efforts: tuple[str, ...] = ("none", "default", "low", "medium", "high")
     max_tokens_key: str = "max_completion_tokens"

@@ -51,6 +51,7 @@ class Adapted:
     capabilities: Capabilities
     status_map: Mapping[str, StatusMeaning]
     efforts: tuple[str, ...] = ("none", "low", "medium", "high")
+    copies_text: bool = True
 
     def __init__(self, access: Access | None) -> None:
         self._access = access

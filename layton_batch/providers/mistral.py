@@ -39,6 +39,7 @@ class Mistral:
     """See the module text."""
 
     name: str = "mistral"
+    copies_text: bool = True
     limits: Limits = Limits(
         max_requests=100_000,
         max_bytes=506_000_000,  # 512 MB less 1 %
@@ -47,11 +48,12 @@ class Mistral:
         retention_seconds=86_400.0,  # its pages disagree (24 hours, 30 days, for ever): the shortest is sure
     )
     capabilities: Capabilities = Capabilities(
+        tells_creates_apart=True,
         caveats=(
             "the upload checks every row: one it does not like refuses the whole file",
             "how long results are kept is documented in three ways; they are downloaded at once",
             "reasoning tokens are not reported apart from output tokens",
-        )
+        ),
     )
     status_map: Mapping[str, StatusMeaning] = MappingProxyType(
         {

@@ -47,6 +47,7 @@ class FileBatches:
     efforts: tuple[str, ...]
     max_tokens_key: str
     windows: tuple[str, ...] = (USUAL_WINDOW,)
+    copies_text: bool = True
     poll_query: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, access: Access | None) -> None:

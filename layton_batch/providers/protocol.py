@@ -67,6 +67,8 @@ class Limits:
     max_enqueued_tokens: int | None = None
     """Of a model, over all batches that have not ended; by account tier, so unset unless a deployment sets it."""
     retention_seconds: float = 29 * 86_400.0
+    calls_at_once: int = 4
+    """How many of our calls it is given at a time; each has a connection of its own."""
 
 
 NO_REPLY = "0"
@@ -98,6 +100,7 @@ class Capabilities:
     certain_find: bool = True  # `find` can prove that a batch does not exist
     finds_marks: bool = False  # without `certain_find`: `find` may still show what is surely ours
     cancel: bool = True
+    tells_creates_apart: bool = False  # a batch that is being created is never taken for another one of ours by `find`
     caveats: tuple[str, ...] = ()
 
 

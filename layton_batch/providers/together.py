@@ -38,6 +38,7 @@ class Together(FileBatches):
     )
     capabilities: Capabilities = Capabilities(
         tag=False,
+        tells_creates_apart=True,  # the input file's id follows from its content
         caveats=(
             "batches carry no tag: a lost one is told by its input file, whose requests carry the run's mark",
             "half price only for a published list of models, the standard price for others",

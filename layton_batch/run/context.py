@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from layton_batch.clock import Clock, Pacing
 from layton_batch.costs.prices import PriceBook
@@ -22,6 +22,7 @@ from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Item
 from layton_batch.run.identity import job_identity
 from layton_batch.run.labels import Labels
+from layton_batch.run.lanes import Lane, Seats
 from layton_batch.run.rejudging import Rejudged, differences, rejudge_jobs
 from layton_batch.scoring.gold import Gold
 from layton_batch.scoring.rules import Rules
@@ -29,20 +30,22 @@ from layton_batch.states import Role
 from layton_batch.store import WRITER_LEASE, Gate, RunStore
 from layton_batch.tasks.protocol import Task
 
+Name = TypeVar("Name", bound=Hashable)
+
 
 @dataclass(slots=True)
 class Lanes:
-    """What providers are at. A lane that is still at work is left alone: its provider gets no second one."""
+    """What lanes are at. One that is still at work is left alone: it gets no second thread."""
 
     executor: Executor
-    _running: dict[str, Future[bool]] = field(default_factory=dict)
+    _running: dict[Hashable, Future[bool]] = field(default_factory=dict)
 
     @property
     def busy(self) -> bool:
         """Whether any lane is at work, or has ended since it was last asked about."""
         return bool(self._running)
 
-    def work(self, step: Callable[[str], bool], names: Iterable[str], patience: float | None) -> bool:
+    def work(self, step: Callable[[Name], bool], names: Iterable[Name], patience: float | None) -> bool:
         """Start ``step(name)`` in every lane that is free, and wait until all lanes are over or ``patience`` has passed
         (seconds of real time; None: no end). True where any of those that ended moved something.
 
@@ -54,9 +57,9 @@ class Lanes:
         wait(self._running.values(), patience)
         if any(lane.done() and _trouble(lane) for lane in self._running.values()):
             wait(self._running.values())
-        over = {name: lane for name, lane in self._running.items() if lane.done()}
-        for name in over:
-            del self._running[name]
+        over = {known: lane for known, lane in self._running.items() if lane.done()}
+        for known in over:
+            del self._running[known]
         for lane in over.values():
             if (trouble := _trouble(lane)) is not None:
                 raise trouble
@@ -71,19 +74,23 @@ def _trouble(lane: Future[bool]) -> BaseException | None:
 
 @dataclass(slots=True)
 class Providers:
-    """The run's connections, one a provider, made when first needed and kept."""
+    """The run's connections, one a lane, made when first needed and kept."""
 
     connect: Callable[[str], Provider]
     dialect: Callable[[str], Provider]  # limits, encode and decode only: needs no key
-    _open: dict[str, Provider] = field(default_factory=dict)
+    _open: dict[Lane, Provider] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def get(self, name: str) -> Provider:
         """The connected provider. Raises MissingKeyError, ManifestError (unknown name)."""
+        return self.of(Lane(name))
+
+    def of(self, lane: Lane) -> Provider:
+        """The same, for this lane alone."""
         with self._lock:
-            if name not in self._open:
-                self._open[name] = self.connect(name)
-            return self._open[name]
+            if lane not in self._open:
+                self._open[lane] = self.connect(lane.provider)
+            return self._open[lane]
 
     def close(self) -> None:
         """Let go of every connection."""
@@ -137,9 +144,10 @@ class Run:
     filing: Lock = field(default_factory=Lock)
     """One batch's results are held in memory at a time, however many lanes there are."""
     lanes: Lanes = field(init=False)
+    seats: Seats = field(init=False)
 
     def __post_init__(self) -> None:
-        self.lanes = Lanes(self.executor)
+        self.lanes, self.seats = Lanes(self.executor), Seats(self.providers.dialect)
 
     def apart(self, about: str, work: Callable[[], bool]) -> bool:
         """What ``work`` on one job returns. A damaged table is that job's trouble: the rest of the run goes on.

@@ -7,10 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import polars as pl
-
 from layton_batch.errors import DamagedTableError
-from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.run.status import Status
 from layton_batch.states import RequestOutcome
@@ -37,6 +34,10 @@ def _parts(folder: RunFolder, batch_id: str) -> list[Path]:
 
 
 def _words(parts: Iterable[Path]) -> Counter[str]:
+    import polars as pl  # only where something failed: the rest of `status` does without
+
+    from layton_batch.files import tables
+
     words: Counter[str] = Counter()
     failed = pl.col("outcome") == str(RequestOutcome.ERRORED)
     for part in parts:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 
 from layton_batch.errors import ManifestError, StoreError, file_error
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.manifest.manifest import Manifest
+
+if TYPE_CHECKING:
+    from layton_batch.manifest.manifest import Manifest
 
 
 def stored_manifest(folder: RunFolder) -> Manifest:
     """The manifest of a run's latest revision. Raises ManifestError where the folder holds none."""
+    from layton_batch.manifest.manifest import Manifest  # loads pydantic, which who only looks at a store need not
+
     return Manifest.from_frozen(_content(folder), str(folder.manifest))
 
 

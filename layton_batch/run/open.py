@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from layton_batch.errors import DataError, ManifestError, StoreError, file_error
 from layton_batch.files import atomic, item_table
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import is_address
-from layton_batch.log import EventLog, Redactor, is_telling
+from layton_batch.log import EventLog, is_telling
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest, frozen_prices
 from layton_batch.manifest.model_checks import check_models
@@ -35,18 +35,17 @@ from layton_batch.run.labels import LabelSources
 from layton_batch.run.own_prices import price_book
 from layton_batch.run.rejudging import check_labels
 from layton_batch.run.revisions import item_changes, run_json
+from layton_batch.run.stores import open_store, store_at
 from layton_batch.run.wanted_jobs import keep_what_jobs_ask
 from layton_batch.scoring.gold import BUNDLED, Gold, read_gold
 from layton_batch.settings import Settings
-from layton_batch.store import RunStore, open_engine, sqlite_url
-from layton_batch.store.engine import readable
+from layton_batch.store import RunStore
 from layton_batch.store.locks import require_locks
 from layton_batch.store.marks import read_past
-from layton_batch.store.transactions import anywhere
 from layton_batch.tasks.protocol import Task
 
 THREADS = 64
-"""More than there are providers: each has a lane of its own."""
+"""More than lanes of the providers that anybody uses at once: each has a few."""
 
 
 @contextmanager
@@ -97,7 +96,7 @@ def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
             require_locks(folder.root)
         past = read_past(folder)  # before the store is read: nothing beside it ever runs ahead of it
         with (
-            _store(folder.database, settings, run_id, held.check) as store,
+            store_at(folder.database, settings, run_id, held.check) as store,
             _keeping(store, clock),
             ThreadPoolExecutor(THREADS) as executor,
         ):
@@ -162,17 +161,6 @@ def read_run(folder: RunFolder, settings: Settings) -> Iterator[Run]:
     manifest = stored_manifest(folder)
     with open_store(folder, settings) as store, ThreadPoolExecutor(1) as executor:
         yield _Inputs(manifest, folder, settings, SystemClock(), only_scores=True).run(store, executor)
-
-
-@contextmanager
-def open_store(folder: RunFolder, settings: Settings) -> Iterator[RunStore]:
-    """The store of an existing run, to look at; other processes may be working on it, and its folder may be one that
-    this process cannot write to."""
-    database = nullcontext(folder.database) if settings.state_url else readable(folder.database)
-    with database as path, _store(path, settings, run_id_of(folder)) as store:
-        if store.row() is None:
-            raise StoreError(f"{folder.root} has no run in its state store: was it started with another database?")
-        yield store
 
 
 def connect_within(manifest: Manifest, name: str, access: Access | None) -> Provider:
@@ -338,17 +326,6 @@ def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Sett
         return read_gold(str(copy.resolve()), manifest.folder, settings, clock)
     bundled = task.bundled(manifest.items.split) if source == BUNDLED else None
     return read_gold(source, manifest.folder, settings, clock, bundled)
-
-
-@contextmanager
-def _store(
-    database: Path, settings: Settings, run_id: str, in_place: Callable[[], None] = anywhere
-) -> Iterator[RunStore]:
-    engine = open_engine(settings.state_url or sqlite_url(database))
-    try:
-        yield RunStore(engine, run_id, clean=Redactor.of(settings.secrets()), in_place=in_place)
-    finally:
-        engine.dispose()
 
 
 @contextmanager

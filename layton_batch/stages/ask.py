@@ -10,21 +10,23 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 from hashlib import sha256
 
 import polars as pl
 
 from layton_batch.batches.admission import custom_id_problem
-from layton_batch.batches.batch_file import Line, OpenShard, Packed, batch_requests, line_of, pack
+from layton_batch.batches.batch_file import Line, OpenShard, Packed, batch_requests, pack
 from layton_batch.batches.cancel import withdraw
 from layton_batch.batches.fingerprints import FIRST_SAMPLE, fingerprint, of_shards, requests_of, retired_ids
 from layton_batch.batches.names import custom_id, tag
 from layton_batch.batches.paid_answers import Paid, PaidAnswers, TakenOver, said_of, write_tables
+from layton_batch.batches.request_lines import LineWriter, Shown, ShownPrompts
 from layton_batch.batches.retry import ask_again
 from layton_batch.errors import ManifestError, StaleStateError
 from layton_batch.files import atomic, tables
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Batch, Job, ModelSpec, Prompt, Request, RowCount, Shard
+from layton_batch.records import Batch, Job, ModelSpec, RowCount, Shard
 from layton_batch.run.context import Run
 from layton_batch.stages.candidates import candidates
 from layton_batch.stages.reask import spec_of
@@ -44,7 +46,16 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     entered = _entered(run, job)
     known = of_shards(requests_of(run.folder, job.id, job.spec.provider, job.spec.model), entered)
     dialect = run.providers.dialect(job.spec.provider)
-    asking = _Asking(run, job, dialect, mark, known, _number(TAKEN_OVER, entered), PaidAnswers.of(run))
+    asking = _Asking(
+        run,
+        job,
+        dialect,
+        mark,
+        known,
+        _number(TAKEN_OVER, entered),
+        PaidAnswers.of(run),
+        LineWriter(dialect, run.prices),
+    )
     asking.paid.look(job.spec)
     sent = [name for name in entered if not name.startswith((TOO_LARGE, TAKEN_OVER))]
     folder = run.folder.request_file(job.id, "s").parent
@@ -102,6 +113,7 @@ class _Asking:
     known: pl.DataFrame
     shard_id: str
     paid: PaidAnswers
+    writer: LineWriter
     files: ExitStack = field(default_factory=ExitStack)
     rows: dict[str, tuple[str, str]] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)
@@ -113,8 +125,8 @@ class _Asking:
     def lines(self) -> Iterator[Line]:
         """Encoded lines of what is to be asked."""
         asked, new = self._asked(), set[str]()
-        for item_id, prompt in _prompts(self.run, self.job):
-            line, print_ = self._encoded(item_id, prompt)
+        for item_id, shown in _prompts(self.run, self.job):
+            line, print_ = self._encoded(item_id, shown)
             before = asked.get((item_id, print_)) or asked.get((item_id, None))
             if before is not None:
                 self.kept.add(before)
@@ -128,14 +140,13 @@ class _Asking:
                 new.add(print_)
                 yield line
 
-    def _encoded(self, item_id: str, prompt: Prompt) -> tuple[Line, str]:
+    def _encoded(self, item_id: str, shown: Shown) -> tuple[Line, str]:
         """The line under the job's next name, and its fingerprint."""
         spec = self.job.spec
         name = custom_id(self.mark, self.job.id, self.known.height + len(self.rows) + 1)
         if problem := custom_id_problem(name):
             raise ManifestError(f"job {self.job.id}: {problem}")
-        request = Request(name, item_id, spec_of(self.run, self.job, item_id), prompt)
-        line = line_of(request, self.provider, self.run.prices)
+        line = self.writer.line(name, item_id, spec_of(self.run, self.job, item_id), shown)
         return line, fingerprint(spec.provider, spec.model, line.content, name)
 
     def _asked(self) -> dict[tuple[str, str | None], str]:
@@ -162,11 +173,17 @@ def _entered(run: Run, job: Job) -> set[str]:
     return {batch.shard_id for batch in run.store.job_batches(job.id) if batch.parent_id is None}
 
 
-def _prompts(run: Run, job: Job) -> Iterator[tuple[str, Prompt]]:
+def _prompts(run: Run, job: Job) -> Iterator[tuple[str, Shown]]:
+    kept = run.kept.setdefault(ShownPrompts, ShownPrompts())
     if job.role is Role.PREDICT:
-        return ((item.id, run.task.prompt(item)) for item in run.items)
+        kept.about(None)
+        return ((item.id, kept.of(item, None, partial(run.task.prompt, item))) for item in run.items)
     task = juried(run.task)
-    return ((candidate.item.id, task.judge_prompt(candidate)) for candidate in candidates(run, job))
+    kept.about(job.depends_on or job.id)
+    return (
+        (one.item.id, kept.of(one.item, one.prediction, partial(task.judge_prompt, one)))
+        for one in candidates(run, job)
+    )
 
 
 def _write_requests(run: Run, job: Job, judged: ModelSpec | None, asking: _Asking, packed: Packed) -> None:

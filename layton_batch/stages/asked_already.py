@@ -15,7 +15,7 @@ from layton_batch.files import item_table
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, Job, ModelSpec
 from layton_batch.run.folders import home_of
-from layton_batch.run.open import open_store
+from layton_batch.run.stores import open_store
 from layton_batch.run.wanted_jobs import revision
 from layton_batch.settings import Settings
 
@@ -55,6 +55,10 @@ class AskedAlready:
 
     def _requests(self, stored: Job) -> pl.DataFrame:
         return requests_of(self._folder, stored.id, stored.spec.provider, stored.spec.model)
+
+    def may_have(self, spec: ModelSpec) -> bool:
+        """Whether :meth:`has` can be true of any question to this model."""
+        return bool(self._own) or (self._beside is not None and self._beside.may_have(spec))
 
     def has(self, spec: ModelSpec, fingerprint: str) -> bool:
         """Whether this was asked of the model."""

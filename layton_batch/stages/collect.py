@@ -29,16 +29,19 @@ from layton_batch.providers.protocol import Provider
 from layton_batch.providers.wire_errors import clean
 from layton_batch.records import Batch, Collect, Entry, Job, Move, Response, Snapshot, Wait
 from layton_batch.run.context import Run
+from layton_batch.run.lanes import Lane
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.standing import ACTUAL, RELEASED, UNKNOWN_COST
 from layton_batch.text import decimal_text
 
 
-def collect(run: Run, provider: str) -> bool:
-    """Download and file the results of the provider's ended batches that are due."""
+def collect(run: Run, lane: Lane) -> bool:
+    """Download and file the results of the lane's ended batches that are due."""
     now = run.clock.now()
-    its = [batch for batch in run.store.batches({Lifecycle.ENDED}) if batch.provider == provider]
+    its = [one for one in run.store.batches({Lifecycle.ENDED}, lane.provider) if run.seats.lane(one) == lane]
     ended = [batch for batch in its if is_due(batch.due_at, now) and batch.job_id not in run.trouble]
+    if not ended:
+        return False
     jobs = {job.id: job for job in run.store.all_jobs()}
     with closing(run.claimed(ended)) as claimed:  # let go at once, also where one of them ends the run
         moved = [run.apart(one.job_id, partial(_collect_one, run, jobs[one.job_id], one)) for one in claimed]
@@ -87,7 +90,7 @@ def _download(run: Run, batch: Batch) -> _Download | None:
     """Bring the raw results to disk. None: not yet, try again later."""
     if batch.provider_id is None:
         return _Download()  # never reached the provider
-    provider = run.providers.get(batch.provider)
+    provider = run.providers.of(run.seats.lane(batch))
     snapshot, uncounted = _latest(provider, batch)
     refs = {"output": snapshot.results_ref, "errors": snapshot.errors_ref}
     try:
@@ -153,7 +156,7 @@ def _file(
         _put_out_of_reach(tally, named, decision.lacking)
     bill = Bill(run.prices, job, batch, bounds(asked))
     run.store.check(batch, run.clock.now())  # still ours: who took it over meanwhile may have collected more
-    _write_tables(run, job, batch, map(replies.whole, tally.responses.values()), bill)
+    _write_tables(run, job, batch, _whole(run, replies, tally), bill)
     statement = _write_statement(run, job, batch, bill, snapshot)
     children, resubmitted = next_attempts(run, batch, tally)
     counts = count_rows(batch, tally, resubmitted)
@@ -169,6 +172,12 @@ def _file(
         children=tuple(children),
     )
     run.store.apply(batch, move, now)
+
+
+def _whole(run: Run, replies: Replies, tally: Tally) -> Iterator[Response]:
+    for reply in tally.responses.values():
+        run.heed_stop()
+        yield replies.whole(reply)
 
 
 def _money(run: Run, batch: Batch, bill: Bill) -> list[Entry]:

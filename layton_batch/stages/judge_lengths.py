@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from layton_batch.costs.estimate import TokenBound, estimate_tokens
-from layton_batch.costs.expected import expected_input
-from layton_batch.providers.protocol import Provider
-from layton_batch.records import Item, ModelSpec, Prediction, Prompt, Request
+from layton_batch.batches.request_lines import LineWriter, Shown, ShownPrompts, images
+from layton_batch.costs.estimate import TokenBound
+from layton_batch.costs.expected import expected_tokens
+from layton_batch.records import Item, ModelSpec, Prediction, Prompt
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.protocol import Candidate, JuryTask, is_unfenced
 
@@ -41,31 +41,33 @@ class JudgeRequests:
     """The requests of every judge about every item, each measured once, whichever participant is judged."""
 
     def __init__(self, task: JuryTask, items: Sequence[Item]) -> None:
-        self._prompts = [(item.id, *_prompt_and_growth(task, item)) for item in items]
+        kept = ShownPrompts()
+        self._prompts = [(item.id, *_shown_and_growth(kept, task, item)) for item in items]
         self._line_bytes = UNFENCED_LINE_BYTES_PER_BYTE if is_unfenced(task) else LINE_BYTES_PER_BYTE
         self._measured: dict[tuple[str, str], list[JudgeRequest]] = {}
 
-    def about(self, judge: ModelSpec, provider: Provider, name: str) -> list[JudgeRequest]:
+    def about(self, judge: ModelSpec, writer: LineWriter, name: str) -> list[JudgeRequest]:
         """In the items' order. ``name`` is a custom_id; all are of one length."""
         key = (judge.provider, judge.name)
         if key not in self._measured:
             self._measured[key] = [
                 JudgeRequest(
-                    size=len(provider.encode(Request(name, item_id, judge, prompt))),
-                    bound=estimate_tokens(prompt, judge),
-                    expected_input=expected_input(prompt, judge),
+                    size=writer.size(name, item_id, judge, shown)[0],
+                    bound=writer.tokens(judge, shown),
+                    expected_input=expected_tokens(shown.text_bytes, images(judge, shown)),
                     growth=growth,
                     line_bytes=self._line_bytes,
                 )
-                for item_id, prompt, growth in self._prompts
+                for item_id, shown, growth in self._prompts
             ]
         return self._measured[key]
 
 
-def _prompt_and_growth(task: JuryTask, item: Item) -> tuple[Prompt, int]:
+def _shown_and_growth(kept: ShownPrompts, task: JuryTask, item: Item) -> tuple[Shown, int]:
     """A manifest's own template may show the submission more than once."""
-    short, longer = (task.judge_prompt(Candidate(item, _submission(item, text))) for text in ("x", "xx"))
-    return short, _characters(longer) - _characters(short)
+    said = _submission(item, "x")
+    short, longer = (task.judge_prompt(Candidate(item, one)) for one in (said, _submission(item, "xx")))
+    return kept.of(item, said, lambda: short), _characters(longer) - _characters(short)
 
 
 def _submission(item: Item, text: str) -> Prediction:

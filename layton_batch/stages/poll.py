@@ -13,20 +13,22 @@ from layton_batch.errors import ProviderError, StaleStateError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Move, Snapshot, Wait
 from layton_batch.run.context import Run
+from layton_batch.run.lanes import Lane
 from layton_batch.states import AT_PROVIDER, Lifecycle
 
 
-def poll(run: Run, provider: str) -> bool:
-    """Read the state of the provider's due batches, one after another."""
+def poll(run: Run, lane: Lane) -> bool:
+    """Read the state of the lane's due batches, one after another."""
     now = run.clock.now()
-    its = [batch for batch in run.store.batches(AT_PROVIDER | {Lifecycle.ENDED}) if batch.provider == provider]
+    of_all = run.store.batches(AT_PROVIDER | {Lifecycle.ENDED}, lane.provider)
+    its = [batch for batch in of_all if run.seats.lane(batch) == lane]
     warn_of_retention(run, its)
     due = [batch for batch in its if batch.state in AT_PROVIDER and is_due(batch.due_at, now)]
-    return bool(due) and _poll_group(run, provider, due)
+    return bool(due) and _poll_group(run, lane, due)
 
 
-def _poll_group(run: Run, name: str, batches: Sequence[Batch]) -> bool:
-    provider = run.providers.get(name)
+def _poll_group(run: Run, lane: Lane, batches: Sequence[Batch]) -> bool:
+    provider = run.providers.of(lane)
     moved = False
     with closing(run.claimed(batches)) as claimed:
         for batch in claimed:

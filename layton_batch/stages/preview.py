@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
-from layton_batch.batches.batch_file import Line, files_needed, line_of, pack
+from layton_batch.batches.batch_file import Line, files_needed, pack
 from layton_batch.batches.fingerprints import fingerprint
 from layton_batch.batches.names import custom_id
+from layton_batch.batches.request_lines import LineWriter, Shown, ShownPrompts, images
 from layton_batch.clock import Clock
 from layton_batch.costs.estimate import bound_cost, output_bound
-from layton_batch.costs.expected import bundled_priors, expected_cost, expected_input
+from layton_batch.costs.expected import bundled_priors, expected_cost, expected_tokens
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
-from layton_batch.records import Item, Job, ModelSpec, Prediction, Request
+from layton_batch.records import Item, Job, ModelSpec, Prediction
 from layton_batch.run.earlier import EarlierTokens
 from layton_batch.run.labels import check_annotations
 from layton_batch.run.open import connect_within, refuse_keys
@@ -173,6 +173,16 @@ def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> 
     return gold
 
 
+@dataclass(frozen=True, slots=True)
+class _New:
+    """A request that was not asked before; ``tokens``: read and written, by the priors."""
+
+    item_id: str
+    size: int
+    max_cost: Decimal | None
+    tokens: tuple[int, int]
+
+
 class _Planner:
     """Plans a manifest's jobs one by one; what they share is made once."""
 
@@ -187,7 +197,7 @@ class _Planner:
     ) -> None:
         self._manifest, self._task, self._items, self._prices = manifest, task, items, prices
         self._asked, self._new_items = asked, dict[str, frozenset[str]]()
-        self._prompts = [task.prompt(item) for item in items]
+        self._shown, self._mark = ShownPrompts(), manifest.identity()[:8]
         self._earlier, self._priors = EarlierTokens(manifest, runs), bundled_priors()
 
     def job(self, job: Job, judged: ModelSpec | None, write: Path | None) -> PlannedJob:
@@ -198,59 +208,76 @@ class _Planner:
 
     def participant(self, job: Job, write: Path | None) -> PlannedJob:
         """A job of a model that answers; its batch files are kept under ``write``."""
-        asked = [
-            Request(self._name(job, number), item.id, with_room(self._task, item, job.spec), prompt)
-            for number, (item, prompt) in enumerate(zip(self._items, self._prompts, strict=True), 1)
-        ]
+        asked = (
+            (
+                item.id,
+                with_room(self._task, item, job.spec),
+                self._shown.of(item, None, partial(self._task.prompt, item)),
+            )
+            for item in self._items
+        )
         return self._exact(job, asked, write)
 
     def rejudged(self, one: Rejudged) -> PlannedJob:
         """A judge's job about labelled answers of the gold set, also those that the run may get as well."""
         task, items, name = juried(self._task), {item.id: item for item in self._items}, one.judged.name
-        asked = []
-        for number, row in enumerate(one.rows, 1):
-            said = Prediction(row.item_id, name, PredictionKind.ANSWERED, row.answer, row.justification)
-            prompt = task.judge_prompt(Candidate(items[row.item_id], said))
-            asked.append(Request(self._name(one.job, number), row.item_id, one.job.spec, prompt))
-        return self._exact(one.job, asked, None)
+        self._shown.about(one.job.id)
 
-    def _exact(self, job: Job, asked: Sequence[Request], write: Path | None) -> PlannedJob:
-        """A job whose requests are known."""
-        provider = connect_within(self._manifest, job.spec.provider, None)
-        new: set[str] = set()
+        def asked() -> Iterator[tuple[str, ModelSpec, Shown]]:
+            for row in one.rows:
+                said = Prediction(row.item_id, name, PredictionKind.ANSWERED, row.answer, row.justification)
+                judged = Candidate(items[row.item_id], said)
+                yield row.item_id, one.job.spec, self._shown.of(judged.item, said, partial(task.judge_prompt, judged))
+
+        return self._exact(one.job, asked(), None)
+
+    def _exact(self, job: Job, asked: Iterable[tuple[str, ModelSpec, Shown]], write: Path | None) -> PlannedJob:
+        """A job whose requests are known, as items, settings and prompts. Without ``write`` no line is made, unless it
+        has to be known whether it was asked before."""
+        provider, number = connect_within(self._manifest, job.spec.provider, None), 0
+        writer, may_be_known = LineWriter(provider, self._prices), self._asked.may_have(job.spec)
+        new: list[_New] = []
 
         def lines() -> Iterator[Line]:
-            for request in asked:
-                line = line_of(request, provider, self._prices)
+            nonlocal number
+            for number, (item_id, spec, shown) in enumerate(asked, 1):
+                line = writer.line(self._name(job, number), item_id, spec, shown)
                 asks = fingerprint(job.spec.provider, job.spec.model, line.content, line.custom_id)
-                if not self._asked.has(job.spec, asks):
-                    new.add(request.item_id)
+                if not (may_be_known and self._asked.has(job.spec, asks)):
+                    new.append(self._new(job, item_id, spec, shown, len(line.content), line.max_cost))
                     yield line
 
-        with tempfile.TemporaryDirectory(prefix="layton-batch-") as scratch:
-            root = write or Path(scratch)
-            packed = pack(lines(), provider.limits, root, root / "requests" / job.id)
-        self._new_items[job.id] = frozenset(new)
-        sent = [request for request in asked if request.custom_id in packed.max_cost]
-        guesses = [
-            (expected_input(request.prompt, job.spec), self._priors.output(request.model, _stage(job)))
-            for request in sent
-        ]
+        if write is not None:
+            pack(lines(), provider.limits, write, write / "requests" / job.id)
+        elif may_be_known:
+            for _ in lines():
+                pass
+        else:
+            for number, (item_id, spec, shown) in enumerate(asked, 1):
+                size, max_cost = writer.size(self._name(job, number), item_id, spec, shown)
+                new.append(self._new(job, item_id, spec, shown, size, max_cost))
+        self._new_items[job.id] = frozenset(one.item_id for one in new)
+        most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
+        sent = [one for one in new if one.size <= most]
         return replace(
-            self._planned(job, guesses),
-            requests=len(asked),
-            shards=len(packed.shards),
-            size_bytes=sum(shard.size_bytes for shard in packed.shards),
-            max_usd=_sum(packed.max_cost.values()),
-            too_large=len(packed.too_large),
-            answered=len(asked) - len(new),
+            self._planned(job, [one.tokens for one in sent]),
+            requests=number,
+            shards=files_needed((one.size for one in sent), provider.limits),
+            size_bytes=sum(one.size + 1 for one in sent),
+            max_usd=_sum(one.max_cost for one in sent),
+            too_large=len(new) - len(sent),
+            answered=number - len({one.item_id for one in new}),
         )
+
+    def _new(self, job: Job, item_id: str, spec: ModelSpec, shown: Shown, size: int, max_cost: Decimal | None) -> _New:
+        read = expected_tokens(shown.text_bytes, images(job.spec, shown))
+        return _New(item_id, size, max_cost, (read, self._priors.output(spec, _stage(job))))
 
     def judge(self, job: Job, judged: ModelSpec) -> PlannedJob:
         """A judge's job, its requests as long as the participant's longest submission makes them."""
         provider = connect_within(self._manifest, job.spec.provider, None)
         most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
-        measured = self._judges.about(job.spec, provider, self._name(job, 1))
+        measured = self._judges.about(job.spec, LineWriter(provider, self._prices), self._name(job, 1))
         known = self._asked.judged(job) - self._new_items.get(str(job.depends_on), frozenset())
         new = [one for item, one in zip(self._items, measured, strict=True) if item.id not in known]
         sent = [request for request in new if request.size <= most]
@@ -290,7 +317,7 @@ class _Planner:
         )
 
     def _name(self, job: Job, number: int) -> str:
-        return custom_id(self._manifest.identity()[:8], job.id, number)
+        return custom_id(self._mark, job.id, number)
 
 
 def _stage(job: Job) -> Role:

@@ -14,8 +14,8 @@ from layton_batch.costs.report import UNKNOWN, CostLine, CostReport, build_repor
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.run.context import Run
-from layton_batch.run.open import open_store
 from layton_batch.run.status import read_status
+from layton_batch.run.stores import open_store
 from layton_batch.scoring import history
 from layton_batch.settings import Settings
 from layton_batch.site.build import build_site, made_from

@@ -24,27 +24,28 @@ from layton_batch.errors import FileError, ProviderError, StaleStateError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch
 from layton_batch.run.context import Run
+from layton_batch.run.lanes import Lane
 from layton_batch.states import Lifecycle
 from layton_batch.store.standing import HeldBack
 
 
-def submit(run: Run, provider: str, ready: Sequence[Batch]) -> bool:
-    """Settle what was being sent to the provider when the program stopped, then send what is ready."""
-    stopped = is_cancelled(run) and stop_rest(run, provider)
-    return stopped | _submit_group(run, provider, ready)
+def submit(run: Run, lane: Lane, ready: Sequence[Batch]) -> bool:
+    """Settle what was being sent in this lane when the program stopped, then send what is ready."""
+    stopped = lane.number == 0 and is_cancelled(run) and stop_rest(run, lane.provider)
+    return stopped | _submit_group(run, lane, ready)
 
 
-def to_send(run: Run) -> Mapping[str, Sequence[Batch]]:
-    """What is due to be settled or sent now, by provider: weighed together, for all share one budget."""
+def to_send(run: Run) -> Mapping[Lane, Sequence[Batch]]:
+    """What is due to be settled or sent now, by lane: weighed together, for all share one budget."""
     cancelled = is_cancelled(run)
     now = run.clock.now()
     waiting = run.store.batches({Lifecycle.SUBMITTING, Lifecycle.PLANNED})
     due = [batch for batch in waiting if is_due(batch.due_at, now)]
     unsettled = [batch for batch in due if batch.state is Lifecycle.SUBMITTING]
     planned = [] if cancelled else _affordable(run, [batch for batch in due if batch.state is Lifecycle.PLANNED])
-    groups: dict[str, list[Batch]] = defaultdict(list)
+    groups: dict[Lane, list[Batch]] = defaultdict(list)
     for batch in [*unsettled, *within_limits(run, planned)]:
-        groups[batch.provider].append(batch)
+        groups[run.seats.lane(batch)].append(batch)
     return groups
 
 
@@ -84,11 +85,11 @@ def _unaffordable(batch: Batch, committed: Decimal, limit: Decimal) -> str | Non
     )
 
 
-def _submit_group(run: Run, name: str, batches: Sequence[Batch]) -> bool:
-    """One provider's batches, one after another, in one thread."""
+def _submit_group(run: Run, lane: Lane, batches: Sequence[Batch]) -> bool:
+    """One lane's batches, one after another, in one thread."""
     if not batches:
         return False
-    provider = run.providers.get(name)
+    provider = run.providers.of(lane)
     moved = False
     with closing(run.claimed(batches, gate(run))) as claimed:
         for batch in claimed:

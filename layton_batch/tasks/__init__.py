@@ -63,7 +63,7 @@ def with_room(task: Task, item: Item, spec: ModelSpec) -> ModelSpec:
 
     The advice is about what is written out. A budget for reasoning comes on top: limits count its tokens too.
     """
-    if not isinstance(task, AdvisesLimits) or spec.max_output_tokens is not None:
+    if spec.max_output_tokens is not None or not isinstance(task, AdvisesLimits):
         return spec
     return replace(spec, max_output_tokens=task.output_tokens(item) + max(0, spec.reasoning.budget_tokens or 0))
 

@@ -80,6 +80,8 @@ class Templates:
         self._overrides = overrides or NO_OVERRIDES
         self._as_written = frozenset(self._overrides if as_written else ())
         self._compiled: dict[str, Template | BraceTemplate] = {}
+        self._switched: dict[tuple[object, ...], str] = {}
+        """What templates that are given nothing but yes and no become: the same for many items."""
         for name in self._overrides:
             if name not in slots:
                 known = f"{did_you_mean(name, slots)} (templates: {', '.join(slots)})"
@@ -93,6 +95,14 @@ class Templates:
     def render(self, name: str, **values: object) -> str:
         """The text, without blank ends unless it is as written. Raises ManifestError where an overriding template fails
         on these values."""
+        if not all(isinstance(value, bool) for value in values.values()):
+            return self._rendered(name, values)
+        key = (name, *values.items())
+        if key not in self._switched:
+            self._switched[key] = self._rendered(name, values)
+        return self._switched[key]
+
+    def _rendered(self, name: str, values: Mapping[str, object]) -> str:
         from jinja2 import TemplateError
 
         try:
@@ -184,7 +194,13 @@ def block(text: str) -> str:
 
 def without_surrogates(text: str) -> str:
     """The text with lone surrogates replaced, so that it can be encoded and stored."""
-    return _LONE_SURROGATE.sub("�", text)
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _LONE_SURROGATE.sub("�", text)
+    return text
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import orjson
@@ -18,6 +19,7 @@ from layton_batch.manifest.checks import load_manifest
 from layton_batch.providers.protocol import ResultPart
 from layton_batch.records import Batch, Snapshot
 from layton_batch.run.context import Run
+from layton_batch.run.lanes import Lane
 from layton_batch.run.open import open_run
 from layton_batch.settings import Settings
 from layton_batch.stages.collect import collect
@@ -29,7 +31,12 @@ from tests.store.rows import moved
 
 ROWS, PAGE = 50_000, 6_000
 MOST_MIB, MOST_SECONDS = 500.0, 60.0
-STAGES: Mapping[str, Callable[[Run], bool]] = {"plan": plan, "collect": collect, "grade": grade, "judge": plan}
+STAGES: Mapping[str, Callable[[Run], bool]] = {
+    "plan": plan,
+    "collect": lambda run: collect(run, Lane("openai")),
+    "grade": grade,
+    "judge": plan,
+}
 """In their order; the last plans the judge's job."""
 MANIFEST = """
 name = "large"
@@ -55,13 +62,23 @@ max_output_tokens = 4000
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "manifest.toml").write_text(MANIFEST, encoding="utf-8")
-        with (folder / "items.jsonl").open("wb") as items:
-            items.writelines(orjson.dumps(_riddle(number)) + b"\n" for number in range(ROWS))
+        write_run(folder, ROWS)
         for stage in STAGES:
             seconds, peak = _apart(stage, folder)
             told(f"{stage}, a batch of {ROWS:,}, CPU", seconds, "s", MOST_SECONDS)
             told("  the same: peak memory", peak, "MiB", MOST_MIB)
+
+
+def write_run(folder: Path, rows: int) -> None:
+    """The manifest and its riddles."""
+    (folder / "manifest.toml").write_text(MANIFEST, encoding="utf-8")
+    with (folder / "items.jsonl").open("wb") as items:
+        items.writelines(orjson.dumps(_riddle(number)) + b"\n" for number in range(rows))
+
+
+def answers(folder: Path) -> Path:
+    """The file that the provider has, once the run is planned."""
+    return folder / "answers.jsonl"
 
 
 def _riddle(number: int) -> dict[str, str | None]:
@@ -90,18 +107,20 @@ def _apart(stage: str, folder: Path) -> tuple[float, float]:
     return float(seconds), used.ru_maxrss / 1024
 
 
-def stage_alone(stage: str, folder: Path) -> None:
-    """Do one stage of the run in the folder and print its CPU seconds."""
+def play(stage: str, folder: Path) -> float:
+    """Do one stage of the run in the folder; returns its CPU seconds."""
     settings = Settings.from_environment({"OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none"}, folder)
     with open_run(load_manifest(folder / "manifest.toml"), folder / "runs", settings) as run:
-        _answer(run)
+        _answer(run, answers(folder))
         begun = time.process_time()
         if not STAGES[stage](run):
             raise RuntimeError(f"{stage} had nothing to do")
-        print(time.process_time() - begun)
+        seconds = time.process_time() - begun
         if stage == "plan":
             for batch in run.store.batches():
+                _write_answers(run, batch, answers(folder))
                 _let_it_end(run, batch)
+        return seconds
 
 
 def _let_it_end(run: Run, batch: Batch) -> None:
@@ -115,27 +134,47 @@ def _let_it_end(run: Run, batch: Batch) -> None:
     )
 
 
-def _answer(run: Run) -> None:
-    """OpenAI's dialect over results that are made up as they are downloaded, in another order than they were asked."""
+def _write_answers(run: Run, batch: Batch, path: Path) -> None:
+    """In another order than they were asked."""
+    ids = batch_requests(run, batch)["custom_id"].to_list()
+    random.Random(0).shuffle(ids)
+    with path.open("wb") as file:
+        file.writelines(_line(number, custom_id) for number, custom_id in enumerate(ids))
+
+
+def _answer(run: Run, path: Path) -> None:
+    """OpenAI's dialect over results that lie in a file."""
 
     def snapshot(provider_id: str) -> Snapshot:
-        return Snapshot(provider_id, "completed", Lifecycle.ENDED, BatchOutcome.COMPLETED, "file", succeeded=ROWS)
+        asked = run.store.batch(provider_id).requests
+        return Snapshot(provider_id, "completed", Lifecycle.ENDED, BatchOutcome.COMPLETED, "file", succeeded=asked)
 
     def results(found: Snapshot) -> list[ResultPart]:
-        ids = batch_requests(run, run.store.batch(found.provider_id))["custom_id"].to_list()
-        random.Random(0).shuffle(ids)
-        return [ResultPart("output", (_line(number, custom_id) for number, custom_id in enumerate(ids)))]
+        return [ResultPart("output", _chunks(path))]
 
     for method in (snapshot, results):
-        setattr(run.providers.get("openai"), method.__name__, method)
+        setattr(run.providers.of(Lane("openai")), method.__name__, method)
 
 
-_WORDS = ("keys", "locks", "music", "doors", "black", "white", "play", "strings")
-_PAGES = " ".join(random.Random(0).choices(_WORDS, k=4 * PAGE))
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 16):
+            yield chunk
+
+
+@functools.cache
+def _pages() -> str:
+    """Many pages of sentences that come again here and there, a quarter of the words beyond ASCII."""
+    draw = random.Random(0)
+    ends = ("", "s", "ed", "ing", "é", "ß", "", "漢")
+    words = ["".join(draw.choices("aeioubcdfghlmnprst", k=draw.randint(2, 9))) + draw.choice(ends) for _ in range(4000)]
+    sentences = [" ".join(draw.choices(words, k=12)) for _ in range(4000)]
+    return ". ".join(draw.choices(sentences, k=100_000))
 
 
 def _line(number: int, custom_id: str) -> bytes:
-    justification = _PAGES[number % PAGE :][:PAGE]
+    start = random.Random(number).randrange(len(_pages()) - PAGE)
+    justification = _pages()[start : start + PAGE]
     text = orjson.dumps({"answer": "a piano", "justification": justification}).decode()
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     usage = {"prompt_tokens": 30, "completion_tokens": PAGE // 6, "total_tokens": 30 + PAGE // 6}
@@ -145,4 +184,4 @@ def _line(number: int, custom_id: str) -> bytes:
 
 
 if __name__ == "__main__":
-    stage_alone(sys.argv[1], Path(sys.argv[2]))
+    print(play(sys.argv[1], Path(sys.argv[2])))

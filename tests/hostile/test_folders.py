@@ -16,7 +16,7 @@ from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.pipeline import advance
 from layton_batch.run.context import Run
-from layton_batch.run.open import open_store
+from layton_batch.run.stores import open_store
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from layton_batch.store.marks import Mark, read_marks

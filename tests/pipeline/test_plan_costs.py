@@ -115,3 +115,20 @@ def test_what_rejudging_costs_stands_in_the_plan_and_is_never_below_what_the_run
         assert bound is not None
         assert usd <= bound
     assert any("the votes of another jury" in caveat for caveat in plan.caveats)
+
+
+def test_sizes_that_are_told_without_files_are_those_of_the_files(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        told = planned(bench)
+        folder = tmp_path / "planned"
+        written = preview(bench.manifest(TEXT), bench.settings, bench.clock, folder, runs=bench.runs)
+    assert told == written
+    sizes = {path.name: sum(file.stat().st_size for file in path.iterdir()) for path in (folder / "requests").iterdir()}
+    assert sizes == {one.job.id: one.size_bytes for one in told.jobs if one.job.role is Role.PREDICT}
+
+
+def test_a_plan_writes_no_files_where_none_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with lab(tmp_path) as bench:
+        monkeypatch.setattr("layton_batch.files.atomic.writing", None)
+        monkeypatch.setattr("tempfile.tempdir", "/dev/null")
+        assert planned(bench).to_send > 0

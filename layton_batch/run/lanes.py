@@ -1,0 +1,46 @@
+"""Lanes: which of a provider's batches are served one after another, and which side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+
+from layton_batch.providers.protocol import Provider
+from layton_batch.records import Batch
+from layton_batch.states import Lifecycle
+
+_SENT = frozenset({Lifecycle.PLANNED, Lifecycle.SUBMITTING})
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Lane:
+    """One thread's share of a provider's batches. The first lane (0) also does what is done once for a provider."""
+
+    provider: str
+    number: int = 0
+
+
+@dataclass(slots=True)
+class Seats:
+    """A batch keeps its lane for as long as this process works on the run."""
+
+    dialect: Callable[[str], Provider]
+    _numbers: dict[str, int] = field(default_factory=dict)
+    _given: Counter[str] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
+
+    def lane(self, batch: Batch) -> Lane:
+        """Where the batch is to be sent, asked about or collected, as it is now.
+
+        Batches are sent side by side only where the provider's list tells them apart while several are created.
+        """
+        provider = self.dialect(batch.provider)
+        if batch.state in _SENT and not provider.capabilities.tells_creates_apart:
+            return Lane(batch.provider)
+        with self._lock:
+            if batch.id not in self._numbers:
+                self._numbers[batch.id] = self._given[batch.provider] % provider.limits.calls_at_once
+                self._given[batch.provider] += 1
+            return Lane(batch.provider, self._numbers[batch.id])

@@ -1,0 +1,68 @@
+"""Two ticks over 70 batches at seven providers that take 0.5 s for every call: seconds a tick, and CPU.
+
+``scripts/bench tick [--batches N] [--seconds S]``: N batches a provider.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from layton_batch.pipeline import advance
+from layton_batch.sandbox import Fault
+from tests.bench.measure import told
+from tests.pipeline.lab import MODELS, lab, manifest_text
+
+MOST_SECONDS = 10.0
+CALLS = ("upload", "create", "poll", "results", "list")
+
+
+def main(arguments: Sequence[str] = ()) -> dict[str, float]:
+    """Seconds of the slower tick."""
+    parser = argparse.ArgumentParser(prog="scripts/bench tick", description=__doc__)
+    parser.add_argument("--batches", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=0.5)
+    asked = parser.parse_args(arguments)
+    _import_sdks()
+    faults = [Fault(on=on, action="delay", seconds=asked.seconds) for on in CALLS]
+    with (
+        tempfile.TemporaryDirectory() as name,
+        lab(Path(name), *faults) as bench,
+        bench.open(_text(asked.batches)) as run,
+    ):
+        seconds = []
+        for what in ("sent", "polled and collected"):
+            begun, used = time.perf_counter(), time.process_time()
+            advance(run)
+            seconds.append(time.perf_counter() - begun)
+            told(f"tick, {what}", seconds[-1], "s", MOST_SECONDS)
+            print(f"  CPU, the sandbox's included {time.process_time() - used:.1f} s")
+            bench.clock.sleep(3600)
+        states = sorted({str(batch.state) for batch in run.store.batches()})
+        print(f"{len(run.store.batches())} batches, now {', '.join(states)}")
+    return {"tick seconds": max(seconds)}
+
+
+def _import_sdks() -> None:
+    """They are imported with the first call to each provider, which takes seconds of CPU, once a process."""
+    with tempfile.TemporaryDirectory() as name, lab(Path(name)) as bench, bench.open(_text(1)) as run:
+        advance(run)
+
+
+def _text(batches: int) -> str:
+    """Every provider has so many models, each of one batch: the same questions, with another limit."""
+    head, _, rest = manifest_text(tuple(MODELS), limit=2).partition("[[models]]")
+    models, found, tail = f"[[models]]{rest}".partition("[jury]")
+    several = "".join(
+        one.replace('name = "', f'name = "{number} ', 1).replace("= 4000", f"= {4000 + number}")
+        for number in range(batches)
+        for one in (f"[[models]]{part}" for part in models.split("[[models]]")[1:])
+    )
+    return head + several + found + tail
+
+
+if __name__ == "__main__":
+    main()
