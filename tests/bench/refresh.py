@@ -37,7 +37,7 @@ def main() -> None:
     whole, added = measure()
     told("refresh with 1 model more, requests", added.sent / whole.sent, "of all", 1 / SHARE)
     told("refresh with 1 model more, CPU", added.cpu / whole.cpu, "of all", 1 / SHARE)
-    print(f"  {whole.sent} requests and {whole.cpu:.2f} s for {MODELS} models, {added.sent} and {added.cpu:.2f} s for 1")
+    print(f"  {MODELS} models: {whole.sent} requests, {whole.cpu:.2f} s; 1 more: {added.sent}, {added.cpu:.2f} s")
 
 
 def measure(models: int = MODELS) -> tuple[Night, Night]:

@@ -145,7 +145,7 @@ def _times_billed(found: History) -> Counter[str]:
 
 
 def _naming(found: History) -> Callable[[str], str]:
-    """What a request is called here: one name for all that ask the same where a manifest was edited, by what they ask."""
+    """What a request is called here: where a manifest was edited one name for all requests that ask the same."""
     return by_what_is_asked(found, question) if found.plan.edits else question
 
 
@@ -283,7 +283,9 @@ def _same_tables(found: History) -> Iterator[str]:
     wanted = what_is_right(found.plan).tables
     for name in COMPARED:
         tables_of = [table.drop(ignored, strict=False) for table in (content(found, name), wanted[name])]
-        tables_of = [without_names(table, name) if edited else table for table in tables_of]
+        if edited:
+            models = {shown for _, shown in found.plan.edits[-1].asks.models}
+            tables_of = [without_names(table, name, models) for table in tables_of]
         one, other = [table.sort(table.columns) if late else table for table in tables_of]
         if not one.equals(other):
             yield f"tables/{name} differs from the undisturbed run's"

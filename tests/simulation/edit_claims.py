@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 import orjson
@@ -41,12 +41,12 @@ def never_billed(found: History, wanted: frozenset[Print]) -> Iterator[str]:
         yield f"a question of the last manifest was never billed ({provider} {model})"
 
 
-def without_names(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    """What the last manifest asks, whatever it is called and in whatever order it was asked."""
+def without_names(table: pl.DataFrame, name: str, models: Collection[str]) -> pl.DataFrame:
+    """What the last manifest asks of its models, whatever it is called and in whatever order it was asked."""
     if name == "leaderboard":
         return table
     if "retired" in table.columns:
-        table = table.filter(~pl.col("retired"))
+        table = table.filter(~pl.col("retired"), pl.col("model").is_in(list(models)))
     table = table.drop(OF_NAMES, strict=False)
     return table if name == "items" else table.sort(table.columns)
 
@@ -54,7 +54,8 @@ def without_names(table: pl.DataFrame, name: str) -> pl.DataFrame:
 def _lines(folder: RunFolder) -> dict[str, bytes]:
     """By custom_id: the line with which it was first asked."""
     found: dict[str, bytes] = {}
-    for path in sorted((folder.root / "requests").glob("*/*.jsonl")):
+    files = (folder.root / "requests").glob("*/*.jsonl")
+    for path in sorted(files, key=lambda path: (len(path.stem), path)):  # a later attempt has a longer name
         for line in path.read_bytes().splitlines():
             told = orjson.loads(line)
             name = str(told.get("custom_id") or told["key"])

@@ -17,8 +17,8 @@ RIDDLES = (BUNDLED / "riddles_llm.jsonl").read_bytes().splitlines()[:8]
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """What a revision of the manifest asks. ``models``: provider and the name that the board shows, in order; ``items``:
-    numbers of riddles, which a file of its own has in this order; empty: the bundled ones."""
+    """What a revision of the manifest asks. ``models``: provider and the name that the board shows, in order;
+    ``items``: numbers of riddles, which a file of its own has in this order; empty: the bundled ones."""
 
     models: tuple[tuple[str, str], ...]
     items: tuple[int, ...]

@@ -26,7 +26,7 @@ from layton_batch.run.status import RunState, Status
 from layton_batch.sandbox import Answerer, Fault, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
-from tests.pipeline.lab import BUNDLED, MODELS, START, demo_prices
+from tests.pipeline.lab import BUNDLED, MODELS, START
 from tests.simulation.by_hand import PATIENT_LOOKS, calls_for_a_person, calls_for_retry, cancel, resolve, retry
 from tests.simulation.clock_moves import Move, MovedClock
 from tests.simulation.edits import Asks, Edit, is_edited_when_done, items_file, text, turn_page
@@ -292,14 +292,15 @@ def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
         try:
             _command(found, asked, clock, hand.number)
             status = _to_its_end(found, asked, clock)
-            if status.state is RunState.DONE and is_edited_when_done(found):
-                continue
-            return status
         except Killed as killed:
             _let_go(killed)
         except StoreError:
             if found.has_passed < min(plan.breaks, default=found.has_passed + 1):
                 raise
+        else:
+            if status.state is RunState.DONE and is_edited_when_done(found):
+                continue
+            return status
         found.course.is_buried(hand)
         if hand.lives >= MOST_LIVES:
             raise AssertionError(f"killed {hand.lives} times")

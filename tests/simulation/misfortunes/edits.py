@@ -71,7 +71,7 @@ def _named_apart(models: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     found = []
     for provider, name in models:
         while name in names:
-            name += " too"  # noqa: PLW2901
+            name += " too"
         names.add(name)
         found.append((provider, name))
     return tuple(found)
