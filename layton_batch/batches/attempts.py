@@ -50,12 +50,18 @@ def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], fr
             if part
         ]
         return halves, frozenset(again)
-    had_room, had_none = _attempts(run, batch)
-    if not again or had_room >= run.manifest.policy.attempts or had_none >= MOST_WAITS:
+    if not again or not attempts_are_left(run, batch):
         return [], frozenset()
     reason = f"{len(again)} of {batch.requests} requests of attempt {batch.attempt} got no answer"
     child = write_next(run, batch, again, "n", reason)
-    return [replace(child, due_at=run.clock.now() + _pause(batch, had_none, run.pacing))], frozenset(again)
+    pause = _pause(batch, _attempts(run, batch)[1], run.pacing)
+    return [replace(child, due_at=run.clock.now() + pause)], frozenset(again)
+
+
+def attempts_are_left(run: Run, batch: Batch) -> bool:
+    """Whether the batch's requests may go again by themselves."""
+    had_room, had_none = _attempts(run, batch)
+    return had_room < run.manifest.policy.attempts and had_none < MOST_WAITS
 
 
 def retired_requests(run: Run, batch: Batch) -> frozenset[str]:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import polars as pl
 
-from layton_batch.batches.attempts import retired_requests, write_next
+from layton_batch.batches.attempts import attempts_are_left, retired_requests, write_next
 from layton_batch.errors import StaleStateError
 from layton_batch.files import tables
 from layton_batch.records import Batch
@@ -43,16 +43,18 @@ def _retry(run: Run) -> int:
     return sum(batch.requests for batch in again)
 
 
-def ask_again(run: Run, job_id: str, wanted: Collection[str]) -> None:
-    """Another attempt for those of a job's requests that are known not to have been billed: they were given up while
-    the manifest did not ask for them."""
+def ask_again(run: Run, job_id: str, wanted: Collection[str], retired: Collection[str]) -> None:
+    """Another attempt for those of a job's requests that are known not to have been billed, and were given up while the
+    manifest did not ask for them: for the ``retired`` ones, and for those with attempts left, which nothing else gives
+    up than that the whole job was retired."""
     batches = [batch for batch in run.store.batches() if batch.job_id == job_id]
     again: list[Batch] = []
     repeated: Counter[RowKey] = Counter()
     for batch in batches:
         passing = [str(cause) for cause in PASSING]
         rows = _unanswered(run, batch, batches)
-        rows = rows.filter(pl.col("custom_id").is_in(list(wanted)), pl.col("error_class").is_in(passing))
+        given_up = wanted if attempts_are_left(run, batch) else set(wanted).intersection(retired)
+        rows = rows.filter(pl.col("custom_id").is_in(list(given_up)), pl.col("error_class").is_in(passing))
         if not rows.is_empty():
             reason = f"{rows.height} requests of {batch.id} are asked for again by the manifest"
             again.append(write_next(run, batch, rows["custom_id"].to_list(), "b", reason))

@@ -64,7 +64,7 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     left_out = _number(f"{TOO_LARGE}-", entered)
     packed.shard_of |= dict.fromkeys(packed.too_large, left_out)
     packed.shard_of |= {one.custom_id: asking.shard_id for one in asking.taken}
-    ask_again(run, job.id, asking.kept & retired_ids(known))
+    ask_again(run, job.id, asking.kept, retired_ids(known))
     _write_requests(run, job, judged, asking, packed)
     _withdraw_unwanted(run, job, frozenset(known["custom_id"]) - asking.kept)
     batches = [first_attempt(run, job, shard) for shard in packed.shards]

@@ -14,6 +14,7 @@ BENCHES = {
     "start": "start_up",
     "paper": "paper_table",
     "replay": "replay",
+    "refresh": "refresh",
     "stats": "stats",
     "coverage": "coverage",
     "juries": "juries",

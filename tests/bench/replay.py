@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from dotenv import dotenv_values
@@ -23,7 +24,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        server, env = _sandbox(folder)
+        server, env = sandbox(folder, (DATA / "ppi_llm.jsonl", DATA / "riddles_llm.jsonl"))
         try:
             _measure(folder, env)
         finally:
@@ -46,12 +47,14 @@ def _measure(folder: Path, env: dict[str, str]) -> None:
     print(f"  table as published: {all(rows[model] == score for model, score in PUBLISHED.items())}")
 
 
-def _sandbox(folder: Path) -> tuple[subprocess.Popen[bytes], dict[str, str]]:
+def sandbox(
+    folder: Path, replay: Sequence[Path] = (), batch_seconds: float = 1
+) -> tuple[subprocess.Popen[bytes], dict[str, str]]:
     """The sandbox in a process of its own, and the environment that points at it."""
     ready = folder / "ready"
-    replay = ["--replay", str(DATA / "ppi_llm.jsonl"), "--replay", str(DATA / "riddles_llm.jsonl")]
+    files = [argument for path in replay for argument in ("--replay", str(path))]
     server = subprocess.Popen(
-        [sys.executable, "-m", "layton_batch", "sandbox", "--port", "0", *replay, "--batch-seconds", "1",
+        [sys.executable, "-m", "layton_batch", "sandbox", "--port", "0", *files, "--batch-seconds", str(batch_seconds),
          "--env-file", str(ready)],
         cwd=ROOT,
         stderr=subprocess.DEVNULL,

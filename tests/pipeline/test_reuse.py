@@ -127,3 +127,14 @@ def test_a_process_whose_run_was_revised_leaves_it_to_the_one_that_revised_it(tm
             assert told.value.exit_code == 75
         assert bench.finish(TWO).unanswered == 0
         assert set(bench.billed().values()) == {1}
+
+
+def test_a_model_that_comes_back_is_asked_for_what_was_given_up_while_it_was_gone(tmp_path: Path) -> None:
+    half = Fault(on="batch", action="expire", provider="anthropic", times=1, share=0.5)
+    with lab(tmp_path, half) as bench:
+        in_flight(bench, TWO)
+        assert bench.finish(ONE).unanswered == 0
+        status = bench.finish(TWO)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert set(bench.billed().values()) == {1}
+        assert bench.table(TWO, "predictions").height == 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 
 import polars as pl
@@ -16,6 +16,8 @@ from layton_batch.run.status import RunState
 from layton_batch.run.stores import open_store
 from layton_batch.sandbox import BilledRow, Fault
 from layton_batch.store import RunStore
+from tests.simulation.edit_claims import by_what_is_asked, never_billed, prints, without_names
+from tests.simulation.edits import Asks
 from tests.simulation.in_process import connected
 from tests.simulation.interruptions import is_temporary
 from tests.simulation.world import SEVEN, History, Plan, history
@@ -117,8 +119,12 @@ def _ended_well(found: History) -> Iterator[str]:
 
 
 def _paid_once(found: History) -> Iterator[str]:
-    times = _times_billed(found)
-    wanted = reference(found.plan.world).questions
+    times, right = _times_billed(found), what_is_right(found.plan)
+    if found.plan.edits:
+        wanted = frozenset(times)  # what an edit took back may have been asked before
+        yield from () if _doubled(found.plan) else never_billed(found, right.prints)
+    else:
+        wanted = right.questions
     for question in sorted(wanted | set(times)):
         if not 1 <= times[question] <= _most(found.plan, question) or question not in wanted:
             yield f"{question} was billed {times[question]} times"
@@ -128,14 +134,19 @@ def _paid_once(found: History) -> Iterator[str]:
 def _bought_again_by_itself(found: History) -> Iterator[str]:
     """What was billed more often than the program may do unasked; before the first `retry`, where there is one."""
     billed = found.by_itself
-    times = _times_billed(found) if billed is None else Counter(map(question, billed))
+    times = _times_billed(found) if billed is None else Counter(map(_naming(found), billed))
     for name, count in times.items():
         if count > _most(found.plan, name, by_a_person=False):
             yield f"{name} was billed {count} times before a person asked for it"
 
 
 def _times_billed(found: History) -> Counter[str]:
-    return Counter(question(row.custom_id) for row in _rows(found, denied=False))
+    return Counter(map(_naming(found), (row.custom_id for row in _rows(found, denied=False))))
+
+
+def _naming(found: History) -> Callable[[str], str]:
+    """What a request is called here: where a manifest was edited one name for all requests that ask the same."""
+    return by_what_is_asked(found, question) if found.plan.edits else question
 
 
 def _rows(found: History, *, denied: bool) -> list[BilledRow]:
@@ -149,12 +160,16 @@ def _denied_is_counted(found: History) -> Iterator[str]:
     """A batch is sent by itself twice at most, and so is what a person's `retry` sends in its place; what both may have
     cost is told where one of them stays unknown."""
     by_hand = found.by_itself is not None
-    for name, times in Counter(question(row.custom_id) for row in found.providers.ledger().rows).items():
+    for name, times in Counter(_names_billed(found)).items():
         if times > max(2, _most(found.plan, name) + 1) + by_hand:
             yield f"{name} was billed {times} times, with what its provider denies"
     denied = sum((row.usd or Decimal(0) for row in _rows(found, denied=True)), Decimal(0))
     if denied > _in_doubt(found):
         yield f"${denied} were billed for batches that were denied, ${_in_doubt(found)} are told to be in doubt"
+
+
+def _names_billed(found: History) -> Iterator[str]:
+    return map(_naming(found), (row.custom_id for row in found.providers.ledger().rows))
 
 
 def _in_doubt(found: History) -> Decimal:
@@ -234,11 +249,12 @@ def _unreadable(found: History, rows: Sequence[BilledRow]) -> Decimal:
 def _providers_hold_nothing_else(found: History, store: RunStore) -> Iterator[str]:
     """Every batch there is one of ours, or was one that a person gave up; and no file was uploaded twice."""
     ours = store.provider_ids()
+    entered = [batch for job in store.all_jobs() for batch in store.job_batches(job.id)]  # an edit may have hidden some
     for provider in SEVEN:
         theirs = {batch.id for batch in found.providers.batches(provider)}
         if strangers := theirs - ours - found.providers.hidden:
             yield f"{provider} has batches the run does not know: {sorted(strangers)}"
-        mine = sum(batch.provider == provider for batch in store.batches())
+        mine = sum(batch.provider == provider for batch in entered)
         if provider != "anthropic" and found.providers.uploads(provider) > mine:
             yield f"{provider} has {found.providers.uploads(provider)} files for {mine} batches"
     known = [name for name in (batch.provider_id for batch in store.batches()) if name is not None]
@@ -260,15 +276,23 @@ def _same_tables(found: History) -> Iterator[str]:
     Where a provider answers a row twice in other words, the first answer counts and its words may be the others.
     What a `retry` brings goes before the jury after the rest, under other numbers.
     """
-    doubled = any(fault.action == "duplicate" for fault in found.plan.faults)
-    late = found.by_itself is not None
-    ignored = [*(("raw_text", "note") if doubled else ()), *(("custom_id", "shard_id") if late else ())]
-    wanted = reference(found.plan.world).tables
+    late, edited = found.by_itself is not None, bool(found.plan.edits)
+    ignored = [*(("custom_id", "shard_id") if late else ())]
+    if _doubled(found.plan):
+        ignored += ["raw_text", "note", *(("fingerprint", "max_cost") if edited else ())]
+    wanted = what_is_right(found.plan).tables
     for name in COMPARED:
         tables_of = [table.drop(ignored, strict=False) for table in (content(found, name), wanted[name])]
+        if edited:
+            models = {shown for _, shown in found.plan.edits[-1].asks.models}
+            tables_of = [without_names(table, name, models) for table in tables_of]
         one, other = [table.sort(table.columns) if late else table for table in tables_of]
         if not one.equals(other):
             yield f"tables/{name} differs from the undisturbed run's"
+
+
+def _doubled(plan: Plan) -> bool:
+    return any(fault.action == "duplicate" for fault in plan.faults)
 
 
 def content(found: History, name: str) -> pl.DataFrame:
@@ -285,6 +309,7 @@ class Reference:
     def __init__(self, found: History) -> None:
         assert found.failure is None, found.failure
         self.questions = frozenset(_times_billed(found))
+        self.prints = frozenset(prints(found).values())
         self.tables = {name: content(found, name) for name in COMPARED}
         self.points = tuple(found.course.points)
         self.spent = found.status.spent_usd if found.status else Decimal(0)
@@ -293,4 +318,15 @@ class Reference:
 @functools.cache
 def reference(world: int) -> Reference:
     with history(Plan(world)) as found:
+        return Reference(found)
+
+
+def what_is_right(plan: Plan) -> Reference:
+    """What the undisturbed run of a plan's last manifest leaves behind."""
+    return _reference_of(plan.world, plan.edits[-1].asks) if plan.edits else reference(plan.world)
+
+
+@functools.lru_cache(64)
+def _reference_of(world: int, asks: Asks) -> Reference:
+    with history(Plan(world, asks=asks)) as found:
         return Reference(found)

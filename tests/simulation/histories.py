@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from layton_batch.sandbox import Fault
 from tests.simulation.claims import broken_claims, reference
-from tests.simulation.misfortunes import clocks, creates, results
+from tests.simulation.misfortunes import clocks, creates, edits, results
 from tests.simulation.outages import Outage
 from tests.simulation.world import ALONE, ITEMS, Plan, cast, history
 
@@ -20,6 +20,8 @@ RICHER = 20_000
 """Seeds from here on also draw what those below do not, which therefore give the histories they always gave."""
 WIDER = 40_000
 """Seeds from here on also draw hostile providers and clocks (`misfortunes/`)."""
+EDITED = 60_000
+"""Seeds from here on also edit their manifest meanwhile."""
 RARE = 0.08
 HTTP = ("upload", "create", "poll", "results", "list")
 PASSING = (429, 500, 502, 503, 529)
@@ -117,6 +119,8 @@ def plan_of(seed: int) -> Plan:
     if seed >= WIDER:
         for number, misfortune in enumerate((results.draw, creates.draw, clocks.draw)):
             plan = misfortune(random.Random(f"wider {number} {seed}"), plan, length)
+    if seed >= EDITED:
+        plan = edits.draw(random.Random(f"edits-{seed}"), plan, length)
     return plan
 
 

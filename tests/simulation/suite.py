@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from tests.simulation.claims import reference
-from tests.simulation.histories import RICHER, WIDER
+from tests.simulation.histories import EDITED, RICHER, WIDER
 from tests.simulation.table import TABLE
 from tests.simulation.world import ALONE, SEVEN
 
 SEEDS = (*range(49), *range(RICHER, RICHER + 49), *range(WIDER, WIDER + 49))
+EDITING = range(EDITED, EDITED + 28)
+"""Seeds whose manifests are edited meanwhile; four hundred of them and more in ``scripts/nightly``."""
 STRIDE = 8
 """Every eighth instant of a run in the suite, each at another provider than its neighbours; all of them at all
 providers in ``scripts/bench faults``."""
@@ -34,4 +36,5 @@ def histories() -> dict[str, int]:
         "killed while the store is made": len(MIGRATING),
         "misfortunes of the table": sum(one.applies(name) for one in TABLE for name in SEVEN),
         "seeds": len(SEEDS),
+        "seeds with edits": len(EDITING),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.histories import plan_of, play
-from tests.simulation.suite import SEEDS
+from tests.simulation.suite import EDITING, SEEDS
 
 CHUNK = 7
 
@@ -14,5 +14,13 @@ CHUNK = 7
 @pytest.mark.parametrize("first", SEEDS[::CHUNK])
 def test_whatever_happens_every_question_is_paid_once_and_no_answer_is_lost(first: int) -> None:
     seeds = SEEDS[SEEDS.index(first) :][:CHUNK]
+    broken = [verdict for seed in seeds if (verdict := play(plan_of(seed))).broken]
+    assert not broken, "\n".join(verdict.told() for verdict in broken)
+
+
+@pytest.mark.one_in(7)
+@pytest.mark.parametrize("first", EDITING[::CHUNK])
+def test_a_question_is_paid_once_however_its_manifest_is_edited_between_kills(first: int) -> None:
+    seeds = EDITING[EDITING.index(first) :][:CHUNK]
     broken = [verdict for seed in seeds if (verdict := play(plan_of(seed))).broken]
     assert not broken, "\n".join(verdict.told() for verdict in broken)

@@ -26,7 +26,7 @@ from layton_batch.run.status import RunState, Status
 from layton_batch.sandbox import Answerer, Fault, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
-from tests.pipeline.lab import BUNDLED, MODELS, START, demo_prices
+from tests.pipeline.lab import BUNDLED, MODELS, START
 from tests.simulation.by_hand import (
     PATIENT_LOOKS,
     calls_for_a_person,
@@ -37,6 +37,7 @@ from tests.simulation.by_hand import (
     retry,
 )
 from tests.simulation.clock_moves import Move, MovedClock
+from tests.simulation.edits import Asks, Edit, is_edited_when_done, items_file, text, turn_page
 from tests.simulation.in_process import Providers, connected
 from tests.simulation.interruptions import Course, Killed, instrumented
 from tests.simulation.outages import Outage, Outages
@@ -82,6 +83,7 @@ class Plan:
     ``denied``: a provider's name for each of its first creates that are carried out, answered with HTTP 500 and shown
     in no list ever. ``deadline_hours``: the manifest's, where it is not the provider's own. ``breaks``: the points at
     which connections to the state's server break off, where it is on one; what ends with that is started again.
+    ``asks``: what the first manifest asks, where it is not the world's; ``edits``: what becomes of it.
     """
 
     world: int
@@ -107,6 +109,8 @@ class Plan:
     outages: tuple[Outage, ...] = ()
     moves: tuple[Move, ...] = ()
     breaks: tuple[int, ...] = ()
+    asks: Asks | None = None
+    edits: tuple[Edit, ...] = ()
     seed: int = 0
 
 
@@ -127,7 +131,7 @@ class History:
 
     ``by_itself``: the custom_ids billed before a person called `retry`, once for each bill; None: nobody did.
     ``put_forward``: our clock was, and a create from before is still to be carried out. ``silence``: the longest time
-    that passed between two calls.
+    that passed between two calls. ``revised``: how many edits the manifest has had.
     """
 
     plan: Plan
@@ -144,6 +148,7 @@ class History:
     by_itself: tuple[str, ...] | None = None
     put_forward: bool = False
     silence: float = 0.0
+    revised: int = 0
 
     @property
     def has_passed(self) -> int:
@@ -157,9 +162,11 @@ def cast(world: int) -> tuple[tuple[str, ...], str]:
     return models, next(name for name in judges if name not in models)
 
 
-def asked_for(plan: Plan) -> Manifest:
-    """The manifest of a plan's world, with its budget and its policy."""
-    asked = with_budget(manifest(plan.world), tight_budget(plan.world) if plan.budget else None)
+def asked_for(plan: Plan, folder: Path, edits: int = 0) -> Manifest:
+    """The manifest of a plan's world after so many of its edits, with its budget and its policy."""
+    asks = plan.edits[edits - 1].asks if edits else plan.asks
+    told = manifest(plan.world) if asks is None else _loaded(plan.world, asks, folder)
+    asked = with_budget(told, tight_budget(plan.world) if plan.budget else None)
     policy = {"deadline_hours": plan.deadline_hours, "reask_unparsed": plan.reask, "reask_truncated": plan.reask}
     return asked.model_copy(update={"policy": asked.policy.model_copy(update=policy)})
 
@@ -173,24 +180,24 @@ def tight_budget(world: int) -> str:
         return str(found.status.spent_usd + dearest * Decimal("1.2"))
 
 
-def manifest_text(world: int) -> str:
-    """Two models or one, three items each, one judge; attempts enough for all that a history does to them."""
-    models, judge = cast(world)
-    text = f'name = "history"\ntask = "layton"\n[items]\nsource = "bundled"\nsplit = "llm"\nlimit = {ITEMS}\n'
-    text += "[policy]\nattempts = 9\n"
-    for provider in models:
-        text += f'[[models]]\nname = "{MODELS[provider]}"\nprovider = "{provider}"\nmodel = "{MODELS[provider]}"\n'
-        text += "max_output_tokens = 4000\n"
-    text += f'[jury]\nseats = 1\n[[jury.judges]]\nname = "judge"\nprovider = "{judge}"\nmodel = "{REFEREES[judge]}"\n'
-    return f"{text}max_output_tokens = 2000\n" + demo_prices()
+def first_asks(world: int) -> Asks:
+    """What a world asks: two models or one, three items each."""
+    return Asks(tuple((provider, MODELS[provider]) for provider in cast(world)[0]), (), ITEMS)
 
 
 @functools.cache
 def manifest(world: int) -> Manifest:
     with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "history.toml"
-        path.write_text(manifest_text(world), encoding="utf-8")
-        return load_manifest(path)
+        return _loaded(world, first_asks(world), Path(name))
+
+
+def _loaded(world: int, asks: Asks, folder: Path) -> Manifest:
+    """The manifest, and its items in the folder where they are not the bundled ones."""
+    judge = cast(world)[1]
+    source = str(items_file(folder, asks.items)) if asks.items else "bundled"
+    path = folder / "history.toml"
+    path.write_text(text(asks, judge, REFEREES[judge], source), encoding="utf-8")
+    return load_manifest(path)
 
 
 @functools.cache
@@ -226,12 +233,13 @@ def history(plan: Plan, database: Database | None = None, *, statements: bool = 
 def _play(
     plan: Plan, base: Path, providers: Providers, theirs: TheirClock, database: Database | None, *, statements: bool
 ) -> History:
-    asked, clock = asked_for(plan), theirs.ours
+    asked, clock = asked_for(plan, base), theirs.ours
     folder = RunFolder(base / "runs" / asked.run_id())
     folder.root.mkdir(parents=True)
     settings = Settings.from_environment(providers.environment() | _state(plan, folder, database), base)
     commands = [at for at in (plan.cancel_at, plan.retry_at) if at is not None and plan.hands == 1]
-    course = Course(folder.root, (*plan.stops, *commands), plan.breaks, moving=plan.moving)
+    edits = [edit.at for edit in plan.edits]
+    course = Course(folder.root, (*plan.stops, *commands, *edits), plan.breaks, moving=plan.moving)
     providers.outage = Outages(plan.outages, clock, lambda: len(course.points)).of
     found = History(plan, folder, providers, course, clock, theirs, settings)
     weather = random.Random(f"weather {plan.seed}")
@@ -285,14 +293,21 @@ def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
     plan, hand = found.plan, found.course.mine()
     assert hand is not None
     while True:
+        if plan.edits:
+            turn_page(found)
+            asked = asked_for(plan, found.folder.root.parent.parent, found.revised)
         try:
             _command(found, asked, clock, hand.number)
-            return _to_its_end(found, asked, clock)
+            status = _to_its_end(found, asked, clock)
         except Killed as killed:
             _let_go(killed)
         except StoreError:
             if found.has_passed < min(plan.breaks, default=found.has_passed + 1):
                 raise
+        else:
+            if status.state is RunState.DONE and is_edited_when_done(found):
+                continue
+            return status
         found.course.is_buried(hand)
         if hand.lives >= MOST_LIVES:
             raise AssertionError(f"killed {hand.lives} times")
