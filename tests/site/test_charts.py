@@ -38,7 +38,7 @@ def test_hints_picarats_categories_and_history_are_drawn_where_they_are(tmp_path
     rows = run.leaderboard_rows()
     run.table("leaderboard", [*rows, *({**row, "n_hints": 2, "score": 90.0} for row in rows)])
     items = run.items_rows()
-    worth = [f'{{"picarats": {20 + place // 2}}}' for place in range(len(items))]
+    worth = [f'{{"_picarats": {20 + place // 2}}}' for place in range(len(items))]
     told = zip(items, worth, strict=True)
     run.table("items", [{**row, "category": f"c{place}", "payload": one} for place, (row, one) in enumerate(told)])
     for at, score in enumerate((40.0, 50.0), 1_795_000_000):
