@@ -35,9 +35,7 @@ class Image:
 class Item:
     """One question with its reference. ``hints`` holds levels 1..4 in order; a level the item lacks is None.
 
-    ``payload`` holds what only the item's own task understands (options, gold letter, grid …). ``picarats``: how
-    hard it is said to be, for charts.
-    """
+    ``payload``: what only its own task understands (options, grid …); ``picarats``: how hard it is said to be."""
 
     id: str
     split: str
