@@ -35,8 +35,7 @@ class Image:
 class Item:
     """One question with its reference. ``hints`` holds levels 1..4 in order; a level the item lacks is None.
 
-    ``payload`` holds what only the item's own task understands (options, gold letter, grid …).
-    """
+    ``payload``: what only its own task understands (options, grid …); ``picarats``: how hard it is said to be."""
 
     id: str
     split: str
@@ -48,6 +47,7 @@ class Item:
     justification: str | None = None
     solution: str | None = None
     payload: Mapping[str, JsonValue] = field(default_factory=lambda: EMPTY)
+    picarats: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ _NAMES = 210.0  # pixels kept for names at the left
 _ROW = 24.0
 _MOST_ROWS, _MOST_DOTS, _MOST_SHAPES, _MOST_LINES = 60, 40, 5, 5
 _LEAST_AXES = 3
+_LINES_HEIGHT = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Standing:
     """One row of the board as charts need it, in percent; ``here``, ``new``: lower and upper, None where unknown."""
 
     name: str
+    model: str
+    hints: int
     score: float
     here: tuple[float, float] | None
     new: tuple[float, float] | None
@@ -50,7 +53,8 @@ def standings(rows: Sequence[Mapping[str, object]], facts: Sequence[Facts]) -> l
             continue
         name = short_line(row["model"]) + (f" ({row['n_hints']} hints)" if several else "")
         here, new = (_ends(row, prefix) for prefix in ("", "new_"))
-        found.append(Standing(name, score, here, new, fact.usd, fact.tokens))
+        hints = int(_number(row["n_hints"]) or 0)
+        found.append(Standing(name, short_line(row["model"]), hints, score, here, new, fact.usd, fact.tokens))
     return found
 
 
@@ -67,6 +71,7 @@ def charts(board: Sequence[Standing], rates: Rates, snapshots: Sequence[Snapshot
         _radar(board, rates),
         _bars(rates.by_picarats, "difficulty", "Score by picarats", f"{says}, by how many picarats an item is worth."),
         _spread(rates),
+        _hints(board),
         _history(snapshots),
     ]
     return [one for one in found if one is not None]
@@ -152,7 +157,7 @@ def _bars(groups: Mapping[str, Sequence[float]], name: str, title: str, words: s
 
 def _radar(board: Sequence[Standing], rates: Rates) -> Chart | None:
     axes = list(rates.by_category)[:12]
-    models = [one.name for one in board if one.name in rates.by_model][:_MOST_SHAPES]
+    models = [name for name in dict.fromkeys(one.model for one in board) if name in rates.by_model][:_MOST_SHAPES]
     if len(axes) < _LEAST_AXES or not models:
         return None
     size, x0, y0 = 150.0, 230.0, 190.0
@@ -195,6 +200,36 @@ def _spread(rates: Rates) -> Chart | None:
     return Chart("items", f"Items (up) by the share of models that are right, by {rates.judge} (across).", picture)
 
 
+def _hints(board: Sequence[Standing]) -> Chart | None:
+    """Scores by hint level, of the first models that were asked at several."""
+    levels = sorted({one.hints for one in board})
+    tracks: dict[str, list[tuple[float, float]]] = {}
+    for one in sorted(board, key=lambda one: one.hints):
+        tracks.setdefault(one.model, []).append((one.hints, one.score))
+    several = [name for name in dict.fromkeys(one.model for one in board) if len(tracks[name]) > 1][:_MOST_LINES]
+    if not several:
+        return None
+    picture = Picture("Scores by hints", _LINES_HEIGHT)
+    _lines(picture, {name: tracks[name] for name in several}, {level: (str(level), "middle") for level in levels})
+    return Chart("hints", "Scores of the first models by how many hints they were given.", picture)
+
+
+def _lines(
+    picture: Picture, tracks: Mapping[str, Sequence[tuple[float, float]]], ticks: Mapping[float, tuple[str, str]]
+) -> None:
+    """A line a name over the ticks, which are given by their words and the side of their words."""
+    right = WIDTH - 240
+    across = Scale(min(ticks), max(ticks), 60, right - 10)
+    up = scale([score for track in tracks.values() for _, score in track], _LINES_HEIGHT - 35, 10)
+    _grid_across(picture, up, 50, right)
+    for at, (words, anchor) in ticks.items():
+        picture.text(across.at(at), _LINES_HEIGHT - 14, words, "soft", anchor)
+    for index, (name, track) in enumerate(tracks.items()):
+        picture.path([(across.at(at), up.at(score)) for at, score in track], f"shape s{index}")
+        picture.line(right + 20, 20 + 22 * index, right + 40, 20 + 22 * index, f"key s{index}")
+        picture.text(right + 48, 24 + 22 * index, clipped(short_line(name), 190))
+
+
 def _history(snapshots: Sequence[Snapshot]) -> Chart | None:
     if len(snapshots) < 2:
         return None
@@ -206,17 +241,9 @@ def _history(snapshots: Sequence[Snapshot]) -> Chart | None:
     values = [score for track in tracks for _, score in track]
     if not values or snapshots[-1].at <= snapshots[0].at:
         return None
-    height = 300.0
-    picture = Picture("Scores over refreshes", height)
-    across = Scale(snapshots[0].at, snapshots[-1].at, 50, WIDTH - 240)
-    up = scale(values, height - 35, 10)
-    _grid_across(picture, up, 50, WIDTH - 240)
-    for at, anchor in ((snapshots[0].at, "start"), (snapshots[-1].at, "end")):
-        picture.text(across.at(at), height - 14, f"{utc(at):%Y-%m-%d}", "soft", anchor)
-    for index, (name, track) in enumerate(zip(names, tracks, strict=True)):
-        picture.path([(across.at(at), up.at(score)) for at, score in track], f"shape s{index}")
-        picture.line(WIDTH - 220, 20 + 22 * index, WIDTH - 200, 20 + 22 * index, f"key s{index}")
-        picture.text(WIDTH - 192, 24 + 22 * index, clipped(short_line(name), 190))
+    picture = Picture("Scores over refreshes", _LINES_HEIGHT)
+    ends = {snapshots[0].at: "start", snapshots[-1].at: "end"}
+    _lines(picture, dict(zip(names, tracks, strict=True)), {at: (f"{utc(at):%Y-%m-%d}", ends[at]) for at in ends})
     return Chart("history", "Scores of today’s first models on each board that the run ended with.", picture)
 
 

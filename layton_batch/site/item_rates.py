@@ -32,7 +32,7 @@ def item_rates(folder: RunFolder, metric: str) -> Rates:
     share = pl.when(pl.col("total") > 0).then(pl.col("yes") / pl.col("total")).otherwise(pl.col("vote"))
     marks = scores.select("item_id", "model", share=share.fill_null(0.0).fill_nan(0.0).clip(0.0, 1.0))
     items = table(folder, "items", ("item_id", "category", "payload"))
-    worth = pl.col("payload").str.extract(r'"picarats":\s*(\d+)', 1).cast(pl.Int64, strict=False)
+    worth = pl.col("payload").str.extract(r'"_picarats":\s*(\d+)', 1).cast(pl.Int64, strict=False)
     items = items.select("item_id", "category", picarats=worth)
     rates = (
         marks.group_by("item_id", maintain_order=True).agg(pl.col("share").mean()).join(items, on="item_id", how="left")

@@ -177,7 +177,14 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str) -> Item:
         answer=answer or solution,
         justification=justification or solution,
         solution=solution or justification or answer,
+        picarats=_picarats(row.get("picarats")),
     )
+
+
+def _picarats(value: JsonValue) -> int | None:
+    """A table may have made a float of it, with the riddles that have none."""
+    is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1 >= 0
+    return int(value) if is_whole else None  # type: ignore[arg-type]
 
 
 def _images(row: Mapping[str, JsonValue], split: str, where: str) -> tuple[Image, ...]:

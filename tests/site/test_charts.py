@@ -1,0 +1,89 @@
+"""Charts are drawn from what the tables hold, stand alone as files, and say nothing that they do not know."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.scoring import history
+from layton_batch.site.build import build_site
+from layton_batch.site.charts import pareto
+from layton_batch.site.drawing import Scale, free_places, nice_step
+from tests.site.fabricated_run import FabricatedRun, fabricated, hostile
+from tests.site.read_html import read_page
+
+
+def drawn(run: FabricatedRun) -> set[str]:
+    site = build_site(run.folder, run.status()).parent
+    return {path.name for path in (site / "charts").glob("*.svg")}
+
+
+def test_the_front_holds_models_that_none_cheaper_beats() -> None:
+    assert pareto([(1, 10), (2, 5), (3, 20), (3, 30), (4, 30)]) == [(1, 10), (3, 30)]
+
+
+def test_a_run_has_the_charts_that_its_tables_have_something_for(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    assert drawn(run) == {"scores.svg", "cost.svg", "tokens.svg", "categories.svg", "items.svg"}
+    run.table("cost", [])
+    assert drawn(run) == {"scores.svg", "categories.svg", "items.svg"}
+
+
+def test_hints_picarats_categories_and_history_are_drawn_where_they_are(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    rows = run.leaderboard_rows()
+    run.table("leaderboard", [*rows, *({**row, "n_hints": 2, "score": 90.0} for row in rows)])
+    items = run.items_rows()
+    worth = [f'{{"_picarats": {20 + place // 2}}}' for place in range(len(items))]
+    told = zip(items, worth, strict=True)
+    run.table("items", [{**row, "category": f"c{place}", "payload": one} for place, (row, one) in enumerate(told)])
+    for at, score in enumerate((40.0, 50.0), 1_795_000_000):
+        history.keep(run.folder.history, [{**rows[0], "score": score, "method": "calibrated"}], float(at))
+    assert {"hints.svg", "difficulty.svg", "radar.svg", "history.svg"} <= drawn(run)
+
+
+def test_a_chart_is_a_file_that_stands_alone_and_loads_nothing(tmp_path: Path) -> None:
+    run = fabricated(tmp_path, hostile("</text><script>alert(1)</script>"))
+    site = build_site(run.folder, run.status()).parent
+    for path in (site / "charts").glob("*.svg"):
+        names = {node.tag.rpartition("}")[2] for node in ET.parse(path).iter()}
+        assert names <= {"svg", "style", "rect", "line", "circle", "text", "title", "polyline", "polygon"}, path
+        assert path.read_text(encoding="utf-8").count("http") == 1  # the name of SVG itself
+
+
+def test_without_vl_convert_there_are_no_png_files_and_no_links_to_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    run = fabricated(tmp_path)
+    site = build_site(run.folder, run.status()).parent
+    assert list((site / "charts").glob("*.png")) == []
+    assert not any(link.endswith(".png") for link in read_page(site / "charts.html").values("href"))
+
+
+def test_a_board_without_scores_has_no_charts(tmp_path: Path) -> None:
+    run = FabricatedRun(RunFolder(tmp_path / "r"))
+    run.manifest()
+    run.table("leaderboard", [{**row, "score": None, "rank": None} for row in run.leaderboard_rows()])
+    site = build_site(run.folder, run.status()).parent
+    assert not (site / "charts.html").exists()
+    assert "charts.html" not in read_page(site / "index.html").values("href")
+
+
+@pytest.mark.parametrize(("least", "step"), [(0.9, 1), (1.1, 2), (2.1, 5), (51, 100), (0.02, 0.02)])
+def test_steps_are_round(least: float, step: float) -> None:
+    assert nice_step(least) == pytest.approx(step)
+
+
+def test_ticks_stay_within_their_scale() -> None:
+    assert Scale(0.5, 3000, 0, 1, log=True).ticks() == [1, 10, 100, 1000]
+    assert Scale(-3, 21, 0, 1).ticks() == [0, 5, 10, 15, 20]
+
+
+def test_names_of_points_at_one_place_do_not_cover_each_other() -> None:
+    found = free_places([(100, 100)] * 4, ["name"] * 4, 760)
+    assert len(set(found)) == 4

@@ -1,0 +1,36 @@
+"""Picarats are kept with the items of a run, and identify nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from layton_batch.files import item_table
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.records import Item, JsonValue
+from layton_batch.tasks.layton import _item
+
+ITEM = Item("a", "llm", "Logic", "How many?", payload={"answer": "7"}, picarats=40)
+
+
+def test_picarats_come_back_and_the_tasks_payload_is_as_it_was(tmp_path: Path) -> None:
+    items = [ITEM, replace(ITEM, id="b", picarats=None)]
+    item_table.write(RunFolder(tmp_path), items)
+    assert item_table.read(RunFolder(tmp_path)) == items
+
+
+def test_a_run_that_began_without_picarats_has_the_same_items() -> None:
+    assert item_table.digest([ITEM]) == item_table.digest([replace(ITEM, picarats=None)])
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [(40, 40), (40.0, 40), (None, None), (math.nan, None), (math.inf, None), (-1, None), (1.5, None),
+     (True, None), ("40", None)],
+)  # fmt: skip
+def test_picarats_of_a_riddle_are_a_whole_number_or_none(value: JsonValue, kept: int | None) -> None:
+    row: dict[str, JsonValue] = {"id": "a", "description": "How many?", "answer": "7", "picarats": value}
+    assert _item(row, 1, "llm").picarats == kept
