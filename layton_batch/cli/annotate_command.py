@@ -65,8 +65,9 @@ def annotate(
             if not no_browser and sys.stderr.isatty():
                 _open(entry.address)
             _wait()
+    where = run_name if runs == RUNS else folder.root
     made = sum(1 for _ in desk.deeds().labels())
-    say(f"{made} labels of the app in {folder.labels}; `layton-batch leaderboard {run_name}` uses them")
+    say(f"{made} labels of the app in {folder.labels}; `layton-batch leaderboard {where}` uses them")
 
 
 def _open(address: str) -> None:

@@ -22,6 +22,7 @@ from layton_batch.states import OPEN, Lifecycle
 from layton_batch.text import one_line, plural
 
 CALL_AGAIN, UNANSWERED = 75, 5
+DEFAULT_RUNS = Path("runs")
 CODES = {RunState.RUNNING: CALL_AGAIN, RunState.NEEDS_PERSON: 4, RunState.OVER_BUDGET: 3, RunState.CANCELLED: 0}
 
 
@@ -50,9 +51,15 @@ def print_outcome(run: Run, status: Status) -> None:
     if status.unanswered:
         requests = plural(status.unanswered, "request")
         say(f"{requests} without an answer; `layton-batch status {status.run}` shows which jobs")
-    if (wanted := labels_wanted(run)) is not None:
+    if (wanted := labels_wanted(run, _named(run))) is not None:
         say(one_line(wanted))
     say(f"run folder: {_near(run.folder.root)}\nsite: {_near(run.folder.site / 'index.html')}")
+
+
+def _named(run: Run) -> str:
+    """What other commands know the run by, from here."""
+    root = _near(run.folder.root)
+    return run.id if root.parent == DEFAULT_RUNS else str(root)
 
 
 def _near(path: Path) -> Path:

@@ -8,8 +8,9 @@ from layton_batch.stages.rank import MOST_PLANNED, evidence
 from layton_batch.text import plural
 
 
-def labels_wanted(run: Run) -> str | None:
-    """How many labels would halve every interval, and where they are made; None where there is nothing to label."""
+def labels_wanted(run: Run, name: str) -> str | None:
+    """How many labels would halve every interval, and where they are made; None where there is nothing to label.
+    ``name``: what the run is called on the command line."""
     if not run.task.uses_jury:
         return None
     ballots, labels = evidence(run, run.rules.metric)
@@ -18,7 +19,7 @@ def labels_wanted(run: Run) -> str | None:
     found = outlook(ballots, labels, run.rules, length=0)
     if not found.halving:
         return None
-    wanted, how = plural(found.halving, "label"), f"layton-batch annotate {run.id}"
+    wanted, how = plural(found.halving, "label"), f"layton-batch annotate {name}"
     if labels:
         return f"{wanted} would halve the intervals: {how}"
     then = outlook(ballots, labels, run.rules, steps=(found.halving,), length=0).gains[-1]

@@ -13,6 +13,7 @@ import pytest
 from layton_batch.annotate.desk import _share
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.run.label_log import LogReader, read_deeds
+from layton_batch.tasks.layton import LaytonTask
 from tests.cli.cli_harness import call
 from tests.labels.app_desk import opened
 from tests.labels.conftest import Copied
@@ -275,9 +276,12 @@ def test_the_balanced_queue_goes_on_in_one_order_whatever_was_labelled(copied: C
         assert {models.count(name) for name in models} == {6}
 
 
-@pytest.mark.parametrize("task", ["graded by rule"])
-def test_what_cannot_be_labelled_is_said_in_one_line(copied: Copied, task: str, tmp_path: Path) -> None:
+def test_what_cannot_be_labelled_is_said_in_one_line(copied: Copied, monkeypatch: pytest.MonkeyPatch) -> None:
     root = copied(PLAIN)
+    with monkeypatch.context() as patch:
+        patch.setattr(LaytonTask, "uses_jury", False)
+        by_rule = call("annotate", root.name)
+    assert (by_rule.code, by_rule.err.count("\n"), "graded by rule" in by_rule.err) == (2, 1, True)
     for path in (root / "tables" / "scores").glob("*.parquet"):
         path.unlink()
     told = call("annotate", root.name)

@@ -43,8 +43,8 @@ def test_as_many_labels_as_are_said_to_halve_the_intervals_do_so_by_the_plan(cop
         ballots, labels = evidence(run, run.rules.metric)
         found = outlook(ballots, labels, run.rules, length=0)
         told = f"No answer has a person's label yet; {found.halving} labels would give intervals of about ±"
-        assert str(labels_wanted(run)).startswith(told)
-        assert str(labels_wanted(run)).endswith(": layton-batch annotate lab")
+        assert str(labels_wanted(run, "lab")).startswith(told)
+        assert str(labels_wanted(run, "lab")).endswith(": layton-batch annotate lab")
         assert found.gains[0].widest <= 50
     models = json.loads(call("label-plan", root.name, "--labels", "0", "--json").out)["models"]
     needed = 0
@@ -69,5 +69,5 @@ def test_nothing_is_said_where_every_answer_has_a_label(copied: Copied) -> None:
         for _ in range(len(app.desk.answers)):
             app.label()
             app.settle()
-        assert labels_wanted(app.desk.run) is None
+        assert labels_wanted(app.desk.run, "lab") is None
         assert "Every answer has a label" in app.get("/progress").text
