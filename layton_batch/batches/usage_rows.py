@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -14,7 +14,8 @@ from layton_batch.costs.report import UnknownCost, UsageRow, priced_row
 from layton_batch.costs.stated import Statement, Sums
 from layton_batch.files import tables
 from layton_batch.records import Batch, Job, Response, Snapshot, Usage
-from layton_batch.states import ErrorClass, RequestOutcome, Role
+from layton_batch.run.context import Run
+from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.text import decimal_text
 
 PERHAPS_BILLED = frozenset({ErrorClass.UNREADABLE, ErrorClass.OUT_OF_REACH})
@@ -124,22 +125,44 @@ def _row(charged: UsageRow, custom_id: str, batch: Batch) -> dict[str, object]:
     }
 
 
-def usage_rows(table: Iterable[dict[str, object]]) -> list[UsageRow]:
-    """Rows of a usage table (``iter_rows(named=True)``) as the cost report takes them."""
+def bill_under_name(run: Run, job: Job) -> None:
+    """What the job cost goes by the name that its model has by now."""
+    for batch in run.store.job_batches(job.id):
+        if batch.state is not Lifecycle.COLLECTED:
+            continue  # who collects it writes them
+        for name in ("usage", "reused", "untold"):
+            path = run.folder.part(name, batch.id)
+            found = tables.read_part(path) if path.exists() else pl.DataFrame({"model": []})
+            if any(model != job.spec.name for model in found["model"].unique()):
+                tables.write(path, found.with_columns(model=pl.lit(job.spec.name)))
+
+
+def usage_rows(table: pl.DataFrame) -> list[UsageRow]:
+    """A usage table as the cost report takes it: a row for all requests that it adds up alike. A table of a large run
+    has a hundred thousand rows, and is added up again whenever a batch was collected."""
+    alike = ("provider", "model", "role", "price_source", "price_date")
+    known = [pl.col(name).is_null().alias(f"no {name}") for name in _COSTS]
+    tokens = (pl.col(name).sum() for name in _TOKENS)
+    groups = table.group_by(*alike, *known, maintain_order=True).agg(*tokens, *_COSTS, requests=pl.len())
     return [
         UsageRow(
             provider=str(row["provider"]),
             model=str(row["model"]),
             role=Role(str(row["role"])),
-            requests=1,
+            requests=row["requests"],
             usage=_usage(row),
-            cost_batched=_decimal(row["cost_usd"]),
-            cost_unbatched=_decimal(row["unbatched_usd"]),
-            price_source=None if row["price_source"] is None else str(row["price_source"]),
-            price_date=None if row["price_date"] is None else str(row["price_date"]),
+            cost_batched=_total(row["cost_usd"]),
+            cost_unbatched=_total(row["unbatched_usd"]),
+            price_source=row["price_source"],
+            price_date=row["price_date"],
         )
-        for row in table
+        for row in groups.iter_rows(named=True)
     ]
+
+
+def _total(costs: Sequence[str | None]) -> Decimal | None:
+    """None where they are unknown, which is so of all of them or of none."""
+    return None if costs[0] is None else sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0))
 
 
 def billed(usage: pl.DataFrame, unknown: Iterable[object]) -> Sums:
@@ -180,6 +203,7 @@ def _usage(row: Mapping[str, object]) -> Usage:
     return Usage(read, cached, made, thought, written)
 
 
+_COSTS = ("cost_usd", "unbatched_usd")
 _TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens")
 
 

@@ -155,7 +155,7 @@ def build_report(
         by_stage=_grouped(kept, lambda row: ("", "", str(row.role))),
         total=_line(("", "", ""), kept),
         differing=differing(stated),
-        reused=Reused(len(before), _sum([row.cost_batched for row in before])),
+        reused=Reused(sum(row.requests for row in before), _sum([row.cost_batched for row in before])),
     )
 
 

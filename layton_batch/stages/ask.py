@@ -23,6 +23,7 @@ from layton_batch.batches.names import custom_id, tag
 from layton_batch.batches.paid_answers import Paid, PaidAnswers, TakenOver, said_of, write_tables
 from layton_batch.batches.request_lines import LineWriter, Shown, ShownPrompts
 from layton_batch.batches.retry import ask_again
+from layton_batch.batches.usage_rows import bill_under_name
 from layton_batch.errors import ManifestError, StaleStateError
 from layton_batch.files import atomic, tables
 from layton_batch.providers.protocol import Provider
@@ -66,6 +67,7 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     packed.shard_of |= {one.custom_id: asking.shard_id for one in asking.taken}
     ask_again(run, job.id, asking.kept, retired_ids(known))
     _write_requests(run, job, judged, asking, packed)
+    bill_under_name(run, job)
     _withdraw_unwanted(run, job, frozenset(known["custom_id"]) - asking.kept)
     batches = [first_attempt(run, job, shard) for shard in packed.shards]
     counts: list[RowCount] = []

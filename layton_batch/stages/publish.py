@@ -33,13 +33,17 @@ def publish(run: Run) -> bool:
 def _publish(run: Run) -> bool:
     """Write the cost table where the bill is another than it was made from, and so with the site and its leaderboard.
 
-    Costs change with every collected batch: until the run is over the site keeps those of its leaderboard's day.
+    Costs change with every collected batch, and a manifest before anything else does: until the run is over the site
+    is that of its leaderboard, and nothing is written anew while that is the same.
     """
     bill = _bill_digest(run)
     if bill is not None and tables.made_from(run.folder.part("cost", "cost")) != bill:
         _write_costs(run, bill)
     site = _site_digest(run, bill)
-    if site is None or made_from(run.folder.site) == site:
+    earlier = made_from(run.folder.site)
+    if site is None or earlier == site:
+        return False
+    if earlier is not None and earlier.startswith(_board_of(site)) and not _is_over(run):
         return False
     _keep_history(run)
     build_site(run.folder, read_status(run.store), origin=site)
@@ -57,7 +61,7 @@ def republish(run: Run) -> None:
 def _keep_history(run: Run) -> None:
     """A snapshot of the board of a run that is over, for people who want to know what a refresh changed."""
     board = run.folder.part("leaderboard", "leaderboard")
-    if board.exists() and all(job.graded for job in run.store.jobs()):
+    if board.exists() and _is_over(run):
         rows = tables.read_part(board, history.COLUMNS).to_dicts()
         history.keep(run.folder.history, rows, run.clock.now())
 
@@ -70,7 +74,8 @@ def _bill_digest(run: Run) -> str | None:
         for path in sorted((run.folder.tables / name).glob("*.parquet"))
     ]
     money = run.store.money()
-    return tables.digest("cost", str(money.spent), str(money.unknown_cost), *parts) if parts else None
+    names = [f"{job.id} {job.spec.name}" for job in run.store.all_jobs()]
+    return tables.digest("cost", str(money.spent), str(money.unknown_cost), *parts, *names) if parts else None
 
 
 def _site_digest(run: Run, bill: str | None) -> str | None:
@@ -78,8 +83,16 @@ def _site_digest(run: Run, bill: str | None) -> str | None:
     board = tables.made_from(run.folder.part("leaderboard", "leaderboard"))
     if board is None:
         return None
-    is_over = all(job.graded for job in run.store.jobs())
-    return tables.digest("site", board, bill if is_over else None, run.manifest.frozen_json())
+    bill = bill if _is_over(run) else None
+    return f"{board} {tables.digest('site', board, bill, run.manifest.frozen_json())}"
+
+
+def _board_of(site: str) -> str:
+    return site.partition(" ")[0]
+
+
+def _is_over(run: Run) -> bool:
+    return all(job.graded for job in run.store.jobs())
 
 
 def cost_report(folders: Sequence[RunFolder]) -> CostReport:
@@ -92,10 +105,10 @@ def cost_report(folders: Sequence[RunFolder]) -> CostReport:
         for statement in statements(tables.read(folder.tables, "stated"), usage, unknown)
     ]
     return build_report(
-        usage_rows(pl.concat(usages).iter_rows(named=True)),
+        usage_rows(pl.concat(usages)),
         unknown_costs_of(pl.concat(unknowns).iter_rows(named=True)),
         stated,
-        [row for folder in folders for row in usage_rows(tables.read(folder.tables, "reused").iter_rows(named=True))],
+        [row for folder in folders for row in usage_rows(tables.read(folder.tables, "reused"))],
     )
 
 
@@ -124,7 +137,7 @@ def _by_date(folders: Sequence[RunFolder], form: str, settings: Settings) -> dic
     empty = {name: tables.frame(name, []) for name in ("usage", "untold")}
     return {
         moment: build_report(
-            usage_rows(pl.concat([empty["usage"], *usages[moment]]).iter_rows(named=True)),
+            usage_rows(pl.concat([empty["usage"], *usages[moment]])),
             unknown_costs_of(pl.concat([empty["untold"], *unknowns[moment]]).iter_rows(named=True)),
         )
         for moment in {*usages, *unknowns}

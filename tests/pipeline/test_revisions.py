@@ -16,6 +16,7 @@ from layton_batch.run.folders import find_run, find_runs
 from layton_batch.run.open import open_folder, read_run
 from layton_batch.run.status import RunState, Status
 from layton_batch.sandbox import Fault
+from layton_batch.stages.publish import cost_report
 from layton_batch.stages.rank import board
 from tests.pipeline.lab import BUNDLED, MODELS, Lab, lab, manifest_text
 
@@ -91,6 +92,9 @@ def test_a_display_name_is_no_question(tmp_path: Path) -> None:
         assert models_on_the_board(bench) == ["shown so"]
         assert set(bench.table(RENAMED, "predictions")["model"]) == {"shown so"}
         assert set(bench.table(RENAMED, "verdicts")["model"]) == {"shown so"}
+        lines = cost_report([bench.run_folder(RENAMED)]).lines
+        assert {(line.stage, line.model) for line in lines} == {("predict", "shown so"), ("judge", "tern-3-referee")}
+        assert set(bench.table(RENAMED, "cost")["model"]) == {"shown so", "tern-3-referee"}
 
 
 def test_a_model_that_goes_leaves_the_board_and_costs_nothing_when_it_comes_back(tmp_path: Path) -> None:
