@@ -131,7 +131,7 @@ def preview(
     items = load_items(manifest, task, settings, clock) if items is None else items
     gold = _check(manifest, task, settings, clock)
     prices = price_book(manifest, clock)
-    jobs = plan_jobs(manifest.model_specs(), manifest.panel(), manifest.seats, task.uses_jury)
+    jobs = plan_jobs(manifest.asked_specs(), manifest.panel(), manifest.seats, task.uses_jury)
     specs = {job.id: job.spec for job in jobs}
     asked = AskedAlready(manifest, runs, settings, identified(manifest, jobs), items)
     planner = _Planner(manifest, task, items, prices, runs, asked)
@@ -222,7 +222,8 @@ class _Planner:
         def lines() -> Iterator[Line]:
             for request in asked:
                 line = line_of(request, provider, self._prices)
-                asks = fingerprint(job.spec.provider, job.spec.model, line.content, line.custom_id)
+                spec = job.spec
+                asks = fingerprint(spec.provider, spec.model, line.content, line.custom_id, spec.sample)
                 if not self._asked.has(job.spec, asks):
                     new.add(request.item_id)
                     yield line
