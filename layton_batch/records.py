@@ -1,7 +1,6 @@
 """READ SECOND. Every noun of the glossary as a frozen record.
 
-Records carry values, never behaviour that reaches outside. Money is ``Decimal`` US dollars, times are epoch seconds,
-scores are fractions.
+Records carry values; none reaches outside. Money is ``Decimal`` US dollars, times are epoch seconds, scores fractions.
 """
 
 from __future__ import annotations
@@ -87,6 +86,7 @@ class ModelSpec:
     reasoning: Reasoning = Reasoning()
     params: Mapping[str, JsonValue] = field(default_factory=lambda: EMPTY)
     window: str | None = None  # how long its batches may take (``1h``, ``24h``, ``7d``); None: the provider's usual
+    sample: int = 1  # which answer to an item: with ``samples = 3`` a model is asked three times
 
 
 @dataclass(frozen=True, slots=True)

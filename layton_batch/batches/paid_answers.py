@@ -187,7 +187,7 @@ def _requests_in(folder: RunFolder) -> Mapping[str, pl.DataFrame]:
     """By job: its requests. What an earlier version did not say of them is told by its batch files, as far as the
     manifest says which model a job is for."""
     manifest = stored_manifest(folder)
-    planned = plan_jobs(manifest.model_specs(), manifest.panel(), manifest.seats, uses_jury=bool(manifest.panel()))
+    planned = plan_jobs(manifest.asked_specs(), manifest.panel(), manifest.seats, uses_jury=bool(manifest.panel()))
     specs = {job.id: job.spec for job in planned}
     found = {}
     for path in sorted((folder.tables / "requests").glob("[!.]*.parquet")):

@@ -16,7 +16,7 @@ from layton_batch.reports.board import board_csv
 from layton_batch.reports.table import Table, as_csv, columns
 
 _PREDICTION = ("item_id", "model", "provider", "family", "split", "n_hints", "kind", "answer", "justification",
-               "raw_text", "note", "finish_reason")  # fmt: skip
+               "raw_text", "note", "finish_reason", "sample")  # fmt: skip
 _TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cost_usd")
 _VERDICT = tuple(METRIC_FIELDS.values())
 
@@ -53,7 +53,7 @@ def _predictions(found: Contents) -> pl.DataFrame:
         **{f"{name}_{judge}": pl.Boolean() for judge in judges for name in _VERDICT},
         **{name: tables.SCHEMAS["usage"][name] for name in _TOKENS},
     }
-    rows = [row for model in found.models for row in _rows(model, found.metrics, judges)]
+    rows = [row for model in (*found.models, *found.later) for row in _rows(model, found.metrics, judges)]
     return pl.DataFrame({name: [row[name] for row in rows] for name in schema}, schema=schema)
 
 
@@ -63,7 +63,8 @@ def _rows(model: ModelContents, metrics: Sequence[str], judges: Sequence[str]) -
         marks = {metric: model.marks.get((item, metric), {}) for metric in metrics}
         given, usage = model.verdicts.get(item, {}), model.usage.get(item, {})
         yield {
-            **{name: said[name] for name in _PREDICTION},
+            **{name: said[name] for name in _PREDICTION if name != "sample"},
+            "sample": said.get("sample", 1),
             **{metric: row.get("vote") for metric, row in marks.items()},
             "flag": marks[metrics[0]].get("flag"),
             **{f"{name}_{judge}": given.get(judge, {}).get(name) for judge in judges for name in _VERDICT},

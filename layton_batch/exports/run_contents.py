@@ -12,8 +12,7 @@ from layton_batch.files import tables
 from layton_batch.records import Job, ModelSpec
 from layton_batch.run.context import Run
 from layton_batch.scoring.board import BoardRow
-from layton_batch.stages.rank import board
-from layton_batch.stages.readiness import finished
+from layton_batch.stages.rank import board, finished_jobs
 from layton_batch.states import Role
 
 Row = Mapping[str, object]
@@ -34,11 +33,13 @@ class ModelContents:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The models that are done, in the manifest's order, and the boards they are on, by metric."""
+    """The models that are done, in the manifest's order, and the boards they are on, by metric. ``models`` hold their
+    first samples, ``later`` the others."""
 
     run: Run
     models: Sequence[ModelContents]
     boards: Mapping[str, Sequence[BoardRow]]
+    later: Sequence[ModelContents] = ()
 
     @property
     def metrics(self) -> Sequence[str]:
@@ -53,13 +54,15 @@ class Contents:
 def contents(run: Run) -> Contents:
     """Everything of the models that are done. Raises DataError where none is."""
     jobs = run.store.jobs()
-    done = [job for job in finished(jobs) if run.folder.part("scores", job.id).exists()]
+    done = finished_jobs(run)
     if not done:
         raise DataError(f"run {run.id}: no model is done yet; there is nothing to export")
     main = run.rules.metric
     metrics = [main, *(metric for metric in run.task.metrics if metric != main)]
     boards = {metric: board(run, replace(run.rules, metric=metric)) for metric in metrics}
-    return Contents(run, [_of_model(run, job, jobs) for job in done], boards)
+    found = [_of_model(run, job, jobs) for job in done]
+    first = [model for model in found if model.spec.sample == 1]
+    return Contents(run, first, boards, [model for model in found if model.spec.sample > 1])
 
 
 def _of_model(run: Run, job: Job, jobs: Sequence[Job]) -> ModelContents:

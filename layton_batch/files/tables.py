@@ -19,43 +19,9 @@ import polars as pl
 from layton_batch import __version__
 from layton_batch.errors import DamagedTableError, StorageError, file_error
 from layton_batch.files import atomic
+from layton_batch.files.shared_columns import USAGE, VERDICTS, Columns
 
 _IMAGE = pl.Struct({"media_type": pl.String, "base64": pl.String})
-
-Columns = Mapping[str, pl.DataType | type[pl.DataType]]
-_VERDICTS: Columns = {
-    "item_id": pl.String,
-    "model": pl.String,
-    "judge": pl.String,
-    "judge_provider": pl.String,
-    "is_answer_correct": pl.Boolean,
-    "is_justification_correct": pl.Boolean,
-    "both_correct": pl.Boolean,
-    "note": pl.String,
-    "raw_text": pl.String,
-    "custom_id": pl.String,
-    "batch_id": pl.String,
-    "attempt": pl.Int64,
-}
-"""Of this run's answers, and of labelled answers of the gold set."""
-_USAGE: Columns = {
-    "custom_id": pl.String,
-    "role": pl.String,
-    "provider": pl.String,
-    "model": pl.String,
-    "batch_id": pl.String,
-    "attempt": pl.Int64,
-    "input_tokens": pl.Int64,
-    "cached_input_tokens": pl.Int64,
-    "output_tokens": pl.Int64,
-    "reasoning_tokens": pl.Int64,
-    "cache_write_tokens": pl.Int64,
-    "cost_usd": pl.String,
-    "unbatched_usd": pl.String,
-    "price_source": pl.String,
-    "price_date": pl.String,
-}
-"""Of what was paid for here, and of answers taken over from a run, or a job, that paid for them."""
 
 SCHEMAS: Mapping[str, Columns] = {
     "items": {
@@ -93,8 +59,8 @@ SCHEMAS: Mapping[str, Columns] = {
         "refusal": pl.String,
         "served_model": pl.String,
     },
-    "usage": _USAGE,
-    "reused": {**_USAGE, "run": pl.String, "paid_as": pl.String},
+    "usage": USAGE,
+    "reused": {**USAGE, "run": pl.String, "paid_as": pl.String},
     "untold": {
         "custom_id": pl.String,
         "role": pl.String,
@@ -130,14 +96,16 @@ SCHEMAS: Mapping[str, Columns] = {
         "custom_id": pl.String,
         "batch_id": pl.String,
         "attempt": pl.Int64,
+        "sample": pl.Int64,
     },
-    "verdicts": _VERDICTS,
-    "rejudged": _VERDICTS,
+    "verdicts": VERDICTS,
+    "rejudged": VERDICTS,
     "grades": {
         **dict.fromkeys(("item_id", "model", "metric"), pl.String),
         "mark": pl.Float64,
         "tag": pl.String,
         "note": pl.String,
+        "sample": pl.Int64,
     },
     "scores": {
         **dict.fromkeys(("item_id", "model", "metric"), pl.String),
@@ -145,6 +113,7 @@ SCHEMAS: Mapping[str, Columns] = {
         "total": pl.Int64,
         "vote": pl.Float64,
         "flag": pl.String,
+        "sample": pl.Int64,
     },
     "leaderboard": {
         "rank": pl.Int64,
@@ -175,6 +144,8 @@ SCHEMAS: Mapping[str, Columns] = {
         "smallest_gold_bin": pl.Int64,
         "n_abstained": pl.Int64,
         "labels_needed": pl.Int64,
+        "rounds": pl.Int64,
+        "round_sd": pl.Float64,
     },
     "pairs": {
         **dict.fromkeys(("model", "other"), pl.String),
@@ -385,7 +356,21 @@ def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.Da
     parts = sorted(_finished(folder / name))
     if not parts:
         return pl.DataFrame(schema={column: schema[column] for column in wanted})
-    return pl.concat([read_part(part, wanted) for part in parts])
+    return pl.concat([_read_widened(part, wanted, schema) for part in parts])
+
+
+_LATER = {"sample": 1, "rounds": None, "round_sd": None}
+"""Columns that parts of an earlier version lack, with what they would hold there."""
+
+
+def _read_widened(part: Path, wanted: Sequence[str], schema: Columns) -> pl.DataFrame:
+    if not _LATER.keys() & set(wanted):
+        return read_part(part, wanted)
+    with _readable(part):
+        there = pl.scan_parquet(part, glob=False).collect_schema().names()
+    found = read_part(part, [name for name in wanted if name in there or name not in _LATER])
+    lacking = (name for name in wanted if name not in there)
+    return found.with_columns(pl.lit(_LATER[name], schema[name]).alias(name) for name in lacking).select(wanted)
 
 
 def _finished(folder: Path) -> Iterator[Path]:

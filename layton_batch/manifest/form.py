@@ -167,6 +167,8 @@ Printable = Annotated[str, AfterValidator(_printable)]
 Location = Annotated[str, AfterValidator(_location)]
 Usd = Annotated[Decimal, BeforeValidator(_decimal), Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=2**31)]
+Samples = Annotated[int | None, Field(ge=1, le=100), AfterValidator(lambda value: None if value == 1 else value)]
+"""One sample is what a manifest without the key says: both are the same manifest."""
 Times = Annotated[int, Field(ge=0, le=100)]
 
 
@@ -200,6 +202,7 @@ class ModelTable(Table):
     reasoning: Annotated[ReasoningTable | None, BeforeValidator(_reasoning)] = None
     params: Annotated[dict[str, pydantic.JsonValue], AfterValidator(_params)] = {}
     window: Annotated[str | None, AfterValidator(lambda value: value if value is None else _window(value))] = None
+    samples: Samples = None
 
     @model_validator(mode="after")
     def _room_to_answer(self) -> ModelTable:
@@ -239,6 +242,12 @@ class JudgeTable(ModelTable):
     """``[[judges]]`` of a panel file, ``[[jury.judges]]`` of a manifest."""
 
     substitute: bool = False
+
+    @model_validator(mode="after")
+    def _asked_once(self) -> JudgeTable:
+        if self.samples is not None:
+            raise _wrong("samples is a key of [[models]]: a judge is asked once about every answer")
+        return self
 
     def judge(self) -> Judge:
         return Judge(self.spec(), self.substitute)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -47,6 +48,11 @@ class Manifest(Form):
     def model_specs(self) -> tuple[ModelSpec, ...]:
         """The models to evaluate, in the file's order."""
         return tuple(model.spec() for model in self.models)
+
+    def asked_specs(self) -> tuple[ModelSpec, ...]:
+        """The same, each once a sample."""
+        numbered = ((table, number + 1) for table in self.models for number in range(table.samples or 1))
+        return tuple(replace(table.spec(), sample=number) for table, number in numbered)
 
     def panel(self) -> tuple[Judge, ...]:
         """The judges of the panel in order; empty for a task graded by rule."""

@@ -148,6 +148,7 @@ def _names(rows: Sequence[BoardRow], wide: bool) -> list[str]:
     hints = ["hints"] if wide or len({row.n_hints for row in rows}) > 1 else []
     items = ["items"] if wide or len({row.n_items for row in rows}) > 1 else []
     score = ["score", "these", "new"] if jury else ["score", "new"]
+    score += _rounds(rows)
     labels = ["labels"] if jury else []
     if not wide:
         return ["rank", "range", "model", *hints, *score, *labels, *items]
@@ -159,14 +160,30 @@ def _names(rows: Sequence[BoardRow], wide: bool) -> list[str]:
 def _uncalibrated_names(rows: Sequence[BoardRow], wide: bool) -> list[str]:
     hints = ["hints"] if wide or len({row.n_hints for row in rows}) > 1 else []
     items = ["items"] if wide or len({row.n_items for row in rows}) > 1 else []
-    return ["rank", "range", "model", *hints, "score", "spread", "needed", *items, *(_COUNTS if wide else ())]
+    return [
+        "rank",
+        "range",
+        "model",
+        *hints,
+        "score",
+        "spread",
+        *_rounds(rows),
+        "needed",
+        *items,
+        *(_COUNTS if wide else ()),
+    ]
 
 
 def _paper_names(rows: Sequence[BoardRow]) -> list[str]:
     """Columns that say nothing in any row are left out."""
     optional = [name for name in _COUNTS if any(_count(row, name) for row in rows)]
     hints = ["hints"] if len({row.n_hints for row in rows}) > 1 else []
-    return ["rank", "range", "model", *hints, "score", "interval", "items", *optional]
+    return ["rank", "range", "model", *hints, "score", "interval", *_rounds(rows), "items", *optional]
+
+
+def _rounds(rows: Sequence[BoardRow]) -> list[str]:
+    """Only where a model was asked several times."""
+    return ["rounds"] if any(row.rounds for row in rows) else []
 
 
 def _table(rows: Sequence[BoardRow], names: Sequence[str]) -> Table:
@@ -175,6 +192,7 @@ def _table(rows: Sequence[BoardRow], names: Sequence[str]) -> Table:
     heads = {
         "range": "range" if not rows or rows[0].method == "paper" else f"{level}\nrange",
         "new range": f"{level} range\n(new items)",
+        "rounds": "rounds\n± sd",
         "these": f"{level} CI\n(these\nitems)",
         "new": f"{level} CI\n(new\nitems)",
         "labels": "human labels\n(own +\nborrowed)",
@@ -196,6 +214,10 @@ def _count(row: BoardRow, name: str) -> int:
     return int(getattr(row, f"n_{name}"))
 
 
+def _rounds_text(row: BoardRow) -> str:
+    return NONE if row.rounds is None or row.round_sd is None else f"{row.rounds} ± {row.round_sd:.1f}"
+
+
 def _half_width(row: BoardRow) -> str:
     return NONE if row.score is None or row.half_width is None else f"±{row.half_width:.1f}"
 
@@ -211,6 +233,7 @@ _CELLS: Mapping[str, Callable[[BoardRow], JsonValue]] = {
     "these": lambda row: range_text(row.lower, row.upper),
     "new": lambda row: range_text(row.new_lower, row.new_upper),
     "labels": lambda row: f"{row.own_labels} + {row.borrowed_labels}",
+    "rounds": _rounds_text,
     "bin": lambda row: row.smallest_gold_bin,
     "spread": lambda row: range_text(row.lower, row.upper),
     "needed": lambda row: row.labels_needed,
@@ -238,4 +261,5 @@ def board_markdown(rows: Sequence[BoardRow]) -> str:
     if rows and rows[0].method == UNCALIBRATED:
         return as_markdown(_table(rows, [*names, "spread", "needed", "items", "unparsed", "missing"]))
     names += ["interval"] if paper else ["these", "new", "labels"]
+    names += _rounds(rows)
     return as_markdown(_table(rows, [*names, "items", "unparsed", "missing"]))

@@ -20,7 +20,7 @@ from layton_batch.scoring.annotations import Annotation, Joined, settled
 from layton_batch.scoring.board import BoardRow
 from layton_batch.scoring.evidence import Entrant, content_key
 from layton_batch.scoring.gold import Gold, GoldRow, Marks, gold_rows
-from layton_batch.stages.rank import board, entrant, finished_jobs, joined, rejudged_marks, rejudging
+from layton_batch.stages.rank import board, entrant, jobs_of_round, joined, rejudged_marks, rejudging
 from layton_batch.states import PredictionKind
 
 _METRICS = ("answer_correct", "justification_correct", "both_correct")
@@ -33,7 +33,7 @@ def write_ppi(run: Run, out: Path) -> int:
     ``leaderboard`` on this file gives the run's board.
     """
     _jury_only(run)
-    own = [row for job in finished_jobs(run) for row in _answers(run, job)]
+    own = [row for job in jobs_of_round(run, 1) for row in _answers(run, job)]
     mine = {(row.item_id, row.provider, row.model, row.n_hints, row.answer, row.justification) for row, _ in own}
     others = [pair for pair in _recorded(run) if _identity(pair[0]) not in mine]
     judges = tuple(dict.fromkeys(name for _, verdicts in (*own, *others) for name in verdicts))
@@ -152,7 +152,7 @@ def _with_judges(row: GoldRow, verdicts: Mapping[str, Marks], judges: tuple[str,
 
 def _annotation_rows(run: Run, given: Joined) -> Iterator[dict[str, object]]:
     gold = _gold_words(run)
-    for job in finished_jobs(run):
+    for job in jobs_of_round(run, 1):
         who = entrant(run, job)
         for portion in tables.read_portions(
             run.folder.part("predictions", job.id), ("item_id", "answer", "justification")

@@ -239,7 +239,8 @@ class Run:
         """The same by the store's job."""
         jobs = self.store.jobs()
         ids = {job.identity: job.id for job in jobs if job.role is Role.REJUDGE}
-        own = {f"predict-{slug(job.spec.name)}": job.id for job in jobs if job.role is Role.PREDICT}
+        first = [job for job in jobs if job.role is Role.PREDICT and job.spec.sample == 1]
+        own = {f"predict-{slug(job.spec.name)}": job.id for job in first}
         found = {}
         for one in self.wanted_rejudging:
             job_id = ids.get(job_identity(self.manifest, one.job, one.about), one.job.id)

@@ -36,6 +36,8 @@ def job_identity(manifest: Manifest, job: Job, about: str = "") -> str:
             name: text for name, text in manifest.prompt_texts.items() if name.startswith(JUDGE_PROMPTS) == judging
         },
     }
+    if spec.sample != 1:
+        asked["sample"] = spec.sample
     canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return sha256(canonical.encode("ascii")).hexdigest()
 

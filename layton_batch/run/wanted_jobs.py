@@ -19,16 +19,22 @@ from layton_batch.store.revising import Revision, identify
 
 
 def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, uses_jury: bool) -> list[Job]:
-    """Every job of a run, judges' after participants'; ids are unique and fit for paths."""
-    jobs = [Job(f"predict-{slug(spec.name)}", Role.PREDICT, spec) for spec in specs]
+    """Every job of a run, judges' after participants'; ids are unique and fit for paths. A model's samples are jobs of
+    their own, each with its jury."""
+    jobs = [Job(f"predict-{_name(spec)}", Role.PREDICT, spec) for spec in specs]
     if not uses_jury:
         return jobs
     verdicts = [
-        Job(f"judge-{slug(judge.model.name)}--{slug(spec.name)}", Role.JUDGE, judge.model, depends_on=job.id)
+        Job(f"judge-{slug(judge.model.name)}--{_name(spec)}", Role.JUDGE, judge.model, depends_on=job.id)
         for job, spec in zip(jobs, specs, strict=True)
         for judge in seat_jury(panel, spec, seats)
     ]
     return jobs + verdicts
+
+
+def _name(spec: ModelSpec) -> str:
+    """No model's own name has the mark that sets a sample apart."""
+    return slug(spec.name) + (f"@{spec.sample}" if spec.sample > 1 else "")
 
 
 def identified(manifest: Manifest, jobs: Iterable[Job]) -> list[Job]:

@@ -63,6 +63,8 @@ class BoardRow:
     overlapping intervals leave open; graded by rule the range for new items). ``own_labels``, ``borrowed_labels``:
     human labels behind the row; ``smallest_gold_bin``: fewest borrowed labels behind a vote that its items have.
     ``labels_needed``: labels on the model's answers that would give ± 3 points, where the board has none at all.
+    ``rounds``: how many samples of its answers the score is the mean of, with ``round_sd``, the sample standard
+    deviation of their scores, in points; None where there is one.
     ``failures``: how often each kind occurs, in the rule's words, or (with a jury) of what never came before it; not a
     column of the run's table.
     """
@@ -95,6 +97,8 @@ class BoardRow:
     smallest_gold_bin: int | None
     n_abstained: int
     labels_needed: int | None = None
+    rounds: int | None = None
+    round_sd: float | None = None
     failures: Mapping[str, int] = field(default_factory=dict)
 
 

@@ -41,11 +41,13 @@ class JudgeWord:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One model's prediction on one item. ``standing``: a field of ``Tally``; ``verdict``: the same for people."""
+    """One model's prediction on one item; ``sample``: which one, of a model that was asked several times.
+    ``standing``: a field of ``Tally``; ``verdict``: the same for people."""
 
     model: str
     provider: str
     hints: int
+    sample: int
     kind: str
     standing: str
     verdict: str
@@ -137,14 +139,18 @@ class ItemPage:
     excerpt: str
 
 
+_Key = tuple[object, object, object]
+
+
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """Predictions, verdicts, a jury's votes and a rule's (mark, tag) by item, and by model within it."""
+    """Predictions, verdicts, a jury's votes and a rule's (mark, tag) by item, and by model and sample within
+    it."""
 
     replies: Mapping[str, list[Mapping[str, object]]]
-    verdicts: Mapping[tuple[object, object], list[JudgeWord]]
-    votes: Mapping[tuple[object, object], tuple[object, object, object]]
-    marks: Mapping[tuple[object, object], tuple[float, str]]
+    verdicts: Mapping[_Key, list[JudgeWord]]
+    votes: Mapping[_Key, tuple[object, object, object]]
+    marks: Mapping[_Key, tuple[float, str]]
 
 
 def item_pages(folder: RunFolder, metric: str, models: Sequence[str]) -> Iterator[ItemPage]:
@@ -164,26 +170,35 @@ def item_pages(folder: RunFolder, metric: str, models: Sequence[str]) -> Iterato
 
 
 def _said(folder: RunFolder, metric: str, models: Sequence[str]) -> _Said:
-    verdicts: dict[tuple[object, object], list[JudgeWord]] = defaultdict(list)
-    columns = ("item_id", "model", "judge", "judge_provider", "is_answer_correct", "is_justification_correct", "note")
-    for item_id, model, judge, provider, answer, reason, note in table(folder, "verdicts", columns).iter_rows():
+    verdicts: dict[_Key, list[JudgeWord]] = defaultdict(list)
+    columns = (
+        "item_id",
+        "model",
+        "judge",
+        "judge_provider",
+        "is_answer_correct",
+        "is_justification_correct",
+        "note",
+        "sample",
+    )
+    for item_id, model, judge, provider, answer, reason, note, sample in table(folder, "verdicts", columns).iter_rows():
         sits = provider is not None
-        verdicts[item_id, model].append(
+        verdicts[item_id, model, sample].append(
             JudgeWord(short_line(judge), sits, _word(answer, sits), _word(reason, sits), short_line(note, 500))
         )
-    scores = table(folder, "scores", ("item_id", "model", "metric", "yes", "total", "vote", "flag"))
+    scores = table(folder, "scores", ("item_id", "model", "metric", "yes", "total", "vote", "flag", "sample"))
     votes, marks = {}, {}
-    for item_id, model, named, yes, total, vote, flag in scores.iter_rows():
+    for item_id, model, named, yes, total, vote, flag, sample in scores.iter_rows():
         if named == metric and total is None and vote is not None:
-            marks[item_id, model] = (vote, short_line(flag, 60).replace("_", " "))
+            marks[item_id, model, sample] = (vote, short_line(flag, 60).replace("_", " "))
         elif named == metric:
-            votes[item_id, model] = (yes, total, flag)
+            votes[item_id, model, sample] = (yes, total, flag)
     return _Said(_replies(folder, models), verdicts, votes, marks)
 
 
 def _replies(folder: RunFolder, models: Sequence[str]) -> dict[str, list[Mapping[str, object]]]:
     columns = ("item_id", "model", "provider", "n_hints", "kind", "answer", "justification", "raw_text", "note",
-               "finish_reason")  # fmt: skip
+               "finish_reason", "sample")  # fmt: skip
     # A reply may be a megabyte long: what no page will show is dropped before it becomes Python text.
     answered = pl.col("kind") == str(PredictionKind.ANSWERED)
     raw = pl.when(answered).then(None).otherwise(pl.col("raw_text"))
@@ -193,7 +208,7 @@ def _replies(folder: RunFolder, models: Sequence[str]) -> dict[str, list[Mapping
     for row in frame.iter_rows(named=True):
         found[row["item_id"]].append(row)
     for rows in found.values():
-        rows.sort(key=lambda row: (place.get(str(row["model"]), len(place)), str(row["model"])))
+        rows.sort(key=lambda row: (place.get(str(row["model"]), len(place)), str(row["model"]), row["sample"]))
     return found
 
 
@@ -252,7 +267,7 @@ def _picture(image: object) -> Picture:
 
 
 def _reply(item_id: str, row: Mapping[str, object], said: _Said) -> Reply:
-    key = (item_id, row["model"])
+    key = (item_id, row["model"], row["sample"])
     yes, total, flag = said.votes.get(key, (None, None, None))
     kind = str(row["kind"])
     judges = tuple(said.verdicts.get(key, ()))
@@ -264,6 +279,7 @@ def _reply(item_id: str, row: Mapping[str, object], said: _Said) -> Reply:
         model=short_line(row["model"]),
         provider=short_line(row["provider"]),
         hints=row["n_hints"] if isinstance(row["n_hints"], int) else 0,
+        sample=row["sample"] if isinstance(row["sample"], int) else 1,
         kind=short_line(kind),
         standing=standing,
         verdict=verdict,

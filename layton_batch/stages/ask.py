@@ -18,7 +18,7 @@ import polars as pl
 from layton_batch.batches.admission import custom_id_problem
 from layton_batch.batches.batch_file import Line, OpenShard, Packed, batch_requests, pack
 from layton_batch.batches.cancel import withdraw
-from layton_batch.batches.fingerprints import FIRST_SAMPLE, fingerprint, of_shards, requests_of, retired_ids
+from layton_batch.batches.fingerprints import fingerprint, of_shards, requests_of, retired_ids
 from layton_batch.batches.names import custom_id, tag
 from layton_batch.batches.paid_answers import Paid, PaidAnswers, TakenOver, said_of, write_tables
 from layton_batch.batches.request_lines import LineWriter, Shown, ShownPrompts
@@ -149,7 +149,7 @@ class _Asking:
         if problem := custom_id_problem(name):
             raise ManifestError(f"job {self.job.id}: {problem}")
         line = self.writer.line(name, item_id, spec_of(self.run, self.job, item_id), shown)
-        return line, fingerprint(spec.provider, spec.model, line.content, name)
+        return line, fingerprint(spec.provider, spec.model, line.content, name, spec.sample)
 
     def _asked(self) -> dict[tuple[str, str | None], str]:
         """The job's requests by item and fingerprint; one without, of an earlier version, stands for its item."""
@@ -200,7 +200,7 @@ def _write_requests(run: Run, job: Job, judged: ModelSpec | None, asking: _Askin
             "shard_id": packed.shard_of[name],
             "max_cost": decimal_text(packed.max_cost.get(name)),
             "fingerprint": print_,
-            "sample": FIRST_SAMPLE,
+            "sample": job.spec.sample,
             "retired": False,
             **whose,
         }

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from layton_batch.batches.fingerprints import retired_ids
+from layton_batch.batches.fingerprints import FIRST_SAMPLE, retired_ids
 from layton_batch.errors import StaleStateError
 from layton_batch.files import tables
 from layton_batch.records import Grade, Item, Job, ModelSpec, Prediction, Verdict
@@ -82,13 +82,14 @@ def _grade_predictions(run: Run, job: Job, origin: str) -> None:
             prediction = task.parse(item, job.spec.name, response_from(row))
             predict(_prediction_row(run, job.spec, item, prediction, row))
             if mark is not None and not task.uses_jury:
-                for one in _mark_rows(task.grade(item, prediction)):
+                for one in _mark_rows(task.grade(item, prediction), job.spec.sample):
                     mark(one)
 
 
-def _mark_rows(grade: Grade) -> list[dict[str, object]]:
+def _mark_rows(grade: Grade, sample: int) -> list[dict[str, object]]:
     """A rule's marks, one row a metric."""
-    same = {"item_id": grade.item_id, "model": grade.model, "tag": grade.tag, "note": grade.note}
+    same = {"item_id": grade.item_id, "model": grade.model, "tag": grade.tag, "note": grade.note,
+            "sample": sample}  # fmt: skip
     return [{**same, "metric": metric, "mark": float(mark)} for metric, mark in grade.marks.items()]
 
 
@@ -107,16 +108,20 @@ def _prediction_row(
         "justification": tables.storable(prediction.justification),
         "raw_text": tables.storable(prediction.raw_text),
         "note": prediction.note,
+        "sample": spec.sample,
         **{name: row[name] for name in ("finish_reason", "custom_id", "batch_id", "attempt")},
     }
 
 
 def _grade_verdicts(run: Run, job: Job, origin: str) -> None:
     task = juried(run.task)
+    judged = {other.id: other.spec.sample for other in run.store.jobs()}
+    sample = judged.get(str(job.depends_on), FIRST_SAMPLE)
     rows = (
         _verdict_row(
             task.parse_verdict(str(row["item_id"]), str(row["model"]), job.spec.name, response_from(row)),
             job.spec.provider,
+            sample,
             row,
         )
         for row in final_responses(run, job.id)
@@ -125,7 +130,7 @@ def _grade_verdicts(run: Run, job: Job, origin: str) -> None:
     tables.write_rows(run.folder.part(table, job.id), table, rows, origin)
 
 
-def _verdict_row(verdict: Verdict, judge_provider: str, row: Mapping[str, object]) -> dict[str, object]:
+def _verdict_row(verdict: Verdict, judge_provider: str, sample: int, row: Mapping[str, object]) -> dict[str, object]:
     return {
         "item_id": verdict.item_id,
         "model": verdict.model,
@@ -136,5 +141,6 @@ def _verdict_row(verdict: Verdict, judge_provider: str, row: Mapping[str, object
         "both_correct": verdict.both_correct,
         "note": verdict.note,
         "raw_text": row["text"],
+        "sample": sample,
         **{name: row[name] for name in ("custom_id", "batch_id", "attempt")},
     }

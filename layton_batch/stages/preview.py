@@ -131,7 +131,7 @@ def preview(
     items = load_items(manifest, task, settings, clock) if items is None else items
     gold = _check(manifest, task, settings, clock)
     prices = price_book(manifest, clock)
-    jobs = plan_jobs(manifest.model_specs(), manifest.panel(), manifest.seats, task.uses_jury)
+    jobs = plan_jobs(manifest.asked_specs(), manifest.panel(), manifest.seats, task.uses_jury)
     specs = {job.id: job.spec for job in jobs}
     asked = AskedAlready(manifest, runs, settings, identified(manifest, jobs), items)
     planner = _Planner(manifest, task, items, prices, runs, asked)
@@ -242,7 +242,7 @@ class _Planner:
             nonlocal number
             for number, (item_id, spec, shown) in enumerate(asked, 1):
                 line = writer.line(self._name(job, number), item_id, spec, shown)
-                asks = fingerprint(job.spec.provider, job.spec.model, line.content, line.custom_id)
+                asks = fingerprint(spec.provider, spec.model, line.content, line.custom_id, job.spec.sample)
                 if not (may_be_known and self._asked.has(job.spec, asks)):
                     new.append(self._new(job, item_id, spec, shown, len(line.content), line.max_cost))
                     yield line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
@@ -15,12 +15,13 @@ from layton_batch.records import Job
 from layton_batch.run.context import Run
 from layton_batch.run.rejudging import differences
 from layton_batch.scoring.annotations import Joined, join, settled, with_annotations
-from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, rank_marks, with_flag
+from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, with_flag
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Judged, Label, content_key
 from layton_batch.scoring.gold import GoldRow, Marks, judged_of, labels_of, rejudged_labels
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, rank_sampled
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.stages.readiness import finished
 from layton_batch.stages.served_models import served_others
@@ -59,13 +60,20 @@ def _labels_digest(run: Run) -> str | None:
 def board(run: Run, rules: Rules) -> list[BoardRow]:
     """The leaderboard of the models that are done, by these rules."""
     if not run.task.uses_jury:
-        rows = rank_marks(item_scores(run, rules.metric), rules)
+        rows = rank_sampled(_sheets(run, rules.metric), rules)
     else:
-        ballots, labels = evidence(run, rules.metric)
-        other = has_labels_of_another_jury(run)
-        rows = rank_votes(ballots, labels, replace(rules, other_jury=other))
-        rows = with_flag(rows, OTHER_JURY) if labels and other else rows
+        counts = Counter(job.spec.name for job in finished_jobs(run))
+        rounds = [_voted(run, rules, number) for number in range(1, 1 + max(counts.values(), default=1))]
+        rows = mean_of_rounds(rounds, counts)
     return with_flag(rows, OTHER_MODEL, answered_by_others(run))
+
+
+def _voted(run: Run, rules: Rules, number: int) -> list[BoardRow]:
+    """The jury board of one round."""
+    ballots, labels = evidence(run, rules.metric, number)
+    other = has_labels_of_another_jury(run)
+    rows = rank_votes(ballots, labels, replace(rules, other_jury=other))
+    return with_flag(rows, OTHER_JURY) if labels and other else rows
 
 
 def answered_by_others(run: Run) -> frozenset[str]:
@@ -73,11 +81,11 @@ def answered_by_others(run: Run) -> frozenset[str]:
     return served_others(run, finished_jobs(run))
 
 
-def evidence(run: Run, metric: str) -> tuple[list[Ballot], list[Label]]:
-    """The votes on the models that are done, and people's labels as they are now. The gold set's stand beside the votes
-    of this run's jury, where it judged the labelled answers again, else beside those in the gold set; annotations stand
-    beside the votes of this run's jury on its own answers."""
-    ballots = [ballot for job in finished_jobs(run) for ballot in _ballots(run, job, metric)]
+def evidence(run: Run, metric: str, number: int = 1) -> tuple[list[Ballot], list[Label]]:
+    """The votes on the models that are done, in one round, and people's labels as they are now. The gold set's stand
+    beside the votes of this run's jury, where it judged the labelled answers again, else beside those in the gold set;
+    annotations stand beside the votes of this run's jury on its own answers."""
+    ballots = [ballot for job in jobs_of_round(run, number) for ballot in _ballots(run, job, metric)]
     labels = with_annotations(ballots, _gold_labels(run, metric, ballots), joined(run, ballots), metric)
     return ballots, list(labels)
 
@@ -100,7 +108,7 @@ def joined(run: Run, ballots: Sequence[Ballot] | None = None) -> Joined:
     if not annotations:
         return Joined({})
     if ballots is None:
-        ballots = [ballot for job in finished_jobs(run) for ballot in _ballots(run, job, run.task.metrics[0])]
+        ballots = [ballot for job in jobs_of_round(run, 1) for ballot in _ballots(run, job, run.task.metrics[0])]
     return join(annotations, ballots, {entrant(run, job): job.spec.model for job in finished_jobs(run)})
 
 
@@ -193,7 +201,7 @@ def _rejudged(run: Run, metric: str) -> dict[tuple[Entrant, str, int], dict[str,
 
 def item_scores(run: Run, metric: str) -> list[ItemScores]:
     """The rule's marks of the models that are done."""
-    return [_item_scores(run, job, metric) for job in finished_jobs(run)]
+    return mean_sheets(_sheets(run, metric))
 
 
 def judged(run: Run, metric: str) -> list[Judged]:
@@ -209,7 +217,7 @@ def judged(run: Run, metric: str) -> list[Judged]:
     recorded = {(row.entrant, row.item_id, row.content): row for row in rows}
     annotated = joined(run).by_prediction
     own, families = {}, {entrant(run, job): job.spec.family for job in finished_jobs(run)}
-    for job in finished_jobs(run):
+    for job in jobs_of_round(run, 1):
         for row in _judged(run, job, metric):
             known = recorded.pop((row.entrant, row.item_id, row.content), None)
             people = annotated.get((row.entrant, row.item_id), {}).values()
@@ -219,8 +227,19 @@ def judged(run: Run, metric: str) -> list[Judged]:
 
 
 def finished_jobs(run: Run) -> list[Job]:
-    """The jobs of the models that are done and scored."""
-    return [job for job in finished(run.store.jobs()) if run.folder.part("scores", job.id).exists()]
+    """The jobs of the models that are done and scored, all their samples."""
+    jobs = run.store.jobs()
+    done = [job for job in finished(jobs) if run.folder.part("scores", job.id).exists()]
+    ended = {job.id for job in done}
+    open_ = {job.spec.name for job in jobs if job.role is Role.PREDICT and job.id not in ended}
+    return [job for job in done if job.spec.name not in open_]
+
+
+def jobs_of_round(run: Run, number: int) -> list[Job]:
+    """Of every model that is done the job of one sample; models with fewer samples begin again with their first."""
+    done = finished_jobs(run)
+    counts = Counter(job.spec.name for job in done)
+    return [job for job in done if job.spec.sample == 1 + (number - 1) % counts[job.spec.name]]
 
 
 def write_board(run: Run) -> list[BoardRow]:
@@ -268,6 +287,12 @@ def _scored_texts(run: Run, job: Job, metric: str) -> Iterator[Mapping[str, obje
 def entrant(run: Run, job: Job) -> Entrant:
     """Whose answers a job brings."""
     return Entrant(job.spec.name, job.spec.provider, run.manifest.items.hints)
+
+
+def _sheets(run: Run, metric: str) -> list[ItemScores]:
+    """A sheet a sample, in the order of the samples."""
+    jobs = sorted(finished_jobs(run), key=lambda job: job.spec.sample)
+    return [_item_scores(run, job, metric) for job in jobs]
 
 
 def _item_scores(run: Run, job: Job, metric: str) -> ItemScores:

@@ -30,7 +30,7 @@ def revise(run: Run) -> bool:
         run.forget_items()
     manifest = run.manifest
     imported = _imported(run)
-    specs = [*manifest.model_specs(), *(job.spec for job in imported)]
+    specs = [*manifest.asked_specs(), *(job.spec for job in imported)]
     wanted = identified(manifest, plan_jobs(specs, manifest.panel(), manifest.seats, run.task.uses_jury))
     wanted += identified_rejudging(manifest, run.wanted_rejudging)
     found = revision(run.store.all_jobs(), wanted, run.asked, digest, new_items=new_items)

@@ -64,6 +64,7 @@ def _mark_rows(run: Run, job: Job) -> Iterator[dict[str, object]]:
             "metric": row["metric"],
             "vote": row["mark"],
             "flag": row["tag"],
+            "sample": job.spec.sample,
         }
 
 
@@ -81,7 +82,7 @@ def _vote_rows(run: Run, job: Job, judge_jobs: Sequence[str]) -> Iterator[dict[s
 
 
 def _vote_row(job: Job, metric: str, item_id: str, kind: str, yes: int, total: int, seats: int) -> dict[str, object]:
-    row = {"item_id": item_id, "model": job.spec.name, "metric": metric}
+    row = {"item_id": item_id, "model": job.spec.name, "metric": metric, "sample": job.spec.sample}
     if kind != PredictionKind.ANSWERED:
         return {**row, "yes": 0, "total": 0, "vote": 0.0, "flag": kind}
     if total == 0:

@@ -24,6 +24,8 @@ def spec_json(spec: ModelSpec) -> str:
         "reasoning": {"effort": spec.reasoning.effort, "budget_tokens": spec.reasoning.budget_tokens},
         "params": dict(spec.params),
     }
+    if spec.sample != 1:
+        content["sample"] = spec.sample
     return orjson.dumps(content, option=orjson.OPT_SORT_KEYS).decode()
 
 

@@ -1,0 +1,140 @@
+"""A model that is asked several times (``samples``): one row of a board for all of its answers.
+
+The samples of an item are one cluster. Graded by rule, an item's mark is the mean of its samples' marks, and items are
+weighed as wholes, so that an interval does not shrink as if every answer were an item of its own. With a jury every
+round (all models' answers with one sample number) is a board by itself, and a row is the mean of its rounds: also the
+ends of an interval, which are those of one round then; more rounds never make it narrower than that.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from layton_batch.scoring.board import BoardRow, rank_marks
+from layton_batch.scoring.evidence import Entrant, ItemScores
+from layton_batch.scoring.rules import Rules
+from layton_batch.stats.ranks import score_ranks
+
+_ENDS = ("score", "lower", "upper", "half_width", "new_score", "new_lower", "new_upper")
+_COUNTS = ("n_unparsed", "n_missing", "n_unjudged", "n_abstained")
+_BEST, _WORST = ("rank_best", "new_rank_best"), ("rank_worst", "new_rank_worst")
+
+
+def mean_sheets(sheets: Sequence[ItemScores]) -> list[ItemScores]:
+    """One sheet an entrant: the mean mark of each item over the samples, and what became of the first answer that is
+    not right."""
+    return [_mean_sheet(rounds) for rounds in _by_entrant(sheets).values()]
+
+
+def rank_sampled(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
+    """As ``rank_marks``; several sheets of an entrant are its rounds, and failures are counted in all of them."""
+    rounds = _by_entrant(sheets)
+    rows = rank_marks(mean_sheets(sheets), rules)
+    return [_counted(row, rounds[Entrant(row.model, row.provider, row.n_hints)]) for row in rows]
+
+
+def mean_of_rounds(boards: Sequence[Sequence[BoardRow]], samples: Mapping[str, int]) -> list[BoardRow]:
+    """One board of the boards of all rounds; ``samples``: by model how many of them are its own, the first ones."""
+    if len(boards) == 1:
+        return list(boards[0])
+    found: dict[Entrant, list[BoardRow]] = defaultdict(list)
+    for board in boards:
+        for row in board:
+            found[Entrant(row.model, row.provider, row.n_hints)].append(row)
+    rows = [_mean_row(rounds, samples.get(who.model, 1)) for who, rounds in found.items()]
+    scored = [row for row in rows if row.score is not None]
+    ranks = score_ranks([row.score for row in scored]).tolist() if scored else []
+    placed = [_placed(row, int(rank)) for row, rank in zip(scored, ranks, strict=True)]
+    without = [replace(row, rank=None) for row in rows if row.score is None]
+    return sorted(placed, key=lambda row: row.rank or 0) + without
+
+
+def _by_entrant(sheets: Sequence[ItemScores]) -> dict[Entrant, list[ItemScores]]:
+    found: dict[Entrant, list[ItemScores]] = defaultdict(list)
+    for sheet in sheets:
+        found[sheet.entrant].append(sheet)
+    return found
+
+
+def _mean_sheet(rounds: Sequence[ItemScores]) -> ItemScores:
+    first = rounds[0]
+    if len(rounds) == 1:
+        return first
+    marks: dict[str, list[float]] = defaultdict(list)
+    ends: dict[str, tuple[str, str | None]] = {}
+    for sheet in rounds:
+        failures = sheet.failures or [None] * len(sheet.item_ids)
+        for item, mark, kind, failure in zip(sheet.item_ids, sheet.marks, sheet.kinds, failures, strict=True):
+            marks[item].append(mark)
+            if item not in ends or (ends[item][1] is None and failure is not None):
+                ends[item] = kind, failure
+    return replace(
+        first,
+        item_ids=list(marks),
+        marks=[sum(given) / len(given) for given in marks.values()],
+        kinds=[kind for kind, _ in ends.values()],
+        failures=[failure for _, failure in ends.values()] if first.failures else (),
+    )
+
+
+def _counted(row: BoardRow, rounds: Sequence[ItemScores]) -> BoardRow:
+    """The row with its rounds; its kinds and failures counted over all answers."""
+    if len(rounds) == 1:
+        return row
+    kinds = [kind for sheet in rounds for kind in sheet.kinds]
+    failures = [failure for sheet in rounds for failure in sheet.failures if failure is not None]
+    means = [100 * sum(sheet.marks) / len(sheet.marks) for sheet in rounds]
+    return replace(
+        row,
+        n_unparsed=kinds.count("unparsed"),
+        n_missing=kinds.count("missing"),
+        n_abstained=kinds.count("abstained"),
+        failures=Counter(failures) if rounds[0].failures else row.failures,
+        rounds=len(rounds),
+        round_sd=spread(means),
+    )
+
+
+def spread(scores: Sequence[float]) -> float:
+    """The sample standard deviation (n - 1) of the rounds' scores, as printed."""
+    return round(statistics.stdev(scores), 3)
+
+
+def _mean_row(rounds: Sequence[BoardRow], samples: int) -> BoardRow:
+    """``rounds``: in their order; a model with fewer samples than others is in some of them again."""
+    own = rounds[:samples]
+    scores = [row.score for row in own if row.score is not None]
+    failures = [(kind, count) for row in own for kind, count in row.failures.items()]
+    changes: dict[str, Any] = {name: _mean([getattr(row, name) for row in own], 1) for name in _ENDS}
+    changes |= {name: sum(getattr(row, name) for row in own) for name in _COUNTS}
+    changes |= {name: min(known) for name in _BEST if (known := _known(rounds, name))}
+    changes |= {name: max(known) for name in _WORST if (known := _known(rounds, name))}
+    return replace(
+        rounds[0],
+        **changes,
+        flags=", ".join(dict.fromkeys(flag for row in own for flag in row.flags.split(", ") if flag)),
+        own_labels=sum(row.own_labels for row in own),
+        failures={kind: sum(count for name, count in failures if name == kind) for kind, _ in failures},
+        rounds=samples if samples > 1 else None,
+        round_sd=spread(scores) if len(scores) > 1 else None,
+    )
+
+
+def _known(rounds: Sequence[BoardRow], name: str) -> list[int]:
+    return [value for row in rounds if (value := getattr(row, name)) is not None]
+
+
+def _mean(values: Sequence[float | None], digits: int) -> float | None:
+    known = [value for value in values if value is not None]
+    return round(sum(known) / len(known), digits) if len(known) == len(values) else None
+
+
+def _placed(row: BoardRow, rank: int) -> BoardRow:
+    """Its own rank is within its range."""
+    if row.rank_best is None or row.rank_worst is None:
+        return replace(row, rank=rank)
+    return replace(row, rank=rank, rank_best=min(rank, row.rank_best), rank_worst=max(rank, row.rank_worst))

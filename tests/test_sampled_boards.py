@@ -1,0 +1,87 @@
+"""One row for a model that was asked several times: the mean of its samples, whose items are clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from layton_batch.scoring.board import BoardRow
+from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
+from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.samples import mean_of_rounds, rank_sampled
+from layton_batch.scoring.uncalibrated import rank_votes
+from layton_batch.tasks.rome_rules.marks import over_rounds
+
+RULES = Rules(metric="accuracy")
+
+
+def sheet(model: str, marks: Sequence[float]) -> ItemScores:
+    items = [f"q{number}" for number in range(len(marks))]
+    failures = [None if mark == 1 else "wrong_answer" for mark in marks]
+    return ItemScores(Entrant(model, "openai", 0), items, marks, ["answered"] * len(marks), failures)
+
+
+def rounds_of(model: str, share: float, seed: int, samples: int = 4, items: int = 60) -> list[ItemScores]:
+    rng = np.random.default_rng(seed)
+    return [sheet(model, (rng.random(items) < share).astype(float).tolist()) for _ in range(samples)]
+
+
+def half_width(row: BoardRow) -> float:
+    assert row.new_lower is not None
+    assert row.new_upper is not None
+    return row.new_upper - row.new_lower
+
+
+def test_four_samples_have_the_mean_and_the_deviation_of_romes_four_rounds() -> None:
+    found = rounds_of("larch", 0.6, 3)
+    (row,) = rank_sampled(found, RULES)
+    published = over_rounds([{"accuracy": round(sum(one.marks) / len(one.marks) * 100, 3)} for one in found])
+    assert row.rounds == 4
+    assert row.score == pytest.approx(published["accuracy"].mean, abs=0.051)
+    assert row.round_sd == pytest.approx(published["accuracy"].std, abs=0.002)
+
+
+def test_samples_that_say_the_same_make_no_interval_narrower() -> None:
+    one = sheet("larch", [1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0])
+    (alone,), (thrice,) = rank_sampled([one], RULES), rank_sampled([one] * 3, RULES)
+    assert replace(thrice, rounds=None, round_sd=None, failures=alone.failures) == alone
+    assert (thrice.rounds, thrice.round_sd, thrice.failures) == (3, 0.0, {"wrong_answer": 6})
+
+
+def test_samples_that_differ_narrow_the_interval() -> None:
+    found = rounds_of("larch", 0.6, 5)
+    assert half_width(rank_sampled(found, RULES)[0]) < half_width(rank_sampled(found[:1], RULES)[0])
+
+
+def test_models_with_one_sample_stand_beside_models_with_several_as_they_were() -> None:
+    alone = sheet("wagtail", [1.0, 0.0] * 30)
+    rows = rank_sampled([*rounds_of("larch", 0.9, 7), alone], RULES)
+    assert [(row.model, row.rounds) for row in rows] == [("larch", 4), ("wagtail", None)]
+    assert rows[1].score == 50.0
+
+
+def votes(model: str, yes: Sequence[int]) -> list[Ballot]:
+    who = Entrant(model, "openai", 0)
+    return [Ballot(who, f"q{number}", count, 3, content=number) for number, count in enumerate(yes)]
+
+
+@pytest.mark.parametrize("method", ["calibrated", "hierarchical", "paper"])
+def test_a_jury_board_of_rounds_is_the_mean_of_the_rounds(method: str) -> None:
+    rules = Rules(method=method)
+    gold = Entrant("other", "mistral", 0)
+    labels = [Label(gold, f"q{i}", i % 4, 3, i % 4 > 1, content=100 + i) for i in range(24)]
+    first = [*votes("larch", [3] * 9 + [0] * 3), *votes("wagtail", [3] * 6 + [0] * 6)]
+    second = [*votes("larch", [3] * 7 + [0] * 5), *votes("wagtail", [3] * 6 + [0] * 6)]
+    boards = [rank_votes(ballots, labels, rules) for ballots in (first, second)]
+    rows = mean_of_rounds(boards, {"larch": 2, "wagtail": 1})
+    scores = [next(row.score for row in board if row.model == "larch") for board in boards]
+    assert [(row.rank, row.model, row.rounds) for row in rows] == [(1, "larch", 2), (2, "wagtail", None)]
+    assert None not in scores
+    assert rows[0].score == pytest.approx(np.mean(scores), abs=0.051)  # type: ignore[arg-type]
+    assert rows[0].round_sd == pytest.approx(np.std(scores, ddof=1), abs=0.01)  # type: ignore[arg-type]
+    assert replace(rows[1], rank_best=1, rank_worst=2, new_rank_best=1, new_rank_worst=2) == replace(
+        boards[0][1], rank_best=1, rank_worst=2, new_rank_best=1, new_rank_worst=2
+    )
