@@ -46,6 +46,8 @@ def _retry(run: Run) -> int:
 def ask_again(run: Run, job_id: str, wanted: Collection[str]) -> None:
     """Another attempt for those of a job's requests that are known not to have been billed: they were given up while
     the manifest did not ask for them."""
+    if not wanted:
+        return
     batches = [batch for batch in run.store.batches() if batch.job_id == job_id]
     again: list[Batch] = []
     repeated: Counter[RowKey] = Counter()
