@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -86,13 +87,37 @@ class PaidBeside:
 
 
 @dataclass(slots=True)
+class UnderWay:
+    """By fingerprint: the batch of one model that is to answer it. What a batch file asks does not change, so each is
+    read once, unless something of it has no fingerprint yet."""
+
+    _asked: dict[str, Sequence[str | None]] = field(default_factory=dict)
+    _by_print: dict[str, str] = field(default_factory=dict)
+    _lacks_prints: bool = False
+
+    def look(self, is_open: Sequence[Batch], asked: Callable[[Batch], Sequence[str | None]]) -> Mapping[str, str]:
+        """For the batches that are open now, in order of entry. One whose tables are damaged asks nothing: its own job
+        says so."""
+        if self._lacks_prints or not self._asked.keys() <= {batch.id for batch in is_open}:
+            self._asked, self._by_print, self._lacks_prints = {}, {}, False
+        for batch in is_open:
+            if batch.id not in self._asked:
+                with suppress(DamagedTableError):
+                    self._asked[batch.id] = asked(batch)
+                    self._by_print |= dict.fromkeys(filter(None, self._asked[batch.id]), batch.id)
+                    self._lacks_prints |= None in self._asked[batch.id]
+        return self._by_print
+
+
+@dataclass(slots=True)
 class PaidAnswers:
     """By fingerprint: what this run has asked. Each batch is read once."""
 
     run: Run
     beside: PaidBeside
     _answers: dict[str, Paid] = field(default_factory=dict)
-    _under_way: dict[str, str] = field(default_factory=dict)
+    _open: dict[tuple[str, str], UnderWay] = field(default_factory=dict)
+    _under_way: Mapping[str, str] = field(default_factory=dict)
     _read: set[str] = field(default_factory=set)
 
     @classmethod
@@ -103,14 +128,15 @@ class PaidAnswers:
 
     def look(self, spec: ModelSpec) -> None:
         """Take in what the run's other jobs asked of this model since."""
-        self._under_way = {}
-        for batch in self.run.store.batches():
-            if (batch.provider, batch.model) != (spec.provider, spec.model) or batch.id in self._read:
-                continue
-            try:
-                self._take(batch)
-            except DamagedTableError:
-                continue  # its own job says so
+        is_open: list[Batch] = []
+        for batch in self.run.store.batches(provider=spec.provider, model=spec.model):
+            if batch.state is not Lifecycle.COLLECTED:
+                is_open.append(batch)
+            elif batch.id not in self._read:
+                with suppress(DamagedTableError):  # its own job says so
+                    self._take(batch)
+        known = self._open.setdefault((spec.provider, spec.model), UnderWay())
+        self._under_way = known.look(is_open, self._asked)
 
     def under_way(self, fingerprint: str) -> str | None:
         """The batch of this run that is to answer it."""
@@ -124,16 +150,16 @@ class PaidAnswers:
         return self.beside.find(spec, fingerprint)
 
     def _take(self, batch: Batch) -> None:
-        folder = self.run.folder
-        asked = requests_of(folder, batch.job_id, batch.provider, batch.model)
-        of = dict(asked.drop_nulls("fingerprint").select("custom_id", "fingerprint").iter_rows())
-        if batch.state is Lifecycle.COLLECTED:
-            _enter(self._answers, of, _answered(folder, self.run.id, batch.id))
-            self._read.add(batch.id)
-            return
-        for name in batch_requests(self.run, batch)["custom_id"]:
-            if name in of:
-                self._under_way[of[name]] = batch.id
+        _enter(self._answers, self._prints(batch), _answered(self.run.folder, self.run.id, batch.id))
+        self._read.add(batch.id)
+
+    def _asked(self, batch: Batch) -> Sequence[str | None]:
+        of = self._prints(batch)
+        return [of.get(name) for name in batch_requests(self.run, batch)["custom_id"]]
+
+    def _prints(self, batch: Batch) -> dict[str, str]:
+        asked = requests_of(self.run.folder, batch.job_id, batch.provider, batch.model)
+        return dict(asked.drop_nulls("fingerprint").select("custom_id", "fingerprint").iter_rows())
 
 
 def _played(folder: RunFolder) -> Callable[[str], bool]:

@@ -47,6 +47,8 @@ def ask_again(run: Run, job_id: str, wanted: Collection[str], retired: Collectio
     """Another attempt for those of a job's requests that are known not to have been billed, and were given up while the
     manifest did not ask for them: for the ``retired`` ones, and for those with attempts left, which nothing else gives
     up than that the whole job was retired."""
+    if not wanted:
+        return
     batches = [batch for batch in run.store.batches() if batch.job_id == job_id]
     again: list[Batch] = []
     repeated: Counter[RowKey] = Counter()

@@ -242,7 +242,7 @@ class _Planner:
             nonlocal number
             for number, (item_id, spec, shown) in enumerate(asked, 1):
                 line = writer.line(self._name(job, number), item_id, spec, shown)
-                asks = fingerprint(spec.provider, spec.model, line.content, line.custom_id, job.spec.sample)
+                asks = fingerprint(job.spec.provider, job.spec.model, line.content, line.custom_id, job.spec.sample)
                 if not (may_be_known and self._asked.has(job.spec, asks)):
                     new.append(self._new(job, item_id, spec, shown, len(line.content), line.max_cost))
                     yield line

@@ -263,14 +263,16 @@ class RunStore(Leases):
 
     # ---- batches -----------------------------------------------------------------------------------------------
 
-    def batches(self, states: Collection[Lifecycle] | None = None, provider: str | None = None) -> list[Batch]:
-        """Batches in order of entry, of these states or all, of this provider or all."""
+    def batches(
+        self, states: Collection[Lifecycle] | None = None, provider: str | None = None, model: str | None = None
+    ) -> list[Batch]:
+        """Batches in order of entry, of these states or all, of this provider or all, of this model or all."""
         query = select(schema.batches).where(schema.batches.c.run_id == self.run_id, visible(self.run_id))
         query = query.order_by(schema.batches.c.seq)
         if states is not None:
             query = query.where(schema.batches.c.state.in_([str(state) for state in states]))
-        if provider is not None:
-            query = query.where(schema.batches.c.provider == provider)
+        for column, value in ((schema.batches.c.provider, provider), (schema.batches.c.model, model)):
+            query = query if value is None else query.where(column == value)
         with self.reading() as connection:
             return [batch_from(row) for row in connection.execute(query).mappings()]
 

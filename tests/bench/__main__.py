@@ -1,7 +1,8 @@
 """``scripts/bench [NAME...] [--full]``: run the named measurements, or all of them; ``help`` lists them.
 
-``scripts/bench faults --help`` lists what faults takes besides. A measurement is imported when it runs: a child's peak
-memory counts what its parent had at the moment of forking.
+``scripts/bench faults --help`` lists what faults takes besides; ``prepare``, ``collect`` and ``tick`` have sizes.
+``scripts/bench --check`` compares ratios with ``ratios.json`` and fails where one is a fifth worse; ``--keep`` writes
+it. A measurement is imported when it runs: a child's peak memory counts what its parent had at the moment of forking.
 """
 
 from __future__ import annotations
@@ -20,9 +21,13 @@ BENCHES = {
     "juries": "juries",
     "grade": "grade",
     "batch": "large_batch",
+    "prepare": "prepare",
+    "collect": "collect",
+    "tick": "tick",
     "faults": "faults",
 }
 FLAGS = ("--full",)
+SIZED = ("prepare", "collect", "tick")
 
 
 def bench(name: str) -> ModuleType:
@@ -33,6 +38,12 @@ def bench(name: str) -> ModuleType:
 def main(arguments: list[str]) -> int:
     if arguments[:1] == ["faults"]:
         return int(bench("faults").main(arguments[1:]))
+    if arguments[:1] and arguments[0] in SIZED:
+        bench(arguments[0]).main(arguments[1:])
+        return 0
+    if arguments in (["--check"], ["--keep"]):
+        kept = importlib.import_module("tests.bench.kept")
+        return int(kept.check() if arguments == ["--check"] else kept.keep() or 0)
     names = [one for one in arguments if not one.startswith("-")]
     flags = [one for one in arguments if one.startswith("-")]
     if names == ["help"]:

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tests.bench.apart import Apart, apart
@@ -60,7 +61,7 @@ _WORDS = (
 
 
 def main(arguments: Sequence[str] = ()) -> dict[str, float]:
-    """Ratios of CPU time to those of the baselines, and MiB of growth."""
+    """Ratios of CPU time to those of baselines."""
     parser = argparse.ArgumentParser(prog="scripts/bench prepare", description=__doc__)
     parser.add_argument("--lines", type=int, default=LINES)
     parser.add_argument("--items", type=int, default=ITEMS)
@@ -73,10 +74,11 @@ def main(arguments: Sequence[str] = ()) -> dict[str, float]:
         write_run(few, 10, 1)
         lines = asked.items * max(1, asked.lines // asked.items)
         least = apart(MODULE, "plan", few)
+        told = apart(MODULE, "preview", folder)
         ours = apart(MODULE, "plan", folder)
         others = {kind: apart(MODULE, kind, folder) for kind in BASELINES if kind != "batchling" or _has_batchling()}
     print(f"{lines:,} lines, {ours.size / 1e6:,.0f} MB, {asked.items:,} items")
-    return _told(lines, ours, least, others)
+    return _told(lines, ours, least, others) | _told_of_preview(lines, told, others)
 
 
 def _told(lines: int, ours: Apart, least: Apart, others: Mapping[str, Apart]) -> dict[str, float]:
@@ -86,7 +88,13 @@ def _told(lines: int, ours: Apart, least: Apart, others: Mapping[str, Apart]) ->
         print(f"  plan takes {ours.cpu / one.cpu:6.2f} x" if one is not ours else "")
     growth = ours.peak_mib - least.peak_mib
     print(f"plan of 10 requests: peak {least.peak_mib:.0f} MiB; growth {growth:.0f} MiB (limit 64 MiB)")
-    return {f"prepare / {kind}": ours.cpu / one.cpu for kind, one in others.items()} | {"prepare growth MiB": growth}
+    return {f"prepare / {kind}": ours.cpu / one.cpu for kind, one in others.items() if kind in STEADY}
+
+
+def _told_of_preview(lines: int, told: Apart, others: Mapping[str, Apart]) -> dict[str, float]:
+    ratio = told.cpu / others["orjson"].cpu
+    print(f"the command `plan` {told.cpu:.2f} cpu-s, {ratio:.2f} x orjson, peak {told.peak_mib:.0f} MiB; no file")
+    return {"plan / orjson": ratio}
 
 
 def _has_batchling() -> bool:
@@ -122,6 +130,19 @@ def plan_alone(folder: Path) -> tuple[float, int]:
             raise RuntimeError("nothing was planned")
         seconds = time.process_time() - begun
         return seconds, sum(batch.size_bytes for batch in run.store.batches())
+
+
+def preview_alone(folder: Path) -> tuple[float, int]:
+    """CPU seconds of what the command `plan` does, and the bytes that it counts."""
+    from layton_batch.clock import SystemClock
+    from layton_batch.manifest.checks import load_manifest
+    from layton_batch.settings import Settings
+    from layton_batch.stages.preview import preview
+
+    settings = Settings.from_environment({"OPENAI_API_KEY": "none", "ANTHROPIC_API_KEY": "none"}, folder)
+    begun = time.process_time()
+    found = preview(load_manifest(folder / "manifest.toml"), settings, SystemClock(), runs=folder / "runs")
+    return time.process_time() - begun, sum(job.size_bytes for job in found.jobs)
 
 
 @dataclass(frozen=True)
@@ -207,10 +228,13 @@ def _by_batchling(lines: list[dict[str, object]], out: Path) -> tuple[float, int
     return _timed(work)
 
 
+STEADY = ("json", "orjson")
+"""Baselines that take long enough for a ratio that can be held."""
 BASELINES = ("json", "orjson", "write(2)", "batchling")
 
 
 if __name__ == "__main__":
     asked_kind, asked_folder = sys.argv[1], Path(sys.argv[2])
-    done, written = plan_alone(asked_folder) if asked_kind == "plan" else baseline(asked_kind, asked_folder)
+    alone = {"plan": plan_alone, "preview": preview_alone}.get(asked_kind, partial(baseline, asked_kind))
+    done, written = alone(asked_folder)
     print(json.dumps([done, written, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
