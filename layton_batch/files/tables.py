@@ -153,6 +153,11 @@ SCHEMAS: Mapping[str, Columns] = {
         **dict.fromkeys(("better", "better_new"), pl.Float64),
     },
     "label_need": {"labels": pl.Int64},
+    "people": {
+        **dict.fromkeys(("item_id", "model"), pl.String),
+        **dict.fromkeys(("n_hints", "sample"), pl.Int64),
+        "correct": pl.Boolean,
+    },
     "cost": {
         "provider": pl.String,
         "model": pl.String,

@@ -16,7 +16,7 @@ from layton_batch.scoring.board import RULE
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.board import show_board
 from layton_batch.site.board_pages import Ranked, write_board_pages
-from layton_batch.site.explorer import STANDINGS, ItemPage, Tally, item_pages
+from layton_batch.site.explorer import PEOPLE, STANDINGS, ItemPage, Tally, item_pages
 from layton_batch.site.pages import write
 from layton_batch.site.progress import show_progress
 from layton_batch.site.reading import asked, date_of_tables, failures, table
@@ -76,6 +76,7 @@ class _Listed:
     excerpt: str
     has_image: bool
     tally: Tally
+    people: str
 
 
 def _write_pages(folder: RunFolder, status: Status, building: Path, home: str) -> int:
@@ -112,7 +113,8 @@ def _write_items(
         _write_item(building, about, listed, waiting, "")
     categories = sorted({one.category for one in listed if one.category})
     write(building / "items" / "index.html", "items.html", **about, items=listed, categories=categories,
-           standings=STANDINGS)  # fmt: skip
+           standings=STANDINGS,
+          people=PEOPLE if any(one.people != "none" for one in listed) else {})  # fmt: skip
     return listed
 
 
@@ -122,5 +124,14 @@ def _write_item(
     previous = listed[-1].name if listed else ""
     write(building / "items" / page.name, "item.html", **about, page=page, previous=previous, following=following)
     listed.append(
-        _Listed(page.number, page.name, page.item_id, page.category, page.excerpt, bool(page.pictures), page.tally)
+        _Listed(
+            page.number,
+            page.name,
+            page.item_id,
+            page.category,
+            page.excerpt,
+            bool(page.pictures),
+            page.tally,
+            page.people,
+        )
     )

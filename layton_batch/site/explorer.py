@@ -42,7 +42,8 @@ class JudgeWord:
 @dataclass(frozen=True, slots=True)
 class Reply:
     """One model's prediction on one item; ``sample``: which one, of a model that was asked several times.
-    ``standing``: a field of ``Tally``; ``verdict``: the same for people."""
+    ``standing``: a field of ``Tally``, by a person's word where there is one; ``verdict``: the same in words;
+    ``person``: "right", "wrong" or empty; ``disputed``: a person and the jury do not agree."""
 
     model: str
     provider: str
@@ -52,6 +53,8 @@ class Reply:
     standing: str
     verdict: str
     vote: str
+    person: str
+    disputed: bool
     answer: Passage | None
     justification: Passage | None
     raw: Passage | None
@@ -113,6 +116,10 @@ class Tally:
         return "split" if self.right or self.partly else "wrong"
 
 
+PEOPLE = {"disputed": "differ from the jury", "agreed": "agree with the jury", "none": "have said nothing"}
+"""What people say of an item's answers, as the index filters by it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """``url`` is empty where ``problem`` says why the image is not shown."""
@@ -138,6 +145,13 @@ class ItemPage:
     tally: Tally
     excerpt: str
 
+    @property
+    def people(self) -> str:
+        """A key of ``PEOPLE``."""
+        if any(reply.disputed for reply in self.replies):
+            return "disputed"
+        return "agreed" if any(reply.person for reply in self.replies) else "none"
+
 
 _Key = tuple[object, object, object]
 
@@ -150,6 +164,7 @@ class _Said:
     replies: Mapping[str, list[Mapping[str, object]]]
     verdicts: Mapping[_Key, list[JudgeWord]]
     votes: Mapping[_Key, tuple[object, object, object]]
+    people: Mapping[_Key, bool]
     marks: Mapping[_Key, tuple[float, str]]
 
 
@@ -193,7 +208,9 @@ def _said(folder: RunFolder, metric: str, models: Sequence[str]) -> _Said:
             marks[item_id, model, sample] = (vote, short_line(flag, 60).replace("_", " "))
         elif named == metric:
             votes[item_id, model, sample] = (yes, total, flag)
-    return _Said(_replies(folder, models), verdicts, votes, marks)
+    people = table(folder, "people", ("item_id", "model", "sample", "correct"))
+    words = {(item_id, model, sample): bool(correct) for item_id, model, sample, correct in people.iter_rows()}
+    return _Said(_replies(folder, models), verdicts, votes, words, marks)
 
 
 def _replies(folder: RunFolder, models: Sequence[str]) -> dict[str, list[Mapping[str, object]]]:
@@ -275,6 +292,9 @@ def _reply(item_id: str, row: Mapping[str, object], said: _Said) -> Reply:
     verdict = short_line(kind) if standing == "void" else _STANDING[standing]
     if key in said.marks:
         standing, verdict = _by_rule(kind, *said.marks[key])
+    jury, person = standing, _PERSON.get(said.people.get((item_id, row["model"], row["sample"] or 1)), "")
+    if person:
+        standing, verdict = person, f"a person: {person}"
     return Reply(
         model=short_line(row["model"]),
         provider=short_line(row["provider"]),
@@ -284,6 +304,8 @@ def _reply(item_id: str, row: Mapping[str, object], said: _Said) -> Reply:
         standing=standing,
         verdict=verdict,
         vote=_vote(yes, total, flag) if any(judge.sits for judge in judges) else "",
+        person=person,
+        disputed=bool(person) and _says_yes(yes, total, jury) is not (person == "right"),
         answer=_passage(row["answer"]),
         justification=_passage(row["justification"]),
         raw=_passage(row["raw_text"]),
@@ -291,6 +313,16 @@ def _reply(item_id: str, row: Mapping[str, object], said: _Said) -> Reply:
         finish=short_line(row["finish_reason"]) if row["finish_reason"] != "stop" else "",
         judges=judges,
     )
+
+
+_PERSON = {True: "right", False: "wrong"}
+
+
+def _says_yes(yes: object, total: object, jury: str) -> bool:
+    """Whether more than half of the jury takes the answer for right."""
+    if isinstance(yes, int) and isinstance(total, int) and total:
+        return 2 * yes > total
+    return jury == "right"
 
 
 def _standing(yes: object, total: object, kind: str, scored: bool) -> str:

@@ -262,9 +262,23 @@ def _write_pairs(run: Run) -> None:
         pairs = pairs_by_votes(ballots, labels, rules) if labels else []
         planned = labels and len(ballots) <= MOST_PLANNED
         need = outlook(ballots, labels, rules, length=0).halving if planned else None
+        _write_people(run, labels)
     rows = [] if need is None else [{"labels": need}]
     tables.write(run.folder.part("pairs", "pairs"), tables.frame("pairs", [asdict(pair) for pair in pairs]))
     tables.write(run.folder.part("label_need", "label_need"), tables.frame("label_need", rows))
+
+
+def _write_people(run: Run, labels: Sequence[Label]) -> None:
+    """What people said of the run's very own answers, on the board's metric, for the pages that show these answers."""
+    said = {(label.entrant, label.item_id, label.content): label.correct for label in labels}
+    rows = [
+        {"item_id": one.item_id, "model": who.model, "n_hints": who.n_hints, "sample": job.spec.sample, "correct": word}
+        for job in finished_jobs(run)
+        for who in (entrant(run, job),)
+        for one in (_ballots(run, job, run.rules.metric) if said else ())
+        if (word := said.get((who, one.item_id, one.content))) is not None
+    ]
+    tables.write(run.folder.part("people", "people"), tables.frame("people", rows))
 
 
 def _ballots(run: Run, job: Job, metric: str) -> list[Ballot]:
