@@ -15,6 +15,7 @@ from layton_batch.site.downloads import write_downloads
 from layton_batch.site.duel import duels
 from layton_batch.site.history import show_history
 from layton_batch.site.item_rates import item_rates
+from layton_batch.site.model_pages import ModelPages
 from layton_batch.site.origin import citation, licence, sentence
 from layton_batch.site.pages import more_assets, write
 from layton_batch.site.reading import Asked
@@ -37,12 +38,15 @@ class Ranked:
     items: Sequence[tuple[str, str]]
 
 
-def write_board_pages(folder: RunFolder, ranked: Ranked, building: Path, about: About, index: About) -> None:
+def write_board_pages(
+    folder: RunFolder, ranked: Ranked, models: ModelPages, building: Path, about: About, index: About
+) -> None:
     """``about``: what all pages are told; ``index``: what the leaderboard's page is told besides."""
     assets: dict[str, object] = {**about, **more_assets("board.css", "board.js")}
     facts = model_facts(folder, ranked.rows)
     need = label_need(folder)
     duel = duels(folder, ranked.rows, ranked.items, ranked.metric)
+    models.write(building, facts, about)
     drawn = _write_charts(folder, ranked, facts, building, assets)
     if duel:
         write(building / "compare.html", "compare.html", **assets, data=duel)

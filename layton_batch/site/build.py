@@ -17,6 +17,7 @@ from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpri
 from layton_batch.site.board import show_board
 from layton_batch.site.board_pages import Ranked, write_board_pages
 from layton_batch.site.explorer import PEOPLE, STANDINGS, ItemPage, Tally, item_pages
+from layton_batch.site.model_pages import ModelPages
 from layton_batch.site.pages import write
 from layton_batch.site.progress import show_progress
 from layton_batch.site.reading import asked, date_of_tables, failures, table
@@ -90,22 +91,25 @@ def _write_pages(folder: RunFolder, status: Status, building: Path, home: str) -
         "course": course, "home": home,
     }  # fmt: skip
     board_metric = str(rows[0]["metric"]) if rows else ask.metric
-    listed = _write_items(folder, board_metric, [str(row["model"]) for row in rows], building, about)
+    models = ModelPages(board.rows)
+    about["model_pages"] = models.names
+    listed = _write_items(folder, board_metric, [str(row["model"]) for row in rows], building, about, models)
     costs = list(table(folder, "cost", COST_COLUMNS).iter_rows(named=True))
     bill = show_bill(costs, unpriced(table(folder, "usage", USAGE_COLUMNS)), status.unknown_cost_usd)
     ranked = Ranked(course.run, ask, board, rows, board_metric, [(one.name, one.item_id) for one in listed])
-    write_board_pages(folder, ranked, building, about, {"bill": bill, "item_count": len(listed)})
+    write_board_pages(folder, ranked, models, building, about, {"bill": bill, "item_count": len(listed)})
     return len(listed)
 
 
 def _write_items(
-    folder: RunFolder, metric: str, models: list[str], building: Path, about: dict[str, object]
+    folder: RunFolder, metric: str, order: list[str], building: Path, about: dict[str, object], models: ModelPages
 ) -> list[_Listed]:
     """Pages one at a time, each written when its successor is known, so that a large run needs little memory."""
     (building / "items").mkdir()
     listed: list[_Listed] = []
     waiting: ItemPage | None = None
-    for page in item_pages(folder, metric, models):
+    for page in item_pages(folder, metric, order):
+        models.add(page)
         if waiting is not None:
             _write_item(building, about, listed, waiting, page.name)
         waiting = page

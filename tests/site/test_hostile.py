@@ -41,7 +41,21 @@ VISIBLE_FORMATS = set("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0
 
 def site_of(root: Path, text: str) -> dict[str, Page]:
     run = fabricated(root, hostile(text))
-    return pages(build_site(run.folder, run.status(RunState.NEEDS_PERSON)).parent)
+    site = build_site(run.folder, run.status(RunState.NEEDS_PERSON)).parent
+    _number_models(site)
+    return pages(site)
+
+
+def _number_models(site: Path) -> None:
+    """A model's page is named by a digest of the model's name: here by its place on the board."""
+    names = list(dict.fromkeys(re.findall(r"models/(\w+)\.html", (site / "index.html").read_text(encoding="utf-8"))))
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for number, name in enumerate(names):
+            text = text.replace(f"models/{name}.html", f"models/{number}.html")
+        page.write_text(text, encoding="utf-8")
+    for number, name in enumerate(names):
+        (site / "models" / f"{name}.html").rename(site / "models" / f"{number}.html")
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -78,7 +92,9 @@ def test_no_page_points_anywhere_outside_its_folder(tmp_path: Path) -> None:
     site = build_site(run.folder, run.status()).parent
     for page in pages(site).values():
         for link in page.values("href", "src", "action", "srcset", "data", "poster", "xlink:href"):
-            assert re.fullmatch(r"data:,|#[\w-]+|(\.\./)?(items/)?\w+\.html(#\w+)?|(charts|data)/\w+\.\w+", link), link
+            assert re.fullmatch(
+                r"data:,|#[\w-]+|(\.\./)?((items|models)/)?\w+\.html(#\w+)?|(charts|data)/\w+\.\w+", link
+            ), link
         for own in (*page.scripts, *page.styles):
             assert not re.search(r"https?:|url\(|@import|innerHTML|eval\(", own)
 

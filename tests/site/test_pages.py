@@ -39,7 +39,10 @@ def test_a_finished_run_has_a_board_a_bill_a_course_and_a_page_for_every_item(tm
     index = build_site(run.folder, run.status())
     assert index == run.folder.site / "index.html"
     found = pages(index.parent)
-    assert set(found) == {*BOARD, "items/index.html", *(f"items/{number:04d}.html" for number in range(1, 5))}
+    of_models = {name for name in found if name.startswith("models/")}
+    assert sorted(words(found[name]).partition(" ·")[0] for name in of_models) == ["alpha-9", "beta-10", "gamma-2"]
+    others = {*BOARD, "items/index.html", *(f"items/{number:04d}.html" for number in range(1, 5))}
+    assert set(found) - of_models == others
     shown = words(found["index.html"])
     for text in ("riddles", "both correct", "calibrated", "alpha-9", "80.0", "78.1–81.6", "1–2", "$6.75", "$13.50"):
         assert text in shown
@@ -118,7 +121,7 @@ def test_a_folder_with_nothing_in_it_makes_an_honest_page(tmp_path: Path) -> Non
 
 def test_no_items_at_all(tmp_path: Path) -> None:
     found = pages(built(fabricated(tmp_path, items=0)))
-    assert set(found) == {*BOARD, "items/index.html"}
+    assert {name for name in found if not name.startswith("models/")} == {*BOARD, "items/index.html"}
 
 
 @pytest.mark.parametrize(
@@ -247,7 +250,7 @@ def test_a_site_is_replaced_whole_and_a_failed_one_leaves_the_last(
     run.table("items", run.items_rows()[:1])
     run.table("predictions", run.predictions_rows()[:1])
     built(run)
-    assert len(pages(site)) == len(BOARD) + 2
+    assert len(pages(site)) == len(BOARD) + 2 + 3  # an item and its index, three models
     assert [path.name for path in site.parent.iterdir() if path.name.startswith(".")] == []
 
 
@@ -345,3 +348,25 @@ def test_an_answer_that_a_person_found_wrong_is_never_shown_as_right(tmp_path: P
     assert words(read_page(site / "items" / "0001.html")).count("2 right, 1 wrong") == 1
     index = (site / "items" / "index.html").read_text(encoding="utf-8")
     assert [index.count(f'data-people="{name}"') for name in ("disputed", "agreed", "none")] == [1, 1, 2]
+
+
+def test_a_models_page_counts_by_category_and_links_to_what_it_did_not_get_right(tmp_path: Path) -> None:
+    site = built(fabricated(tmp_path))
+    (path,) = (one for one in (site / "models").iterdir() if "<h1><bdi>gamma-2" in one.read_text(encoding="utf-8"))
+    page = read_page(path)
+    shown = words(page)
+    assert "1 right, 2 wrong, 1 unanswered" in shown
+    assert "2 wrong, 1 unparsed" in shown
+    text = path.read_text(encoding="utf-8")
+    for number in (2, 3, 4):
+        assert f'href="../items/{number:04d}.html"' in text
+    assert 'href="../items/0001.html"' not in text
+    board = (site / "index.html").read_text(encoding="utf-8")
+    assert f'href="models/{path.name}"' in board
+    item = (site / "items" / "0001.html").read_text(encoding="utf-8")
+    assert f'href="../models/{path.name}"' in item
+
+
+def test_a_models_page_keeps_its_address_over_refreshes(tmp_path: Path) -> None:
+    first = {path.name for path in (built(fabricated(tmp_path / "a")) / "models").iterdir()}
+    assert first == {path.name for path in (built(fabricated(tmp_path / "b")) / "models").iterdir()}
