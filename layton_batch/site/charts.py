@@ -206,7 +206,8 @@ def _hints(board: Sequence[Standing]) -> Chart | None:
     tracks: dict[str, list[tuple[float, float]]] = {}
     for one in sorted(board, key=lambda one: one.hints):
         tracks.setdefault(one.model, []).append((one.hints, one.score))
-    several = [name for name in dict.fromkeys(one.model for one in board) if len(tracks[name]) > 1][:_MOST_LINES]
+    several = [name for name in tracks if len({level for level, _ in tracks[name]}) > 1]
+    several = [name for name in dict.fromkeys(one.model for one in board) if name in several][:_MOST_LINES]
     if not several:
         return None
     picture = Picture("Scores by hints", _LINES_HEIGHT)

@@ -46,6 +46,14 @@ def test_hints_picarats_categories_and_history_are_drawn_where_they_are(tmp_path
     assert {"hints.svg", "difficulty.svg", "radar.svg", "history.svg"} <= drawn(run)
 
 
+def test_names_that_are_alike_when_shortened_are_no_hint_levels(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    run.table(
+        "leaderboard", [{**row, "model": "m" * 300 + str(place)} for place, row in enumerate(run.leaderboard_rows())]
+    )
+    assert "hints.svg" not in drawn(run)
+
+
 def test_a_chart_is_a_file_that_stands_alone_and_loads_nothing(tmp_path: Path) -> None:
     run = fabricated(tmp_path, hostile("</text><script>alert(1)</script>"))
     site = build_site(run.folder, run.status()).parent
