@@ -57,6 +57,8 @@ def test_every_item_is_asked_as_often_as_there_are_samples(tmp_path: Path) -> No
             assert rows["sample"].value_counts().sort("sample").rows() == [(1, 3), (2, 3), (3, 3), (4, 3)]
         (row,) = bench.table(of_rome(4), "leaderboard").iter_rows(named=True)
         assert (row["n_items"], row["rounds"]) == (3, 4)
+        (shown,) = call("leaderboard", "lab", "--runs", bench.runs, "--format", "json").json  # type: ignore[misc]
+        assert {name: shown[name] for name in row} == row  # type: ignore[index, call-overload]
 
 
 def test_more_samples_send_those_that_are_missing_and_fewer_send_nothing(tmp_path: Path) -> None:
@@ -133,7 +135,11 @@ def test_every_command_reads_a_run_with_samples(tmp_path: Path) -> None:
         ):  # fmt: skip
             end = call(*words)
             assert end.code == 0, (words, end.err)
-        assert "2 ± 0.0" in call("leaderboard", "lab", "--runs", bench.runs).out
+        rows = call("leaderboard", "lab", "--runs", bench.runs, "--format", "json").json
+        kept = bench.table(text, "leaderboard").select("model", "score", "upper", "rounds", "round_sd").to_dicts()
+        assert [{name: row[name] for name in kept[0]} for row in rows] == kept  # type: ignore[union-attr, index, call-overload]
+        assert {row["model"]: row["rounds"] for row in kept} == {OPENAI: 2, MODELS["anthropic"]: None}
+        assert "rounds" in call("leaderboard", "lab", "--runs", bench.runs).out
         assert (tmp_path / "ppi").read_text().count("\n") == 2 * 3
 
 
