@@ -20,6 +20,7 @@ from layton_batch.scoring.board import (
 )
 from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label, span_of
 from layton_batch.scoring.rules import HIERARCHICAL, METHODS, Rules
+from layton_batch.scoring.samples import mean_of_rounds, with_rounds
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import MAX_LEVEL
@@ -80,6 +81,12 @@ class Sources:
     ballots: list[Ballot] = field(default_factory=list)
     labels: list[Label] = field(default_factory=list)
     sheets: list[ItemScores] = field(default_factory=list)
+    sampled: list[ItemScores] = field(default_factory=list)
+    """The marks behind those of ``sheets``, a sheet a sample."""
+    later: list[tuple[list[Ballot], list[Label]]] = field(default_factory=list)
+    """What ``ballots`` and ``labels`` hold of the first round, of each further one."""
+    samples: dict[str, int] = field(default_factory=dict)
+    """By model, how often it was asked."""
     judged: list[Judged] = field(default_factory=list)
     judge_families: dict[str, str] = field(default_factory=dict)
     jury: frozenset[str] = frozenset()
@@ -121,9 +128,10 @@ def board_of(
 def rows_of(found: Sources) -> list[BoardRow]:
     """The board of what the sources hold."""
     if found.sheets:
-        rows = rank_marks(found.sheets, found.rules)
+        rows = with_rounds(rank_marks(found.sheets, found.rules), found.sampled)
     else:
-        rows = rank_votes(found.ballots, found.labels, found.rules)
+        rounds = [(found.ballots, found.labels), *found.later]
+        rows = mean_of_rounds([rank_votes(*one, found.rules) for one in rounds], found.samples)
     rows = with_flag(rows, OTHER_JURY) if found.other_jury and found.labels else rows
     return with_flag(rows, OTHER_MODEL, found.other_models)
 
@@ -145,6 +153,8 @@ def read_sources(
     for part in parts:
         found.ballots += part.ballots
         found.sheets += part.sheets
+        found.sampled += part.sampled
+        found.samples |= part.samples
         found.files += part.files
         found.judged += part.judged
         found.judge_families |= part.judge_families
@@ -153,6 +163,7 @@ def read_sources(
     found.annotated = Joined({key: one for part in parts for key, one in part.annotated.by_prediction.items()})
     # a label that several sources carry is one label
     found.labels = list(dict.fromkeys(label for part in parts for label in part.labels))
+    found.later = [_round(parts, number) for number in range(1, 1 + max(len(part.later) for part in parts))]
     juries = [part.jury for part in parts if part.jury]
     mixed = any(not (one <= other or other <= one) for one in juries for other in juries)
     found.other_jury = any(part.other_jury for part in parts) or (mixed and bool(found.labels))
@@ -164,6 +175,14 @@ def read_sources(
     return found
 
 
+def _round(parts: Sequence[Sources], number: int) -> tuple[list[Ballot], list[Label]]:
+    """All sources in one of the later rounds; those with fewer begin again with their first."""
+    rounds = [[(part.ballots, part.labels), *part.later] for part in parts]
+    chosen = [mine[number % len(mine)] for mine in rounds]
+    labels = dict.fromkeys(label for _, given in chosen for label in given)
+    return [ballot for cast, _ in chosen for ballot in cast], list(labels)
+
+
 def _bring_together(found: Sources, asked: Asked) -> None:
     """The marks of other programs and of runs on the items that all models have."""
     from layton_batch.grading.board import of_sheet, shared_sheets
@@ -172,6 +191,7 @@ def _bring_together(found: Sources, asked: Asked) -> None:
     read = marked(found.files, asked.metric, asked.max_score)
     span = span_of(found.sheets) if found.sheets else (0.0, 1.0)
     found.sheets, notes = shared_sheets([*map(of_sheet, found.sheets), *read.models], span)
+    found.sampled = []  # on other items than these
     found.notes += [*read.notes, *notes]
     found.rules = replace(found.rules, metric=read.metric)
 
@@ -221,6 +241,8 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
         joined,
         judged,
         label_notes,
+        sample_sheets,
+        samples,
     )
 
     with read_run(find_run(source, runs), settings) as run:
@@ -229,8 +251,12 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
         found.other_models = answered_by_others(run)
         if not run.task.uses_jury:
             found.sheets = item_scores(run, found.rules.metric)
+            found.sampled = sample_sheets(run, found.rules.metric)
             return found
         found.ballots, found.labels = evidence(run, found.rules.metric)
+        found.samples = dict(samples(run))
+        rounds = max(found.samples.values(), default=1)
+        found.later = [evidence(run, found.rules.metric, number) for number in range(2, 1 + rounds)]
         found.notes = label_notes(run)
         found.jury = frozenset(judge.model.name for judge in run.manifest.panel())
         found.other_jury = has_labels_of_another_jury(run)

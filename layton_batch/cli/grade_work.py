@@ -22,9 +22,10 @@ from layton_batch.grading.submissions import Desk, submissions
 from layton_batch.records import JsonValue
 from layton_batch.reports.board import print_board
 from layton_batch.reports.table import console, print_table
+from layton_batch.scoring.board import BoardRow
 from layton_batch.settings import Settings
 from layton_batch.tasks.offline import GradedModel, GradedSet, GradingOptions, OfflineForm, ReportTable, RowsFile
-from layton_batch.text import one_line
+from layton_batch.text import one_line, percent, range_text
 
 if TYPE_CHECKING:
     import altair as alt
@@ -32,13 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Everything that was graded. ``board``: None for one file."""
+    """Everything that was graded. ``board``: None for one file; ``alone``: where the one file would stand on one."""
 
     asked: Asked
     form: OfflineForm
     metric: str
     graded: GradedSet
     board: Board | None
+    alone: BoardRow | None = None
 
 
 def run_grade(asked: Asked) -> None:
@@ -65,12 +67,21 @@ def _graded(asked: Asked, form: OfflineForm, rows: RowsFile | None) -> Result:
     items = None if asked.items is None else items_of(form, form.item_rows(asked.items, settings))
     metric, is_one = chosen_metric(asked.task, form, asked.metric), len(found) == 1 and found[0].is_file
     has_board = not is_one or asked.rounds
-    graded = [grade(one, items, metric if has_board else None, rows) for one in found]
+    graded = [grade(one, items, metric if has_board or not asked.as_json else None, rows) for one in found]
     rounds = by_model(graded)
     models = [averaged(mine) for mine in rounds.values()] if asked.rounds else graded
     board = ranked(models, metric, form.span(metric)) if has_board else None
     names = [row.model for row in board.rows] if board else []
-    return Result(asked, form, metric, GradedSet(models, rounds, names), board)
+    alone = None if has_board else _alone(models[0], metric, form.span(metric))
+    return Result(asked, form, metric, GradedSet(models, rounds, names), board, alone)
+
+
+def _alone(model: GradedModel, metric: str, span: tuple[float, float]) -> BoardRow | None:
+    """The row that a board of this file only would have; None where its items cannot be on one."""
+    if model.twice is not None or not model.outcomes:
+        return None
+    marked = any(outcome.mark is not None for outcome in model.outcomes.values())
+    return ranked([model], metric, span).rows[0] if marked else None
 
 
 # ---- documents -----------------------------------------------------------------------------------------------------
@@ -145,11 +156,19 @@ def _print(result: Result, document: Mapping[str, JsonValue], table: str) -> Non
     elif asked.output is not None and asked.updated is not None:
         return
     elif result.board is None:
-        lines = list(result.form.lines(document))
+        lines = [*result.form.lines(document), *_interval(result)]
         print_table(asked.task, ["metric", "value"], lines, first=True)
         _print_tables(result.form.tables_of_one(result.graded.models[0]))
     else:
         _print_board(result, result.board)
+
+
+def _interval(result: Result) -> Iterator[tuple[str, str]]:
+    """The interval that the file would have on a board beside others."""
+    row = result.alone
+    if row is not None and row.new_lower is not None:
+        name = result.metric.replace("_", " ")
+        yield f"{name}: {percent(row.level)} CI (new items)", f"{range_text(row.new_lower, row.new_upper)} %"
 
 
 def _print_board(result: Result, board: Board) -> None:

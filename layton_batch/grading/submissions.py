@@ -143,9 +143,11 @@ def _of_run(name: str, desk: Desk) -> Iterator[Submission]:
     said, items = _said(folder), cache(partial(item_table.read, folder))
     if said.is_empty():
         raise DataError(f"run {run_name} has no predictions yet: `layton-batch run` goes on with it")
-    for (model, provider), part in said.group_by(["model", "provider"], maintain_order=True):
+    for (model, provider, sample), part in said.group_by(["model", "provider", "sample"], maintain_order=True):
         rows = partial(_run_rows, part, items, form)
-        yield Submission(str(model), run_name, form, rows, items, provider=str(provider))
+        # the samples of a model are its rounds, or stand side by side
+        named = str(model) if sample == 1 or desk.rounds else f"{model} (sample {sample})"
+        yield Submission(named, run_name, form, rows, items, provider=str(provider))
 
 
 def _said(folder: RunFolder) -> pl.DataFrame:

@@ -32,8 +32,12 @@ def mean_sheets(sheets: Sequence[ItemScores]) -> list[ItemScores]:
 
 def rank_sampled(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
     """As ``rank_marks``; several sheets of an entrant are its rounds, and failures are counted in all of them."""
+    return with_rounds(rank_marks(mean_sheets(sheets), rules), sheets)
+
+
+def with_rounds(rows: Sequence[BoardRow], sheets: Sequence[ItemScores]) -> list[BoardRow]:
+    """The rows of mean sheets, with what ``sheets``, one a sample, say of the rounds."""
     rounds = _by_entrant(sheets)
-    rows = rank_marks(mean_sheets(sheets), rules)
     return [_counted(row, rounds[Entrant(row.model, row.provider, row.n_hints)]) for row in rows]
 
 
@@ -83,7 +87,7 @@ def _mean_sheet(rounds: Sequence[ItemScores]) -> ItemScores:
 
 def _counted(row: BoardRow, rounds: Sequence[ItemScores]) -> BoardRow:
     """The row with its rounds; its kinds and failures counted over all answers."""
-    if len(rounds) == 1:
+    if len(rounds) < 2:
         return row
     kinds = [kind for sheet in rounds for kind in sheet.kinds]
     failures = [failure for sheet in rounds for failure in sheet.failures if failure is not None]

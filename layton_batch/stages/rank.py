@@ -60,9 +60,9 @@ def _labels_digest(run: Run) -> str | None:
 def board(run: Run, rules: Rules) -> list[BoardRow]:
     """The leaderboard of the models that are done, by these rules."""
     if not run.task.uses_jury:
-        rows = rank_sampled(_sheets(run, rules.metric), rules)
+        rows = rank_sampled(sample_sheets(run, rules.metric), rules)
     else:
-        counts = Counter(job.spec.name for job in finished_jobs(run))
+        counts = samples(run)
         rounds = [_voted(run, rules, number) for number in range(1, 1 + max(counts.values(), default=1))]
         rows = mean_of_rounds(rounds, counts)
     return with_flag(rows, OTHER_MODEL, answered_by_others(run))
@@ -201,7 +201,7 @@ def _rejudged(run: Run, metric: str) -> dict[tuple[Entrant, str, int], dict[str,
 
 def item_scores(run: Run, metric: str) -> list[ItemScores]:
     """The rule's marks of the models that are done."""
-    return mean_sheets(_sheets(run, metric))
+    return mean_sheets(sample_sheets(run, metric))
 
 
 def judged(run: Run, metric: str) -> list[Judged]:
@@ -233,6 +233,11 @@ def finished_jobs(run: Run) -> list[Job]:
     ended = {job.id for job in done}
     open_ = {job.spec.name for job in jobs if job.role is Role.PREDICT and job.id not in ended}
     return [job for job in done if job.spec.name not in open_]
+
+
+def samples(run: Run) -> Counter[str]:
+    """How often every model that is done was asked."""
+    return Counter(job.spec.name for job in finished_jobs(run))
 
 
 def jobs_of_round(run: Run, number: int) -> list[Job]:
@@ -303,7 +308,7 @@ def entrant(run: Run, job: Job) -> Entrant:
     return Entrant(job.spec.name, job.spec.provider, run.manifest.items.hints)
 
 
-def _sheets(run: Run, metric: str) -> list[ItemScores]:
+def sample_sheets(run: Run, metric: str) -> list[ItemScores]:
     """A sheet a sample, in the order of the samples."""
     jobs = sorted(finished_jobs(run), key=lambda job: job.spec.sample)
     return [_item_scores(run, job, metric) for job in jobs]

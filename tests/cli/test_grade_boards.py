@@ -44,6 +44,16 @@ def test_several_models_are_ranked_with_boxes_intervals_and_kinds_of_failure() -
     assert found["best"]["source"] == good
 
 
+def test_one_file_has_the_interval_that_it_would_have_on_a_board() -> None:
+    alone, other = lines("alone.jsonl", replies("AAAAAAABBE")), lines("other.jsonl", replies("AAAAAAABBE"))
+    found = models(board("mcq_idk", "--predictions", alone, "--predictions", other))["alone"]["interval"]
+    low, high = found  # type: ignore[misc]
+    printed = call("grade", "mcq_idk", "--predictions", alone).out
+    (line,) = (line for line in printed.splitlines() if "CI (new items)" in line)
+    ends = [float(end) for end in line.split()[-2].split("–")]
+    assert ends == pytest.approx([low, high], abs=2.5)  # drawn with another number of models beside it
+
+
 def test_what_is_printed_is_a_leaderboard_of_at_most_80_columns() -> None:
     files = [lines(f"model-with-quite-a-long-name-{i}.jsonl", replies("A" * (9 - i) + "BE-")) for i in range(4)]
     end = call("grade", "mcq_idk", *(word for file in files for word in ("--predictions", file)), "--ensembles")

@@ -18,6 +18,7 @@ from layton_batch.run.status import RunState
 from layton_batch.site.explorer import item_pages
 from layton_batch.stages.preview import preview
 from layton_batch.stages.rank import board
+from tests.cli.cli_harness import call
 from tests.pipeline.lab import MODELS, Lab, demo_prices, lab, manifest_text
 
 OPENAI = MODELS["openai"]
@@ -56,6 +57,8 @@ def test_every_item_is_asked_as_often_as_there_are_samples(tmp_path: Path) -> No
             assert rows["sample"].value_counts().sort("sample").rows() == [(1, 3), (2, 3), (3, 3), (4, 3)]
         (row,) = bench.table(of_rome(4), "leaderboard").iter_rows(named=True)
         assert (row["n_items"], row["rounds"]) == (3, 4)
+        (shown,) = call("leaderboard", "lab", "--runs", bench.runs, "--format", "json").json  # type: ignore[misc]
+        assert {name: shown[name] for name in row} == row  # type: ignore[index, call-overload]
 
 
 def test_more_samples_send_those_that_are_missing_and_fewer_send_nothing(tmp_path: Path) -> None:
@@ -112,6 +115,41 @@ def test_pages_and_exports_show_every_sample(tmp_path: Path) -> None:
             written = dict(parquet_files(contents(run)))
         (tmp_path / "all.parquet").write_bytes(written["predictions.parquet"])
         assert sorted(pl.read_parquet(tmp_path / "all.parquet")["sample"]) == [1, 1, 1, 2, 2, 2]
+
+
+def test_every_command_reads_a_run_with_samples(tmp_path: Path) -> None:
+    text = manifest_text(("openai", "anthropic"), limit=3)
+    text = text.replace("max_output_tokens = 4000", "max_output_tokens = 4000\nsamples = 2", 1)
+    with lab(tmp_path) as bench:
+        finished(bench, text)
+        for words in (
+            ("leaderboard", "lab", "--runs", bench.runs),
+            ("judges", "lab", "--runs", bench.runs),
+            ("label-plan", "lab", "--runs", bench.runs, "--labels", 2),
+            ("compare", "lab", OPENAI, MODELS["anthropic"], "--runs", bench.runs),
+            ("cost", "lab", "--runs", bench.runs),
+            ("status", "lab", "--runs", bench.runs),
+            ("site", "lab", "--runs", bench.runs, "--out", tmp_path / "public"),
+            *(("export", "lab", "--runs", bench.runs, "--to", form, "--out", tmp_path / form)
+              for form in ("ppi", "results", "csv", "parquet", "eee")),
+        ):  # fmt: skip
+            end = call(*words)
+            assert end.code == 0, (words, end.err)
+        rows = call("leaderboard", "lab", "--runs", bench.runs, "--format", "json").json
+        kept = bench.table(text, "leaderboard").select("model", "score", "upper", "rounds", "round_sd").to_dicts()
+        assert [{name: row[name] for name in kept[0]} for row in rows] == kept  # type: ignore[union-attr, index, call-overload]
+        assert {row["model"]: row["rounds"] for row in kept} == {OPENAI: 2, MODELS["anthropic"]: None}
+        assert "rounds" in call("leaderboard", "lab", "--runs", bench.runs).out
+        assert (tmp_path / "ppi").read_text().count("\n") == 2 * 3
+
+
+def test_the_samples_of_a_run_are_its_rounds_for_grade(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        finished(bench, of_rome(4))
+        words = ("grade", "rome", "--predictions", "lab", "--runs", bench.runs, "--json")
+        (model,) = call(*words, "--rounds").table()["models"]  # type: ignore[misc]
+        assert len(model["rounds"]["accuracy"]["values"]) == 4
+        assert len(call(*words).table()["models"]) == 4  # type: ignore[arg-type]
 
 
 def test_a_part_of_an_earlier_version_holds_the_first_sample(tmp_path: Path) -> None:
