@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from threading import Lock
 
 from layton_batch.batches import machine
 from layton_batch.batches.doubt import given_up, set_down
 from layton_batch.batches.timing import At, Terms
-from layton_batch.errors import AmbiguousCallError, DamagedTableError, ProviderError, TransientProviderError
+from layton_batch.errors import (
+    AmbiguousCallError,
+    DamagedTableError,
+    ProviderError,
+    StaleStateError,
+    TransientProviderError,
+)
 from layton_batch.providers.protocol import seconds_of
 from layton_batch.records import Batch, Move, Wait
 from layton_batch.run.context import Run
@@ -25,6 +34,33 @@ class NoAnswer(Exception):
         """Raises NoAnswer where the error is that; what has a status, or was read, is an answer."""
         if error.status is None and isinstance(error, TransientProviderError | AmbiguousCallError):
             raise cls(error) from error
+
+
+@dataclass(slots=True)
+class Answering:
+    """Of a tick: which providers answer, by stage. The first question to each is asked while its other lanes wait."""
+
+    _answers: dict[str, bool] = field(default_factory=dict)
+    _locks: defaultdict[str, Lock] = field(default_factory=lambda: defaultdict(Lock))
+
+    def ask(self, stage: str, question: Callable[[], bool]) -> bool | None:
+        """What the question came to; None where the provider is known not to answer. Raises NoAnswer."""
+        with self._locks[stage]:
+            if stage not in self._answers:
+                return self._asked(stage, question)
+        return self._asked(stage, question) if self._answers[stage] else None
+
+    def _asked(self, stage: str, question: Callable[[], bool]) -> bool:
+        try:
+            moved = question()
+        except NoAnswer:
+            self._answers[stage] = False
+            raise
+        except StaleStateError:
+            self._answers.setdefault(stage, True)
+            raise
+        self._answers.setdefault(stage, True)
+        return moved
 
 
 def at(run: Run, batch: Batch) -> At:

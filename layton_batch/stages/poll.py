@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 
 from layton_batch.batches import machine
 from layton_batch.batches.admission import warn_of_retention
-from layton_batch.batches.decisions import NoAnswer, apply, at
+from layton_batch.batches.decisions import Answering, NoAnswer, apply, at
 from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError, StaleStateError
 from layton_batch.providers.protocol import Provider
@@ -29,11 +30,15 @@ def poll(run: Run, lane: Lane) -> bool:
 
 def _poll_group(run: Run, lane: Lane, batches: Sequence[Batch]) -> bool:
     provider = run.providers.of(lane)
+    answering: Answering = run.kept.setdefault(Answering, Answering())
     moved = False
     with closing(run.claimed(batches)) as claimed:
         for batch in claimed:
             try:
-                moved |= _poll_one(run, provider, batch)
+                came = answering.ask(f"poll {lane.provider}", partial(_poll_one, run, provider, batch))
+                if came is None:
+                    break
+                moved |= came
             except StaleStateError:
                 continue  # another process has moved it
             except NoAnswer:

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 
 from layton_batch.batches import machine
 from layton_batch.batches.admission import HELD, gate, within_limits
 from layton_batch.batches.batch_file import check_file
 from layton_batch.batches.cancel import is_cancelled, stop_rest
-from layton_batch.batches.decisions import NoAnswer, apply, at
+from layton_batch.batches.decisions import Answering, NoAnswer, apply, at
 from layton_batch.batches.reconcile import reconcile, sent_already, submission
 from layton_batch.clock import is_due
 from layton_batch.errors import FileError, ProviderError, StaleStateError
@@ -90,12 +91,16 @@ def _submit_group(run: Run, lane: Lane, batches: Sequence[Batch]) -> bool:
     if not batches:
         return False
     provider = run.providers.of(lane)
+    answering: Answering = run.kept.setdefault(Answering, Answering())
     moved = False
     with closing(run.claimed(batches, gate(run))) as claimed:
         for batch in claimed:
             step = reconcile if batch.state is Lifecycle.SUBMITTING else _send
             try:
-                moved |= step(run, provider, batch)
+                came = answering.ask(f"send {lane.provider}", partial(step, run, provider, batch))
+                if came is None:
+                    break
+                moved |= came
             except StaleStateError:
                 continue  # another process has this one in hand
             except NoAnswer:

@@ -26,7 +26,7 @@ READ_AGAIN = ("row", "jobs", "batches", "row_counts", "money", "price_changes")
 OF_LEASES = ("claim", "release", "renew", "claim_named", "release_named")
 """What changes nothing of that, but for the reason of a batch that is held back."""
 
-Asked = tuple[str, str, tuple[frozenset[object], ...]]
+Asked = tuple[str, str, tuple[object, ...]]
 
 
 @functools.cache
@@ -117,11 +117,16 @@ def _telling(name: str, leases_only: threading.local, *, only: bool) -> Callable
 def _remembering(name: str, memory: dict[Asked, object]) -> Callable[..., Any]:
     original = getattr(RunStore, name)
 
-    def read(store: RunStore, *arguments: Any) -> Any:
-        asked = (str(store.engine.url), name, tuple(map(frozenset, arguments)))
+    def read(store: RunStore, *arguments: Any, **named: Any) -> Any:
+        by_name = {key: _hashable(value) for key, value in named.items()}
+        asked = (str(store.engine.url), name, (*map(_hashable, arguments), frozenset(by_name.items())))
         if asked not in memory:
-            memory[asked] = original(store, *arguments)
+            memory[asked] = original(store, *arguments, **named)
         found = memory[asked]
         return list(found) if isinstance(found, list) else found
 
     return read
+
+
+def _hashable(argument: Any) -> Any:
+    return argument if argument is None or isinstance(argument, str) else frozenset(argument)
