@@ -38,12 +38,13 @@ def reask(run: Run, job: Job) -> bool:
     if rounds > max(policy.reask_unparsed, policy.reask_truncated) or (row is not None and row.cancelled):
         return False
     wanted = [one for one in _wanted(run, job, rounds) if not is_imported(batches[one.last[0]])]
+    asked = dict(prompts(run, job, {one.item_id for one in wanted}))
+    wanted = [one for one in wanted if one.item_id in asked]  # of others a revision has taken the item out
     if not wanted:
         return False
     by_parent: dict[str, list[_Unusable]] = defaultdict(list)
     for one in wanted:
         by_parent[one.last[0]].append(one)
-    asked = dict(prompts(run, job, {one.item_id for one in wanted}))
     again = [_batch(run, job, batches[parent], rows, asked, rounds) for parent, rows in by_parent.items()]
     repeated = Counter(one.last for one in wanted)
     detail = f"{job.id}: {sum(repeated.values())} unusable replies are asked for again"

@@ -18,6 +18,7 @@ from layton_batch.run.status import RunState, Status
 from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report
 from layton_batch.stages.rank import board
+from layton_batch.states import Lifecycle
 from tests.pipeline.lab import BUNDLED, MODELS, Lab, lab, manifest_text
 
 TWO, THREE = ("openai", "anthropic"), ("openai", "anthropic", "mistral")
@@ -223,3 +224,15 @@ def test_a_run_built_up_model_by_model_has_the_board_of_one_at_once(tmp_path: Pa
         assert bench.table(text, "leaderboard").equals(nights)
         assert at_once.spent_usd == built_up.spent_usd
         assert [job.model for job in at_once.jobs] == [job.model for job in built_up.jobs]
+
+
+def test_an_unusable_verdict_on_an_item_that_was_taken_out_meanwhile_is_not_asked_for_again(tmp_path: Path) -> None:
+    unusable = Fault(on="row", action="malformed_text", provider="gemini", match=r"-000002\b", times=1)
+    policy = "[policy]\nreask_unparsed = 1"
+    with lab(tmp_path, unusable) as bench:
+        with bench.open(manifest_text(("openai",), limit=2, top=policy)) as run:
+            while not any(batch.provider == "gemini" for batch in run.store.batches({Lifecycle.IN_FLIGHT})):
+                advance(run)
+                bench.clock.sleep(30.0)
+        finished(bench, manifest_text(("openai",), limit=1, top=policy))
+        assert len(bench.billed()) == 4

@@ -279,7 +279,9 @@ def _same_tables(found: History) -> Iterator[str]:
     late, edited = found.by_itself is not None, bool(found.plan.edits)
     ignored = [*(("custom_id", "shard_id") if late else ())]
     if _doubled(found.plan):
-        ignored += ["raw_text", "note", *(("fingerprint", "max_cost") if edited else ())]
+        ignored += ["raw_text", "note", *(("fingerprint",) if edited else ())]
+    if edited:
+        ignored.append("max_cost")  # of two models that ask the same either is the one that pays
     wanted = what_is_right(found.plan).tables
     for name in COMPARED:
         tables_of = [table.drop(ignored, strict=False) for table in (content(found, name), wanted[name])]

@@ -8,7 +8,7 @@ from tests.simulation.table import TABLE
 from tests.simulation.world import ALONE, SEVEN
 
 SEEDS = (*range(49), *range(RICHER, RICHER + 49), *range(WIDER, WIDER + 49))
-EDITING = range(EDITED, EDITED + 28)
+EDITING = (*range(EDITED, EDITED + 26), EDITED + 43, EDITED + 155)
 """Seeds whose manifests are edited meanwhile; four hundred of them and more in ``scripts/nightly``."""
 STRIDE = 8
 """Every eighth instant of a run in the suite, each at another provider than its neighbours; all of them at all
