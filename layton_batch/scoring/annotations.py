@@ -32,7 +32,8 @@ Prediction = tuple[Entrant, str]
 class Annotation:
     """What one person says of one prediction. None: the row does not say; ``said``: its answer and justification.
 
-    ``source_file``: where layton-eval's tools had the prediction from.
+    ``propensity``: the chance with which it was picked to be labelled. ``source_file``: where layton-eval's
+    tools had the prediction from.
     """
 
     item_id: str
@@ -46,6 +47,7 @@ class Annotation:
     time: str | None = None
     said: tuple[str, str | None] | None = None
     source_file: str | None = None
+    propensity: float | None = None
 
     @property
     def about(self) -> tuple[object, ...]:
@@ -114,6 +116,7 @@ def parse_annotation(row: Row, place: Place) -> Annotation:
         time=_time(row, place),
         said=None if text is None else (text, _optional_text(row, ("justification",), place)),
         source_file=source_file,
+        propensity=_propensity(row, place),
     )
 
 
@@ -130,6 +133,7 @@ def annotation_row(one: Annotation) -> dict[str, object]:
         "annotator": one.annotator or None,
         "time": one.time,
         "source_file": one.source_file,
+        "propensity": one.propensity,
     }
     if one.said is not None:
         row |= {"answer": one.said[0], "justification": one.said[1]}
@@ -172,6 +176,15 @@ def _hints(row: Row, place: Place) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise DataError(f"{place}: column {name!r} must be a whole number, 0 or more, not {value!r:.60}")
     return value
+
+
+def _propensity(row: Row, place: Place) -> float | None:
+    value = row.get("propensity")
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise DataError(f"{place}: column 'propensity' must be a number above 0 and up to 1, not {value!r:.60}")
+    return float(value)
 
 
 def _time(row: Row, place: Place) -> str | None:
@@ -293,6 +306,9 @@ def with_annotations(
             if known.pop(key, None) is None and not ballot.total:
                 continue
             if word is not None:
-                mine[key] = Label(ballot.entrant, ballot.item_id, ballot.yes, ballot.total, word, ballot.content)
+                chance = next((one.propensity for one in given.values() if one.propensity is not None), None)
+                mine[key] = Label(
+                    ballot.entrant, ballot.item_id, ballot.yes, ballot.total, word, ballot.content, chance
+                )
     yield from (label for label in labels if (label.entrant, label.item_id, label.content) in known)
     yield from mine.values()

@@ -1,10 +1,10 @@
 """One posterior for everything a jury board says: what a vote means for whom.
 
 For an answer of model k whose jury gave vote b, log odds that a person says yes = a_b + slope (x_k - mean x) + g_fb +
-m_kb. a_b: by vote, with Jeffreys' prior and rising with the share of yes; x_k: log odds of the jury's mean vote on the
-model, for judges whose errors hang on the truth are fooled by weak models, slope ~ N(.5, .5^2); g_fb ~ N(0, spread^2):
-the maker's own, the spread learnt; m_kb ~ N(0, .3^2): the model's own. Votes of other numbers of seats at one share
-deviate by N(0, 1.5^2) from each other.
+m_kb. a_b: by vote, with a weak prior and rising with the share of yes; x_k: log odds of the accuracy that fits
+the votes, for judges whose errors hang on the truth are fooled by weak models, slope ~ N(.5, .5^2); g_fb ~ N(0,
+spread^2): the maker's own, the spread learnt; m_kb ~ N(0, .3^2): the model's own. Votes of other numbers of seats at
+one share deviate by N(0, 1.5^2) from each other.
 
 Given slope and spread this is a tree: vote, maker, model, labels. All log odds lie on one grid, messages go up and down
 it, and every marginal is exact but for the grid; slope and spread are summed over. There are no draws in the fit. Given
