@@ -170,8 +170,10 @@ def test_the_leaderboard_shows_everything_in_every_form(invoke: Invoke, tmp_path
             assert row["new_lower"] < row["lower"]
             assert row["rank_best"] <= row["rank"] <= row["rank_worst"]
             assert row["smallest_gold_bin"] >= 0
+            assert (row["ci_lower"], row["this_set_upper"]) == (row["new_lower"], row["upper"])
+            assert row["fewest_labels_per_vote"] == row["smallest_gold_bin"]
     if form == "table":
-        assert all(name in out for name in ("rank", "95 %", "(these", "(new", "human labels", "borrowed"))
+        assert all(name in out for name in ("rank", "95 % CI", "this set", "human labels", "own · borrowed"))
 
 
 @pytest.mark.parametrize(
