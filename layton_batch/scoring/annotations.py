@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from layton_batch.errors import DataError
 from layton_batch.files.sources import Place, Row, Rows
 from layton_batch.scoring.evidence import Ballot, Entrant, Label, content_key
+from layton_batch.scoring.propensity import propensity_of
 
 _ITEM = ("item_id", "riddle_id")
 _HINTS = ("n_hints", "hints")
@@ -116,7 +117,7 @@ def parse_annotation(row: Row, place: Place) -> Annotation:
         time=_time(row, place),
         said=None if text is None else (text, _optional_text(row, ("justification",), place)),
         source_file=source_file,
-        propensity=_propensity(row, place),
+        propensity=propensity_of(row, place),
     )
 
 
@@ -176,15 +177,6 @@ def _hints(row: Row, place: Place) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise DataError(f"{place}: column {name!r} must be a whole number, 0 or more, not {value!r:.60}")
     return value
-
-
-def _propensity(row: Row, place: Place) -> float | None:
-    value = row.get("propensity")
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-        raise DataError(f"{place}: column 'propensity' must be a number above 0 and up to 1, not {value!r:.60}")
-    return float(value)
 
 
 def _time(row: Row, place: Place) -> str | None:

@@ -359,3 +359,23 @@ def test_a_share_of_the_labels_is_asked_for_at_random_with_a_known_chance(invoke
     code, _, err = invoke("label-plan", source, "--labels", "40", "--audit", "100")
     assert code == 2
     assert "--audit" in err
+
+
+def test_labels_that_come_back_with_their_propensity_are_counted_by_it(invoke: Invoke, tmp_path: Path) -> None:
+    path = Path(gold_file(tmp_path))
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    mine = [row for row in rows if row["model"] == "south-1" and row["human_answer_correct"] is not None]
+    right = [row for row in mine if row["human_answer_correct"]]
+    for row in mine:
+        row["propensity"] = 0.25 if row in right else 0.5
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = document(invoke("judges", str(path), "--json"))
+    (one,) = (model for model in found["models"] if model["model"] == "south-1")
+    wrong = len(mine) - len(right)
+    assert one["human_only"] == pytest.approx(4 * len(right) / (4 * len(right) + 2 * wrong))
+    assert one["human_only_half_width"] > 0
+    mine[0]["propensity"] = 0
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    code, _, err = invoke("judges", str(path))
+    assert code == 2
+    assert "'propensity'" in err
