@@ -87,7 +87,8 @@ class _Cell:
                     rows = doubt[:, k] == at
                     odds[rows, k] = self._given(base[rows, k], OWN, likelihood[k, b])
             out[:, :, b] = odds
-        return 1 / (1 + np.exp(-(out + np.take_along_axis(np.stack(shifts), doubt, axis=0)[..., None])))
+        shift: FloatArray = np.take_along_axis(np.stack(shifts), doubt, axis=0)
+        return np.asarray(1 / (1 + np.exp(-(out + shift[..., None]))))
 
     def _votes(self) -> FloatArray:
         """[T, B'] log odds of the votes, those of rising shares rising."""
