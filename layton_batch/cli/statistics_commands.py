@@ -73,6 +73,9 @@ def label_plan(
     half_width: Annotated[float | None, typer.Option("--half-width", help="In points: 1.0 is ± 1 %.")] = None,
     labels: Annotated[int | None, typer.Option("--labels", help="How many labels there is time for.")] = None,
     design: Annotated[str, typer.Option("--design", help="contested (fewest labels) | balanced")] = "contested",
+    audit: Annotated[
+        float, typer.Option("--audit", help="Percent of the labels asked for at random, beside the contested ones.")
+    ] = 20.0,
     models: Annotated[list[str] | None, typer.Option("--model", help="Only this model; may be repeated.")] = None,
     output: Annotated[
         Path | None,
@@ -95,7 +98,7 @@ def label_plan(
     from layton_batch.scoring.compare import find_entrant
     from layton_batch.scoring.label_plan import Aim, plan_next
 
-    aim = Aim(None if half_width is None else half_width / 100, labels, design)
+    aim = Aim(None if half_width is None else half_width / 100, labels, design, audit / 100)
     aim.check()
     found = _jury_sources(sources, runs, _asked(method, metric, seed, level, shift))
     entrants = list(dict.fromkeys(ballot.entrant for ballot in found.ballots))

@@ -35,7 +35,7 @@ def write_board(rows: Sequence[BoardRow], form: str, *, wide: bool = False) -> N
     if form == "table":
         print_board(rows, wide=wide)
     elif form == "json":
-        sys.stdout.write(json_text(as_json(_fields(rows))))
+        sys.stdout.write(json_text([{**one, **_named(one)} for one in as_json(_fields(rows))]))
     else:
         sys.stdout.write(board_csv(rows) if form == "csv" else board_markdown(rows))
 
@@ -129,14 +129,14 @@ def _legend(row: BoardRow, names: Sequence[str], *, other_hints: bool) -> tuple[
         spread = f"{level} CI: binomial (Wilson), over items: what the jury would say of such items, right or wrong"
         return (spread, f"{level} range: holds the ranks of all models at once, by the jury's word on such items")
     where = "new items" if row.method == RULE else "these items"
-    ranks = f"{level} range: holds the ranks of all models at once, on {where}"
+    ranks = f"rank range: holds the ranks of all models at once with {level} probability, on {where}"
     if row.method == RULE:
         return (f"score: exact on these items · {level} CI: holds the score on new items", ranks)
-    score = f"{level} CI: holds the score, on these items and on new ones, with {level} probability"
-    labels = "human labels: on the model's own answers + borrowed from other models" + (
+    score = f"{level} CI: holds the score on new items of this kind · this set: on exactly these, {level} each"
+    labels = "human labels: on the model's own answers · borrowed from other models" + (
         " and other hints" if other_hints else ""
     )
-    bins = "smallest bin: a bin is all answers with the same votes; the fewest borrowed labels behind one"
+    bins = "fewest labels per vote: the fewest borrowed labels behind any vote that the model's answers have"
     return (score, ranks, labels, *([bins] if "bin" in names else []))
 
 
@@ -147,14 +147,14 @@ def _names(rows: Sequence[BoardRow], wide: bool) -> list[str]:
     jury = rows[0].method != RULE
     hints = ["hints"] if wide or len({row.n_hints for row in rows}) > 1 else []
     items = ["items"] if wide or len({row.n_items for row in rows}) > 1 else []
-    score = ["score", "these", "new"] if jury else ["score", "new"]
+    score = ["score", "new", "these", "range"] if jury else ["score", "new", "range"]
     score += _rounds(rows)
     labels = ["labels"] if jury else []
     if not wide:
-        return ["rank", "range", "model", *hints, *score, *labels, *items]
+        return ["rank", "model", *hints, *score, *labels, *items]
     counts = [*_COUNTS] if jury else [*_COUNTS[:3]]
     more = (["new range"], ["bin"]) if jury else ([], [])
-    return ["rank", "range", *more[0], "model", "provider", *hints, *score, *labels, *more[1], *items, *counts]
+    return ["rank", "model", "provider", *hints, *score, *more[0], *labels, *more[1], *items, *counts]
 
 
 def _uncalibrated_names(rows: Sequence[BoardRow], wide: bool) -> list[str]:
@@ -190,13 +190,13 @@ def _table(rows: Sequence[BoardRow], names: Sequence[str]) -> Table:
     """The columns of these names, in words for people."""
     level = percent(rows[0].level) if rows else ""
     heads = {
-        "range": "range" if not rows or rows[0].method == "paper" else f"{level}\nrange",
-        "new range": f"{level} range\n(new items)",
+        "range": "range" if not rows or rows[0].method in ("paper", UNCALIBRATED) else "rank\nrange",
+        "new range": "rank range\n(new items)",
         "rounds": "rounds\n± sd",
-        "these": f"{level} CI\n(these\nitems)",
-        "new": f"{level} CI\n(new\nitems)",
-        "labels": "human labels\n(own +\nborrowed)",
-        "bin": "smallest\nbin",
+        "these": "this set",
+        "new": f"{level} CI",
+        "labels": "human labels\nown · borrowed",
+        "bin": "fewest labels\nper vote",
         "score": "jury's\nshare" if rows and rows[0].method == UNCALIBRATED else "score",
         "spread": f"{level} CI\n(over\nitems)",
         "needed": f"labels\nfor ± {AIM_POINTS}",
@@ -232,7 +232,7 @@ _CELLS: Mapping[str, Callable[[BoardRow], JsonValue]] = {
     "interval": _half_width,
     "these": lambda row: range_text(row.lower, row.upper),
     "new": lambda row: range_text(row.new_lower, row.new_upper),
-    "labels": lambda row: f"{row.own_labels} + {row.borrowed_labels}",
+    "labels": lambda row: f"{row.own_labels} · {row.borrowed_labels}",
     "rounds": _rounds_text,
     "bin": lambda row: row.smallest_gold_bin,
     "spread": lambda row: range_text(row.lower, row.upper),
@@ -249,6 +249,20 @@ def board_csv(rows: Sequence[BoardRow]) -> str:
     return as_csv(_fields(rows, without="failures"))  # one cell holds one value
 
 
+_NAMES = {
+    "ci_lower": "new_lower",
+    "ci_upper": "new_upper",
+    "this_set_lower": "lower",
+    "this_set_upper": "upper",
+    "fewest_labels_per_vote": "smallest_gold_bin",
+}
+"""Names in JSON by the former name, which stands beside for one version."""
+
+
+def _named(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    return {name: row[old] for name, old in _NAMES.items()}
+
+
 def _fields(rows: Sequence[BoardRow], without: str = "") -> Table:
     names = [field.name for field in fields(BoardRow) if field.name != without]
     return Table(columns(*names), tuple(tuple(getattr(row, name) for name in names) for row in rows))
@@ -260,6 +274,6 @@ def board_markdown(rows: Sequence[BoardRow]) -> str:
     names = ["rank", "range", "model", "provider", "score"]
     if rows and rows[0].method == UNCALIBRATED:
         return as_markdown(_table(rows, [*names, "spread", "needed", "items", "unparsed", "missing"]))
-    names += ["interval"] if paper else ["these", "new", "labels"]
+    names = [*names, "interval"] if paper else ["rank", "model", "provider", "score", "new", "these", "range", "labels"]
     names += _rounds(rows)
     return as_markdown(_table(rows, [*names, "items", "unparsed", "missing"]))

@@ -131,7 +131,7 @@ def _recorded(run: Run) -> Iterator[_Answer]:
         else:
             votes = judged_again.get((_who(row), row.item_id, content_key(row.answer, row.justification)), {})
         if votes:
-            yield GoldRow(*_identity(row), (), row.human, row.kind, ranked=False), votes
+            yield GoldRow(*_identity(row), (), row.human, row.kind, ranked=False, propensity=row.propensity), votes
 
 
 def _identity(row: GoldRow) -> tuple[str, str, str, int, str | None, str | None]:
@@ -144,7 +144,7 @@ def _who(row: GoldRow) -> Entrant:
 
 def _with_judges(row: GoldRow, verdicts: Mapping[str, Marks], judges: tuple[str, ...]) -> GoldRow:
     seats = tuple(verdicts.get(name) for name in judges)
-    return GoldRow(*_identity(row), seats, row.human, row.kind, row.ranked)
+    return GoldRow(*_identity(row), seats, row.human, row.kind, row.ranked, row.propensity)
 
 
 # ---- annotations ---------------------------------------------------------------------------------------------------

@@ -95,10 +95,7 @@ def _jury(found: Diagnosis) -> None:
 
 
 def _vote(yes: int, total: int) -> str:
-    """A share of yes in lowest terms: 3 of 3 and 2 of 2 are one thing."""
-    if total == 0:
-        return "unjudged"
-    return "all no" if yes == 0 else "all yes" if yes == total else f"{yes} of {total}"
+    return "unjudged" if total == 0 else f"{yes} of {total}"
 
 
 def _worth(found: Diagnosis) -> None:

@@ -16,6 +16,7 @@ from layton_batch.errors import DataError
 from layton_batch.files.csv_rows import SEPARATORS
 from layton_batch.files.sources import Place, Row, Rows, with_text_id
 from layton_batch.scoring.evidence import Ballot, Entrant, Label, content_key
+from layton_batch.scoring.propensity import propensity_of
 
 _ITEM = ("item_id", "riddle_id")
 _HINTS = ("n_hints", "hints")
@@ -37,7 +38,7 @@ class Annotation:
     """What one person says of one prediction. None: the row does not say; ``said``: its answer and justification.
 
     ``source_file``: where layton-eval's tools had the prediction from; ``adjudicated``: it settles what annotators
-    disagree on, whatever the majority says.
+    disagree on, whatever the majority says; ``propensity``: the chance with which it was picked to be labelled.
     """
 
     item_id: str
@@ -53,6 +54,7 @@ class Annotation:
     source_file: str | None = None
     note: str = ""
     adjudicated: bool = False
+    propensity: float | None = None
 
     @property
     def about(self) -> tuple[object, ...]:
@@ -130,6 +132,7 @@ def parse_annotation(row: Row, place: Place) -> Annotation:
         source_file=source_file,
         note=next((said for name in _NOTE if isinstance(said := row.get(name), str) and said.strip()), ""),
         adjudicated=_truth(row, ("adjudicated",), place) is True,
+        propensity=propensity_of(row, place),
     )
 
 
@@ -148,6 +151,7 @@ def annotation_row(one: Annotation) -> dict[str, object]:
         "source_file": one.source_file,
         "note": one.note or None,
         "adjudicated": one.adjudicated or None,
+        "propensity": one.propensity,
     }
     if one.said is not None:
         row |= {"answer": one.said[0], "justification": one.said[1]}
@@ -320,6 +324,9 @@ def with_annotations(
             if known.pop(key, None) is None and not ballot.total:
                 continue
             if word is not None:
-                mine[key] = Label(ballot.entrant, ballot.item_id, ballot.yes, ballot.total, word, ballot.content)
+                chance = next((one.propensity for one in given.values() if one.propensity is not None), None)
+                mine[key] = Label(
+                    ballot.entrant, ballot.item_id, ballot.yes, ballot.total, word, ballot.content, chance
+                )
     yield from (label for label in labels if (label.entrant, label.item_id, label.content) in known)
     yield from mine.values()

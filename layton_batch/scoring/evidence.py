@@ -41,7 +41,10 @@ class Ballot:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A person's word on a prediction (perhaps of an earlier run), with the votes the jury gave it."""
+    """A person's word on a prediction (perhaps of an earlier run), with the votes the jury gave it.
+
+    ``propensity``: the chance with which ``label-plan`` picked it, where it did and says so.
+    """
 
     entrant: Entrant
     item_id: str
@@ -49,6 +52,7 @@ class Label:
     total: int
     correct: bool
     content: int = 0
+    propensity: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ A row names ``riddle_id, provider, model, n_hints`` (no such column, as in the p
 every judge, ``is_answer_correct_<judge>`` and ``is_justification_correct_<judge>`` (null: did not sit), and the same
 from a person as ``human_answer_correct`` and ``human_justification_correct`` (null: not labelled).
 ``both_correct_<judge>`` and ``human_both_correct`` are taken where the file has them and derived where it does not.
-Two more columns may be there, which our own exports have: ``kind``, what became of the reply, and ``ranked``, false for
-an answer that brings a label only.
+Three more columns may be there, which our own exports have: ``kind``, what became of the reply, ``ranked``, false for
+an answer that brings a label only, and ``propensity``, the chance with which it was picked to be labelled.
 What a file may say of its judges is in :mod:`layton_batch.scoring.jury_record`.
 """
 
@@ -22,6 +22,7 @@ from layton_batch.files.sources import Place, Row, Rows, read_rows, with_text_id
 from layton_batch.records import JsonValue
 from layton_batch.scoring.evidence import Ballot, Entrant, Judged, Label, content_key
 from layton_batch.scoring.jury_record import JudgeRecord, read_records, record_columns
+from layton_batch.scoring.propensity import propensity_of
 from layton_batch.settings import Settings
 
 BUNDLED = "bundled"
@@ -53,6 +54,7 @@ class GoldRow:
     human: Marks | None
     kind: str | None = None
     ranked: bool = True
+    propensity: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ def _gold_row(row: Row, place: Place, judges: Sequence[str]) -> GoldRow:
         human=_marks(row, _HUMAN, place),
         kind=_optional_text(row, "kind", place),
         ranked=row.get("ranked") is not False,
+        propensity=propensity_of(row, place),
     )
 
 
@@ -192,7 +195,7 @@ def labels_of(gold: Gold, metric: str) -> list[Label]:
         if correct is not None:
             yes, total = _votes(row, metric)
             content = content_key(row.answer, row.justification)
-            labels.append(Label(_entrant(row), row.item_id, yes, total, correct, content))
+            labels.append(Label(_entrant(row), row.item_id, yes, total, correct, content, row.propensity))
     return labels
 
 
@@ -214,7 +217,7 @@ def rejudged_labels(
         given = verdicts.get((entrant, row.item_id, content), {})
         yes, total = own.get((entrant, row.item_id, content)) or (sum(given.values()), len(given))
         if correct is not None and total:
-            labels.append(Label(entrant, row.item_id, yes, total, correct, content))
+            labels.append(Label(entrant, row.item_id, yes, total, correct, content, row.propensity))
     return labels
 
 
@@ -282,7 +285,8 @@ def gold_rows(gold: Gold) -> Iterator[dict[str, object]]:
             )
         people = _written(row.human, "human_answer_correct", "human_justification_correct", "human_both_correct")
         kind = {"kind": row.kind} if row.kind else {}
-        yield plain | people | kind | ({} if row.ranked else {"ranked": False}) | known
+        chance = {} if row.propensity is None else {"propensity": row.propensity}
+        yield plain | people | kind | ({} if row.ranked else {"ranked": False}) | chance | known
 
 
 def _written(marks: Marks | None, *names: str) -> dict[str, object]:

@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.evidence import Ballot, Judged, Label, count_votes, in_order
+from layton_batch.scoring.evidence import Ballot, Counted, Judged, Label, count_votes, in_order, settled
 from layton_batch.scoring.law import law_of
 from layton_batch.scoring.rules import HIERARCHICAL, Rules
 from layton_batch.stats.calibrated import new_items_moments, posterior_mean
@@ -31,6 +31,7 @@ from layton_batch.stats.judges import (
 )
 from layton_batch.stats.planning import expected_variance
 from layton_batch.stats.strata import Ints
+from layton_batch.stats.surveys import share_by_propensity
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,8 @@ class LabelWorth:
     """What the jury adds to one model's labels: as many simple random labels as its interval is worth, and the gain.
 
     ``score``: corrected, a fraction; ``human_only``: the share that its own labels call right, by itself, and how far
-    from the share of all its items chance may take it if they were picked at random.
+    from the share of all its items chance may take it: by the chances with which `label-plan` picked them, where
+    labels have such, else as if they were picked at random.
     """
 
     model: str
@@ -252,11 +254,12 @@ def _label_worths(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rul
     )
     own, yes = strata.own_labels.sum(axis=1).tolist(), strata.own_positives.sum(axis=1).tolist()
     score = posterior_mean(strata, post)
+    alone = _alone(counted, labels, rules.level)
     return tuple(
         LabelWorth(
             who.model, who.provider, who.n_hints, own[i], float(here[i]), float(new[i]),
             float(here[i]) / own[i] if own[i] else None, float(new[i]) / own[i] if own[i] else None,
-            float(score[i]), *_human_only(yes[i], own[i], int(strata.items[i]), rules.level),
+            float(score[i]), *(alone.get(i) or _human_only(yes[i], own[i], int(strata.items[i]), rules.level)),
         )
         for i, who in enumerate(counted.entrants)
     )  # fmt: skip
@@ -269,3 +272,17 @@ def _human_only(yes: int, labels: int, items: int, level: float) -> tuple[float 
     rate = (yes + 0.5) / (labels + 1)
     error = (rate * (1 - rate) / (labels + 1) * max(1 - labels / items, 0.0)) ** 0.5
     return yes / labels, NormalDist().inv_cdf((1 + level) / 2) * error
+
+
+def _alone(counted: Counted, labels: Sequence[Label], level: float) -> dict[int, tuple[float, float]]:
+    """Share and half width by model, for those that have own labels with a propensity. Labels of theirs without one
+    were there before the others were picked: they stand for themselves."""
+    chance = np.array([-1.0 if one.propensity is None else one.propensity for one in settled(labels)])
+    gold = counted.gold
+    found = {}
+    for model in np.unique(gold.model[(gold.own_target_row >= 0) & (chance > 0)]).tolist():
+        mine = (gold.own_target_row >= 0) & (gold.model == model)
+        group = gold.yes[mine] * (int(gold.total.max(initial=0)) + 1) + gold.total[mine]
+        share, error = share_by_propensity(gold.label[mine], np.where(chance[mine] > 0, chance[mine], 1.0), group)
+        found[int(model)] = (share, NormalDist().inv_cdf((1 + level) / 2) * error)
+    return found

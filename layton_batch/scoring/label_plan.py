@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
@@ -15,6 +16,7 @@ from layton_batch.scoring.rules import Rules
 from layton_batch.stats.calibrated import Posterior
 from layton_batch.stats.planning import (
     LabelPlan,
+    audit_labels,
     balanced_rows,
     expected_variance,
     plan_budget,
@@ -33,12 +35,14 @@ class Aim:
     """What is wanted: a ``half_width`` (fraction) for every model, or the best use of so many ``labels``; not both.
 
     ``design``: ``contested`` asks where the outcome is least certain; ``balanced`` spreads labels evenly over
-    providers, models and items, without regard to votes, as the layton-eval paper does.
+    providers, models and items, without regard to votes, as the layton-eval paper does. ``audit``: the share of the
+    labels that is asked for at random, at every vote, so that people's word alone gives an estimate as well.
     """
 
     half_width: float | None = None
     labels: int | None = None
     design: str = DESIGNS[0]
+    audit: float = 0.0
 
     def check(self) -> None:
         """Raises ManifestError for what cannot be aimed at."""
@@ -48,6 +52,8 @@ class Aim:
             raise ManifestError(f"--half-width {100 * self.half_width:g}: points from 0 to below 100, such as 1.0")
         if self.labels is not None and self.labels < 0:
             raise ManifestError(f"--labels {self.labels}: 0 or more")
+        if not 0 <= self.audit < 1:
+            raise ManifestError(f"--audit {100 * self.audit:g}: percent from 0 to below 100, such as 20")
         if self.design not in DESIGNS:
             raise ManifestError(f"--design {self.design!r}: one of {', '.join(DESIGNS)}")
 
@@ -67,12 +73,16 @@ class ModelPlan:
 
 @dataclass(frozen=True, slots=True)
 class LabelAsk:
-    """One prediction to be labelled. Votes are left out on purpose: a person should not know what the jury said."""
+    """One prediction to be labelled. Votes are left out on purpose: a person should not know what the jury said.
+
+    ``propensity``: the chance with which this prediction was picked; None where some of its model's could not be.
+    """
 
     item_id: str
     provider: str
     model: str
     n_hints: int
+    propensity: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +112,7 @@ def plan_next(
     counted = count_votes(in_order([ballot for ballot in ballots if not models or ballot.entrant in models]), labels)
     rows = (_balanced if aim.design == "balanced" else _contested)(counted, aim, rules)
     balanced = None if aim.design == "balanced" else _balanced_labels(counted, rows, rules)
-    return Plan(aim.design, rules.level, _model_plans(counted, rows, rules), _asks(counted, rows), balanced)
+    return Plan(aim.design, rules.level, _model_plans(counted, rows, rules), _asks(counted, rows, aim.design), balanced)
 
 
 def _contested(counted: Counted, aim: Aim, rules: Rules, post: Posterior | None = None) -> IntArray:
@@ -110,15 +120,59 @@ def _contested(counted: Counted, aim: Aim, rules: Rules, post: Posterior | None 
     post = post or law_of(counted, rules).posterior
     models = range(len(counted.entrants))
     if aim.labels is not None:
-        plans: Sequence[LabelPlan] = plan_budget(counted.strata, aim.labels, models, level=rules.level, post=post)
+        first = aim.labels - round(aim.audit * aim.labels)
+        plans: Sequence[LabelPlan] = plan_budget(counted.strata, first, models, level=rules.level, post=post)
     else:
         plans = [
             plan_labels(counted.strata, model, aim.half_width or 0.0, level=rules.level, post=post) for model in models
         ]
+    plans = _with_audit(counted, plans, aim, rules, post)
     plans = sorted(plans, key=lambda plan: (-plan.count, plan.model))
     queues = [rows_to_label(counted.strata, counted.target, plan, seed=rules.seed, post=post) for plan in plans]
     turns = [(place / len(rows), at, int(row)) for at, rows in enumerate(queues) for place, row in enumerate(rows)]
     return np.array([row for _, _, row in sorted(turns)], dtype=np.int64)
+
+
+def _with_audit(
+    counted: Counted, plans: Sequence[LabelPlan], aim: Aim, rules: Rules, post: Posterior
+) -> Sequence[LabelPlan]:
+    """The plans and the audit's labels: as many at every vote of a model as there are answers, but at least one.
+
+    With a half width the contested labels become fewer by what the audit's are worth.
+    """
+    if not plans or not aim.audit:
+        return plans
+    free = counted.strata.n - counted.strata.own_labels
+    if aim.half_width is not None:
+        return [_shortest(counted, plan, aim, rules, post) for plan in plans]
+    room = [free[plan.model] - plan.labels for plan in plans]
+    left = (aim.labels or 0) - sum(plan.count for plan in plans)
+    more = audit_labels(np.array([part.sum() for part in room]), left).tolist()
+    return [
+        LabelPlan(plan.model, plan.labels + audit_labels(part, count))
+        for plan, part, count in zip(plans, room, more, strict=True)
+    ]
+
+
+def _shortest(counted: Counted, plan: LabelPlan, aim: Aim, rules: Rules, post: Posterior) -> LabelPlan:
+    """The fewest labels of one model, the audit's share among them, that are expected to reach the half width."""
+    strata, model = counted.strata, plan.model
+    free = strata.n[model] - strata.own_labels[model]
+    goal = ((aim.half_width or 0.0) / NormalDist().inv_cdf((1 + rules.level) / 2)) ** 2
+
+    def both(count: int) -> LabelPlan:
+        (first,) = plan_budget(strata, count, [model], level=rules.level, post=post)
+        more = math.ceil(count * aim.audit / (1 - aim.audit))
+        return LabelPlan(model, first.labels + audit_labels(free - first.labels, more))
+
+    low, high = 0, plan.count
+    while low < high:
+        middle = (low + high) // 2
+        extra = np.zeros_like(strata.n)
+        extra[model] = both(middle).labels
+        enough = float(expected_variance(strata, post, extra)[model]) <= goal + 1e-12
+        low, high = (low, middle) if enough else (middle + 1, high)
+    return both(low) if low else LabelPlan(model, np.zeros_like(plan.labels))
 
 
 def _balanced(counted: Counted, aim: Aim, rules: Rules) -> IntArray:
@@ -169,11 +223,13 @@ def _model_plans(counted: Counted, rows: IntArray, rules: Rules) -> tuple[ModelP
     return tuple(plans)
 
 
-def _asks(counted: Counted, rows: IntArray) -> tuple[LabelAsk, ...]:
+def _asks(counted: Counted, rows: IntArray, design: str) -> tuple[LabelAsk, ...]:
     asks = []
+    chance = _propensities(counted, rows, design)
     for row in rows.tolist():
         ballot = counted.ballots[row]
-        asks.append(LabelAsk(ballot.item_id, ballot.entrant.provider, ballot.entrant.model, ballot.entrant.n_hints))
+        asks.append(LabelAsk(ballot.item_id, ballot.entrant.provider, ballot.entrant.model, ballot.entrant.n_hints,
+                             chance[row]))  # fmt: skip
     return tuple(asks)
 
 
@@ -227,7 +283,9 @@ def outlook(
     # where nothing is known the approximation is wider than the scale, which is 50 points to either side
     widths = [(len(rows), np.minimum(_half_widths(counted, rows, rules, post), 0.5)) for rows in parts]
     gains = tuple(Gain(count, *_points(then)) for count, then in widths)
-    return Outlook(_asks(counted, order[:length]), len(free), gains, _halving(counted, widths[0][1], rules, post))
+    return Outlook(
+        _asks(counted, order[:length], design), len(free), gains, _halving(counted, widths[0][1], rules, post)
+    )
 
 
 def _balanced_queue(counted: Counted, free: IntArray, length: int, rules: Rules) -> IntArray:
@@ -246,3 +304,24 @@ def _points(widths: FloatArray) -> tuple[float, float]:
 def _halving(counted: Counted, now: FloatArray, rules: Rules, post: Posterior) -> int:
     goals = enumerate((now / 2).tolist())
     return sum(plan_labels(counted.strata, model, half, level=rules.level, post=post).count for model, half in goals)
+
+
+def _propensities(counted: Counted, rows: IntArray, design: str) -> dict[int, float | None]:
+    """Of each row the share of its model's unlabelled answers with its vote that are asked for: within a vote rows are
+    drawn at random. None for a model with a vote at which none is. The balanced design does not look at votes."""
+    strata = counted.strata
+    free = strata.n - strata.own_labels
+    asked = np.zeros_like(free)
+    np.add.at(asked, (counted.target.model[rows], strata.row_bin[rows]), 1)
+    if design == "balanced":
+        share = np.broadcast_to(asked.sum(axis=1, keepdims=True) / np.maximum(free.sum(axis=1, keepdims=True), 1),
+                                free.shape)  # fmt: skip
+        whole = np.ones(len(free), dtype=np.bool_)
+    else:
+        share = asked / np.maximum(free, 1)
+        whole = ((asked > 0) | (free == 0)).all(axis=1)
+    found: dict[int, float | None] = {}
+    for row in rows.tolist():
+        model = int(counted.target.model[row])
+        found[row] = round(float(share[model, strata.row_bin[row]]), 6) if whole[model] else None
+    return found

@@ -1,10 +1,10 @@
 """One posterior for everything a jury board says: what a vote means for whom.
 
 For an answer of model k whose jury gave vote b, log odds that a person says yes = a_b + slope (x_k - mean x) + g_fb +
-m_kb. a_b: by vote, with Jeffreys' prior and rising with the share of yes; x_k: log odds of the jury's mean vote on the
-model, for judges whose errors hang on the truth are fooled by weak models, slope ~ N(.5, .5^2); g_fb ~ N(0, spread^2):
-the maker's own, the spread learnt; m_kb ~ N(0, .3^2): the model's own. Votes of other numbers of seats at one share
-deviate by N(0, 1.5^2) from each other.
+m_kb. a_b: by vote, with a weak prior and rising with the share of yes; x_k: log odds of the accuracy that fits
+the votes, for judges whose errors hang on the truth are fooled by weak models, slope ~ N(.5, .5^2); g_fb ~ N(0,
+spread^2): the maker's own, the spread learnt; m_kb ~ N(0, .3^2): the model's own. Votes of other numbers of seats at
+one share deviate by N(0, 1.5^2) from each other.
 
 Given slope and spread this is a tree: vote, maker, model, labels. All log odds lie on one grid, messages go up and down
 it, and every marginal is exact but for the grid; slope and spread are summed over. There are no draws in the fit. Given
@@ -28,10 +28,11 @@ SLOPE_MEAN, SLOPE_SD = 0.5, 0.5
 SLOPES: FloatArray = np.arange(-0.75, 1.76, 0.25)
 SPREADS: FloatArray = np.array([0.0, 0.15, 0.3, 0.6, 1.2, 2.4])
 SPREAD_CHANCES: FloatArray = np.array([0.15, 0.27, 0.33, 0.2, 0.04, 0.01])  # about half normal with deviation .4
-PRIOR_SPREAD = 1.75
+PRIOR_SPREAD, LEAST_RATE = 1.25, 0.03
 OWN_SPREAD, SEAT_SPREAD, OTHER_JURY_SPREAD = 0.3, 1.5, 1.0
 _NEGLIGIBLE = 1e-4  # weight of a cell of slope and spread that is left out
 _FLOOR = 1e-300
+_LEAST_RELIABILITY = 0.3
 
 
 def _softplus(x: FloatArray) -> FloatArray:
@@ -132,9 +133,10 @@ class Shares:
         return cls(of_vote, alone, judged, values.astype(np.float64))
 
     def prior(self) -> FloatArray:
-        """[shares, G]: a rate of .05 to .95 for a share of 0 to 1, give or take what 95 % of juries surely lie within;
+        """[shares, G]: a rate of .03 to .97 for a share of 0 to 1, give or take what 95 % of juries surely lie within;
         of answers that nobody judged Jeffreys' prior."""
-        centre = np.log((0.05 + 0.9 * np.minimum(self.value, 1)) / (0.95 - 0.9 * np.minimum(self.value, 1)))
+        rate = LEAST_RATE + (1 - 2 * LEAST_RATE) * np.minimum(self.value, 1)
+        centre = np.log(rate / (1 - rate))
         weak = -0.5 * ((GRID - centre[:, None]) / PRIOR_SPREAD) ** 2
         return np.where(self.judged[:, None] > 0, weak, -0.5 * (_softplus(GRID) + _softplus(-GRID)))
 
@@ -177,13 +179,15 @@ def _rising(node: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArray, F
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """`slopes` [L] that matter, `chances` [L, S] of slope and spread together; `parts` [L, 2, K]: how likely each slope
-    is with the model's ability by its standard error above, and below, what its votes fit; `alpha`, `beta` [L, 2, K,
-    B]: the Beta distribution of each rate given both. `ability` [A]: less that of the labels' mean author."""
+    """`slopes` [L] that matter, `chances` [L, S] of slope and spread together; `parts` [L, N, K]: how likely each slope
+    is with the model's ability by each of the `DOUBTS` off what its votes fit; `alpha`, `beta` [L, N, K, B]: the Beta
+    distribution of each rate given both. `ability` [A]: less that of the labels' mean author; `learnt`
+    [A]: that from which the slope is learnt."""
 
     table: LabelTable
     models: int
     ability: FloatArray
+    learnt: FloatArray
     slopes: FloatArray
     chances: FloatArray
     parts: FloatArray
@@ -197,7 +201,7 @@ class Fit:
         return np.asarray(self.chances.sum(axis=1))
 
     def mean(self, values: FloatArray) -> FloatArray:
-        """[K, ...] of values [L, 2, K, ...] over slopes and abilities."""
+        """[K, ...] of values [L, N, K, ...] over slopes and abilities."""
         parts = self.parts.reshape(*self.parts.shape, *[1] * (values.ndim - 3))
         return np.asarray((parts * values).sum(axis=(0, 1)))
 
@@ -210,7 +214,8 @@ def fit(table: LabelTable, models: int, *, other_jury: bool = False) -> Fit:
     scored = table.ability[:models]
     centre = float(np.average(table.ability, weights=weight)) if weight.any() else float(scored.sum() / max(models, 1))
     ability = table.ability - centre
-    evidence = np.stack([votes(rows, shares, upward(table, rows, slope * ability)).evidence for slope in SLOPES])
+    learnt = ability * _reliability(table, ability)
+    evidence = np.stack([votes(rows, shares, upward(table, rows, slope * learnt)).evidence for slope in SLOPES])
     prior = -0.5 * ((SLOPES - SLOPE_MEAN) / SLOPE_SD) ** 2
     logs = evidence + prior[:, None] + np.log(SPREAD_CHANCES)
     chance = np.exp(logs - logs.max())
@@ -218,14 +223,29 @@ def fit(table: LabelTable, models: int, *, other_jury: bool = False) -> Fit:
     kept = np.flatnonzero(chance.sum(axis=1) > 0)
     chance = chance[kept] / chance[kept].sum()
     found = [
-        _moments(table, rows, shares, models, SLOPES[at], ability, chance[i], other_jury) for i, at in enumerate(kept)
+        _moments(table, rows, shares, models, SLOPES[at], (ability, learnt), chance[i], other_jury)
+        for i, at in enumerate(kept)
     ]
     parts, mean, square = (np.stack(part) for part in zip(*found, strict=True))
     size = np.maximum(mean * (1 - mean) / np.maximum(square - mean**2, 1e-15) - 1, 1e-3)
-    return Fit(table, models, ability, SLOPES[kept], chance, parts, mean * size, (1 - mean) * size, other_jury)
+    return Fit(table, models, ability, learnt, SLOPES[kept], chance, parts, mean * size, (1 - mean) * size, other_jury)
 
 
-SIDES = (1.0, -1.0)
+def _reliability(table: LabelTable, ability: FloatArray) -> float:
+    """The share of the spread of the labels' authors' abilities that is no error of theirs. Errors in what is regressed
+    on make a slope too flat, and the more so the poorer the judges; so the slope is learnt from abilities that are
+    drawn towards their mean by as much."""
+    weight = table.labels.sum(axis=1)
+    if not weight.any():
+        return 1.0
+    spread, error = (float(np.average(part**2, weights=weight)) for part in (ability, table.doubt))
+    return float(np.clip(1 - error / max(spread, 1e-9), _LEAST_RELIABILITY, 1.0))
+
+
+DOUBTS: FloatArray = np.array([-2.2, -1.1, 0.0, 1.1, 2.2])
+DOUBT_CHANCES: FloatArray = np.array([0.0392, 0.2405, 0.4406, 0.2405, 0.0392])
+"""Standard errors by which a model's ability may be off what its votes fit: a normal law. Two points, one above and one
+below, would have the same variance, but where the judges are poor they leave out what a third of models are."""
 
 
 def _moments(
@@ -234,21 +254,22 @@ def _moments(
     shares: Shares,
     models: int,
     slope: float,
-    ability: FloatArray,
+    abilities: tuple[FloatArray, FloatArray],
     chance: FloatArray,
     other_jury: bool,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """For one slope: its chance [2, K] with the ability above and below, and the first and second moment [2, K, B] of
-    every rate; `chance` [S]: the slope's with each spread."""
-    up = upward(table, rows, slope * ability)
+    """For one slope: its chance [N, K] with each of the `DOUBTS`, and the first and second moment [N, K, B] of every
+    rate; `chance` [S]: the slope's with each spread."""
+    ability, learnt = abilities
+    up = upward(table, rows, slope * learnt)
     found = votes(rows, shares, up)
     width = len(table.place)
-    weight, total = np.zeros((2, models)), np.zeros((2, 2, models, width))
+    weight, total = np.zeros((len(DOUBTS), models)), np.zeros((2, len(DOUBTS), models, width))
     before = [_before(table, rows, models, up, found, int(s), other_jury) for s in np.flatnonzero(chance)]
     tops: FloatArray | None = None
     for s, message in zip(np.flatnonzero(chance), before, strict=True):
-        for side, sign in enumerate(SIDES):
-            shift = slope * (ability + sign * table.doubt)[:models]
+        for side, off in enumerate(DOUBTS):
+            shift = slope * (ability + off * table.doubt)[:models]
             logs = message + own_likelihood(table, rows, models, shift)
             peak = logs.max(axis=-1, keepdims=True)
             density = np.exp(logs - peak)
@@ -256,7 +277,7 @@ def _moments(
             evidence = (np.log(mass) + peak[..., 0] - np.log(np.exp(message - message.max(axis=-1, keepdims=True)).sum(
                 axis=-1)) - message.max(axis=-1)).sum(axis=1)  # fmt: skip
             tops = evidence if tops is None else tops
-            chances = chance[s] * np.exp(np.clip(evidence - tops, -50, 50))
+            chances = chance[s] * DOUBT_CHANCES[side] * np.exp(np.clip(evidence - tops, -50, 50))
             rate = 1 / (1 + np.exp(-(GRID + shift[:, None])))
             mean = np.einsum("kbg,kg->kb", density, rate) / mass
             square = np.einsum("kbg,kg->kb", density, rate**2) / mass

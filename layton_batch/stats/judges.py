@@ -64,7 +64,7 @@ class JuryReport:
 
 @dataclass(frozen=True, slots=True)
 class BinCalibration:
-    """Labels and positives among items of one vote (lowest terms), the rate and Jeffreys' interval for it."""
+    """Labels and positives among items of one vote by seats, the rate and Jeffreys' interval for it."""
 
     yes: int
     total: int
@@ -169,10 +169,10 @@ def _r_squared(vote: FloatArray, label: FloatArray) -> float | None:
 
 
 def calibration(yes: Ints, total: Ints, human: Ints, *, level: float = 0.95) -> tuple[BinCalibration, ...]:
-    """Rate of positive labels in every vote bin that has one, by rising vote; (0, 0), no verdict, comes last."""
+    """Rate of positive labels in every vote by seats that has one, by rising vote and then by seats: one judge's yes is
+    not three judges'. (0, 0), no verdict, comes last."""
     rows = human >= 0
-    divisor = np.maximum(np.gcd(yes[rows], total[rows]), 1)
-    pairs = np.stack([yes[rows] // divisor, total[rows] // divisor], axis=1).astype(np.int64)
+    pairs = np.stack([yes[rows], total[rows]], axis=1).astype(np.int64)
     keys, index = np.unique(pairs, axis=0, return_inverse=True)
     labels = np.bincount(index.ravel(), minlength=len(keys))
     positives = np.bincount(index.ravel(), human[rows], len(keys)).astype(np.int64)
@@ -181,7 +181,7 @@ def calibration(yes: Ints, total: Ints, human: Ints, *, level: float = 0.95) -> 
         BinCalibration(int(k[0]), int(k[1]), int(labels[i]), int(positives[i]), float(lower[i]), float(upper[i]))
         for i, k in enumerate(keys)
     ]
-    return tuple(sorted(bins, key=lambda b: b.yes / b.total if b.total else 2.0))
+    return tuple(sorted(bins, key=lambda b: (b.yes / b.total if b.total else 2.0, b.total)))
 
 
 def jury_errors(yes: Ints, total: Ints, human: Ints) -> tuple[JuryError, ...]:

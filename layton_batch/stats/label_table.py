@@ -8,6 +8,9 @@ import numpy as np
 
 from layton_batch.stats.strata import FloatArray, GoldPredictions, IntArray, Strata, TargetPredictions
 
+LENIENCY_SPREAD = 0.25
+"""Deviation, in log odds of a judge's yes, by which judges may be kinder to one maker's answers than to another's."""
+_USUAL_LABELS = 1  # what an author's votes must outweigh to take it for another than the mean author
 _ROUNDS = 60
 _LEAST_SLACK, _MOST_DOUBT = 0.1, 1.5  # votes that say nothing would leave both without bound
 
@@ -106,18 +109,35 @@ def _abilities(
     mix = items[labelled].sum(axis=0) if labelled.any() else items.sum(axis=0)
     mean = float((mix * rate).sum() / max(mix.sum(), 1.0)) if mix.sum() else 0.5
     evidence = np.log(rate / (1 - rate)) - np.log(mean / (1 - mean))
+    told = 1 - float((mix * rate * (1 - rate)).sum() / max(mix.sum(), 1.0)) / (mean * (1 - mean))
+    usual = _USUAL_LABELS / max(told, _LEAST_SLACK)  # answers, each worth `told` labels
     accuracy = np.full(len(items), mean)
     for _ in range(_ROUNDS):
         odds = np.log(accuracy / (1 - accuracy))[:, None] + evidence
-        accuracy = ((items / (1 + np.exp(-odds))).sum(axis=1) + mean) / (items.sum(axis=1) + 1)
+        accuracy = ((items / (1 + np.exp(-odds))).sum(axis=1) + usual * mean) / (items.sum(axis=1) + usual)
     right = 1 / (1 + np.exp(-(np.log(accuracy / (1 - accuracy))[:, None] + evidence)))
     count = items.sum(axis=1)
     share = items / np.maximum(count, 1)[:, None]
     spread = accuracy * (1 - accuracy)
     slack = np.maximum(1 - (share * right * (1 - right)).sum(axis=1) / spread, _LEAST_SLACK)
     sway = (right - accuracy[:, None]) / (slack * spread)[:, None]
-    doubt = np.sqrt((share * sway**2).sum(axis=1) / np.maximum(count, 1))
+    chance = (share * sway**2).sum(axis=1) / np.maximum(count, 1)
+    weight = labels.sum(axis=1) if labelled.any() else np.maximum(count, 1)
+    told = share * right * (1 - right) / (slack * spread)[:, None]
+    told = told - np.average(told, axis=0, weights=weight)
+    unsure = (told**2 / ((labels.sum(axis=0) + 1) * rate * (1 - rate))).sum(axis=1)
+    doubt = np.sqrt(chance + unsure + (LENIENCY_SPREAD * _tilt(share, right, sway, keys[:, 0])) ** 2)
     return np.log(accuracy / (1 - accuracy)), sway, np.where(count > 0, np.minimum(doubt, _MOST_DOUBT), _MOST_DOUBT)
+
+
+def _tilt(share: FloatArray, right: FloatArray, sway: FloatArray, yes: IntArray) -> FloatArray:
+    """[A] by how much an author's ability seems to rise where every judge's log odds of a yes rise by one, whatever the
+    truth: the verdicts on right answers and on wrong ones move, each as far as its kind leaves open."""
+    moved = np.zeros(len(share))
+    for part in (share * right, share * (1 - right)):
+        mean = (part * yes).sum(axis=1) / np.maximum(part.sum(axis=1), 1e-12)
+        moved += (part * (yes - mean[:, None]) * sway).sum(axis=1)
+    return moved
 
 
 def _items(

@@ -125,6 +125,18 @@ def labels_to_separate(
     return Separation(first, second, count - second_labels, second_labels)
 
 
+def audit_labels(room: IntArray, labels: int) -> IntArray:
+    """`labels` shared out over groups with `room` rows each: one for each group first, then in proportion.
+
+    Fewer where there is no room for more.
+    """
+    given = np.zeros_like(room)
+    for _ in range(min(labels, int(room.sum()))):
+        want = np.where(given < room, room / np.where(given > 0, given + 0.5, 1e-9), -1.0)
+        given[int(np.argmax(want))] += 1
+    return given
+
+
 def rows_to_label(
     strata: Strata, target: TargetPredictions, plan: LabelPlan, *, seed: int = 0, post: Posterior | None = None
 ) -> IntArray:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from layton_batch.stats.hierarchical import (
+    DOUBTS,
     GRID,
     MAKERS,
     OTHER_JURY_SPREAD,
     OWN,
     OWN_SPREAD,
     SEAT,
-    SIDES,
     SPREADS,
     STEP,
     Fit,
@@ -38,12 +38,12 @@ def rate_draws(fit: Fit, *, seed: int, draws: int) -> FloatArray:
     starts = np.concatenate([[0], ends.ravel()[:-1]]).reshape(fit.chances.shape)
     rates = np.empty((draws, fit.models, len(fit.table.place)))
     for i, slope in enumerate(fit.slopes):
-        up = upward(fit.table, rows, slope * fit.ability)
+        up = upward(fit.table, rows, slope * fit.learnt)
         found = votes(rows, shares, up)
-        above = fit.parts[i, 0] / fit.parts[i].sum(axis=0)
+        doubt = np.cumsum(fit.parts[i] / fit.parts[i].sum(axis=0), axis=0)
         for spread in np.flatnonzero(ends[i] > starts[i]).tolist():
             part = slice(int(starts[i, spread]), int(ends[i, spread]))
-            one = _Cell(fit, rows, shares, up, found, spread, float(slope), above, rng, part.stop - part.start)
+            one = _Cell(fit, rows, shares, up, found, spread, float(slope), doubt, rng, part.stop - part.start)
             rates[part] = one.rates()
     return rates
 
@@ -55,7 +55,8 @@ def slope_ends(fit: Fit, draws: int) -> IntArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cell:
-    """The draws of one slope and spread; `above` [K]: the chance that a model's ability is above what its votes fit."""
+    """The draws of one slope and spread; `doubt` [N, K]: the chances, added up, of the
+    `DOUBTS` about every model's ability."""
 
     fit: Fit
     rows: Rows
@@ -64,7 +65,7 @@ class _Cell:
     found: Votes
     spread: int
     slope: float
-    above: FloatArray
+    doubt: FloatArray
     rng: np.random.Generator
     draws: int
 
@@ -73,19 +74,21 @@ class _Cell:
         fit, size = self.fit, (self.draws, self.fit.models)
         out = np.empty((*size, len(fit.table.place)))
         by_vote = self._votes()
-        shifts = [self.slope * (fit.ability + sign * fit.table.doubt)[: fit.models] for sign in SIDES]
+        shifts = [self.slope * (fit.ability + off * fit.table.doubt)[: fit.models] for off in DOUBTS]
         likelihoods = [own_likelihood(fit.table, self.rows, fit.models, shift) for shift in shifts]
-        above = self.rng.random(size) < self.above
+        doubt = (self.rng.random(size)[None] > self.doubt[:-1, None]).sum(axis=0)
         for b, vote in enumerate(fit.table.place.tolist()):
             moved = OTHER_JURY_SPREAD * self.rng.standard_normal(self.draws) if fit.other_jury else np.zeros(self.draws)
             makers = self._makers(by_vote[:, vote], vote)
             base = makers[:, fit.table.maker[: fit.models]]
             odds = base + moved[:, None] + OWN_SPREAD * self.rng.standard_normal(size)
             for k in np.flatnonzero(self.rows.of_row[: fit.models, vote] >= 0).tolist():
-                for rows, likelihood in zip((above[:, k], ~above[:, k]), likelihoods, strict=True):
+                for at, likelihood in enumerate(likelihoods):
+                    rows = doubt[:, k] == at
                     odds[rows, k] = self._given(base[rows, k], OWN, likelihood[k, b])
             out[:, :, b] = odds
-        return 1 / (1 + np.exp(-(out + np.where(above, shifts[0], shifts[1])[..., None])))
+        shift: FloatArray = np.take_along_axis(np.stack(shifts), doubt, axis=0)
+        return np.asarray(1 / (1 + np.exp(-(out + shift[..., None]))))
 
     def _votes(self) -> FloatArray:
         """[T, B'] log odds of the votes, those of rising shares rising."""

@@ -1,4 +1,6 @@
-"""``scripts/bench [NAME...] [--full]``: run the named measurements, or all of them; ``help`` lists them.
+"""``scripts/bench [NAME...]``: run the named measurements, or all of them; ``help`` lists them.
+
+``scripts/bench coverage [--full] [--grid] [--boards N]``: see there.
 
 ``scripts/bench faults --help`` lists what faults takes besides; ``prepare``, ``collect`` and ``tick`` have sizes.
 ``scripts/bench --check`` compares ratios with ``ratios.json`` and fails where one is a fifth worse; ``--keep`` writes
@@ -8,6 +10,7 @@ it. A measurement is imported when it runs: a child's peak memory counts what it
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from types import ModuleType
 
@@ -19,6 +22,7 @@ BENCHES = {
     "stats": "stats",
     "coverage": "coverage",
     "juries": "juries",
+    "labels": "labels",
     "grade": "grade",
     "batch": "large_batch",
     "prepare": "prepare",
@@ -26,8 +30,9 @@ BENCHES = {
     "tick": "tick",
     "faults": "faults",
 }
-FLAGS = ("--full",)
 SIZED = ("prepare", "collect", "tick")
+FLAGS = ("--full", "--grid")
+SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def bench(name: str) -> ModuleType:
@@ -44,6 +49,7 @@ def main(arguments: list[str]) -> int:
     if arguments in (["--check"], ["--keep"]):
         kept = importlib.import_module("tests.bench.kept")
         return int(kept.check() if arguments == ["--check"] else kept.keep() or 0)
+    arguments, boards = _boards(arguments)
     names = [one for one in arguments if not one.startswith("-")]
     flags = [one for one in arguments if one.startswith("-")]
     if names == ["help"]:
@@ -56,10 +62,23 @@ def main(arguments: list[str]) -> int:
         return 2
     for name in names or BENCHES:
         if name == "coverage":
-            bench(name).main(flags)
+            # matrices of a made-up board are small: threads take longer to start than to be done
+            os.environ.update(dict.fromkeys(SINGLE, "1"))
+            bench(name).main(flags, boards)
         else:
             bench(name).main()
     return 0
+
+
+def _boards(arguments: list[str]) -> tuple[list[str], int | None]:
+    """The arguments without `--boards N`, and N."""
+    if "--boards" not in arguments:
+        return arguments, None
+    at = arguments.index("--boards")
+    given = arguments[at + 1 : at + 2]
+    if not given or not given[0].isdigit() or int(given[0]) < 1:
+        sys.exit("--boards N: a whole number above 0")
+    return arguments[:at] + arguments[at + 2 :], int(given[0])
 
 
 if __name__ == "__main__":

@@ -3,9 +3,7 @@ boards."""
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,40 +14,57 @@ from layton_batch.stats.ranks import draw_ranks, rank_ranges
 from layton_batch.stats.rate_draws import draws_on_these, rate_draws
 from layton_batch.stats.strata import build_strata
 from tests.stats.gate import METHODS, Cell, measure
+from tests.stats.held_out import held_out, read_rows
 from tests.stats.worlds import WORLDS, World, draw
 
 SEED = 20_261_123
-FULL_BOARDS, FAST_BOARDS = 200, 20
+FULL_BOARDS, FAST_BOARDS, DRAWN_OF, DRAWS = 100, 10, 4, 1000
 COVERED, WORST, PAIRS, RANKS = 0.945, 0.90, 0.94, 0.94
 EXPLAINED = 0.985
 FEW = {"5 labels", "10 labels"}
 MANY = {"300 models": 300, "1,000 models": 1000}
 
 
-def main(flags: Sequence[str] = ()) -> None:
-    """`--full`: 200 boards a world with pairs and ranks; `--no-draws`: intervals only; else a number of boards."""
-    full, draws = "--full" in flags, 0 if "--no-draws" in flags else 2000
-    boards = next((int(flag) for flag in flags if flag.isdigit()), FULL_BOARDS if full else FAST_BOARDS)
-    wanted = [flag for flag in flags if flag in WORLDS] or list(WORLDS)
-    begun = time.perf_counter()
-    own, worst = ((p * (1 - p) / n) ** 0.5 for p, n in ((0.95, 2 * boards), (0.9, boards)))
-    print(f"nominal 95 %; {boards} boards a world, seed {SEED}; half widths in points")
-    print(f"Monte Carlo error: of own models about {own:.3f}, of the worst model {worst:.3f}\n")
+def main(*, full: bool = False, boards: int | None = None) -> None:
+    """Every world; with ``full`` differences, ranks, labels that people gave and boards of many models as well."""
+    count = boards or (FULL_BOARDS if full else FAST_BOARDS)
+    drawn = max(count // DRAWN_OF, 1) if full else 0
+    begun = time.process_time()
+    own, worst, all_ranks = ((p * (1 - p) / n) ** 0.5 for p, n in ((0.95, 2 * count), (0.9, count), (0.95, drawn or 1)))
+    print(f"nominal 95 %; {count} boards a world, seed {SEED}; half widths in points")
+    print(f"Monte Carlo error: own models about {own:.3f}, the worst model {worst:.3f}")
+    if drawn:
+        print(f"differences and ranks: {drawn} boards a world; Monte Carlo error of all ranks {all_ranks:.3f}")
     columns = ("world", "method", "own", "newcomers", "worst", "new: own", "new: newcomers", "width own",
                "width newcomers", "pairs", "pairs, new", "all ranks")  # fmt: skip
-    print(f"| {' | '.join(columns)} |")
+    print(f"\n| {' | '.join(columns)} |")
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     misses = []
-    for name in wanted:
-        cells = measure(WORLDS[name], boards, seed=[SEED, list(WORLDS).index(name)], draws=draws)
+    for index, (name, world) in enumerate(WORLDS.items()):
+        cells = measure(world, count, seed=[SEED, index], draws=DRAWS if full else 0, drawn=drawn)
         for method, cell in cells.items():
             print(_line(name, method, cell), flush=True)
         misses += _misses(name, cells)
     print("\nwhat falls short of the requirement, or is above .985\n")
     print("\n".join(f"- {miss}" for miss in misses))
-    if full and draws:
+    if full:
+        _real()
         _many()
-    print(f"\n{time.perf_counter() - begun:.0f} s")
+    print(f"\n{time.process_time() - begun:.0f} s of processor time")
+
+
+def _real() -> None:
+    """Labels that people gave, held out: half of each model's own, and all of a whole model."""
+    rows = read_rows()
+    if rows is None:
+        print("\nreal labels: the optional folder of real data is absent")
+        return
+    print("\nreal labels held out, text split of layton-eval, three metrics; the answers whose labels are held out are")
+    print("scored, and people's verdict on them is the truth\n")
+    print("| held out | method | cases | held | half width |")
+    print("|---|---|---:|---:|---:|")
+    for one in held_out(rows):
+        print(f"| {one.what} | {one.method} | {one.cases} | {one.held} | {100 * one.half_width:.2f} |", flush=True)
 
 
 def _groups(cell: Cell) -> dict[str, float]:
@@ -108,7 +123,3 @@ def _many() -> None:
             sets, ranks = rank_ranges(one), draw_ranks(fresh.theta)
             inside = ((ranks >= sets.best) & (ranks <= sets.worst)).all(axis=1).mean()
             print(f"- {name}, {method}: {inside:.3f}", flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

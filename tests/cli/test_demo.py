@@ -47,7 +47,7 @@ def test_the_demo_that_rejudges_shows_what_that_cost_and_ranks_with_the_labels(
     end = call("demo", "--rejudge", "--out", "shown", "--batch-seconds", "0.2")
     assert end.code == 0
     assert len(re.findall(r" rejudge +\d+ ", end.out)) == 2  # two judges sit, each a line of the bill
-    assert re.search(r"larch-2-large .* 16 \+ \d\d\d$", end.out, re.MULTILINE)  # labels: own + borrowed
+    assert re.search(r"larch-2-large .* 16 · \d\d\d$", end.out, re.MULTILINE)  # labels: own · borrowed
 
 
 def test_a_task_graded_by_rule_has_no_labelled_answers_to_judge_again(offline: Path) -> None:

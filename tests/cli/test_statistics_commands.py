@@ -105,7 +105,7 @@ def test_the_ability_slope_and_what_own_labels_say_stand_beside_the_corrected_sc
     assert mistral["effective_labels"] == mistral["worth"]
     code, out, _ = invoke("judges", real())
     assert code == 0
-    assert "ability slope: +0.7" in out
+    assert "ability slope: +0.69" in out
     assert "corrected 47.2, own labels only 49.0 ± 3.7: agree" in out
 
 
@@ -132,7 +132,7 @@ def test_every_statistic_is_there_by_the_hierarchical_method(invoke: Invoke, tmp
 @pytest.mark.shared_data
 @pytest.mark.parametrize(("points", "key"), [("1", "labels_to_1pt"), ("0.5", "labels_to_half_pt")])
 def test_the_real_label_plan_is_the_recorded_one(invoke: Invoke, points: str, key: str) -> None:
-    plan = document(invoke("label-plan", real(), "--half-width", points, "--json"))
+    plan = document(invoke("label-plan", "--audit", "0", real(), "--half-width", points, "--json"))
     recorded = json.loads((DATA.parent / "diagnostics_llm.json").read_text(encoding="utf-8"))["llm/both_correct"]
     assert {one["model"]: one["labels"] for one in plan["models"]} == {m: e[key] for m, e in recorded["ess"].items()}
     assert len(plan["rows"]) == sum(one["labels"] for one in plan["models"])
@@ -170,8 +170,10 @@ def test_the_leaderboard_shows_everything_in_every_form(invoke: Invoke, tmp_path
             assert row["new_lower"] < row["lower"]
             assert row["rank_best"] <= row["rank"] <= row["rank_worst"]
             assert row["smallest_gold_bin"] >= 0
+            assert (row["ci_lower"], row["this_set_upper"]) == (row["new_lower"], row["upper"])
+            assert row["fewest_labels_per_vote"] == row["smallest_gold_bin"]
     if form == "table":
-        assert all(name in out for name in ("rank", "95 %", "(these", "(new", "human labels", "borrowed"))
+        assert all(name in out for name in ("rank", "95 % CI", "this set", "human labels", "own · borrowed"))
 
 
 @pytest.mark.parametrize(
@@ -241,7 +243,7 @@ def test_a_label_plan_is_written_for_the_labelling_app(invoke: Invoke, tmp_path:
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert rows == plan["rows"]
     assert len(rows) == 15
-    assert [set(row) for row in rows] == [{"item_id", "provider", "model", "n_hints"}] * 15
+    assert [set(row) for row in rows] == [{"item_id", "provider", "model", "n_hints", "propensity"}] * 15
     labelled = {
         (row["model"], row["riddle_id"])
         for row in map(json.loads, Path(source).read_text(encoding="utf-8").splitlines())
@@ -344,3 +346,36 @@ def test_a_file_that_is_no_gold_set_is_named(invoke: Invoke, tmp_path: Path) -> 
         code, _, err = invoke(command[0], "other.jsonl", *command[1:])
         assert code == 2
         assert "not a gold set" in err
+
+
+def test_a_share_of_the_labels_is_asked_for_at_random_with_a_known_chance(invoke: Invoke, tmp_path: Path) -> None:
+    source = gold_file(tmp_path)
+    plain = document(invoke("label-plan", source, "--labels", "40", "--audit", "0", "--json"))
+    audited = document(invoke("label-plan", source, "--labels", "40", "--audit", "50", "--json"))
+    assert len(plain["rows"]) == len(audited["rows"]) == 40
+    chances = [row["propensity"] for row in audited["rows"] if row["propensity"] is not None]
+    assert chances
+    assert all(0 < chance <= 1 for chance in chances)
+    code, _, err = invoke("label-plan", source, "--labels", "40", "--audit", "100")
+    assert code == 2
+    assert "--audit" in err
+
+
+def test_labels_that_come_back_with_their_propensity_are_counted_by_it(invoke: Invoke, tmp_path: Path) -> None:
+    path = Path(gold_file(tmp_path))
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    mine = [row for row in rows if row["model"] == "south-1" and row["human_answer_correct"] is not None]
+    right = [row for row in mine if row["human_answer_correct"]]
+    for row in mine:
+        row["propensity"] = 0.25 if row in right else 0.5
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = document(invoke("judges", str(path), "--json"))
+    (one,) = (model for model in found["models"] if model["model"] == "south-1")
+    wrong = len(mine) - len(right)
+    assert one["human_only"] == pytest.approx(4 * len(right) / (4 * len(right) + 2 * wrong))
+    assert one["human_only_half_width"] > 0
+    mine[0]["propensity"] = 0
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    code, _, err = invoke("judges", str(path))
+    assert code == 2
+    assert "'propensity'" in err

@@ -13,7 +13,7 @@ from layton_batch.stats.joint import JointDraws, joint_draws, joint_draws_new_it
 from layton_batch.stats.label_table import label_table
 from layton_batch.stats.ranks import draw_ranks, rank_ranges
 from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
-from layton_batch.stats.strata import FloatArray, build_strata
+from layton_batch.stats.strata import FloatArray, GoldPredictions, TargetPredictions, build_strata
 from tests.stats.worlds import Board, World, draw
 
 METHODS = ("calibrated", "hierarchical")
@@ -35,18 +35,22 @@ class Cell:
     ranks: FloatArray
 
 
-def measure(world: World, boards: int, *, seed: int | list[int], draws: int = DRAWS) -> dict[str, Cell]:
-    """Both methods on the same boards; ``draws`` 0 leaves out pairs and ranks."""
+def measure(
+    world: World, boards: int, *, seed: int | list[int], draws: int = DRAWS, drawn: int | None = None
+) -> dict[str, Cell]:
+    """Both methods on the same boards; ``draws`` 0 leaves out pairs and ranks, which are of the first ``drawn`` boards
+    only, for they take the longest."""
     rng = np.random.default_rng(seed)
     found: dict[str, list[tuple[FloatArray, ...]]] = {method: [] for method in METHODS}
-    for _ in range(boards):
+    for at in range(boards):
         board = draw(world, rng)
         for method in METHODS:
-            found[method].append(_one(board, method, draws))
+            found[method].append(_one(board, method, draws if drawn is None or at < drawn else 0))
     cells = {}
     for method, rows in found.items():
-        parts = [np.array(part) for part in zip(*rows, strict=True)]
-        cells[method] = Cell(world.labelled, *parts)
+        *intervals, pairs, pairs_new, ranks = zip(*rows, strict=True)
+        joint = [np.array([one for one in part if one.size]) for part in (pairs, pairs_new, ranks)]
+        cells[method] = Cell(world.labelled, *map(np.array, intervals), *joint)
     return cells
 
 
@@ -75,6 +79,15 @@ def _one(board: Board, method: str, draws: int) -> tuple[FloatArray, ...]:
         return held * 1.0, widths[0], held_new * 1.0, widths[1], nothing, nothing, nothing
     pairs, pairs_new = _pairs(joint[0], board.here), _pairs(joint[1], board.new)
     return held * 1.0, widths[0], held_new * 1.0, widths[1], pairs, pairs_new, _ranks(joint[0], board.here)
+
+
+def ends_of(target: TargetPredictions, gold: GoldPredictions, method: str) -> FloatArray:
+    """[K, 4] the ends on these items and on new ones."""
+    strata = build_strata(target, gold, by_seats=True)
+    if method == "calibrated":
+        return np.array([_ends(row) for row in calibrated_scores(strata)])
+    found = fit(label_table(target, gold, strata), len(strata.items))
+    return np.array([_ends(row) for row in hierarchical_scores(strata, found)])
 
 
 def _ends(row: CalibratedScore) -> tuple[float, float, float, float]:

@@ -14,7 +14,7 @@ from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_dra
 from layton_batch.stats.strata import FloatArray, GoldPredictions, Strata, TargetPredictions, build_strata
 
 from .gate import measure
-from .worlds import World, draw
+from .worlds import WORLDS, World, draw
 
 LABELS = np.array([[6.0, 9.0], [4.0, 12.0], [0.0, 0.0]])
 POSITIVES = np.array([[1.0, 7.0], [0.0, 11.0], [0.0, 0.0]])
@@ -40,7 +40,8 @@ def by_quadrature() -> tuple[FloatArray, FloatArray]:
     weights = weights / weights.sum()
     grid = np.arange(-9.0, 9.0, 0.03)
     centre = float(np.average(ABILITY, weights=LABELS.sum(axis=1)))
-    priors = [-0.5 * ((grid - c) / hierarchical.PRIOR_SPREAD) ** 2 for c in (np.log(0.05 / 0.95), np.log(0.95 / 0.05))]
+    low = hierarchical.LEAST_RATE
+    priors = [-0.5 * ((grid - c) / hierarchical.PRIOR_SPREAD) ** 2 for c in np.log([low / (1 - low), (1 - low) / low])]
     total, first, second = 0.0, np.zeros((3, 2)), np.zeros((3, 2))
     for slope in SLOPES:
         for at, spread in enumerate(SPREADS):
@@ -178,3 +179,19 @@ def test_where_a_vote_means_more_for_a_better_model_only_this_method_keeps_its_p
     assert mine.held_new.mean() > 0.92
     assert calibrated.held.mean() < 0.80
     assert mine.width[:, : mine.labelled].mean() < 1.1 * calibrated.width[:, : mine.labelled].mean()
+
+
+def test_models_without_labels_are_held_also_where_the_votes_say_little_of_their_ability() -> None:
+    cell = measure(WORLDS["judges near useless"], 40, seed=1, draws=0)["hierarchical"]
+    assert cell.held[:, cell.labelled :].mean() >= 0.92
+    assert cell.held[:, : cell.labelled].mean() >= 0.92
+
+
+def test_errors_in_the_abilities_do_not_flatten_the_slope() -> None:
+    world, rng = WORLDS["noisy judges"], np.random.default_rng(3)
+    slopes = []
+    for _ in range(20):
+        board = draw(world, rng)
+        strata = build_strata(board.target, board.gold, by_seats=True)
+        slopes.append(slope_interval(fit(label_table(board.target, board.gold, strata), len(strata.items)))[0])
+    assert 0.9 < np.mean(slopes) < 1.4

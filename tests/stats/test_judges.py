@@ -204,3 +204,9 @@ def test_undefined_coefficients_are_none_and_never_nan() -> None:
     assert (flat.majority_accuracy, flat.auc, flat.r_squared) == (1.0, None, None)
     lower, upper = jeffreys_interval(ints(0, 5, 0), ints(0, 5, 5))
     assert (lower.tolist()[0], upper.tolist()[0], upper[1], lower[2]) == (0.0, 1.0, 1.0, 0.0)
+
+
+def test_three_of_three_and_two_of_two_are_two_votes() -> None:
+    yes, total, human = np.array([3, 3, 2, 2, 0]), np.array([3, 3, 2, 2, 2]), np.array([1, 1, 0, 1, 0])
+    bins = [(b.yes, b.total, b.positives, b.labels) for b in calibration(yes, total, human)]
+    assert bins == [(0, 2, 0, 1), (2, 2, 1, 2), (3, 3, 2, 2)]

@@ -11,6 +11,7 @@ import pytest
 from layton_batch.stats.calibrated import calibrated_scores
 from layton_batch.stats.joint import (
     JointDraws,
+    detectable,
     differences,
     items_to_resolve,
     joint_draws,
@@ -246,3 +247,19 @@ def test_new_item_draws_weigh_a_model_over_the_items_it_has() -> None:
     draws = joint_draws_new_items(build_strata(target, gold), target, seed=0, draws=4000)
     assert draws.theta.mean(axis=0) == pytest.approx([0.5, (0.95 * 20 + 0.5) / 21], abs=0.015)
     assert draws.theta.max() <= 1
+
+
+def test_what_is_to_be_detected_with_a_chance_of_80_percent_is_detected_with_that_chance() -> None:
+    """The true difference drawn, the estimate drawn about it, and how often its interval leaves 0 out."""
+    rng = np.random.default_rng(4)
+    sd = 0.03
+    true = detectable(sd, 0.95)
+    found = np.abs(rng.normal(true, sd, 200_000)) > 1.959964 * sd
+    assert found.mean() == pytest.approx(0.80, abs=0.005)
+
+
+def test_no_difference_above_a_hundred_points_is_named() -> None:
+    ends = np.array([[0.0, 1.0], [1.0, 0.0]] * 500)
+    assert resolvable_difference(JointDraws(ends, np.arange(2))) is None
+    near = JointDraws(np.array([[0.40, 0.42], [0.44, 0.41]] * 500), np.arange(2))
+    assert 0 < (resolvable_difference(near) or 0) <= 1

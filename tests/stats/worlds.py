@@ -49,10 +49,12 @@ class World:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Board:
-    """One board: its predictions and labels, and the accuracy on these items and on new ones, [K] each."""
+    """One board: its predictions and labels, what people say or would say of every one [R], and the accuracy on these
+    items and on new ones, [K] each."""
 
     target: TargetPredictions
     gold: GoldPredictions
+    correct: BoolArray
     here: FloatArray
     new: FloatArray
 
@@ -75,7 +77,7 @@ def draw(world: World, rng: np.random.Generator) -> Board:
         model[rows], maker[model[rows]], votes.ravel()[rows], total.ravel()[rows],
         correct.ravel()[rows].astype(np.int64), rows, model[rows],
     )  # fmt: skip
-    return Board(target, gold, correct.mean(axis=1), new)
+    return Board(target, gold, correct.ravel(), correct.mean(axis=1), new)
 
 
 def _vote_first(world: World, rng: np.random.Generator, maker: IntArray) -> tuple[IntArray, BoolArray, FloatArray]:

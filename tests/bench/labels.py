@@ -1,0 +1,96 @@
+"""Whether ``label-plan`` delivers the half widths it promises, and how many labels it takes by either design."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from layton_batch.scoring.evidence import Ballot, Entrant, Label, count_votes
+from layton_batch.scoring.label_plan import Aim, Plan, plan_next
+from layton_batch.scoring.law import law_of
+from layton_batch.scoring.rules import CALIBRATED, Rules
+from tests.stats.worlds import WORLDS, Board, World, draw
+
+SEED, BOARDS, POINTS = 20_261_123, 12, 2.0
+CHOSEN = {
+    "fair judges": World(labels=20),
+    "adverse judges": World(rates=(0.03, 0.30, 0.65, 0.93), labels=20),
+    "slope 0.35": WORLDS["20 labels"],
+}
+DESIGNS = {
+    "contested": Aim(POINTS / 100),
+    "contested, 20 % audit": Aim(POINTS / 100, audit=0.2),
+    "balanced": Aim(POINTS / 100, design="balanced"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """Labels of one plan, and half widths in points over its models: as promised and as they became."""
+
+    labels: int
+    promised: float
+    delivered: float
+    within: float
+
+
+def main() -> None:
+    print(f"label-plan --half-width {POINTS:g}: {BOARDS} boards a world, seven models with 20 labels, four with none;")
+    print("half widths of these items in points, mean over models that were to get labels\n")
+    print("| world | design | labels | fewer than balanced | promised | delivered | delivered within 10 % |")
+    print("|---|---|---:|---:|---:|---:|---:|")
+    for name, world in CHOSEN.items():
+        rng = np.random.default_rng(SEED)
+        boards = [draw(world, rng) for _ in range(BOARDS)]
+        found = {design: [follow(board, aim) for board in boards] for design, aim in DESIGNS.items()}
+        most = float(np.mean([one.labels for one in found["balanced"]]))
+        for design, rows in found.items():
+            labels, promised, delivered, within = (
+                float(np.mean([getattr(one, field) for one in rows])) for field in Delivered.__dataclass_fields__
+            )
+            fewer = f"{100 * (1 - labels / most):.0f} %"
+            print(f"| {name} | {design} | {labels:.0f} | {fewer} | {promised:.2f} | {delivered:.2f} | {within:.2f} |",
+                  flush=True)  # fmt: skip
+
+
+def follow(board: Board, aim: Aim) -> Delivered:
+    """Make the plan, give the labels it asks for, and score again."""
+    rules = Rules(method=CALIBRATED, metric="both_correct")
+    ballots, labels = _named(board)
+    plan = plan_next(ballots, labels, aim, rules)
+    row_of = {(one.entrant.model, one.item_id): i for i, one in enumerate(ballots)}
+    rows = [row_of[ask.model, ask.item_id] for ask in plan.rows]
+    labels += [_label(ballots[row], bool(board.correct[row])) for row in rows]
+    counted = count_votes(ballots, labels)
+    widths = {
+        counted.entrants[i].model: 50 * (one.upper - one.lower)
+        for i, one in enumerate(law_of(counted, rules).scores())
+        if one.lower is not None and one.upper is not None
+    }
+    return _compare(plan, widths)
+
+
+def _compare(plan: Plan, widths: dict[str, float]) -> Delivered:
+    asked = [one for one in plan.models if one.labels]
+    promised = np.array([one.half_width_then for one in asked])
+    became = np.array([widths[one.model] for one in asked])
+    return Delivered(
+        len(plan.rows), float(promised.mean()), float(became.mean()), float((became <= 1.1 * promised + 0.3).mean())
+    )
+
+
+def _named(board: Board) -> tuple[list[Ballot], list[Label]]:
+    target = board.target
+    makers = target.provider[target.model].tolist()
+    rows = zip(target.model.tolist(), makers, target.item.tolist(), target.yes.tolist(), target.total.tolist(),
+               strict=True)  # fmt: skip
+    ballots = [
+        Ballot(Entrant(f"model-{model:02}", f"maker-{maker}", 0), f"{item:03}", yes, total)
+        for model, maker, item, yes, total in rows
+    ]
+    return ballots, [_label(ballots[row], bool(board.correct[row])) for row in board.gold.own_target_row.tolist()]
+
+
+def _label(ballot: Ballot, correct: bool) -> Label:
+    return Label(ballot.entrant, ballot.item_id, ballot.yes, ballot.total, correct, ballot.content)
