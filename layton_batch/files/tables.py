@@ -150,6 +150,15 @@ SCHEMAS: Mapping[str, Columns] = {
         "vote": pl.Float64,
         "flag": pl.String,
     },
+    "labels": {
+        "item_id": pl.String,
+        "model": pl.String,
+        "n_hints": pl.Int64,
+        "answer_correct": pl.Boolean,
+        "justification_correct": pl.Boolean,
+        "both_correct": pl.Boolean,
+        "people": pl.Int64,
+    },  # fmt: skip
     "leaderboard": {
         "rank": pl.Int64,
         "rank_best": pl.Int64,
@@ -199,7 +208,7 @@ SCHEMAS: Mapping[str, Columns] = {
 """Column types by table. Money is exact decimal text; scores in ``leaderboard`` are percent, as printed."""
 
 
-DERIVED = frozenset({"predictions", "verdicts", "rejudged", "grades", "scores", "leaderboard", "cost"})
+DERIVED = frozenset({"predictions", "verdicts", "rejudged", "grades", "scores", "labels", "leaderboard", "cost"})
 """Tables that are made again where they are gone."""
 Row = Mapping[str, object]
 PORTION_ROWS, PORTION_CHARACTERS = 1_000, 32_000_000

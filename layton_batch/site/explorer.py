@@ -11,6 +11,7 @@ import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.pages import Passage, passage, short_line
+from layton_batch.site.people import LabelKey, PeopleWord, disagrees, people_words
 from layton_batch.site.reading import table
 from layton_batch.states import PredictionKind
 
@@ -20,8 +21,10 @@ IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
 LARGEST_IMAGE = 12_000_000
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _HINTS = ("First hint", "Second hint", "Third hint", "Special hint")
-_STANDING = {"right": "right", "partly": "split jury", "wrong": "wrong", "void": "unanswered", "open": "no vote"}
-_BY_RULE = _STANDING | {"partly": "partly right", "open": "not graded"}
+_STANDING = {"right": "right", "partly": "split jury", "wrong": "wrong", "void": "unanswered", "open": "no vote",
+             "disputed": "people disagree"}  # fmt: skip
+_BY_RULE = {name: words for name, words in _STANDING.items() if name != "disputed"}
+_BY_RULE |= {"partly": "partly right", "open": "not graded"}
 STANDINGS = {"right": "all right", "wrong": "all wrong", "split": "split", "open": "not judged"}
 
 
@@ -56,11 +59,13 @@ class Reply:
     note: str
     finish: str
     judges: tuple[JudgeWord, ...]
+    people: JudgeWord | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Models by what they got on one item: full yes, in between, full no, nothing to judge, no vote."""
+    """Models by what they got on one item: full yes, in between, full no, nothing to judge, no vote; ``disputed``:
+    people say the opposite of the whole jury."""
 
     right: int
     partly: int
@@ -68,6 +73,7 @@ class Tally:
     void: int
     open: int
     by_rule: bool = False
+    disputed: int = 0
 
     @property
     def words(self) -> Mapping[str, str]:
@@ -76,7 +82,7 @@ class Tally:
 
     @property
     def total(self) -> int:
-        return self.right + self.partly + self.wrong + self.void + self.open
+        return self.right + self.partly + self.wrong + self.void + self.open + self.disputed
 
     @property
     def bars(self) -> tuple[tuple[str, str, str], ...]:
@@ -108,7 +114,7 @@ class Tally:
             return "open"
         if self.right == judged:
             return "right"
-        return "split" if self.right or self.partly else "wrong"
+        return "split" if self.right or self.partly or self.disputed else "wrong"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +151,7 @@ class _Said:
     verdicts: Mapping[tuple[object, object], list[JudgeWord]]
     votes: Mapping[tuple[object, object], tuple[object, object, object]]
     marks: Mapping[tuple[object, object], tuple[float, str]]
+    people: Mapping[LabelKey, PeopleWord]
 
 
 def item_pages(folder: RunFolder, metric: str, models: Sequence[str]) -> Iterator[ItemPage]:
@@ -178,7 +185,7 @@ def _said(folder: RunFolder, metric: str, models: Sequence[str]) -> _Said:
             marks[item_id, model] = (vote, short_line(flag, 60).replace("_", " "))
         elif named == metric:
             votes[item_id, model] = (yes, total, flag)
-    return _Said(_replies(folder, models), verdicts, votes, marks)
+    return _Said(_replies(folder, models), verdicts, votes, marks, people_words(folder, metric))
 
 
 def _replies(folder: RunFolder, models: Sequence[str]) -> dict[str, list[Mapping[str, object]]]:
@@ -260,6 +267,9 @@ def _reply(item_id: str, row: Mapping[str, object], said: _Said) -> Reply:
     verdict = short_line(kind) if standing == "void" else _STANDING[standing]
     if key in said.marks:
         standing, verdict = _by_rule(kind, *said.marks[key])
+    people = said.people.get((item_id, row["model"], row["n_hints"]))
+    if people is not None and disagrees(people, standing):
+        standing, verdict = "disputed", people.verdict
     return Reply(
         model=short_line(row["model"]),
         provider=short_line(row["provider"]),
@@ -274,7 +284,14 @@ def _reply(item_id: str, row: Mapping[str, object], said: _Said) -> Reply:
         note=short_line(row["note"], 500),
         finish=short_line(row["finish_reason"]) if row["finish_reason"] != "stop" else "",
         judges=judges,
+        people=_people_line(people),
     )
+
+
+def _people_line(people: PeopleWord | None) -> JudgeWord | None:
+    if people is None:
+        return None
+    return JudgeWord(people.who, False, _word(people.answer, False), _word(people.justification, False), "")
 
 
 def _standing(yes: object, total: object, kind: str, scored: bool) -> str:
@@ -302,4 +319,6 @@ def _vote(yes: object, total: object, flag: object) -> str:
 
 def _tally(replies: Sequence[Reply], by_rule: bool) -> Tally:
     found = Counter(reply.standing for reply in replies)
-    return Tally(found["right"], found["partly"], found["wrong"], found["void"], found["open"], by_rule)
+    return Tally(
+        found["right"], found["partly"], found["wrong"], found["void"], found["open"], by_rule, found["disputed"]
+    )
