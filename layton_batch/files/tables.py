@@ -150,15 +150,8 @@ SCHEMAS: Mapping[str, Columns] = {
         "vote": pl.Float64,
         "flag": pl.String,
     },
-    "labels": {
-        "item_id": pl.String,
-        "model": pl.String,
-        "n_hints": pl.Int64,
-        "answer_correct": pl.Boolean,
-        "justification_correct": pl.Boolean,
-        "both_correct": pl.Boolean,
-        "people": pl.Int64,
-    },  # fmt: skip
+    "labels": {"item_id": pl.String, "model": pl.String, "n_hints": pl.Int64, "people": pl.Int64}
+    | dict.fromkeys(("answer_correct", "justification_correct", "both_correct"), pl.Boolean),
     "leaderboard": {
         "rank": pl.Int64,
         "rank_best": pl.Int64,

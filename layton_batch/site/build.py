@@ -18,7 +18,7 @@ from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpri
 from layton_batch.site.board import show_board
 from layton_batch.site.explorer import STANDINGS, ItemPage, Tally, item_pages
 from layton_batch.site.history import show_history
-from layton_batch.site.pages import render
+from layton_batch.site.pages import render, short_line
 from layton_batch.site.progress import show_progress
 from layton_batch.site.reading import asked, date_of_tables, failures, table
 
@@ -74,6 +74,8 @@ class _Listed:
     excerpt: str
     has_image: bool
     tally: Tally
+    failing: tuple[int, ...]
+    """Places among the board's models of those that did not get it right."""
 
 
 def _write_pages(folder: RunFolder, status: Status, building: Path) -> int:
@@ -102,24 +104,38 @@ def _write_items(
     waiting: ItemPage | None = None
     for page in item_pages(folder, metric, models):
         if waiting is not None:
-            _write_item(building, about, listed, waiting, page.name)
+            _write_item(building, about, listed, waiting, page.name, models)
         waiting = page
     if waiting is not None:
-        _write_item(building, about, listed, waiting, "")
+        _write_item(building, about, listed, waiting, "", models)
     categories = sorted({one.category for one in listed if one.category})
     _write(building / "items" / "index.html", "items.html", **about, items=listed, categories=categories,
-           standings=STANDINGS)  # fmt: skip
+           standings=STANDINGS, failing=[short_line(model) for model in models])  # fmt: skip
     return listed
 
 
 def _write_item(
-    building: Path, about: dict[str, object], listed: list[_Listed], page: ItemPage, following: str
+    building: Path, about: dict[str, object], listed: list[_Listed], page: ItemPage, following: str, models: list[str]
 ) -> None:
     previous = listed[-1].name if listed else ""
     _write(building / "items" / page.name, "item.html", **about, page=page, previous=previous, following=following)
     listed.append(
-        _Listed(page.number, page.name, page.item_id, page.category, page.excerpt, bool(page.pictures), page.tally)
+        _Listed(
+            page.number,
+            page.name,
+            page.item_id,
+            page.category,
+            page.excerpt,
+            bool(page.pictures),
+            page.tally,
+            _failing(page, models),
+        )
     )
+
+
+def _failing(page: ItemPage, models: list[str]) -> tuple[int, ...]:
+    wrong = {one.model for one in page.replies if one.standing not in ("right", "open")}
+    return tuple(place for place, model in enumerate(models) if short_line(model) in wrong)
 
 
 def _write(path: Path, template: str, **values: object) -> None:

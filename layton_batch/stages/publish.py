@@ -19,7 +19,6 @@ from layton_batch.run.status import read_status
 from layton_batch.scoring import history
 from layton_batch.settings import Settings
 from layton_batch.site.build import build_site, made_from
-from layton_batch.stages.people import write_labels
 
 DATES = {"day": "%Y-%m-%d", "month": "%Y-%m"}
 GROUPS = ("run", "provider", "model", "stage", *DATES)
@@ -43,7 +42,6 @@ def _publish(run: Run) -> bool:
     if site is None or made_from(run.folder.site) == site:
         return False
     _keep_history(run)
-    write_labels(run)
     build_site(run.folder, read_status(run.store), origin=site)
     return True
 
@@ -53,7 +51,6 @@ def republish(run: Run) -> None:
     bill = _bill_digest(run)
     _write_costs(run, bill)
     _keep_history(run)
-    write_labels(run)
     build_site(run.folder, read_status(run.store), origin=_site_digest(run, bill))
 
 

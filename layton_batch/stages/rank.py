@@ -13,6 +13,7 @@ from layton_batch.files import tables
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job
 from layton_batch.run.context import Run
+from layton_batch.run.label_rows import write_labels
 from layton_batch.run.rejudging import differences
 from layton_batch.scoring.annotations import Joined, join, settled, with_annotations
 from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, rank_marks, with_flag
@@ -222,6 +223,8 @@ def write_board(run: Run) -> list[BoardRow]:
     """Replace the run's leaderboard table; returns its rows."""
     rows, origin = board(run, run.rules), _origin(run, finished_jobs(run))
     table = tables.frame("leaderboard", [asdict(row) for row in rows])
+    if run.task.uses_jury:
+        write_labels(run, joined(run))
     tables.write(run.folder.part("leaderboard", "leaderboard"), table, origin)
     return rows
 

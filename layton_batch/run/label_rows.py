@@ -6,26 +6,25 @@ from collections.abc import Iterator
 
 from layton_batch.files import tables
 from layton_batch.run.context import Run
-from layton_batch.scoring.annotations import majority
+from layton_batch.scoring.annotations import Joined, majority
 from layton_batch.scoring.evidence import Entrant, content_key
-from layton_batch.stages.rank import joined
 
 _SAID = ("item_id", "model", "provider", "n_hints", "answer", "justification")
 _MARKS = ("answer_correct", "justification_correct", "both_correct")
 
 
-def write_labels(run: Run) -> None:
+def write_labels(run: Run, joined: Joined) -> None:
     """Write the table of labels as they are now; a run that never had any gets none."""
     path = run.folder.part("labels", "labels")
-    rows = list(_label_rows(run)) if run.task.uses_jury else []
+    rows = list(_label_rows(run, joined))
     if rows or path.exists():
         tables.write(path, tables.frame("labels", rows))
 
 
-def _label_rows(run: Run) -> Iterator[dict[str, object]]:
+def _label_rows(run: Run, joined: Joined) -> Iterator[dict[str, object]]:
     """One row for each answer that people labelled: of several people the majority, the gold set one of them."""
     labels = run.load_labels()
-    annotations = joined(run).by_prediction
+    annotations = joined.by_prediction
     gold = {
         (Entrant(row.model, row.provider, row.n_hints), row.item_id, content_key(row.answer, row.justification)): row
         for row in (labels.gold.rows if labels.gold else ())
