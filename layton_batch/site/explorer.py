@@ -22,7 +22,7 @@ LARGEST_IMAGE = 12_000_000
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _HINTS = ("First hint", "Second hint", "Third hint", "Special hint")
 _STANDING = {"right": "right", "partly": "split jury", "wrong": "wrong", "void": "unanswered", "open": "no vote",
-             "disputed": "people disagree"}  # fmt: skip
+             "disputed": "disputed by people"}  # fmt: skip
 _BY_RULE = {name: words for name, words in _STANDING.items() if name != "disputed"}
 _BY_RULE |= {"partly": "partly right", "open": "not graded"}
 STANDINGS = {"right": "all right", "wrong": "all wrong", "split": "split", "open": "not judged"}
