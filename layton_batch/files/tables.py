@@ -105,6 +105,9 @@ SCHEMAS: Mapping[str, Columns] = {
         "flag": pl.String,
         "sample": pl.Int64,
     },
+    "labels": {"item_id": pl.String, "model": pl.String}
+    | dict.fromkeys(("n_hints", "sample", "people"), pl.Int64)
+    | dict.fromkeys(("answer_correct", "justification_correct", "both_correct"), pl.Boolean),
     "leaderboard": {
         "rank": pl.Int64,
         "rank_best": pl.Int64,
@@ -143,11 +146,6 @@ SCHEMAS: Mapping[str, Columns] = {
         **dict.fromkeys(("better", "better_new"), pl.Float64),
     },
     "label_need": {"labels": pl.Int64},
-    "people": {
-        **dict.fromkeys(("item_id", "model"), pl.String),
-        **dict.fromkeys(("n_hints", "sample"), pl.Int64),
-        "correct": pl.Boolean,
-    },
     "cost": {
         "provider": pl.String,
         "model": pl.String,
@@ -167,7 +165,7 @@ SCHEMAS: Mapping[str, Columns] = {
 """Column types by table. Money is exact decimal text; scores in ``leaderboard`` are percent, as printed."""
 
 
-DERIVED = frozenset({"predictions", "verdicts", "rejudged", "grades", "scores", "leaderboard", "cost"})
+DERIVED = frozenset({"predictions", "verdicts", "rejudged", "grades", "scores", "labels", "leaderboard", "cost"})
 """Tables that are made again where they are gone."""
 Row = Mapping[str, object]
 PORTION_ROWS, PORTION_CHARACTERS = 1_000, 32_000_000

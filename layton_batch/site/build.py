@@ -16,9 +16,9 @@ from layton_batch.scoring.board import RULE
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.board import show_board
 from layton_batch.site.board_pages import Ranked, write_board_pages
-from layton_batch.site.explorer import PEOPLE, STANDINGS, ItemPage, Tally, item_pages
+from layton_batch.site.explorer import STANDINGS, ItemPage, Tally, item_pages
 from layton_batch.site.model_pages import ModelPages
-from layton_batch.site.pages import write
+from layton_batch.site.pages import short_line, write
 from layton_batch.site.progress import show_progress
 from layton_batch.site.reading import asked, date_of_tables, failures, table
 
@@ -77,7 +77,8 @@ class _Listed:
     excerpt: str
     has_image: bool
     tally: Tally
-    people: str
+    failing: tuple[int, ...]
+    """Places among the board's models of those that did not get it right."""
 
 
 def _write_pages(folder: RunFolder, status: Status, building: Path, home: str) -> int:
@@ -111,19 +112,18 @@ def _write_items(
     for page in item_pages(folder, metric, order):
         models.add(page)
         if waiting is not None:
-            _write_item(building, about, listed, waiting, page.name)
+            _write_item(building, about, listed, waiting, page.name, order)
         waiting = page
     if waiting is not None:
-        _write_item(building, about, listed, waiting, "")
+        _write_item(building, about, listed, waiting, "", order)
     categories = sorted({one.category for one in listed if one.category})
     write(building / "items" / "index.html", "items.html", **about, items=listed, categories=categories,
-           standings=STANDINGS,
-          people=PEOPLE if any(one.people != "none" for one in listed) else {})  # fmt: skip
+          standings=STANDINGS, failing=[short_line(model) for model in order])  # fmt: skip
     return listed
 
 
 def _write_item(
-    building: Path, about: dict[str, object], listed: list[_Listed], page: ItemPage, following: str
+    building: Path, about: dict[str, object], listed: list[_Listed], page: ItemPage, following: str, order: list[str]
 ) -> None:
     previous = listed[-1].name if listed else ""
     write(building / "items" / page.name, "item.html", **about, page=page, previous=previous, following=following)
@@ -136,6 +136,11 @@ def _write_item(
             page.excerpt,
             bool(page.pictures),
             page.tally,
-            page.people,
+            _failing(page, order),
         )
     )
+
+
+def _failing(page: ItemPage, order: list[str]) -> tuple[int, ...]:
+    wrong = {one.model for one in page.replies if one.standing not in ("right", "open")}
+    return tuple(place for place, model in enumerate(order) if short_line(model) in wrong)

@@ -11,6 +11,7 @@ import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.pages import Passage, passage, short_line
+from layton_batch.site.people import LabelKey, PeopleWord, disagrees, people_words
 from layton_batch.site.reading import table
 from layton_batch.states import PredictionKind
 
@@ -20,8 +21,10 @@ IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
 LARGEST_IMAGE = 12_000_000
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _HINTS = ("First hint", "Second hint", "Third hint", "Special hint")
-_STANDING = {"right": "right", "partly": "split jury", "wrong": "wrong", "void": "unanswered", "open": "no vote"}
-_BY_RULE = _STANDING | {"partly": "partly right", "open": "not graded"}
+_STANDING = {"right": "right", "partly": "split jury", "wrong": "wrong", "void": "unanswered", "open": "no vote",
+             "disputed": "disputed by people"}  # fmt: skip
+_BY_RULE = {name: words for name, words in _STANDING.items() if name != "disputed"}
+_BY_RULE |= {"partly": "partly right", "open": "not graded"}
 STANDINGS = {"right": "all right", "wrong": "all wrong", "split": "split", "open": "not judged"}
 
 
@@ -42,8 +45,7 @@ class JudgeWord:
 @dataclass(frozen=True, slots=True)
 class Reply:
     """One model's prediction on one item; ``sample``: which one, of a model that was asked several times.
-    ``standing``: a field of ``Tally``, by a person's word where there is one; ``verdict``: the same in words;
-    ``person``: "right", "wrong" or empty; ``disputed``: a person and the jury do not agree."""
+    ``standing``: a field of ``Tally``; ``verdict``: the same for people; ``people``: what people say of it."""
 
     model: str
     provider: str
@@ -53,19 +55,19 @@ class Reply:
     standing: str
     verdict: str
     vote: str
-    person: str
-    disputed: bool
     answer: Passage | None
     justification: Passage | None
     raw: Passage | None
     note: str
     finish: str
     judges: tuple[JudgeWord, ...]
+    people: JudgeWord | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Models by what they got on one item: full yes, in between, full no, nothing to judge, no vote."""
+    """Models by what they got on one item: full yes, in between, full no, nothing to judge, no vote; ``disputed``:
+    people say the opposite of the whole jury."""
 
     right: int
     partly: int
@@ -73,6 +75,7 @@ class Tally:
     void: int
     open: int
     by_rule: bool = False
+    disputed: int = 0
 
     @property
     def words(self) -> Mapping[str, str]:
@@ -81,7 +84,7 @@ class Tally:
 
     @property
     def total(self) -> int:
-        return self.right + self.partly + self.wrong + self.void + self.open
+        return self.right + self.partly + self.wrong + self.void + self.open + self.disputed
 
     @property
     def bars(self) -> tuple[tuple[str, str, str], ...]:
@@ -113,11 +116,7 @@ class Tally:
             return "open"
         if self.right == judged:
             return "right"
-        return "split" if self.right or self.partly else "wrong"
-
-
-PEOPLE = {"disputed": "differ from the jury", "agreed": "agree with the jury", "none": "have said nothing"}
-"""What people say of an item's answers, as the index filters by it."""
+        return "split" if self.right or self.partly or self.disputed else "wrong"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +144,6 @@ class ItemPage:
     tally: Tally
     excerpt: str
 
-    @property
-    def people(self) -> str:
-        """A key of ``PEOPLE``."""
-        if any(reply.disputed for reply in self.replies):
-            return "disputed"
-        return "agreed" if any(reply.person for reply in self.replies) else "none"
-
 
 _Key = tuple[object, object, object]
 
@@ -164,8 +156,8 @@ class _Said:
     replies: Mapping[str, list[Mapping[str, object]]]
     verdicts: Mapping[_Key, list[JudgeWord]]
     votes: Mapping[_Key, tuple[object, object, object]]
-    people: Mapping[_Key, bool]
     marks: Mapping[_Key, tuple[float, str]]
+    people: Mapping[LabelKey, PeopleWord]
 
 
 def item_pages(folder: RunFolder, metric: str, models: Sequence[str]) -> Iterator[ItemPage]:
@@ -208,9 +200,7 @@ def _said(folder: RunFolder, metric: str, models: Sequence[str]) -> _Said:
             marks[item_id, model, sample] = (vote, short_line(flag, 60).replace("_", " "))
         elif named == metric:
             votes[item_id, model, sample] = (yes, total, flag)
-    people = table(folder, "people", ("item_id", "model", "sample", "correct"))
-    words = {(item_id, model, sample): bool(correct) for item_id, model, sample, correct in people.iter_rows()}
-    return _Said(_replies(folder, models), verdicts, votes, words, marks)
+    return _Said(_replies(folder, models), verdicts, votes, marks, people_words(folder, metric))
 
 
 def _replies(folder: RunFolder, models: Sequence[str]) -> dict[str, list[Mapping[str, object]]]:
@@ -292,9 +282,9 @@ def _reply(item_id: str, row: Mapping[str, object], said: _Said) -> Reply:
     verdict = short_line(kind) if standing == "void" else _STANDING[standing]
     if key in said.marks:
         standing, verdict = _by_rule(kind, *said.marks[key])
-    jury, person = standing, _PERSON.get(said.people.get((item_id, row["model"], row["sample"] or 1)), "")
-    if person:
-        standing, verdict = person, f"a person: {person}"
+    people = said.people.get((item_id, row["model"], row["n_hints"], row["sample"] or 1))
+    if people is not None and disagrees(people, standing):
+        standing, verdict = "disputed", people.verdict
     return Reply(
         model=short_line(row["model"]),
         provider=short_line(row["provider"]),
@@ -304,25 +294,20 @@ def _reply(item_id: str, row: Mapping[str, object], said: _Said) -> Reply:
         standing=standing,
         verdict=verdict,
         vote=_vote(yes, total, flag) if any(judge.sits for judge in judges) else "",
-        person=person,
-        disputed=bool(person) and _says_yes(yes, total, jury) is not (person == "right"),
         answer=_passage(row["answer"]),
         justification=_passage(row["justification"]),
         raw=_passage(row["raw_text"]),
         note=short_line(row["note"], 500),
         finish=short_line(row["finish_reason"]) if row["finish_reason"] != "stop" else "",
         judges=judges,
+        people=_people_line(people),
     )
 
 
-_PERSON = {True: "right", False: "wrong"}
-
-
-def _says_yes(yes: object, total: object, jury: str) -> bool:
-    """Whether more than half of the jury takes the answer for right."""
-    if isinstance(yes, int) and isinstance(total, int) and total:
-        return 2 * yes > total
-    return jury == "right"
+def _people_line(people: PeopleWord | None) -> JudgeWord | None:
+    if people is None:
+        return None
+    return JudgeWord(people.who, False, _word(people.answer, False), _word(people.justification, False), "")
 
 
 def _standing(yes: object, total: object, kind: str, scored: bool) -> str:
@@ -350,4 +335,6 @@ def _vote(yes: object, total: object, flag: object) -> str:
 
 def _tally(replies: Sequence[Reply], by_rule: bool) -> Tally:
     found = Counter(reply.standing for reply in replies)
-    return Tally(found["right"], found["partly"], found["wrong"], found["void"], found["open"], by_rule)
+    return Tally(
+        found["right"], found["partly"], found["wrong"], found["void"], found["open"], by_rule, found["disputed"]
+    )

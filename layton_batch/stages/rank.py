@@ -13,6 +13,7 @@ from layton_batch.files import tables
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job
 from layton_batch.run.context import Run
+from layton_batch.run.label_rows import write_labels
 from layton_batch.run.rejudging import differences
 from layton_batch.scoring.annotations import Joined, join, settled, with_annotations
 from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, with_flag
@@ -252,6 +253,8 @@ def write_board(run: Run) -> list[BoardRow]:
     rows, origin = board(run, run.rules), _origin(run, finished_jobs(run))
     _write_pairs(run)
     table = tables.frame("leaderboard", [asdict(row) for row in rows])
+    if run.task.uses_jury:
+        write_labels(run, joined(run))
     tables.write(run.folder.part("leaderboard", "leaderboard"), table, origin)
     return rows
 
@@ -267,23 +270,9 @@ def _write_pairs(run: Run) -> None:
         pairs = pairs_by_votes(ballots, labels, rules) if labels else []
         planned = labels and len(ballots) <= MOST_PLANNED
         need = outlook(ballots, labels, rules, length=0).halving if planned else None
-        _write_people(run, labels)
     rows = [] if need is None else [{"labels": need}]
     tables.write(run.folder.part("pairs", "pairs"), tables.frame("pairs", [asdict(pair) for pair in pairs]))
     tables.write(run.folder.part("label_need", "label_need"), tables.frame("label_need", rows))
-
-
-def _write_people(run: Run, labels: Sequence[Label]) -> None:
-    """What people said of the run's very own answers, on the board's metric, for the pages that show these answers."""
-    said = {(label.entrant, label.item_id, label.content): label.correct for label in labels}
-    rows = [
-        {"item_id": one.item_id, "model": who.model, "n_hints": who.n_hints, "sample": job.spec.sample, "correct": word}
-        for job in finished_jobs(run)
-        for who in (entrant(run, job),)
-        for one in (_ballots(run, job, run.rules.metric) if said else ())
-        if (word := said.get((who, one.item_id, one.content))) is not None
-    ]
-    tables.write(run.folder.part("people", "people"), tables.frame("people", rows))
 
 
 def _ballots(run: Run, job: Job, metric: str) -> list[Ballot]:

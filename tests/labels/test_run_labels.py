@@ -219,3 +219,22 @@ def test_several_annotators_are_compared_in_judges(copied: Copied, tmp_path: Pat
     assert "Fleiss's kappa" in shown
     owned = sum(row["own_labels"] for row in board_json(root))
     assert owned == len(said) - found["ties"]
+
+
+def test_labels_are_kept_in_a_table_and_stand_on_the_pages_beside_the_jury(copied: Copied, tmp_path: Path) -> None:
+    root = copied(ANNOTATED)
+    said = answers(root)
+    write_rows(tmp_path / "labels.jsonl", [label(one, not one["verdict"]) for one in said])
+    assert call("score", root.name).code == 0
+    stored = tables.read(root / "tables", "labels")
+    assert stored.height == len(said)
+    verdicts = {(one["item_id"], one["model"]): one["verdict"] for one in said}
+    for row in stored.iter_rows(named=True):
+        assert row["both_correct"] == (not verdicts[row["item_id"], row["model"]])
+        assert row["people"] == 1
+    pages = "".join(path.read_text(encoding="utf-8") for path in (root / "site" / "items").glob("0*.html"))
+    assert pages.count('class="reply disputed"') == len(said)
+    assert 'class="reply right"' not in pages
+    write_rows(tmp_path / "labels.jsonl", [label(said[0], True)])
+    assert call("score", root.name).code == 0
+    assert tables.read(root / "tables", "labels").height == 1

@@ -328,28 +328,6 @@ def test_a_page_tells_of_earlier_boards_what_changed_since(tmp_path: Path) -> No
     assert "No longer on the board: first." in said
 
 
-def test_an_answer_that_a_person_found_wrong_is_never_shown_as_right(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    same = {"n_hints": 0, "sample": 1}
-    run.table(
-        "people",
-        [
-            {"item_id": run.item_id(1), "model": "alpha-9", "correct": False, **same},
-            {"item_id": run.item_id(2), "model": "alpha-9", "correct": False, **same},
-        ],
-    )
-    site = built(run)
-    item = (site / "items" / "0001.html").read_text(encoding="utf-8")
-    (reply,) = (part for part in item.split("<article")[1:] if "<bdi>alpha-9</bdi>" in part)
-    assert 'class="reply wrong"' in reply
-    assert "a person: wrong" in reply
-    assert "jury: 2 of 2 yes" in reply
-    assert "a person differs from the jury" in reply
-    assert words(read_page(site / "items" / "0001.html")).count("2 right, 1 wrong") == 1
-    index = (site / "items" / "index.html").read_text(encoding="utf-8")
-    assert [index.count(f'data-people="{name}"') for name in ("disputed", "agreed", "none")] == [1, 1, 2]
-
-
 def test_a_models_page_counts_by_category_and_links_to_what_it_did_not_get_right(tmp_path: Path) -> None:
     site = built(fabricated(tmp_path))
     (path,) = (one for one in (site / "models").iterdir() if "<h1><bdi>gamma-2" in one.read_text(encoding="utf-8"))

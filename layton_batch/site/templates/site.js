@@ -38,19 +38,41 @@
       if (!texts.has(entry)) texts.set(entry, entry.textContent.toLowerCase());
       return texts.get(entry);
     };
+    const holds = (value, one) => ("oneOf" in one.dataset ? value.split(" ").includes(one.value) : value === one.value);
+    // A choice is kept in the address by its words, which stay the same when another model joins.
+    const wordsOf = (option) => option.textContent;
+    const keep = () => {
+      if (!("kept" in tools.dataset)) return;
+      const kept = new URLSearchParams();
+      if (search.value) kept.set("q", search.value);
+      for (const one of selects) if (one.value) kept.set(one.dataset.key, wordsOf(one.selectedOptions[0]));
+      history.replaceState(null, "", `#${kept}`);
+    };
+    const restore = () => {
+      if (!("kept" in tools.dataset)) return;
+      const kept = new URLSearchParams(location.hash.slice(1));
+      search.value = kept.get("q") ?? "";
+      for (const one of selects) {
+        const meant = [...one.options].find((option) => wordsOf(option) === kept.get(one.dataset.key));
+        one.value = meant ? meant.value : "";
+      }
+    };
     const apply = () => {
       const wanted = search.value.toLowerCase().split(/\s+/).filter(Boolean);
       const entries = [...list.children];
       let shown = 0;
       for (const entry of entries) {
-        const fits = selects.every((one) => !one.value || entry.dataset[one.dataset.key] === one.value);
+        const fits = selects.every((one) => !one.value || holds(entry.dataset[one.dataset.key], one));
         entry.hidden = !(fits && wanted.every((word) => textOf(entry).includes(word)));
         shown += !entry.hidden;
       }
       count.textContent = shown === entries.length ? "" : `${shown} of ${entries.length}`;
     };
-    search.addEventListener("input", apply);
-    selects.forEach((one) => one.addEventListener("change", apply));
+    const change = () => (apply(), keep());
+    search.addEventListener("input", change);
+    selects.forEach((one) => one.addEventListener("change", change));
+    window.addEventListener("hashchange", () => (restore(), apply()));
+    restore();
     // Browsers put back what was typed when a reader returns to the page.
     window.addEventListener("pageshow", apply);
     tools.hidden = false;

@@ -1,0 +1,57 @@
+"""People's labels on a run's own answers, as pages show them beside the jury's verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.site.reading import table
+
+LabelKey = tuple[object, object, object, object]
+"""Item, model, hint level, sample."""
+_COLUMNS = (
+    "item_id",
+    "model",
+    "n_hints",
+    "sample",
+    "answer_correct",
+    "justification_correct",
+    "both_correct",
+    "people",
+)
+_METRICS = _COLUMNS[4:7]
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleWord:
+    """What people say of one answer, by part; ``mark``: on the board's metric. None: they do not say."""
+
+    answer: bool | None
+    justification: bool | None
+    mark: bool | None
+    people: int
+
+    @property
+    def who(self) -> str:
+        """Whose word it is."""
+        return "a person" if self.people == 1 else f"{self.people} people"
+
+    @property
+    def verdict(self) -> str:
+        """The word on the board's metric, where it is against the jury's."""
+        return f"{self.who} said {'right' if self.mark else 'wrong'}, the jury {'wrong' if self.mark else 'right'}"
+
+
+def people_words(folder: RunFolder, metric: str) -> dict[LabelKey, PeopleWord]:
+    """The labels by what they are about. Raises DamagedTableError where the table cannot be read."""
+    found: dict[LabelKey, PeopleWord] = {}
+    place = _METRICS.index(metric) if metric in _METRICS else None
+    for item_id, model, hints, sample, *marks, people in table(folder, "labels", _COLUMNS).iter_rows():
+        mark = None if place is None else marks[place]
+        found[item_id, model, hints, sample] = PeopleWord(marks[0], marks[1], mark, people)
+    return found
+
+
+def disagrees(people: PeopleWord, standing: str) -> bool:
+    """Whether people say the opposite of a whole jury."""
+    return (people.mark is False and standing == "right") or (people.mark is True and standing == "wrong")
