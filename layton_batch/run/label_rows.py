@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from layton_batch.batches.fingerprints import FIRST_SAMPLE
 from layton_batch.files import tables
 from layton_batch.run.context import Run
 from layton_batch.scoring.annotations import Joined, settled
@@ -34,10 +33,10 @@ def _label_rows(run: Run, joined: Joined) -> Iterator[dict[str, object]]:
     if not gold and not annotations:
         return
     for row in tables.read(run.folder.tables, "predictions", _SAID).iter_rows(named=True):
-        who, sample = Entrant(row["model"], row["provider"], row["n_hints"]), row["sample"] or FIRST_SAMPLE
+        who, sample = Entrant(row["model"], row["provider"], row["n_hints"]), row["sample"] or 1
         known = gold.get((who, row["item_id"], content_key(row["answer"], row["justification"])))
         marks = (None,) * len(_MARKS) if known is None or known.human is None else tuple(known.human)
-        people = annotations.get((who, row["item_id"]), {}).values() if sample == FIRST_SAMPLE else ()
+        people = annotations.get((who, row["item_id"]), {}).values() if sample == 1 else ()
         count = len(people) + (known is not None)
         if count:
             said = {name: settled(mark, people, name) for name, mark in zip(_MARKS, marks, strict=True)}

@@ -48,7 +48,7 @@ def people_words(folder: RunFolder, metric: str) -> dict[LabelKey, PeopleWord]:
     place = _METRICS.index(metric) if metric in _METRICS else None
     for item_id, model, hints, sample, *marks, people in table(folder, "labels", _COLUMNS).iter_rows():
         mark = None if place is None else marks[place]
-        found[item_id, model, hints, sample] = PeopleWord(marks[0], marks[1], mark, people)
+        found[item_id, model, hints, sample or 1] = PeopleWord(marks[0], marks[1], mark, people)
     return found
 
 
