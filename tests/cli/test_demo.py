@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_harness import call, write
+from tests.cli.cli_harness import ROOT, call, write
 from tests.pipeline.lab import MODELS
 
 
@@ -26,11 +26,24 @@ def test_the_demo_shows_a_leaderboard_a_bill_and_where_the_files_are_and_a_secon
         assert billed is not None
         assert billed[1] == billed[2] != "0.000000"
     assert second.out == first.out
+    printed = {*first.out.splitlines(), *first.err.splitlines()}
+    assert [line for line in readme_sample() if line not in printed] == []
     site = re.search(r"^site: (\S+)$", first.err, re.MULTILINE)
     assert site is not None
     assert Path(site[1]).is_file()
     assert len((first.out + first.err).splitlines()) < 80  # a screen or two
     assert "submitted" not in second.err
+
+
+def readme_sample() -> list[str]:
+    """What the README shows of the demo's end; an ellipsis stands for lines that it leaves out."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = (
+        one
+        for one in re.findall(r"^```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        if "larch-2-large" in one and "sandbox billed" in one
+    )
+    return [line for line in block.splitlines() if line != "…"]
 
 
 def test_a_place_that_cannot_be_written_is_told(offline: Path) -> None:
