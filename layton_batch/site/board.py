@@ -177,7 +177,7 @@ def _interval_head(method: str, level: float) -> str:
         return "Interval"
     if method == UNCALIBRATED:
         return f"{percent(level)} CI (over items)"
-    return "These items" if method == RULE else f"{percent(level)} CI (these items)"
+    return "This set"
 
 
 def _meaning(method: str, level: float, needed: Sequence[int | None]) -> str:
@@ -192,12 +192,12 @@ def _meaning(method: str, level: float, needed: Sequence[int | None]) -> str:
             "it holds for exactly these items and takes the rates found in the human labels as certain, so it is "
             "narrower than a 95 % interval should be."
         )
-    new = f"The {percent(level)} CI on new items holds the score on new items of the same kind with that probability."
+    new = f"The {percent(level)} CI holds the score on new items of the same kind with that probability."
     if method == RULE:
-        return f"Every answer was graded by rule, so the score is exact on these items. {new} It is drawn."
+        return f"Every answer was graded by rule, so the score is exact on this set of items. {new} It is drawn."
     return (
-        f"The {percent(level)} CI on these items holds, with that probability, the share of exactly these items that a "
-        f"person would judge correct; it says nothing about other items. {new}"
+        f"{new} The interval of this set holds, as surely, the share of exactly these items that a person would judge "
+        "correct; it says nothing about other items. Each interval holds singly."
     )
 
 
@@ -228,7 +228,7 @@ def _row(row: LeaderboardRow, counts: Sequence[str], letters: Mapping[str, str],
         score=number_text(score),
         interval=interval,
         new=range_text(new_lower, new_upper),
-        labels=NONE if own is None or borrowed is None else f"{own:.0f} + {borrowed:.0f}",
+        labels=NONE if own is None or borrowed is None else f"{own:.0f} · {borrowed:.0f}",
         said=NONE if score is None else f"{score:.1f}, interval {interval}, rank {best or 0:.0f} to {worst or 0:.0f}",
         items=int(_number(row["n_items"]) or 0),
         counts=tuple(int(_number(row[name]) or 0) for name in counts),

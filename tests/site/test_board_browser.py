@@ -86,19 +86,19 @@ def test_what_a_reader_chooses_stands_in_the_address(browser: Browser, site: Pat
     assert hash_of(tab) == ""
     tab.run("document.querySelector('[data-column=model]').click()")
     assert hash_of(tab) == "#sort=model&dir=ascending"
-    tab.run("document.querySelector('#view-new').click()")
+    tab.run("document.querySelector('[name=view][value=these]').click()")
     search = "document.querySelector('[name=q]')"
     tab.run(f"{search}.value = 'a b'; {search}.dispatchEvent(new Event('input'))")
-    assert hash_of(tab) == "#sort=model&dir=ascending&q=a+b&view=new"
+    assert hash_of(tab) == "#sort=model&dir=ascending&q=a+b&view=these"
     assert tab.trouble() == []
 
 
 def test_an_address_brings_back_what_was_chosen(browser: Browser, site: Path) -> None:
-    tab = at(browser, site / "index.html", "sort=score&dir=ascending&maker=maker-b&view=new")
+    tab = at(browser, site / "index.html", "sort=score&dir=ascending&maker=maker-b&view=these")
     assert tab.run(MODELS) == ["beta-10"]
     assert tab.run("document.querySelector('[aria-sort]').textContent.trim()") == "Score"
     assert tab.run("document.querySelector('[aria-sort]').getAttribute('aria-sort')") == "ascending"
-    shown = "getComputedStyle(document.querySelector('td.for-new')).display"
+    shown = "getComputedStyle(document.querySelector('td.for-these')).display"
     assert tab.run(shown) == "table-cell"
     tab = at(browser, site / "index.html", "sort=nothing&maker=<b>&view=x")
     assert len(tab.run(MODELS)) == 0 or tab.run(MODELS) == ["alpha-9", "beta-10", "gamma-2"]
@@ -110,9 +110,9 @@ def test_only_the_chosen_interval_has_a_column(browser: Browser, site: Path) -> 
     display = (
         "[...document.querySelectorAll('tbody tr:first-child .c-interval')].map((n) => getComputedStyle(n).display)"
     )
+    assert tab.run(display) == ["none", "table-cell"]  # the interval for new items comes first
+    tab.run("document.querySelector('[name=view][value=these]').click()")
     assert tab.run(display) == ["table-cell", "none"]
-    tab.run("document.querySelector('#view-new').click()")
-    assert tab.run(display) == ["none", "table-cell"]
 
 
 def test_two_models_are_compared_and_the_pair_stands_in_the_address(browser: Browser, site: Path) -> None:

@@ -23,8 +23,8 @@ def shown(tmp_path: Path, **columns: object) -> str:
 
 def test_intervals_for_new_items_and_labels_are_shown(tmp_path: Path) -> None:
     text = shown(tmp_path, **MORE)
-    heads = ("95 % CI (these items)", "95 % CI (new items)", "Human labels (own + borrowed)", "95 % rank range")
-    for part in (*heads, "70.1–88.8", "12 + 345", "score on new items of the same kind"):
+    heads = ("95 % CI", "This set", "Human labels (own · borrowed)", "95 % rank range")
+    for part in (*heads, "70.1–88.8", "12 · 345", "score on new items of the same kind"):
         assert part in text
     assert "The rank range holds the ranks on these items of all models at once" in text
     assert "Abstained" not in text.replace("Abstained, unreadable", "")
@@ -32,7 +32,7 @@ def test_intervals_for_new_items_and_labels_are_shown(tmp_path: Path) -> None:
 
 def test_rows_without_them_leave_the_columns_out(tmp_path: Path) -> None:
     text = shown(tmp_path)
-    assert "CI (new items)" not in text
+    assert "95 % CI (new items)" not in text
     assert "Human labels" not in text
 
 
@@ -40,7 +40,7 @@ def test_a_board_graded_by_rule_speaks_of_no_labels(tmp_path: Path) -> None:
     rule = {**MORE, "method": RULE, "own_labels": 0, "borrowed_labels": 0, "smallest_gold_bin": None}
     text = shown(tmp_path, **rule)
     assert "graded by rule" in text
-    assert "exact on these items" in text
+    assert "exact on this set of items" in text
     assert "70.1–88.8" in text
     assert "Human labels" not in text
 

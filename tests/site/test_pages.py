@@ -46,7 +46,7 @@ def test_a_finished_run_has_a_board_a_bill_a_course_and_a_page_for_every_item(tm
     shown = words(found["index.html"])
     for text in ("riddles", "both correct", "calibrated", "alpha-9", "80.0", "78.1–81.6", "1–2", "$6.75", "$13.50"):
         assert text in shown
-    assert "The 95 % CI on these items holds, with that probability," in shown
+    assert "The interval of this set holds, as surely, the share of exactly these items" in shown
     assert "Abstained, unreadable and missing answers count as wrong." in shown
 
 
