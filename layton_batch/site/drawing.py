@@ -44,7 +44,8 @@ class Scale:
 
     def at(self, value: float) -> float:
         low, high, here = (math.log10(one) if self.log else one for one in (self.low, self.high, value))
-        return self.start + (here - low) / (high - low) * (self.end - self.start)
+        share = (here - low) / (high - low) if high > low else 0.5  # two refreshes of one moment: in the middle
+        return self.start + share * (self.end - self.start)
 
     def ticks(self) -> list[float]:
         """Round values within the scale."""

@@ -240,7 +240,7 @@ def _page(number: int, digits: int, row: Mapping[str, object], said: _Said) -> I
         hints=_named(zip(_HINTS, _listed(row.get("hints")), strict=False)),
         reference=_named((name.capitalize(), row.get(name)) for name in ("answer", "justification", "solution")),
         replies=replies,
-        tally=_tally(replies, by_rule=bool(said.marks)),
+        tally=tally_of(Counter(reply.standing for reply in replies), by_rule=bool(said.marks)),
         excerpt=short_line(question, 300),
     )
 
@@ -333,8 +333,8 @@ def _vote(yes: object, total: object, flag: object) -> str:
     return ""
 
 
-def _tally(replies: Sequence[Reply], by_rule: bool) -> Tally:
-    found = Counter(reply.standing for reply in replies)
+def tally_of(found: Counter[str], *, by_rule: bool) -> Tally:
+    """From how many replies have each standing."""
     return Tally(
         found["right"], found["partly"], found["wrong"], found["void"], found["open"], by_rule, found["disputed"]
     )

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from layton_batch.site.board import ShownRow
-from layton_batch.site.explorer import ItemPage, Reply, Tally
+from layton_batch.site.explorer import ItemPage, Reply, Tally, tally_of
 from layton_batch.site.pages import write
 from layton_batch.site.standing import Facts
 
@@ -79,4 +79,4 @@ class ModelPages:
             yield category, self._tally(seen.by_category[category])
 
     def _tally(self, found: Counter[str]) -> Tally:
-        return Tally(found["right"], found["partly"], found["wrong"], found["void"], found["open"], self._by_rule)
+        return tally_of(found, by_rule=self._by_rule)

@@ -14,10 +14,12 @@ _COLUMNS = ("item_id", "model", "kind", "answer", "justification")
 
 
 def candidates(run: Run, job: Job) -> Iterator[Candidate]:
-    """The answers that the job's judge is asked about, an item once."""
+    """The answers that the job's judge is asked about, an item once; none about an item that a revision took out since
+    the answers were graded."""
     answers = _gold_answers(run, job) if job.role is Role.REJUDGE else stored_predictions(run, str(job.depends_on))
+    asked = {item.id for item in run.items}
     for prediction in answers:
-        if prediction.kind is PredictionKind.ANSWERED:
+        if prediction.kind is PredictionKind.ANSWERED and prediction.item_id in asked:
             yield Candidate(run.item(prediction.item_id), prediction)
 
 

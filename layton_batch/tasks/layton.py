@@ -182,7 +182,9 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str) -> Item:
 
 
 def _picarats(value: JsonValue) -> int | None:
-    """A table may have made a float of it, with the riddles that have none."""
+    """A table may have made a float of it, with the riddles that have none; in a file of CSV everything is text."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal():
+        return int(value)
     is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1 >= 0
     return int(value) if is_whole else None  # type: ignore[arg-type]
 

@@ -101,13 +101,13 @@ def test_two_at_once_bill_every_row_once_and_agree_that_it_is_done(tmp_path: Pat
         assert again == status
 
 
-def test_while_one_uploads_another_sends_the_rest(tmp_path: Path) -> None:
+def test_while_one_uploads_another_sends_what_the_first_has_not_in_hand(tmp_path: Path) -> None:
     with lab(tmp_path) as bench, bench.open(TWO_MODELS) as one, bench.open(TWO_MODELS) as other:
         mine, theirs = sent_by(one), sent_by(other)
         during(one, "openai", "upload", lambda: bool(advance(other)) and None)
         advance(one)
-        assert (len(mine), len(theirs)) == (1, 1)
-        assert set(mine).isdisjoint(theirs)
+        assert mine  # in its other lane it may have had the second batch in hand by then
+        assert (len(mine) + len(theirs), len({*mine, *theirs})) == (2, 2)
         drive_together(bench, one, other)
         assert set(bench.billed().values()) == {1}
 

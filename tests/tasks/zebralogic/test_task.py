@@ -71,7 +71,7 @@ def test_the_published_columns_become_an_item() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"id": 5}, "row 1: column 'id' must be text"),
+        ({"id": ["a"]}, "row 1: column 'id' must be text"),
         ({"id": "a\nb"}, "column 'id' must be at most 200 printable characters"),
         ({"puzzle": None}, r"row 1 \(item 'z1'\): column 'puzzle' is empty"),
         ({"solution": None}, r"row 1 \(item 'z1'\): column 'solution' is null"),
