@@ -29,7 +29,7 @@ def test_a_run_that_began_without_picarats_has_the_same_items() -> None:
 @pytest.mark.parametrize(
     ("value", "kept"),
     [(40, 40), (40.0, 40), (None, None), (math.nan, None), (math.inf, None), (-1, None), (1.5, None),
-     (True, None), ("40", None)],
+     (True, None), ("40", 40), ("4.5", None), ("many", None)],
 )  # fmt: skip
 def test_picarats_of_a_riddle_are_a_whole_number_or_none(value: JsonValue, kept: int | None) -> None:
     row: dict[str, JsonValue] = {"id": "a", "description": "How many?", "answer": "7", "picarats": value}

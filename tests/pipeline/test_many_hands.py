@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,7 @@ from layton_batch.files import atomic
 from layton_batch.pipeline import advance, is_finished
 from layton_batch.records import Entry, Submission
 from layton_batch.run.context import Run
+from layton_batch.run.lanes import Lane
 from layton_batch.run.open import open_run
 from layton_batch.run.status import RunState, Status, read_status
 from layton_batch.sandbox import Sandbox, SandboxConfig
@@ -46,17 +49,18 @@ def creates(bench: Lab) -> int:
 
 
 def during(run: Run, provider: str, call: str, action: Callable[[], None]) -> None:
-    """While this run makes its first such call to the provider, something else happens."""
-    client = run.providers.get(provider)
-    original = getattr(client, call)
-    waiting = [action]
+    """While this run makes its first such call to the provider, something else happens. All lanes wait for it."""
+    waiting, only_one = [action], threading.Lock()
 
-    def instead(submission: Submission) -> object:
-        if waiting:
-            waiting.pop()()
+    def first(submission: Submission, original: Callable[[Submission], object]) -> object:
+        with only_one:
+            if waiting:
+                waiting.pop()()
         return original(submission)
 
-    setattr(client, call, instead)
+    for number in range(run.providers.dialect(provider).limits.calls_at_once):
+        client = run.providers.of(Lane(provider, number))
+        setattr(client, call, partial(first, original=getattr(client, call)))
 
 
 def sent_by(run: Run) -> list[str]:
