@@ -183,7 +183,7 @@ class Anthropic:
 
             key, address = self._key(), self._access.base_url if self._access else None
             base = address.rstrip("/").removesuffix("/v1") if address else None  # the SDK adds it
-            http = http_rules.bound(anthropic.DefaultHttpxClient(), self._access)
+            http = http_rules.opened(anthropic.DefaultHttpxClient, self._access)
             self._client = anthropic.Anthropic(
                 api_key=key,
                 base_url=base,

@@ -301,10 +301,10 @@ class Gemini:
                     request.headers.pop(_KEY_HEADER, None)
 
             # no redirects of the SDK's calls, one of which is paid: what the next address says is not what became of it
-            plain = httpx2.Client(
-                headers={_KEY_HEADER: key}, follow_redirects=False, event_hooks={"request": [only_at_home]}
+            hooks, headers = {"request": [only_at_home]}, {_KEY_HEADER: key}
+            self._http = http_rules.opened(
+                httpx2.Client, self._access, headers=headers, follow_redirects=False, event_hooks=hooks
             )
-            self._http = http_rules.bound(plain, self._access)
         return self._http
 
     def _connected(self) -> genai.Client:
@@ -322,6 +322,7 @@ class Gemini:
                     "timeout": int(seconds * 1000),
                     "retry_options": {"attempts": 1},
                     "httpx_client": transport,
+                    "async_client_args": dict.fromkeys(("verify", "ssl"), http_rules.certificates("httpx2")),  # unused
                 },
             )
         return self._client

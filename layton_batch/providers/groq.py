@@ -38,7 +38,7 @@ class Groq(FileBatches):
         import groq
 
         base = access.base_url.rstrip("/").removesuffix("/openai/v1") if access.base_url else None  # the SDK adds it
-        http = http_rules.bound(groq.DefaultHttpxClient(event_hooks=http_rules.HOOKS), access)
+        http = http_rules.opened(groq.DefaultHttpxClient, access, event_hooks=http_rules.HOOKS)
         return groq.Groq(api_key=key, base_url=base, timeout=access.timeout_seconds, max_retries=0, http_client=http)
 
     def _file_page(self) -> Any:

@@ -1,7 +1,7 @@
 """What every dialect's HTTP shares: when a call is over, how much a reply may hold, what is not followed; the clock of
 the other side; a download taken up again; a list read to its end.
 
-``http_rules.bound(openai.DefaultHttpxClient(), access)``, given to an SDK as its ``http_client``. Timeouts of HTTP
+``http_rules.opened(openai.DefaultHttpxClient, access)`` is given to an SDK as its ``http_client``. Timeouts of HTTP
 libraries are of single reads: a server that sends a header line, a ``100 Continue`` or a byte now and then would hold
 us for ever. So the bounds are kept where the bytes pass, in the connection (:mod:`connections`), and their number
 where they are inflated.
@@ -10,6 +10,9 @@ where they are inflated.
 from __future__ import annotations
 
 import asyncio
+import functools
+import importlib
+import ssl
 import zlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from email.utils import parsedate_to_datetime
@@ -53,6 +56,21 @@ def not_redirected(response: Any) -> None:
 
 
 HOOKS: Mapping[str, list[Callable[[Any], None]]] = {"response": [not_redirected]}
+
+
+@functools.cache
+def certificates(library: str) -> ssl.SSLContext:
+    """What httpx or httpx2 trusts, for all clients of this process. Reading a machine's certificates takes 50 ms of
+    CPU, and a run opens a client for each lane of each provider.
+    """
+    context: ssl.SSLContext = importlib.import_module(library).create_ssl_context()
+    return context
+
+
+def opened(kind: type[Any], access: Access | None, **options: Any) -> Any:
+    """A client of this class (httpx's or httpx2's, or an SDK's own kind of it), bound as :func:`bound` says."""
+    library = next(base.__module__.partition(".")[0] for base in kind.__mro__ if base.__module__.startswith("httpx"))
+    return bound(kind(verify=certificates(library), **options), access)
 
 
 def bound(client: Any, access: Access | None) -> Any:

@@ -139,7 +139,7 @@ class Adapted:
                     parse_object(raw, self.name, f"the reply to {reply.request.method} {reply.request.url.path}")
 
         hooks: dict[str, list[Any]] = {"request": [http_rules.ask_for_gzip_later], "response": [must_be_json]}
-        return httpx.AsyncClient(timeout=self._seconds(), event_hooks=hooks)
+        return httpx.AsyncClient(verify=http_rules.certificates("httpx"), timeout=self._seconds(), event_hooks=hooks)
 
     def _plain_client(self) -> httpx.AsyncClient:
         import httpx
@@ -148,13 +148,13 @@ class Adapted:
             http_rules.measured_later(reply, self._patience, whole=False)
 
         hooks: dict[str, list[Any]] = {"request": [http_rules.ask_for_gzip_later], "response": [a_file]}
-        return httpx.AsyncClient(timeout=self._seconds(), event_hooks=hooks)
+        return httpx.AsyncClient(verify=http_rules.certificates("httpx"), timeout=self._seconds(), event_hooks=hooks)
 
     def _open(self) -> httpx.Client:
         if self._http is None:
             import httpx
 
-            self._http = http_rules.bound(httpx.Client(headers=self._headers()), self._access)
+            self._http = http_rules.opened(httpx.Client, self._access, headers=self._headers())
         return self._http
 
     def _call(

@@ -203,15 +203,17 @@ class Mistral:
             import httpx2
             from mistralai.client import Mistral as Client
 
-            address = self._access.base_url if self._access else None
-            inner = http_rules.bound(httpx2.Client(), self._access)
+            address, trusted = self._access.base_url if self._access else None, http_rules.certificates("httpx2")
+            inner = http_rules.opened(httpx2.Client, self._access)
             self._http = _Http(inner)  # ours, so that it can be closed
             self._client = Client(
                 api_key=key,
                 server_url=address.rstrip("/").removesuffix("/v1") if address else None,  # the SDK adds it
                 timeout_ms=int(self._seconds() * 1000),
                 client=self._http,
-                async_client=httpx2.AsyncClient(),  # never used; the SDK's own would start an event loop to close it
+                async_client=httpx2.AsyncClient(
+                    verify=trusted
+                ),  # never used; the SDK's own would start an event loop to close it
             )  # without a retry_config everything is sent once
         return self._client
 

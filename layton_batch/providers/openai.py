@@ -76,7 +76,7 @@ class OpenAI(FileBatches):
     def _connect(self, key: str, access: Access) -> Any:
         import openai
 
-        http = http_rules.bound(openai.DefaultHttpxClient(event_hooks=http_rules.HOOKS), access)
+        http = http_rules.opened(openai.DefaultHttpxClient, access, event_hooks=http_rules.HOOKS)
         return openai.OpenAI(
             api_key=key, base_url=access.base_url, timeout=access.timeout_seconds, max_retries=0, http_client=http
         )

@@ -23,7 +23,7 @@ def connect(key: str, access: Access, address: str) -> Any:
 
     # the address is always given: else the SDK would take OpenAI's from the environment and send this key there
     base = access.base_url or address
-    http = http_rules.bound(openai.DefaultHttpxClient(event_hooks=http_rules.HOOKS), access)
+    http = http_rules.opened(openai.DefaultHttpxClient, access, event_hooks=http_rules.HOOKS)
     return Client(api_key=key, base_url=base, timeout=access.timeout_seconds, max_retries=0, http_client=http)
 
 

@@ -145,7 +145,7 @@ class Together(FileBatches):
         import together
 
         base = access.base_url.rstrip("/").removesuffix("/v1") if access.base_url else None  # the SDK adds it
-        http = http_rules.bound(together.DefaultHttpxClient(event_hooks=http_rules.HOOKS), access)
+        http = http_rules.opened(together.DefaultHttpxClient, access, event_hooks=http_rules.HOOKS)
         return together.Together(
             api_key=key, base_url=base, timeout=access.timeout_seconds, max_retries=0, http_client=http
         )
