@@ -63,11 +63,14 @@ class Reading:
         """Whether this is what became of another batch: its lines can be read, and name only what we did not send."""
         return bool(self.replies.named) and not self.naming
 
-    def grew(self, parts: Sequence[Stored]) -> bool:
-        """Whether these parts of the last download name requests of ours that those before did not."""
+    def grew(self, parts: Sequence[Stored], *, is_first: bool) -> bool:
+        """Whether these parts of the last download name requests of ours that those before did not. What the first one
+        brings is no growth; what comes after downloads that brought nothing is."""
         new = {part.path for part in parts if part.is_new}
         before = frozenset[str]().union(*(self.replies.parts[path] for path in self.naming - new))
-        return bool(before) and any(self.replies.parts.get(path, before) & self.ids - before for path in new)
+        return not (is_first and not before) and any(
+            self.replies.parts.get(path, before) & self.ids - before for path in new
+        )
 
 
 def _is_answer(one: Response | ReplyIndex) -> bool:

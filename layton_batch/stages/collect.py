@@ -115,7 +115,7 @@ def _decided(run: Run, batch: Batch, download: _Download, reading: Reading) -> W
         uncounted=download.uncounted,
         answers=snapshot.succeeded,
         named=len(reading.ours),
-        grew=reading.grew(parts),
+        grew=reading.grew(parts, is_first=batch.facts.short_downloads == 0),
     )
     return machine.after_download(batch, found, at(run, batch))
 

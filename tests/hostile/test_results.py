@@ -89,10 +89,11 @@ def test_files_and_counts_that_are_shown_after_the_end_are_waited_for(
 
 @pytest.mark.parametrize("provider", MODELS)
 @pytest.mark.parametrize("action", ["late", "expire"])
+@pytest.mark.parametrize("late", [0.0, 100.0], ids=["named at once", "named late"])
 def test_a_file_that_grows_while_nothing_is_counted_is_read_to_its_end(
-    tmp_path: Path, provider: str, action: str
+    tmp_path: Path, provider: str, action: str, late: float
 ) -> None:
-    ended = Fault(on="batch", action=action, provider=provider, share=1.0, counts=False, name="no reason", times=1)
+    ended = Fault("batch", action, provider, share=1.0, counts=False, name="no reason", late=late, times=1)
     shares = iter([0.3, 0.3, 0.3, 0.3, 0.3, 0.5, 0.5, 0.5, 0.5, 0.5, 0.8])
     with hostile(tmp_path, ended) as (bench, between):
         between.tamper = files(provider, lambda content: _head(content, next(shares, 1.0)))
