@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.simulation.shortcuts import drawn_once
 
 HOSTILE, STRIDE = Path(__file__).parent / "hostile", 7
 """Every claim there is made for many dialects and forms of damage."""
@@ -21,6 +24,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for number, case in enumerate(cases):
             if number % stride != turn % min(stride, len(cases)):
                 case.add_marker(pytest.mark.nightly)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def pictures_drawn_once() -> Iterator[None]:
+    """Boards of the same runs have the same charts."""
+    with drawn_once():
+        yield
 
 
 def _stride(item: pytest.Item) -> int:

@@ -325,6 +325,7 @@ FULL = "import resource, sys; size = int(sys.argv.pop(1)); resource.setrlimit(re
 FULL += "from layton_batch.cli import main; main()"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("size", [20_000, 200_000])
 def test_a_disk_that_fills_up_in_the_middle_of_a_run_is_said_and_costs_nothing_twice(tmp_path: Path, size: int) -> None:
     text = manifest_text(limit=3)

@@ -64,11 +64,12 @@ def test_a_replayed_run_gives_the_published_table_and_costs_what_the_sandbox_bil
         assert table("layton-llm", bench.runs, metric) == table(str(DATA / "ppi_llm.jsonl"), bench.runs, metric)
 
 
-def test_317_real_images_go_through_every_dialect(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [24, pytest.param(317, marks=pytest.mark.nightly)])
+def test_real_images_go_through_every_dialect(tmp_path: Path, number: int) -> None:
     clock = ManualClock(START)
     riddles = DATA / "riddles_vlm.jsonl"
     answerer = answerer_from_files((), [riddles])
-    text = manifest_text(tuple(MODELS), limit=1000, items=str(riddles)).replace('split = "llm"', 'split = "vlm"')
+    text = manifest_text(tuple(MODELS), limit=number, items=str(riddles)).replace('split = "llm"', 'split = "vlm"')
     with Sandbox(SandboxConfig(batch_seconds=60.0, answerer=answerer, clock=clock.now)) as server:
         bench = Lab(tmp_path, server, clock)
         status = bench.finish(text)
@@ -76,4 +77,4 @@ def test_317_real_images_go_through_every_dialect(tmp_path: Path) -> None:
     assert status.state is RunState.DONE
     predict = [job for job in status.jobs if job.role == "predict"]
     assert {job.provider for job in predict} == set(MODELS)
-    assert {(job.requests, job.succeeded) for job in predict} == {(317, 317)}
+    assert {(job.requests, job.succeeded) for job in predict} == {(number, number)}
