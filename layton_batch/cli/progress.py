@@ -190,7 +190,7 @@ def routine_lines(events: Sequence[Event], status: Status) -> list[str]:
         groups.setdefault((event.kind, roles[batch.job_id] if batch else ""), []).append(event)
     return [
         event_line(group[0]) if len(group) == 1 else _sum_line(kind, role, group, batches)
-        for (kind, role), group in groups.items()
+        for (kind, role), group in sorted(groups.items(), key=lambda one: one[1][-1].at)
     ]
 
 

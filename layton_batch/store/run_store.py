@@ -24,6 +24,7 @@ from layton_batch.store.marks import marking
 from layton_batch.store.rows import batch_from, batch_values, changed, job_columns, job_from, spec_json
 from layton_batch.store.standing import ACTUAL, UNKNOWN_COST, Money, read_money, visible
 from layton_batch.store.transactions import Writing
+from layton_batch.text import plural
 
 CHANGED, _APPLIED = "changed", "applied"
 """What the column ``prices`` says: the manifest's prices changed; what is not sent yet is bounded by them."""
@@ -188,7 +189,8 @@ class RunStore(Leases):
             writing.connection.execute(more.values(requests=schema.jobs.c.requests + requests))
             self._insert_batches(writing.connection, batches)
             self._insert_counts(writing.connection, counts)
-            writing.event(at, None, "job_planned", f"{job.id}: {requests} requests, {len(batches)} batches")
+            what = f"{plural(requests, 'request')}, {plural(len(batches), 'batch', 'batches')}"
+            writing.event(at, None, "job_planned", f"{job.id}: {what}")
 
     def price_changes(self) -> tuple[bool, bool]:
         """Whether the manifest's prices have changed since batches were last bounded by them, and whether ever."""
