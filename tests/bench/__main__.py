@@ -2,7 +2,8 @@
 
 ``scripts/bench coverage [--full] [--grid] [--boards N]``: see there.
 
-``scripts/bench faults --help`` lists what faults takes besides; ``prepare``, ``collect``, ``tick``, ``site`` have sizes.
+``scripts/bench faults --help`` lists what faults takes besides; ``prepare``, ``collect``, ``tick`` and ``site`` have
+sizes.
 ``scripts/bench --check`` compares ratios with ``ratios.json`` and fails where one is a fifth worse; ``--keep`` writes
 it. A measurement is imported when it runs: a child's peak memory counts what its parent had at the moment of forking.
 """
