@@ -192,12 +192,14 @@ def site(
     get a folder each, and a front page.
     """
     from layton_batch.cli.terminal import print_json, say
+    from layton_batch.costs.notes import bill_notes
     from layton_batch.run.folders import find_run
     from layton_batch.run.status import read_status
     from layton_batch.run.stores import open_store
     from layton_batch.settings import Settings
     from layton_batch.site.build import build_site
     from layton_batch.site.front import HOME, check_front, write_front
+    from layton_batch.stages.publish import cost_report
 
     settings, pages, several = Settings.from_process(), {}, len(run_names) > 1
     if several:
@@ -206,7 +208,8 @@ def site(
     for folder in folders:
         target = out / folder.root.name if several else out
         with open_store(folder, settings) as store:
-            build_site(folder, read_status(store), target, home=HOME if several else "")
+            notes = bill_notes(cost_report([folder]))
+            build_site(folder, read_status(store), target, home=HOME if several else "", bill_notes=notes)
         pages[folder.root.name] = str(target / "index.html")
         say(pages[folder.root.name])
     if several:

@@ -146,6 +146,7 @@ SCHEMAS: Mapping[str, Columns] = {
         **dict.fromkeys(("better", "better_new"), pl.Float64),
     },
     "label_need": {"labels": pl.Int64},
+    "judges": {"document": pl.String},
     "cost": {
         "provider": pl.String,
         "model": pl.String,
@@ -165,7 +166,9 @@ SCHEMAS: Mapping[str, Columns] = {
 """Column types by table. Money is exact decimal text; scores in ``leaderboard`` are percent, as printed."""
 
 
-DERIVED = frozenset({"predictions", "verdicts", "rejudged", "grades", "scores", "labels", "leaderboard", "cost"})
+DERIVED = frozenset(
+    {"predictions", "verdicts", "rejudged", "grades", "scores", "labels", "leaderboard", "judges", "cost"}
+)
 """Tables that are made again where they are gone."""
 Row = Mapping[str, object]
 PORTION_ROWS, PORTION_CHARACTERS = 1_000, 32_000_000

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
+from layton_batch.costs.notes import differing_note, reused_note, unknown_cost_note
 from layton_batch.costs.report import UNKNOWN, CostLine, CostReport, line_json
 from layton_batch.costs.stated import statement_json
 from layton_batch.records import JsonValue
 from layton_batch.reports.table import Column, Table, as_csv, as_markdown, columns, json_text, say_line, show
-from layton_batch.text import money, plural, tokens_text
+from layton_batch.text import tokens_text
 
 FORMATS = ("table", "json", "csv", "md")
 _TEXTS = ("Provider", "Model", "Stage", "Price source", "Price date")
@@ -126,30 +127,6 @@ _SUMS = (
 def _summed(line: CostLine) -> dict[str, JsonValue]:
     row = line_json(line)
     return {name: row[name] for name in _SUMS}
-
-
-def reused_note(report: CostReport) -> str | None:
-    """Answers that were paid for before, not in these sums."""
-    if not report.reused.requests:
-        return None
-    answers = plural(report.reused.requests, "answer was", "answers were")
-    return f"reused: {answers} paid for by another job or run, {report.reused.paid.text} there and nothing here"
-
-
-def unknown_cost_note(total: CostLine) -> str | None:
-    """What the sums lack: requests whose line cannot be read or had, and answers that do not tell their tokens."""
-    if not total.unknown_cost.usd:
-        return None
-    requests = plural(total.unknown_cost_requests, "request")
-    return f"upper bound for {requests} whose cost is unknown, not in these sums: {money(total.unknown_cost.usd)}"
-
-
-def differing_note(report: CostReport) -> str | None:
-    """What providers state of batches otherwise than this bill, the first such batch as an example."""
-    if not report.differing:
-        return None
-    first, batches = report.differing[0], plural(len(report.differing), "batch", "batches")
-    return f"the provider's own statement differs by more than 1 % for {batches}: {first.batch_id}: {first.text}"
 
 
 def _figures(line: CostLine) -> tuple[str, ...]:

@@ -1,19 +1,19 @@
-"""Judges, label plans and comparisons for people; judges as JSON."""
+"""Judges, label plans and comparisons on a terminal; judges as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 
 from layton_batch.reports.table import Table, columns, heading, say_line, show
 from layton_batch.scoring.compare import Comparison, Standing
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.judges import Diagnosis, JudgeFinding, SelfPreference
+from layton_batch.scoring.judges import Diagnosis
+from layton_batch.scoring.judges_told import TEXT_COLUMNS, Grid, Section, diagnosis_told, mistakes_told
 from layton_batch.scoring.label_plan import Plan
-from layton_batch.text import NONE, number_text, one_line, percent, plural, range_text
+from layton_batch.text import number_text, one_line, percent, plural
 
 _SHOWN_ROWS = 10
-_TEXTS = ("", "judge", "model", "answers by", "vote", "item", "wrong judges")
 _TARGETS = {"these": "on these items", "new": "on new items"}
 
 
@@ -32,118 +32,23 @@ def diagnosis_json(found: Diagnosis) -> Mapping[str, object]:
 
 def print_diagnosis(found: Diagnosis, *, errors: bool) -> None:
     """Judges, jury, bins and models; the jury's mistakes only when asked for."""
-    heading(f"Judges against human labels · {_words(found.metric)} · {plural(found.jury.labels, 'labelled answer')}")
-    interval = f"{percent(found.level)} CI"
-    _table(["judge", "labels", "accuracy", interval, "kappa", "leniency"], [_judge_line(one) for one in found.judges])
-    say_line("leniency: verdict minus human label, in points; above 0 the judge is too lenient", "dim")
-    heading("Leniency by the family that was judged")
-    lines = [
-        [one.judge, group.family, str(group.labels), _points(group.leniency), _plus_minus(group.standard_error)]
-        for one in found.judges
-        for group in one.by_family
-    ]
-    _table(["judge", "answers by", "labels", "leniency", "std. error"], lines)
-    heading("Does a judge favour its own family?")
-    for one in found.judges:
-        say_line(f"{one.judge}: {_self_preference(one.self_preference)}")
-    _jury(found)
-    _slope(found)
-    _worth(found)
+    print_sections(diagnosis_told(found))
     if errors:
-        _mistakes(found)
+        print_sections([mistakes_told(found)])
     elif found.mistakes:
         answers = plural(len(found.mistakes), "answer")
         say_line(f"{answers} where the majority contradicts the human label: --errors lists them", "dim")
 
 
-def _judge_line(one: JudgeFinding) -> list[str]:
-    report = one.report
-    accuracy, kappa = number_text(report.accuracy, 3), number_text(report.kappa, 3)
-    interval = range_text(report.lower, report.upper, 3)
-    return [one.judge, str(report.labels), accuracy, interval, kappa, _points(report.leniency)]
-
-
-def _self_preference(found: Sequence[SelfPreference]) -> str:
-    reasons = list(dict.fromkeys(one.reason for one in found if one.reason))
-    known = [
-        f"{_points(one.estimate)} {_plus_minus(one.standard_error)} points against {one.against} "
-        f"({one.own} own, {one.other} other answers)"
-        for one in found
-        if one.estimate is not None
-    ]
-    return "; ".join(known or reasons)
-
-
-def _jury(found: Diagnosis) -> None:
-    jury, agree = found.jury, found.agreement
-    heading("The jury")
-    right, kappa = number_text(jury.majority_accuracy, 3), number_text(jury.majority_kappa, 3)
-    error = NONE if jury.calibration_error is None else f"{100 * jury.calibration_error:.1f}"
-    bias = _points(jury.bias)
-    say_line(f"majority against human labels: accuracy {right}, kappa {kappa}")
-    say_line(f"mean vote minus human labels: {bias} points; calibration error: {error} points")
-    unanimous, fleiss = number_text(agree.unanimous, 3), number_text(agree.fleiss_kappa, 3)
-    alpha = number_text(agree.krippendorff_alpha, 3)
-    say_line(f"between judges, {plural(agree.items, 'answer')}: unanimous {unanimous}, Fleiss kappa {fleiss}, "
-             f"Krippendorff alpha {alpha}")  # fmt: skip
-    lines = [
-        [_vote(one.yes, one.total), str(one.labels), str(one.positives), f"{one.positives / one.labels:.3f}",
-         range_text(one.lower, one.upper, 3)]
-        for one in found.bins
-    ]  # fmt: skip
-    _table(["vote", "labels", "correct", "rate", f"{percent(found.level)} CI"], lines)
-
-
-def _vote(yes: int, total: int) -> str:
-    return "unjudged" if total == 0 else f"{yes} of {total}"
-
-
-def _worth(found: Diagnosis) -> None:
-    if not found.models:
-        return
-    heading("What the jury adds to the labels")
-    lines = [
-        [one.model, str(one.own_labels), f"{one.worth:.0f}", _gain(one.gain), f"{one.worth_new:.0f}",
-         _gain(one.gain_new)]
-        for one in found.models
-    ]  # fmt: skip
-    _table(["model", "own labels", "effective labels", "gain", "effective, new", "gain, new"], lines)
-    say_line("effective labels: how many randomly drawn ones give as short an interval without a jury", "dim")
-    say_line("gain: effective per own label · new: for new items of this kind", "dim")
-    for one in found.models:
-        if one.human_only is not None and one.human_only_half_width is not None:
-            say_line(f"{one.model}: {_beside(one.score, one.human_only, one.human_only_half_width)}")
-    say_line("own labels only: right where they were picked at random among the model's answers", "dim")
-
-
-def _beside(score: float, human: float, half: float) -> str:
-    agree = "agree" if abs(score - human) <= half + 5e-4 else "differ"
-    return f"corrected {100 * score:.1f}, own labels only {100 * human:.1f} ± {100 * half:.1f}: {agree}"
-
-
-def _slope(found: Diagnosis) -> None:
-    if found.ability_slope is None:
-        return
-    mean, lower, upper = found.ability_slope
-    say_line(f"ability slope: {mean:+.2f} ({percent(found.level)} CI {lower:+.2f} to {upper:+.2f})")
-    say_line("0: a vote means the same for every model, which --method calibrated takes for granted", "dim")
-    say_line("1: it means more for a better model, as where judges err alike on everybody's answers", "dim")
-
-
-def _gain(value: float | None) -> str:
-    return NONE if value is None else f"×{value:.2f}"
-
-
-def _mistakes(found: Diagnosis) -> None:
-    heading("What the jury gets wrong")
-    lines = [
-        [one.item_id, one.model, f"{one.yes} of {one.total}", "correct" if one.human else "wrong",
-         ", ".join(one.wrong_judges)]
-        for one in found.mistakes
-    ]  # fmt: skip
-    _table(["item", "model", "vote", "human label", "wrong judges"], lines)
-    if not lines:
-        say_line("nothing: every majority agrees with the human label")
+def print_sections(sections: Iterable[Section]) -> None:
+    """Each under its heading."""
+    for section in sections:
+        heading(section.title)
+        for part in section.parts:
+            if isinstance(part, Grid):
+                _table(part.heads, part.rows)
+            else:
+                say_line(part.text, "dim" if part.is_help else "")
 
 
 def print_label_plan(plan: Plan) -> None:
@@ -201,14 +106,6 @@ def _words(metric: str) -> str:
     return metric.replace("_", " ")
 
 
-def _points(fraction: float | None) -> str:
-    return NONE if fraction is None else f"{100 * fraction:+.1f}"
-
-
-def _plus_minus(error: float | None) -> str:
-    return NONE if error is None else f"± {100 * error:.1f}"
-
-
 def _table(headers: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     if lines:
-        show(Table(columns(*headers, text=_TEXTS), tuple(map(tuple, lines))))
+        show(Table(columns(*headers, text=TEXT_COLUMNS), tuple(map(tuple, lines))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,25 +22,31 @@ from layton_batch.site.model_pages import ModelPages
 from layton_batch.site.pages import short_line, write
 from layton_batch.site.progress import show_progress
 from layton_batch.site.reading import asked, date_of_tables, failures, table
+from layton_batch.site.run_pages import write_run_pages
 
 MARKER = "site.json"
 """Tells a folder that this module wrote, and may write anew, from any other."""
 
 
 def build_site(
-    folder: RunFolder, status: Status, out: Path | None = None, origin: str | None = None, home: str = ""
+    folder: RunFolder,
+    status: Status,
+    out: Path | None = None,
+    origin: str | None = None,
+    home: str = "",
+    bill_notes: Sequence[str] = (),
 ) -> Path:
     """Write the pages of a run as far as it is, and return the path of ``index.html``.
 
     ``origin``: the digest of what the pages are made from, which :func:`made_from` then tells. ``home``: where the
-    front page is, as seen from the folder, where this is one of several runs. The folder ``out``
-    (default: the run's own) is replaced whole. Raises FileError where it holds anything but an earlier site,
-    or where a table cannot be read.
+    front page is, as seen from the folder, where this is one of several runs. ``bill_notes``: what the cost report
+    says besides its sums. The folder ``out`` (default: the run's own) is replaced whole. Raises FileError where it
+    holds anything but an earlier site, or where a table cannot be read.
     """
     target = (out or folder.site).resolve()
     check_target(target)
     with atomic.writing_folder(target) as building:
-        count = _write_pages(folder, status, building, home)
+        count = _write_pages(folder, status, building, home, bill_notes)
         mark = {"generator": "layton-batch", "run": status.run, "items": count, "made_from": origin}
         (building / MARKER).write_bytes(orjson.dumps(mark, option=orjson.OPT_APPEND_NEWLINE))
     return target / "index.html"
@@ -81,7 +88,7 @@ class _Listed:
     """Places among the board's models of those that did not get it right."""
 
 
-def _write_pages(folder: RunFolder, status: Status, building: Path, home: str) -> int:
+def _write_pages(folder: RunFolder, status: Status, building: Path, home: str, bill_notes: Sequence[str]) -> int:
     ask = asked(folder)
     rows = list(table(folder, "leaderboard", list(SCHEMAS["leaderboard"])).iter_rows(named=True))
     by_rule = bool(rows) and rows[0]["method"] == RULE
@@ -98,6 +105,7 @@ def _write_pages(folder: RunFolder, status: Status, building: Path, home: str) -
     costs = list(table(folder, "cost", COST_COLUMNS).iter_rows(named=True))
     bill = show_bill(costs, unpriced(table(folder, "usage", USAGE_COLUMNS)), status.unknown_cost_usd)
     ranked = Ranked(course.run, ask, board, rows, board_metric, [(one.name, one.item_id) for one in listed])
+    write_run_pages(folder, status, ranked, bill, bill_notes, building, about)
     write_board_pages(folder, ranked, models, building, about, {"bill": bill, "item_count": len(listed)})
     return len(listed)
 

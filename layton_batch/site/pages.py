@@ -35,11 +35,11 @@ def environment() -> Environment:
 
 
 @cache
-def more_assets(style_name: str, script_name: str) -> dict[str, str]:
+def more_assets(style_name: str, script_name: str = "") -> dict[str, str]:
     """``style``, ``script`` and ``policy`` of a page that needs more than all pages share."""
     loaded = environment()
     style, script = (
-        f"{loaded.globals[kind]}{_asset(loaded, name)}"
+        f"{loaded.globals[kind]}{_asset(loaded, name) if name else ''}"
         for kind, name in (("style", style_name), ("script", script_name))
     )
     return {"style": style, "script": script, "policy": policy(style, script)}

@@ -70,15 +70,16 @@ def _ends(jobs: Iterable[JobStatus], outcomes: Sequence[str]) -> tuple[int, ...]
 
 def _role_line(role: str, jobs: Sequence[JobStatus], outcomes: Sequence[str]) -> CourseLine:
     mine = [job for job in jobs if job.role == role]
-    return CourseLine(_role(role), "", "", sum(job.requests for job in mine), _ends(mine, outcomes))
+    return CourseLine(role_words(role), "", "", sum(job.requests for job in mine), _ends(mine, outcomes))
 
 
 def _job_line(job: JobStatus, outcomes: Sequence[str]) -> CourseLine:
     ends = _ends([job], outcomes)
-    return CourseLine(_role(job.role), short_line(job.provider), short_line(job.model), job.requests, ends)
+    return CourseLine(role_words(job.role), short_line(job.provider), short_line(job.model), job.requests, ends)
 
 
-def _role(role: str) -> str:
+def role_words(role: str) -> str:
+    """What a job of this role brings."""
     return short_line(_ROLES.get(role, role))
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from layton_batch.batches.usage_rows import statements, unknown_costs_of, usage_rows
 from layton_batch.clock import utc
+from layton_batch.costs.notes import bill_notes
 from layton_batch.costs.report import UNKNOWN, CostLine, CostReport, build_report, line_json
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
@@ -46,7 +47,7 @@ def _publish(run: Run) -> bool:
     if earlier is not None and earlier.startswith(_board_of(site)) and not _is_over(run):
         return False
     _keep_history(run)
-    build_site(run.folder, read_status(run.store), origin=site)
+    build_site(run.folder, read_status(run.store), origin=site, bill_notes=bill_notes(cost_report([run.folder])))
     return True
 
 
@@ -55,7 +56,8 @@ def republish(run: Run) -> None:
     bill = _bill_digest(run)
     _write_costs(run, bill)
     _keep_history(run)
-    build_site(run.folder, read_status(run.store), origin=_site_digest(run, bill))
+    notes = bill_notes(cost_report([run.folder]))
+    build_site(run.folder, read_status(run.store), origin=_site_digest(run, bill), bill_notes=notes)
 
 
 def _keep_history(run: Run) -> None:

@@ -16,12 +16,15 @@ from layton_batch.run.context import Run
 from layton_batch.run.label_rows import write_labels
 from layton_batch.run.rejudging import differences
 from layton_batch.scoring.annotations import Joined, join, settled, with_annotations
+from layton_batch.scoring.annotators import annotator_agreement
 from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, with_flag
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Judged, Label, content_key
 from layton_batch.scoring.gold import GoldRow, Marks, judged_of, labels_of, rejudged_labels
+from layton_batch.scoring.judge_record import JudgeRecord, write_record
+from layton_batch.scoring.judges import diagnose
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
-from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.rules import CALIBRATED, Rules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, rank_sampled
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.stages.readiness import finished
@@ -45,7 +48,7 @@ def rank(run: Run) -> bool:
 def _origin(run: Run, done: Sequence[Job]) -> str:
     """What the leaderboard is made from: the scores of these jobs' models, the labels, and the manifest's rules."""
     scores = [tables.made_from(run.folder.part("scores", job.id)) for job in done]
-    columns = ",".join(tables.SCHEMAS["leaderboard"])
+    columns = ",".join((*tables.SCHEMAS["leaderboard"], "judges"))
     families = (f"{job.spec.name}\t{job.spec.provider}\t{job.spec.family}" for job in done)
     labels = [_labels_digest(run), *(tables.made_from(run.folder.part("rejudged", job.id)) for job in rejudging(run))]
     labels += ["of another jury"] if has_labels_of_another_jury(run) else []
@@ -267,12 +270,24 @@ def _write_pairs(run: Run) -> None:
     else:
         ballots, labels = evidence(run, run.rules.metric)
         rules = replace(run.rules, other_jury=has_labels_of_another_jury(run))
+        _write_judges(run, ballots, labels, rules)
         pairs = pairs_by_votes(ballots, labels, rules) if labels else []
         planned = labels and len(ballots) <= MOST_PLANNED
         need = outlook(ballots, labels, rules, length=0).halving if planned else None
     rows = [] if need is None else [{"labels": need}]
     tables.write(run.folder.part("pairs", "pairs"), tables.frame("pairs", [asdict(pair) for pair in pairs]))
     tables.write(run.folder.part("label_need", "label_need"), tables.frame("label_need", rows))
+
+
+def _write_judges(run: Run, ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> None:
+    """What `judges` says of this board's jury; no row where nobody judged or there is too much of it."""
+    record, calibrated = None, replace(rules, method=CALIBRATED)
+    rows = judged(run, rules.metric) if len(ballots) <= MOST_PLANNED else []
+    if any(row.verdicts for row in rows):
+        families = {judge.model.name: judge.model.family for judge in run.manifest.panel()}
+        people = annotator_agreement(joined(run, ballots), rules.metric, rules.level)
+        record = JudgeRecord(diagnose(rows, ballots, labels, families, calibrated), people)
+    write_record(run.folder.part("judges", "judges"), record)
 
 
 def _ballots(run: Run, job: Job, metric: str) -> list[Ballot]:

@@ -2,7 +2,8 @@
 
 ``scripts/bench coverage [--full] [--grid] [--boards N]``: see there.
 
-``scripts/bench faults --help`` lists what faults takes besides; ``prepare``, ``collect`` and ``tick`` have sizes.
+``scripts/bench faults --help`` lists what faults takes besides; ``prepare``, ``collect``, ``tick`` and ``site`` have
+sizes.
 ``scripts/bench --check`` compares ratios with ``ratios.json`` and fails where one is a fifth worse; ``--keep`` writes
 it. A measurement is imported when it runs: a child's peak memory counts what its parent had at the moment of forking.
 """
@@ -28,9 +29,10 @@ BENCHES = {
     "prepare": "prepare",
     "collect": "collect",
     "tick": "tick",
+    "site": "site",
     "faults": "faults",
 }
-SIZED = ("prepare", "collect", "tick")
+SIZED = ("prepare", "collect", "tick", "site")
 FLAGS = ("--full", "--grid")
 SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 

@@ -14,6 +14,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
 from layton_batch.run.status import JobStatus, RunState, Status
 from layton_batch.states import BatchOutcome, Lifecycle
+from tests.site.fabricated_judges import judges_rows
 
 MODELS = ("alpha-9", "beta-10", "gamma-2")
 JUDGES = ("judge-a", "judge-b")
@@ -76,7 +77,17 @@ class FabricatedRun:
 
     def write(self) -> None:
         self.manifest()
-        for name in ("items", "predictions", "verdicts", "scores", "leaderboard", "pairs", "label_need", "cost"):
+        for name in (
+            "items",
+            "predictions",
+            "verdicts",
+            "scores",
+            "leaderboard",
+            "pairs",
+            "label_need",
+            "judges",
+            "cost",
+        ):
             self.table(name, getattr(self, f"{name}_rows")())
 
     def table(self, name: str, rows: Sequence[Row]) -> None:
@@ -209,6 +220,9 @@ class FabricatedRun:
 
     def label_need_rows(self) -> list[Row]:
         return [{"labels": 12}]
+
+    def judges_rows(self) -> list[Row]:
+        return judges_rows(self.words.models, self.words.judge, self.words.provider, self.item_id)
 
     def cost_rows(self) -> list[Row]:
         return [

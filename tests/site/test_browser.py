@@ -13,7 +13,16 @@ from tests.site.devtools import Browser, Tab
 from tests.site.fabricated_run import Words, fabricated, hostile
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
-PAGES = ("index.html", "items/index.html", "items/0001.html", "items/0003.html")
+PAGES = (
+    "index.html",
+    "judges.html",
+    "cost.html",
+    "method.html",
+    "run.html",
+    "items/index.html",
+    "items/0001.html",
+    "items/0003.html",
+)
 CONTRAST = """(() => {
   const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
   const light = (color) => {

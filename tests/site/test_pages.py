@@ -19,7 +19,7 @@ from layton_batch.site.build import build_site
 from tests.site.fabricated_run import FabricatedRun, Row, Words, fabricated
 from tests.site.read_html import Page, pages, read_page
 
-BOARD = ("index.html", "charts.html", "compare.html")
+BOARD = ("index.html", "charts.html", "compare.html", "judges.html", "cost.html", "method.html", "run.html")
 
 
 def built(run: FabricatedRun, state: RunState = RunState.DONE) -> Path:
@@ -106,7 +106,9 @@ def test_a_run_that_is_on_its_way_has_pages_as_far_as_it_is(tmp_path: Path, writ
     assert "This run is not finished" in shown
     assert "There is no leaderboard yet" in shown
     assert "Spent so far: $6.75" in shown
-    assert len(found) == (2 + 4 if written else 2)
+    of_run = {"judges.html", "cost.html", "method.html", "run.html"}
+    assert of_run < set(found)
+    assert len(found) - len(of_run) == (2 + 4 if written else 2)
     if "predictions" in written:
         assert "no vote" in words(found["items/0001.html"])
 
@@ -114,7 +116,8 @@ def test_a_run_that_is_on_its_way_has_pages_as_far_as_it_is(tmp_path: Path, writ
 def test_a_folder_with_nothing_in_it_makes_an_honest_page(tmp_path: Path) -> None:
     run = FabricatedRun(RunFolder(tmp_path / "empty"))
     found = pages(built(run, RunState.RUNNING))
-    assert set(found) == {"index.html", "items/index.html"}
+    of_run = {"judges.html", "cost.html", "method.html", "run.html"}
+    assert set(found) == {"index.html", "items/index.html"} | of_run
     assert "nothing written yet" in words(found["index.html"])
     assert "This run has no items yet." in words(found["items/index.html"])
 
@@ -144,7 +147,7 @@ def test_what_has_no_price_is_unknown_and_sums_say_at_least(tmp_path: Path) -> N
     rows = run.cost_rows()
     nothing = dict.fromkeys(("cost_usd", "unbatched_usd", "saved_usd", "price_source", "price_date"))
     run.table("cost", [rows[0], rows[1], {**rows[2], **nothing, "provider": "together"}])
-    shown = words(read_page(built(run) / "index.html"))
+    shown = words(read_page(built(run) / "cost.html"))
     assert "together 4 unknown unknown unknown" in shown
     assert "Total 12 at least $3.50 at least $7.00 at least $3.50" in shown
     assert "$0.00" not in shown
@@ -156,7 +159,7 @@ def test_a_sum_over_requests_of_which_some_have_no_price_says_at_least(tmp_path:
     usage = {"role": "predict", "provider": "openai", "input_tokens": 1, "cost_usd": "1", "unbatched_usd": "2"}
     rows = [{**usage, "model": model} for model in run.words.models]
     run.table("usage", [*rows, {**rows[0], "cost_usd": None, "unbatched_usd": None}])
-    shown = words(read_page(built(run) / "index.html"))
+    shown = words(read_page(built(run) / "cost.html"))
     assert "alpha-9 answers 4 1,000 0 2,000 500 at least $1.25" in shown
     assert "beta-10 answers 4 1,000 0 2,000 500 $2.25" in shown
 

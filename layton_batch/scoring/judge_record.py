@@ -1,0 +1,50 @@
+"""What was found of the judges when a board was made, kept beside it for its pages."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from layton_batch.errors import DamagedTableError
+from layton_batch.files import tables
+from layton_batch.scoring.annotators import AnnotatorAgreement
+from layton_batch.scoring.judges import Diagnosis
+
+TABLE = "judges"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRecord:
+    """Of the jury, and of the people who labelled, where they are named."""
+
+    diagnosis: Diagnosis
+    annotators: AnnotatorAgreement | None
+
+
+def write_record(path: Path, record: JudgeRecord | None) -> None:
+    """The table of one record, or of none where nobody judged."""
+    # json, not orjson: what is not a number stays one that can be told from nothing
+    rows = [] if record is None else [{"document": json.dumps(asdict(record), ensure_ascii=True)}]
+    tables.write(path, tables.frame(TABLE, rows))
+
+
+def read_record(folder: Path) -> JudgeRecord | None:
+    """From a run's tables; None where there is none yet. Raises DamagedTableError where it cannot be read."""
+    found = tables.read(folder, TABLE, ("document",))
+    if found.is_empty():
+        return None
+    try:
+        return _form().validate_json(found.item(0, 0))
+    except ValidationError as error:
+        path = folder / TABLE
+        raise DamagedTableError(f"{path} holds no record of judges: move it away, and the next board makes it", path) \
+            from error  # fmt: skip
+
+
+@cache
+def _form() -> TypeAdapter[JudgeRecord]:
+    return TypeAdapter(JudgeRecord)

@@ -1,0 +1,201 @@
+"""What there is to say of judges, in sections of tables and sentences: a terminal and a page show the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from layton_batch.scoring.annotators import AnnotatorAgreement
+from layton_batch.scoring.judges import Diagnosis, JudgeFinding, SelfPreference
+from layton_batch.text import NONE, number_text, one_line, percent, plural, range_text
+
+TEXT_COLUMNS = ("", "judge", "model", "answers by", "vote", "item", "wrong judges")
+"""Columns that hold words; the others hold figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table; ``name`` tells the tables of a section apart."""
+
+    name: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A sentence; ``is_help``: it explains a column."""
+
+    text: str
+    is_help: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """``key``: a name that stays when the words change."""
+
+    key: str
+    title: str
+    parts: tuple[Grid | Remark, ...]
+
+
+def diagnosis_told(found: Diagnosis) -> list[Section]:
+    """Judges, jury, bins and models; the jury's mistakes stand in a section of their own."""
+    return [_judges(found), _by_family(found), _favours(found), _jury(found), *_worth(found)]
+
+
+def _judges(found: Diagnosis) -> Section:
+    heads = ("judge", "labels", "accuracy", f"{percent(found.level)} CI", "kappa", "leniency")
+    labels = plural(found.jury.labels, "labelled answer")
+    return Section(
+        "judges",
+        f"Judges against human labels · {found.metric.replace('_', ' ')} · {labels}",
+        (
+            Grid("judges", heads, tuple(_judge_line(one) for one in found.judges)),
+            Remark("leniency: verdict minus human label, in points; above 0 the judge is too lenient", True),
+        ),
+    )
+
+
+def _judge_line(one: JudgeFinding) -> tuple[str, ...]:
+    report = one.report
+    accuracy, kappa = number_text(report.accuracy, 3), number_text(report.kappa, 3)
+    interval = range_text(report.lower, report.upper, 3)
+    return one.judge, str(report.labels), accuracy, interval, kappa, _points(report.leniency)
+
+
+def _by_family(found: Diagnosis) -> Section:
+    rows = tuple(
+        (one.judge, group.family, str(group.labels), _points(group.leniency), _plus_minus(group.standard_error))
+        for one in found.judges
+        for group in one.by_family
+    )
+    grid = Grid("families", ("judge", "answers by", "labels", "leniency", "std. error"), rows)
+    return Section("families", "Leniency by the family that was judged", (grid,))
+
+
+def _favours(found: Diagnosis) -> Section:
+    said = tuple(Remark(f"{one.judge}: {_self_preference(one.self_preference)}") for one in found.judges)
+    return Section("own", "Does a judge favour its own family?", said)
+
+
+def _self_preference(found: Sequence[SelfPreference]) -> str:
+    reasons = list(dict.fromkeys(one.reason for one in found if one.reason))
+    known = [
+        f"{_points(one.estimate)} {_plus_minus(one.standard_error)} points against {one.against} "
+        f"({one.own} own, {one.other} other answers)"
+        for one in found
+        if one.estimate is not None
+    ]
+    return "; ".join(known or reasons)
+
+
+def _jury(found: Diagnosis) -> Section:
+    jury, agree = found.jury, found.agreement
+    right, kappa = number_text(jury.majority_accuracy, 3), number_text(jury.majority_kappa, 3)
+    error = NONE if jury.calibration_error is None else f"{100 * jury.calibration_error:.1f}"
+    unanimous, fleiss = number_text(agree.unanimous, 3), number_text(agree.fleiss_kappa, 3)
+    alpha = number_text(agree.krippendorff_alpha, 3)
+    rows = tuple(
+        (_vote(one.yes, one.total), str(one.labels), str(one.positives), f"{one.positives / one.labels:.3f}",
+         range_text(one.lower, one.upper, 3))
+        for one in found.bins
+    )  # fmt: skip
+    between = f"between judges, {plural(agree.items, 'answer')}: unanimous {unanimous}, Fleiss kappa {fleiss}, "
+    said = (
+        Remark(f"majority against human labels: accuracy {right}, kappa {kappa}"),
+        Remark(f"mean vote minus human labels: {_points(jury.bias)} points; calibration error: {error} points"),
+        Remark(f"{between}Krippendorff alpha {alpha}"),
+    )
+    grid = Grid("votes", ("vote", "labels", "correct", "rate", f"{percent(found.level)} CI"), rows)
+    return Section("jury", "The jury", (*said, grid, *_slope(found)))
+
+
+def _vote(yes: int, total: int) -> str:
+    return "unjudged" if total == 0 else f"{yes} of {total}"
+
+
+def _slope(found: Diagnosis) -> tuple[Remark, ...]:
+    if found.ability_slope is None:
+        return ()
+    mean, lower, upper = found.ability_slope
+    return (
+        Remark(f"ability slope: {mean:+.2f} ({percent(found.level)} CI {lower:+.2f} to {upper:+.2f})"),
+        Remark("0: a vote means the same for every model, which --method calibrated takes for granted", True),
+        Remark("1: it means more for a better model, as where judges err alike on everybody's answers", True),
+    )
+
+
+def _worth(found: Diagnosis) -> list[Section]:
+    if not found.models:
+        return []
+    rows = tuple(
+        (one.model, str(one.own_labels), f"{one.worth:.0f}", _gain(one.gain), f"{one.worth_new:.0f}",
+         _gain(one.gain_new))
+        for one in found.models
+    )  # fmt: skip
+    heads = ("model", "own labels", "effective labels", "gain", "effective, new", "gain, new")
+    beside = tuple(
+        Remark(f"{one.model}: {_beside(one.score, one.human_only, one.human_only_half_width)}")
+        for one in found.models
+        if one.human_only is not None and one.human_only_half_width is not None
+    )
+    return [
+        Section(
+            "worth",
+            "What the jury adds to the labels",
+            (
+                Grid("worth", heads, rows),
+                Remark("effective labels: how many randomly drawn ones give as short an interval without a jury", True),
+                Remark("gain: effective per own label · new: for new items of this kind", True),
+                *beside,
+                Remark("own labels only: right where they were picked at random among the model's answers", True),
+            ),
+        )
+    ]
+
+
+def _beside(score: float, human: float, half: float) -> str:
+    agree = "agree" if abs(score - human) <= half + 5e-4 else "differ"
+    return f"corrected {100 * score:.1f}, own labels only {100 * human:.1f} ± {100 * half:.1f}: {agree}"
+
+
+def _gain(value: float | None) -> str:
+    return NONE if value is None else f"×{value:.2f}"
+
+
+def mistakes_told(found: Diagnosis) -> Section:
+    """The answers where the majority contradicts a person."""
+    rows = tuple(
+        (one.item_id, one.model, f"{one.yes} of {one.total}", "correct" if one.human else "wrong",
+         ", ".join(one.wrong_judges))
+        for one in found.mistakes
+    )  # fmt: skip
+    grid = Grid("mistakes", ("item", "model", "vote", "human label", "wrong judges"), rows)
+    nothing = (Remark("nothing: every majority agrees with the human label"),)
+    return Section("mistakes", "What the jury gets wrong", (grid,) if rows else nothing)
+
+
+def annotators_told(found: AnnotatorAgreement | None) -> list[Section]:
+    """Who labelled how much, and how far they agree; nothing where no annotation is beside an answer."""
+    if found is None:
+        return []
+    who = ", ".join(f"{one_line(name) or '(no name)'} {count}" for name, count in found.labels.items())
+    several = plural(found.several, "answer")
+    said = [
+        Remark(f"labels: {who}"),
+        Remark(f"{several} with several labels, {plural(found.ties, 'tie')} (an answer with a tie has no label)"),
+    ]
+    if (kappa := found.kappa) is not None:
+        interval = f", {percent(found.level)} CI {range_text(kappa.lower, kappa.upper, 2)}"
+        agree = f"they agree on {100 * kappa.agreement:.1f} %; {kappa.name}'s kappa {number_text(kappa.value, 2)}"
+        said.append(Remark(agree + ("" if kappa.lower is None else interval)))
+    return [Section("annotators", "Annotators", tuple(said))]
+
+
+def _points(fraction: float | None) -> str:
+    return NONE if fraction is None else f"{100 * fraction:+.1f}"
+
+
+def _plus_minus(error: float | None) -> str:
+    return NONE if error is None else f"± {100 * error:.1f}"

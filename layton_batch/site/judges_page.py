@@ -1,0 +1,122 @@
+"""The page of the judges: what `judges` says of them, beside a drawing of how often each agrees with people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.scoring.judge_record import JudgeRecord, read_record
+from layton_batch.scoring.judges import JudgeFinding
+from layton_batch.scoring.judges_told import (
+    TEXT_COLUMNS,
+    Grid,
+    Section,
+    annotators_told,
+    diagnosis_told,
+    mistakes_told,
+)
+from layton_batch.site.pages import short_line
+
+MOST_ROWS = 500
+"""Of a table that a page shows."""
+_WHY = {
+    "judges": "Accuracy is the share of labelled answers on which the judge says what a person says. Kappa is the same "
+    "beyond chance: 0 is no better than chance, 1 is full agreement.",
+    "families": "A judge may be kinder to the answers of one maker than to another’s. The standard error is that of "
+    "the difference.",
+    "own": "No judge sits on the jury of its own family’s answers; where it judged none of them, nobody can tell "
+    "whether it favours them.",
+    "jury": "The votes of all judges of an answer together. The rate is the share of answers with so many votes that "
+    "people call correct: the board’s scores rest on it.",
+    "worth": "A jury does not replace labels; it makes each count for more.",
+    "mistakes": "Answers where most of the jury said the opposite of a person.",
+    "annotators": "The people whose labels these numbers rest on.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """``address``: where it leads, empty for most."""
+
+    text: str
+    is_text: bool
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownGrid:
+    """``plots``: for each row the start, the middle and the width of an interval in percent of an axis from half right
+    to all right; none where the table has no such column. ``more``: rows that are left out."""
+
+    name: str
+    heads: tuple[Cell, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    plots: tuple[tuple[str, str, str] | None, ...] = ()
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSection:
+    """``why``: what its numbers are for."""
+
+    key: str
+    title: str
+    why: str
+    parts: tuple[ShownGrid | str, ...]
+    help: tuple[str, ...]
+
+
+def show_judges(folder: RunFolder, items: Mapping[str, str]) -> tuple[ShownSection, ...]:
+    """What the last board found of its judges; nothing where it has none. ``items``: the pages of items by id. Raises
+    DamagedTableError where the table cannot be read."""
+    record = read_record(folder.tables)
+    if record is None:
+        return ()
+    told = [*diagnosis_told(record.diagnosis), mistakes_told(record.diagnosis), *annotators_told(record.annotators)]
+    return tuple(_section(one, record, items) for one in told)
+
+
+def _section(section: Section, record: JudgeRecord, items: Mapping[str, str]) -> ShownSection:
+    grids = [part for part in section.parts if isinstance(part, Grid) and part.rows]
+    remarks = [part for part in section.parts if not isinstance(part, Grid)]
+    said = tuple(_sentence(one.text) for one in remarks if not one.is_help)
+    return ShownSection(
+        key=section.key,
+        title=short_line(section.title),
+        why=_WHY.get(section.key, ""),
+        parts=(*said, *(_grid(one, record, items) for one in grids)),
+        help=tuple(_sentence(one.text) for one in remarks if one.is_help),
+    )
+
+
+def _sentence(text: str) -> str:
+    """A line of a terminal as it begins on a page."""
+    shown = short_line(text, 500)
+    return shown[:1].upper() + shown[1:]
+
+
+def _grid(grid: Grid, record: JudgeRecord, items: Mapping[str, str]) -> ShownGrid:
+    is_text = tuple(head in TEXT_COLUMNS or head == "human label" for head in grid.heads)
+    plots = tuple(_plot(one) for one in record.diagnosis.judges) if grid.name == "judges" else ()
+    return ShownGrid(
+        name=grid.name,
+        heads=tuple(Cell(_sentence(head), text) for head, text in zip(grid.heads, is_text, strict=True)),
+        rows=tuple(
+            tuple(
+                Cell(short_line(value), text, items.get(short_line(value), "") if head == "item" else "")
+                for head, value, text in zip(grid.heads, row, is_text, strict=True)
+            )
+            for row in grid.rows[:MOST_ROWS]
+        ),
+        plots=plots,
+        more=max(len(grid.rows) - MOST_ROWS, 0),
+    )
+
+
+def _plot(one: JudgeFinding) -> tuple[str, str, str] | None:
+    report = one.report
+    if report.accuracy is None or report.lower is None or report.upper is None:
+        return None
+    low, middle, high = (200 * max(value - 0.5, 0.0) for value in (report.lower, report.accuracy, report.upper))
+    return f"{low:.2f}%", f"{middle:.2f}%", f"{high - low:.2f}%"

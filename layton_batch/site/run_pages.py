@@ -1,0 +1,34 @@
+"""The pages about a run rather than its board: judges, cost, method, and how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.run.status import Status
+from layton_batch.site.batch_course import show_batches
+from layton_batch.site.bill import Bill
+from layton_batch.site.board_pages import Ranked
+from layton_batch.site.judges_page import show_judges
+from layton_batch.site.method_page import show_method
+from layton_batch.site.pages import more_assets, short_line, write
+
+
+def write_run_pages(
+    folder: RunFolder,
+    status: Status,
+    ranked: Ranked,
+    bill: Bill | None,
+    bill_notes: Sequence[str],
+    building: Path,
+    about: Mapping[str, object],
+) -> None:
+    """``bill_notes``: what has to be said of the bill besides its sums; ``about``: what all pages are told."""
+    assets: dict[str, object] = {**about, **more_assets("run.css")}
+    items = {item_id: f"items/{name}" for name, item_id in ranked.items}
+    write(building / "judges.html", "judges.html", **assets, sections=show_judges(folder, items))
+    notes = [short_line(note, 500) for note in bill_notes]
+    write(building / "cost.html", "cost.html", **assets, bill=bill, bill_notes=notes)
+    write(building / "method.html", "method.html", **assets, method=show_method(folder, ranked.ask, ranked.board))
+    write(building / "run.html", "run.html", **assets, batches=show_batches(folder, status))

@@ -1,0 +1,158 @@
+"""The pages about a run: its judges, its bill, its method, its batches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+
+from layton_batch.errors import DamagedTableError
+from layton_batch.files import tables
+from layton_batch.run.status import Status
+from layton_batch.scoring.board import RULE
+from layton_batch.scoring.judge_record import read_record, write_record
+from layton_batch.site.build import build_site
+from layton_batch.states import BatchOutcome, Lifecycle
+from tests.site.fabricated_run import FabricatedRun, fabricated
+from tests.site.read_html import read_page
+
+START = 1_800_000_000.0
+
+
+def shown(run: FabricatedRun, page: str, status: Status | None = None) -> str:
+    site = build_site(run.folder, status or run.status()).parent
+    return " ".join(read_page(site / page).text.split())
+
+
+def timed(run: FabricatedRun) -> Status:
+    status = run.status()
+    (batch,) = status.batches
+    first = replace(batch, submitted_at=START, ended_at=START + 3700, provider_id="batch_abc")
+    second = replace(
+        batch, id="batch-2", submitted_at=START + 3600, ended_at=START + 7200, outcome=BatchOutcome.EXPIRED,
+        attempt=2, reason="the window was over",
+    )  # fmt: skip
+    reused = replace(batch, id="batch-3", reason="4 answers that another run paid for already")
+    return replace(status, batches=(second, reused, first))
+
+
+def test_the_page_of_judges_says_what_the_command_says(tmp_path: Path) -> None:
+    page = shown(fabricated(tmp_path), "judges.html")
+    assert "Judges against human labels · both correct · 12 labelled answers" in page
+    assert "judge 0 12 1.000" in page
+    assert "judge 1 12 0.500" in page
+    assert "+50.0" in page
+    assert "Does a judge favour its own family?" in page
+    assert "What the jury gets wrong" in page
+    assert "Labels: judge 12" in page
+
+
+def test_what_the_jury_gets_wrong_leads_to_the_item(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    document = orjson.loads(str(run.judges_rows()[0]["document"]))
+    wrong = {"item_id": "item 2", "model": "alpha-9", "provider": "openai", "n_hints": 0, "yes": 2, "total": 2,
+             "human": False, "contested": False, "wrong_judges": ["judge 0", "judge 1"]}  # fmt: skip
+    document["diagnosis"]["mistakes"] = [wrong, wrong | {"item_id": "of the gold set"}]
+    run.table("judges", [{"document": orjson.dumps(document).decode()}])
+    site = build_site(run.folder, run.status()).parent
+    assert 'href="items/0002.html"' in (site / "judges.html").read_text(encoding="utf-8")
+    assert "of the gold set" in read_page(site / "judges.html").text
+
+
+def test_a_record_of_judges_comes_back_as_it_was_kept(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    record = read_record(run.folder.tables)
+    assert record is not None
+    write_record(run.folder.part("judges", "judges"), record)
+    assert read_record(run.folder.tables) == record
+    write_record(run.folder.part("judges", "judges"), None)
+    assert read_record(run.folder.tables) is None
+
+
+def test_a_record_of_judges_that_is_none_is_named(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    run.table("judges", [{"document": "{}"}])
+    with pytest.raises(DamagedTableError, match="judges"):
+        shown(run, "judges.html")
+
+
+def test_without_a_record_the_page_names_the_command(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    run.table("judges", [])
+    assert "layton-batch judges riddles-1a2b3c4d works it out" in shown(run, "judges.html")
+    run.table("leaderboard", [{**row, "method": RULE} for row in run.leaderboard_rows()])
+    assert "there are no judges" in shown(run, "judges.html")
+
+
+def test_the_bill_says_what_stands_beside_its_sums(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    site = build_site(run.folder, run.status(), bill_notes=["reused: 3 answers were paid for"]).parent
+    assert "reused: 3 answers were paid for" in read_page(site / "cost.html").text
+
+
+def test_every_batch_has_a_line_with_its_time_and_why_it_ended_so(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    page = shown(run, "run.html", timed(run))
+    assert "From 2027-01-15 08:00 to 2027-01-15 10:00 UTC, 2 h 0 min." in page
+    assert "1 h 1 min" in page
+    assert "collected, expired the window was over" in page
+    assert "batch_abc" in page
+    assert page.index("1 h 1 min") < page.index("the window was over")
+    assert "1 further batch was never sent: 4 answers had been paid for already." in page
+
+
+def test_bars_stand_where_the_batches_were(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    page = read_page(build_site(run.folder, timed(run)).parent / "run.html")
+    bars = [value for tag, name, value in page.attributes if tag == "rect" and name in ("x", "width")]
+    assert bars == ["0.00%", "51.39%", "50.00%", "50.00%"]
+
+
+def test_an_open_batch_is_drawn_to_when_it_was_last_heard_of(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    status = run.status()
+    batch = replace(status.batches[0], state=Lifecycle.IN_FLIGHT, outcome=None, submitted_at=START, read_at=START + 60)
+    assert "in flight" in shown(run, "run.html", replace(status, batches=(batch,)))
+
+
+def test_providers_words_of_failures_stand_on_the_page(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    status = run.status()
+    rows = [{"custom_id": str(n), "outcome": "errored", "error_message": "<b>quota</b> is over"} for n in range(3)]
+    path = run.folder.tables / "responses" / "batch-1" / "0.parquet"
+    tables.write(path, tables.frame("responses", rows))
+    failed = replace(status, jobs=(replace(status.jobs[0], errored=3, succeeded=1), *status.jobs[1:]))
+    page = shown(run, "run.html", failed)
+    assert "What providers said of requests that failed" in page
+    assert "3 <b>quota</b> is over" in page
+
+
+def test_the_method_has_words_manifest_revisions_and_hashes(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    frozen = orjson.loads(run.folder.manifest.read_bytes())
+    frozen["manifest"]["models"] = [
+        {"name": "alpha-9", "provider": "openai", "model": "alpha-9-2026", "max_output_tokens": 8000,
+         "reasoning": {"effort": "high"}, "params": {}}
+    ]  # fmt: skip
+    frozen |= {
+        "identity": "abc123", "folder": "/secret/place", "prompts": {"participant": "Solve {{ question }}"},
+        "revisions": [{"number": 1, "at": "2026-11-23T08:38:38Z", "changes": ["the run began"], "asked": "d1gest"}],
+    }  # fmt: skip
+    run.folder.manifest.write_bytes(orjson.dumps(frozen))
+    page = shown(run, "method.html")
+    for text in ("What the numbers mean", "corrected by people’s labels", "alpha-9-2026 8,000", "scoring.metric",
+                 "2026-11-23 08:38:38 UTC the run began d1gest", "abc123", "tables/scores/scores.parquet",
+                 "Solve {{ question }}"):  # fmt: skip
+        assert text in page
+    assert "/secret/place" not in page
+
+
+def test_pages_are_the_same_bytes_each_time(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    first, second = (build_site(run.folder, timed(run), tmp_path / name).parent for name in ("a", "b"))
+    names = sorted(path.relative_to(first) for path in first.rglob("*") if path.is_file())
+    assert names == sorted(path.relative_to(second) for path in second.rglob("*") if path.is_file())
+    for name in names:
+        assert (first / name).read_bytes() == (second / name).read_bytes(), name
