@@ -1,34 +1,48 @@
-"""Every command the README prints works as printed, in its order, with a sandbox in the providers' place."""
+"""Every command that the README and the pages of docs/ print works as printed, in its order, with a sandbox in the
+providers' place; every option that they name exists."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
 import pytest
+import typer
+from typer.core import TyperGroup
 
-from layton_batch.cli import doctor
-from tests.cli.cli_harness import ROOT, call, desk, finish, start
+from layton_batch.cli import app, doctor
+from tests.cli.cli_harness import ROOT, call, desk, finish, start, write
 from tests.pipeline.lab import BUNDLED
 
 NOT_RUN = {
     "scripts/test": "runs this test",
     "scripts/demo": "installs the package, then runs what test_demo.py runs",
     "git clone": "the checkout is there",
+    "pip install": "tests/test_wheel.py installs the package",
+    "uv tool install": "the same by uv, which need not be there",
+    ". .venv/bin/activate": "the environment of this test is active",
 }
 """Commands that are printed and not run here, each with its reason."""
-DATA = ROOT.parent / "shared" / "data"
+WAIT = "until [ -s sandbox.env ]; do sleep 0.1; done"
+"""The shell goes on at once; a reader sees that the sandbox is up."""
 
 
-def commands() -> list[str]:
-    """The lines of the README's ``sh`` blocks without their comments; a line that goes on is one line."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = ("README.md", *(f"docs/{name}.md" for name in ("install", "providers", "runs", "schedules", "tasks")))
+"""In one place each; ``docs/first_hour.md`` is a script of its own, and other pages have options alone."""
+
+
+def commands(page: str) -> list[str]:
+    """The lines of a page's ``sh`` blocks without their comments; a line that goes on is one line."""
+    text = (ROOT / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
     bare = [shlex.join(shlex.split(line, comments=True)) for line in lines]
@@ -73,12 +87,6 @@ def without_xai(text: str) -> str:
     return re.sub(r'(?m)^\[\[models\]\]\n(?:.+\n)?provider = "xai"\n(?:.+\n)+', "", text)
 
 
-def reason_not_to_run(command: str) -> str | None:
-    if "../shared/data" in command and not DATA.is_dir():
-        return "the optional folder of real data is not there"
-    return next((reason for start_of, reason in NOT_RUN.items() if command.startswith(start_of)), None)
-
-
 def serve(folder: Path, words: list[str]) -> None:
     """A command that goes on until it is stopped: it must come up, say where, and end well."""
     words = [*words[:-1], "--port", "0"]  # the last word is the &; the printed port may be taken here
@@ -92,14 +100,15 @@ def serve(folder: Path, words: list[str]) -> None:
 
 
 def test_the_readme_prints_commands_and_each_is_run_or_excepted_by_name() -> None:
-    found = commands()
-    assert len(found) >= 8
+    found = [command for page in PAGES for command in commands(page)]
+    assert len(found) >= 30
     known = ("layton-batch ", *NOT_RUN)
     assert [command for command in found if not command.startswith(known)] == []
 
 
-def test_every_command_of_the_readme_works_as_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: None
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_of_a_page_works_as_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: None, page: str
 ) -> None:
     folder = tmp_path / "checkout"
     folder.mkdir()
@@ -107,27 +116,64 @@ def test_every_command_of_the_readme_works_as_printed(
     for path in (ROOT / "manifests").iterdir():
         text = path.read_text(encoding="utf-8")
         (folder / "manifests" / path.name).write_text(without_xai(text), encoding="utf-8")
-    if DATA.is_dir():
-        (tmp_path / "shared").symlink_to(DATA.parent)
     monkeypatch.setattr(doctor, "MOST_DRIFT", math.inf)  # the desk's clock is not the one in the sandbox's replies
+    elsewhere = () if page == "README.md" else commands("README.md")
     with desk(folder, monkeypatch):
-        for command in commands():
-            if reason_not_to_run(command) is not None:
+        for command in commands(page):
+            if command.startswith(tuple(NOT_RUN)) or command in elsewhere:
                 continue
             words = shlex.split(command)[1:]
             if words[-1] == "&":
                 serve(folder, words)
                 continue
             end = call(*words)
-            assert end.code == 0, f"{command}\n{end.err}"
-            assert end.out, command
+            assert end.code in ((0, 75) if {"--once", "--until"} & {*words} else (0,)), f"{command}\n{end.err}"
+            assert end.out or end.err, command
 
 
-def test_every_exit_code_of_the_readme_is_the_programs() -> None:
+def test_the_first_hour_goes_as_its_page_says(tmp_path: Path) -> None:
+    """One shell, one command after another, as a reader types them; what is left running is stopped at the end."""
+    text = (ROOT / "docs" / "first_hour.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    script = "".join(blocks).replace("--env-file sandbox.env &", f"--env-file sandbox.env &\n{WAIT}")
+    (tmp_path / "manifests").symlink_to(ROOT / "manifests")
+    program = write(tmp_path, f'#!/bin/sh\nexec "{sys.executable}" -m layton_batch "$@"\n', "layton-batch")
+    program.chmod(0o755)
+    environment = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT),
+        "XDG_STATE_HOME": str(tmp_path / "user"), "LAYTON_BATCH_PACING": "0.05",
+    }  # fmt: skip
+    script = "set -e\ntrap 'kill $(jobs -p)' EXIT\n" + script.replace("--port 8765", "--port 0")
+    with (tmp_path / "said").open("wb") as said:
+        ended = subprocess.run(
+            ["bash", "-c", script], cwd=tmp_path, env=environment, stdout=said, stderr=said, check=False, timeout=300
+        )
+    assert ended.returncode == 0, (tmp_path / "said").read_text(encoding="utf-8")[-2000:]
+    assert (tmp_path / "public" / "index.html").is_file()
+    board = (tmp_path / "demo" / "demo" / "site" / "data" / "leaderboard.json").read_text(encoding="utf-8")
+    assert "larch-2-nano" in {row["model"] for row in json.loads(board)}
+
+
+def test_every_option_that_a_page_names_exists() -> None:
+    root = typer.main.get_command(app.app)
+    assert isinstance(root, TyperGroup)
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for line in re.findall(r"layton-batch ([a-z][^`\n]*)", page.read_text(encoding="utf-8")):
+            names, options = line.split("#")[0].split(), re.findall(r"(?<![\w-])--[a-z][a-z-]*", line.split("#")[0])
+            command = root.commands.get(names[0])
+            if command is None:
+                continue  # a sentence that goes on after the program's name
+            if isinstance(command, TyperGroup):
+                command = command.commands[names[1]]
+            known = {one for parameter in command.params for one in (*parameter.opts, *parameter.secondary_opts)}
+            assert set(options) <= known | {"--help"}, f"{page.name}: layton-batch {line}"
+
+
+def test_every_exit_code_of_the_page_is_the_programs() -> None:
     from layton_batch.cli import app, endings
     from layton_batch.errors import LaytonBatchError
 
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "runs.md").read_text(encoding="utf-8")
     printed = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
     kinds = [LaytonBatchError]
     for kind in kinds:

@@ -1,48 +1,4 @@
-"""Faults: what the sandbox does wrong on purpose, and how often.
-
-A fault file is TOML (`[[faults]]` tables) or JSON (`{"faults": [...]}` or a bare list) of these keys:
-
-- `provider`: "openai" … "openrouter", or "*" (default) for all.
-- `on`: "upload", "create", "poll", "results", "list" or "cancel" (HTTP calls), "row" (one row as it is executed), or
-  "batch" (decided once, when a batch is created).
-- `match`: a regular expression searched in the custom_id, a newline and the model (rows); in batch id, model, echoed
-  tags and the first 64 KiB of the input (batches); in the path, an upload's form fields and file name, and for a
-  create up to 64 KiB of its body (HTTP). Empty matches all.
-- `after`: skip the first n occasions. `times`: act that often (0, the default: always). An occasion is every matching
-  call, row or batch, also when an earlier fault of the file acts on it; the first fault that is due acts.
-- `action`, for HTTP calls: `status` (with `status`, and `retry_after` seconds), `drop` (close the connection before
-  anything is executed), `drop_after` (execute, then close without a reply), `not_json` (execute, reply 200 with HTML),
-  `delay` (`seconds`), `truncate` (execute, send a `share` of the body as if it were all of it, the last line damaged),
-  `short` (the same, but whole lines: nothing in what is sent shows that there was more), `cut` (as `truncate`, but the
-  full length is announced, so that the client sees a broken transfer).
-  For rows: `error` (with `status` and `kind`), `missing` (no line, not billed), `duplicate` (a second line with another
-  text, billed once), `unknown_id` (an extra line under a custom_id nobody sent), `malformed_line` (half a line;
-  billed), `malformed_text` (the reply's text is broken; billed), `truncated` (finish "length"), `refused`.
-  For batches: `fail` (`kind` is the error code, `name` the message), `expire`, `cancel` and `stop` (after a `share` of
-  the rows; one that is stopped has failed, with `kind` and `name`), `late` (it completes), `unknown_status` (shows
-  `name`; for `seconds`, or for good when 0), `stuck` (runs until it is cancelled). One that expires, is cancelled,
-  stopped or late shows neither files nor counts for `late` seconds after its end; with `counts = false` never a count.
-
-Example:
-
-    [[faults]]
-    provider = "openai"
-    on = "create"
-    action = "drop_after"
-    times = 1
-
-    [[faults]]
-    on = "row"
-    match = "0007"
-    action = "error"
-    status = 500
-
-    [[faults]]
-    provider = "mistral"
-    on = "batch"
-    action = "expire"
-    share = 0.4
-"""
+"""Faults: what the sandbox does wrong on purpose, and how often. ``docs/faults.md`` has every key, with an example."""
 
 from __future__ import annotations
 

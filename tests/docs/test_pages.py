@@ -1,0 +1,53 @@
+"""The pages of docs/ make one site without a warning, load nothing from elsewhere, and say what the code says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import reference_pages
+
+ROOT = Path(__file__).resolve().parents[2]
+LOADS = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=\"?(https?:)?//[^>]*>")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built with every warning an error."""
+    folder = tmp_path_factory.mktemp("docs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    ended = subprocess.run(
+        command, cwd=ROOT, env={"NO_MKDOCS_2_WARNING": "1", "PATH": "/usr/bin:/bin"}, capture_output=True, check=False
+    )
+    assert ended.returncode == 0, (ended.stdout + ended.stderr).decode()
+    return folder
+
+
+def test_the_site_is_built_without_a_warning_and_has_every_page(built: Path) -> None:
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert {path.parent.name for path in built.glob("*/index.html")} >= pages
+
+
+def test_a_page_loads_nothing_from_elsewhere(built: Path) -> None:
+    for page in built.rglob("*.html"):
+        assert LOADS.search(page.read_text(encoding="utf-8")) is None, page
+
+
+def test_the_manifest_s_page_has_every_key_of_the_code() -> None:
+    assert (ROOT / "docs" / "manifest.md").read_text(encoding="utf-8") == reference_pages.manifest_page()
+
+
+def test_the_providers_page_has_the_code_s_limits() -> None:
+    page = (ROOT / "docs" / "providers.md").read_text(encoding="utf-8")
+    assert page == reference_pages.providers_page(page)
+
+
+def test_no_page_needs_a_folder_outside_the_repository() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        text = page.read_text(encoding="utf-8")
+        blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        assert [block for block in blocks if ".." in block] == [], page

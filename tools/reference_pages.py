@@ -1,0 +1,151 @@
+"""Two pages of the documentation that the code itself knows: the keys of a manifest, and what each batch API can do.
+
+``python -m tools.reference_pages`` writes them; a test holds that what is committed is what it would write.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from layton_batch.manifest.form import Form
+from layton_batch.providers import BUILT_IN, provider_class
+from layton_batch.text import plural
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+WORDS = Path(__file__).with_suffix(".toml")
+"""What each key means, and an example of its value: for people, so the code does not have it."""
+_NAMES = {"Decimal": "number", "float": "number", "int": "whole number", "bool": "true or false"}
+_BOUNDS = {"ge": "≥ {}", "gt": "> {}", "le": "≤ {}", "lt": "< {}"}
+_WIDE = 2**31
+"""A bound from here on says only that numbers are finite."""
+
+
+def manifest_page() -> str:
+    """``docs/manifest.md``: a table of keys for every table of a manifest."""
+    words = tomllib.loads(WORDS.read_text(encoding="utf-8"))
+    parts = [words["intro"].strip()]
+    for title, model in _tables(Form, ""):
+        own = words[title or "top"]
+        rows = [_row(name, field, own[name]) for name, field in model.model_fields.items() if not _is_table(field)]
+        heading = f"## `{_written(title)}`" if title else "## Top"
+        parts += [f"{heading}\n\n{own['about'].strip()}"]
+        if rows:
+            parts += ["\n".join(["| key | type | default | meaning |", "|---|---|---|---|", *rows])]
+        if set(own) - {"about"} != {name for name, field in model.model_fields.items() if not _is_table(field)}:
+            raise ValueError(f"{WORDS.name}: the words of {title or 'top'} are of other keys than the code's")
+    parts += [f"## A whole manifest\n\n```toml\n{words['example'].strip()}\n```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _written(title: str) -> str:
+    """``[items]``, ``[[models]]``, ``[limits.openai]``."""
+    return f"[[{title}]]" if title in ("models", "jury.judges", "prices") else f"[{title}]"
+
+
+def _tables(model: type[BaseModel], path: str) -> Iterator[tuple[str, type[BaseModel]]]:
+    yield path, model
+    for name, field in model.model_fields.items():
+        inner = _table_of(field.annotation)
+        if inner is not None and name != "reasoning":
+            title = f"{path}.{name}".strip(".")
+            yield from _tables(inner, f"{title}.openai" if title == "limits" else title)
+
+
+def _is_table(field: Any) -> bool:
+    return _table_of(field.annotation) is not None and field.annotation is not None and "Reasoning" not in str(field)
+
+
+def _table_of(kind: Any) -> type[BaseModel] | None:
+    """The table that an annotation is of, alone, in a list or under names."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return kind
+    return next((found for one in get_args(kind) if (found := _table_of(one)) is not None), None)
+
+
+def _row(name: str, field: Any, said: list[str]) -> str:
+    meaning, example = said
+    default = "" if field.is_required() else "–" if field.default in (None, {}, (), "") else f"`{_toml(field.default)}`"
+    needed = "**needed**" if field.default is PydanticUndefined else default
+    shown = f" Example: `{name} = {example}`" if example else ""
+    return f"| `{name}` | {_type(field)} | {needed} | {meaning}{shown} |"
+
+
+def _type(field: Any) -> str:
+    names = " or ".join(dict.fromkeys(_type_names(field.annotation)))
+    bounds = [text for one in field.metadata for text in _bounds(one)]
+    return ", ".join([names, *bounds])
+
+
+def _type_names(kind: Any) -> Iterator[str]:
+    if kind is type(None):
+        return
+    if (isinstance(kind, type) and issubclass(kind, BaseModel)) or get_origin(kind) is dict or kind is dict:
+        yield "table"
+    elif str(get_origin(kind)).endswith("Literal"):
+        yield from (f"`{_toml(value)}`" for value in get_args(kind))
+    elif get_args(kind):
+        for one in get_args(kind):
+            if isinstance(one, type) or get_origin(one) is not None or get_args(one):
+                yield from _type_names(one)
+    elif isinstance(kind, type):
+        yield _NAMES.get(kind.__name__, "text")
+
+
+def _bounds(one: Any) -> Iterator[str]:
+    for key, text in _BOUNDS.items():
+        bound = getattr(one, key, None)
+        if bound is not None and abs(bound) < _WIDE:
+            yield text.format(bound)
+
+
+def _toml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else f"{value}"
+
+
+# ---- batch APIs ----------------------------------------------------------------------------------------------------
+
+
+def provider_table() -> str:
+    """The table in ``docs/providers.md``, and below it what each API's documents warn of."""
+    rows = ["| provider | requests a batch | size of a batch | window | results kept | pictures | cancel |"]
+    rows += ["|---|---:|---:|---|---:|---|---|"]
+    warned = []
+    for name in BUILT_IN:
+        provider = provider_class(name)(None)
+        limits, can = provider.limits, provider.capabilities
+        windows = tuple(getattr(provider, "windows", ("24h",)))
+        window = " to ".join((windows[0], windows[-1])) if len(windows) > 2 else ", ".join(windows)
+        days = round(limits.retention_seconds / 86_400)
+        size = f"{limits.max_bytes // 10**6:,} MB"
+        rows.append(
+            f"| `{name}` | {limits.max_requests:,} | {size} | {window} | {plural(days, 'day')} | {_yes(can.images)}"
+            f" | {_yes(can.cancel)} |"
+        )
+        warned += [f"- `{name}`: {'; '.join(can.caveats)}." for _ in can.caveats[:1]]
+    return "\n".join([*rows, "", *warned])
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+MARKS = ("<!-- from the code: begin -->", "<!-- from the code: end -->")
+
+
+def providers_page(text: str) -> str:
+    """The page with its table made anew."""
+    before, _, rest = text.partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    return f"{before}{MARKS[0]}\n\n{provider_table()}\n\n{MARKS[1]}{after}"
+
+
+if __name__ == "__main__":
+    (DOCS / "manifest.md").write_text(manifest_page(), encoding="utf-8")
+    page = DOCS / "providers.md"
+    page.write_text(providers_page(page.read_text(encoding="utf-8")), encoding="utf-8")
