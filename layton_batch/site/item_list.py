@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from layton_batch.site.explorer import STANDINGS, ItemPage, Tally
-from layton_batch.site.pages import short_line, write
+from layton_batch.site.pages import loading_assets, short_line, write
 from layton_batch.site.search import write_words
 
 BANDS = ("none", "under a quarter", "a quarter to a half", "a half to three quarters", "over three quarters", "all")
@@ -58,6 +58,6 @@ def write_list(folder: Path, items: Sequence[Listed], order: Sequence[str], abou
     categories = sorted({one.category for one in items if one.category})
     worths = sorted({one.picarats for one in items if one.picarats is not None})
     bands = [(str(place), words) for place, words in enumerate(BANDS) if any(one.band == str(place) for one in items)]
-    write(folder / "index.html", "items.html", **about, items=items, categories=categories, standings=STANDINGS,
-          failing=[short_line(model) for model in order], worths=worths, bands=bands)  # fmt: skip
+    write(folder / "index.html", "items.html", **about, **loading_assets(), items=items, categories=categories,
+          standings=STANDINGS, failing=[short_line(model) for model in order], worths=worths, bands=bands)  # fmt: skip
     write_words(folder, (one.words for one in items))

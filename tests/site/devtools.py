@@ -119,6 +119,11 @@ class Tab:
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
+    def wait(self, promise: str) -> None:
+        """Return when a JavaScript promise is kept."""
+        result = self.call("Runtime.evaluate", {"expression": promise, "awaitPromise": True})
+        assert "exceptionDetails" not in result, result
+
     def press(self, key: str, text: str = "") -> None:
         """A key pressed and let go, where the focus is."""
         code = {"Tab": 9, "Enter": 13}[key]
