@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import orjson
+from markupsafe import Markup
 
 from layton_batch.errors import FileError
 from layton_batch.files import atomic
@@ -133,9 +134,9 @@ def _write_item(
 ) -> None:
     names: Mapping[tuple[str, str, int], str] = about["model_pages"]  # type: ignore[assignment]
     previous = listed[-1].name if listed else ""
-    replies = [
+    replies = Markup().join(
         reply_html(one, names.get((one.model, one.provider, one.hints), ""), len(page.askings)) for one in page.replies
-    ]
+    )
     write(building / "items" / page.name, "item.html", **about, page=page, replies=replies, previous=previous,
           following=following)  # fmt: skip
     listed.append(listed_item(page, order))

@@ -215,8 +215,9 @@ def _askings(rows: Sequence[Mapping[str, object]], sent: SentRequests) -> tuple[
     does not have it."""
     found: dict[tuple[int, tuple[str, ...]], int] = {}
     places: list[int] = []
+    one = None
     for row in rows:
-        one = sent.of(str(row["custom_id"]), str(row["model"]))
+        one = sent.of(str(row["custom_id"]), str(row["model"]), one)
         places.append(found.setdefault((one.system, one.texts), len(found) + 1) if one else 0)
     counts = Counter(places)
     return tuple(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
 import orjson
 
@@ -33,11 +33,29 @@ _PICTURE = "(an image)"
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One request. ``system``: the number of its system text, from 1, or 0 where it has none."""
+    """One request. ``system``: the number of its system text, from 1, or 0 where it has none; ``parts``: its texts as
+    they stand in JSON, the system's among them."""
 
     system: int
     texts: tuple[str, ...]
-    settings: str
+    parts: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What the lines of a batch file have in common: everything but the custom_id and the texts. ``order``: which of
+    these stand between the ``pieces``, the custom_id as 0."""
+
+    pieces: tuple[bytes, ...]
+    order: tuple[int, ...]
+
+    def line(self, custom_id: bytes, parts: Sequence[bytes]) -> bytes:
+        """What the request looks like that has these."""
+        values = (custom_id, *parts)
+        between = (
+            piece for place, after in zip(self.order, self.pieces[1:], strict=True) for piece in (values[place], after)
+        )
+        return b"".join((self.pieces[0], *between))
 
 
 class SentRequests:
@@ -50,6 +68,7 @@ class SentRequests:
         self._numbers: dict[str, int] = {}
         self._files: list[BinaryIO] = []
         self._places: dict[str, tuple[int, int, int]] = {}
+        self._forms: dict[int, _Form] = {}
         self.too_large = False
         paths = list(_batch_files(folder))
         if sum(path.stat().st_size for path in paths) > MOST_BYTES:
@@ -57,14 +76,6 @@ class SentRequests:
             return
         for path in paths:
             self._look_through(path, stack)
-
-    @classmethod
-    def none(cls) -> Self:
-        """Of a run whose requests are not at hand."""
-        found = cls.__new__(cls)
-        found.systems, found.settings, found.too_large = [], {}, False
-        found._numbers, found._files, found._places = {}, [], {}
-        return found
 
     def _look_through(self, path: Path, stack: ExitStack) -> None:
         handle = stack.enter_context(path.open("rb"))
@@ -75,19 +86,29 @@ class SentRequests:
                 self._places[found[1].decode("utf-8", "replace")] = number, start, len(line)
             start += len(line)
 
-    def of(self, custom_id: str, model: str) -> Sent | None:
-        """The request as it was sent last; None where the run has none, such as for an answer that was paid before."""
+    def of(self, custom_id: str, model: str, like: Sent | None = None) -> Sent | None:
+        """The request as it was sent last; None where the run has none, such as for an answer that was paid before.
+        ``like``: one that it probably has the texts of, which is quicker found to be so than read again."""
         place = self._places.get(custom_id)
         if place is None:
             return None
         number, start, length = place
         handle = self._files[number]
         handle.seek(start)
+        written = handle.read(length)
+        form, name = self._forms.get(number), custom_id.encode("utf-8", "replace")
+        if form and like and len(form.order) == len(like.parts) + 1 and form.line(name, like.parts) == written:
+            return like
         try:
-            line = orjson.loads(handle.read(length))
+            line = orjson.loads(written)
         except ValueError:
             return None
-        return self._sent(line, model) if isinstance(line, dict) else None
+        if not isinstance(line, dict):
+            return None
+        sent = self._sent(line, model)
+        if form is None and (found := _form(written, (name, *sent.parts))):
+            self._forms[number] = found
+        return sent
 
     def _sent(self, line: Mapping[str, object], model: str) -> Sent:
         body = next((one for name in _BODIES if isinstance(one := line.get(name), dict)), line)
@@ -99,7 +120,8 @@ class SentRequests:
         rest = {name: value for name, value in body.items() if name not in _SYSTEMS and name not in _MESSAGES}
         settings = orjson.dumps(rest).decode()
         self.settings.setdefault(short_line(model), {})[settings] = None
-        return Sent(self._number("\n\n".join(systems)), tuple(texts), settings)
+        parts = tuple(orjson.dumps(text)[1:-1] for text in (*systems, *texts))
+        return Sent(self._number("\n\n".join(systems)), tuple(texts), parts)
 
     def _number(self, system: str) -> int:
         if not system:
@@ -109,6 +131,18 @@ class SentRequests:
             number = self._numbers[system] = len(self.systems) + 1
             self.systems.append(system)
         return number
+
+
+def _form(line: bytes, values: Sequence[bytes]) -> _Form | None:
+    """The form of a line that has each of these once; None where it has not."""
+    places = sorted((line.find(value), len(value), number) for number, value in enumerate(values))
+    pieces, end = [], 0
+    for at, length, _ in places:
+        if at < end or not length:
+            return None
+        pieces.append(line[end:at])
+        end = at + length
+    return _Form((*pieces, line[end:]), tuple(number for _, _, number in places))
 
 
 def settings_text(found: Mapping[str, None] | None) -> tuple[str, ...]:

@@ -87,7 +87,7 @@ def search(tab: Tab, text: str) -> None:
       field.value = {text!r};
       field.dispatchEvent(new Event("input"));
       const script = document.querySelector("script[src]");
-      window.itemWords ? done() : script.addEventListener("load", done);
+      window.itemWords ? done() : script.addEventListener("load", () => done());
     }})""")
 
 
