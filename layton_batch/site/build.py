@@ -135,7 +135,8 @@ def _write_item(
     names: Mapping[tuple[str, str, int], str] = about["model_pages"]  # type: ignore[assignment]
     previous = listed[-1].name if listed else ""
     replies = Markup().join(
-        reply_html(one, names.get((one.model, one.provider, one.hints), ""), len(page.askings)) for one in page.replies
+        reply_html(one, names.get((one.model, one.provider, one.hints), ""), len(page.askings), page.extras.grid)
+        for one in page.replies
     )
     write(building / "items" / page.name, "item.html", **about, page=page, replies=replies, previous=previous,
           following=following)  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 
@@ -46,6 +46,41 @@ def extras_of(payload: object) -> Extras:
         return NO_EXTRAS
     worth = found.get("_picarats")
     return Extras(_options(found), _grid(found.get("solution")), worth if isinstance(worth, int) else None)
+
+
+Cells = tuple[tuple[tuple[str, bool], ...], ...]
+"""Rows of cells, each with whether it is the solution's."""
+
+
+def answer_cells(text: str, grid: Grid) -> Cells:
+    """An answer laid out as the grid is; nothing where it is not of that form: an object of objects, a row each, whose
+    name ends with the row's first cell."""
+    rows = _named_rows(text)
+    if rows.keys() != {row[0] for row in grid.rows}:
+        return ()
+    return tuple(_row_cells(rows[row[0]], row, grid.heads) for row in grid.rows)
+
+
+def _row_cells(said: Mapping[str, str], row: Sequence[str], heads: Sequence[str]) -> tuple[tuple[str, bool], ...]:
+    cells = [(row[0], True)]
+    for head, right in zip(heads[1:], row[1:], strict=True):
+        value = said.get(head.lower(), "")
+        cells.append((value, value.lower() == right.lower()))
+    return tuple(cells)
+
+
+def _named_rows(text: str) -> dict[str, dict[str, str]]:
+    try:
+        found = orjson.loads(text)
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {
+        name.rpartition(" ")[2]: {head.lower(): short_line(value, 100) for head, value in row.items()}
+        for name, row in found.items()
+        if isinstance(row, dict)
+    }
 
 
 def _options(payload: Mapping[str, object]) -> tuple[tuple[str, str, bool], ...]:

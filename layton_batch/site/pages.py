@@ -120,6 +120,12 @@ def short_line(value: object, longest: int = 200) -> str:
     return _name(text, longest) if len(text) <= _NAME else _line(text, longest)
 
 
+def sentence(text: str) -> str:
+    """A line of a terminal as it begins on a page."""
+    shown = short_line(text, 500)
+    return shown[:1].upper() + shown[1:]
+
+
 def _line(text: str, longest: int) -> str:
     shown = visible(_BLANKS.sub(" ", text[: longest * 4]).strip())
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"

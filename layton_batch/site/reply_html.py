@@ -11,6 +11,7 @@ from html import escape
 from markupsafe import Markup
 
 from layton_batch.site.explorer import Reply
+from layton_batch.site.item_extras import Grid, answer_cells
 from layton_batch.site.item_rows import JudgeWord
 from layton_batch.site.pages import Passage
 
@@ -18,12 +19,13 @@ _SIGNS = {"yes": "✓", "no": "✗", "unread": "?"}
 _SPOKEN = {"yes": "correct", "no": "not correct", "unread": "not readable"}
 
 
-def reply_html(reply: Reply, address: str, prompts: int) -> Markup:
-    """``address``: the model's page, empty where it has none; ``prompts``: how many different ones the page shows."""
+def reply_html(reply: Reply, address: str, prompts: int, grid: Grid | None = None) -> Markup:
+    """``address``: the model's page, empty where it has none; ``prompts``: how many different ones the page shows;
+    ``grid``: the solution, where answers are tables."""
     return Markup(  # noqa: S704  (each part escapes what it is given)
         f'<article class="reply {reply.standing}" data-standing="{reply.standing}">\n'
         f"<header>{_head(address, reply.model, reply.provider, reply.hints, reply.sample)}{_vote(reply)}</header>\n"
-        f"{_said(reply)}"
+        f"{_said(reply, grid)}"
         f"{_judges(reply)}"
         f"{_folded(reply, prompts)}</article>\n"
     )
@@ -48,10 +50,31 @@ def _vote(reply: Reply) -> str:
     return f'<p class="vote"><strong>{_text(reply.verdict)}</strong>{vote}{stopped}</p>'
 
 
-def _said(reply: Reply) -> str:
+def _said(reply: Reply, grid: Grid | None) -> str:
     note = f'<p class="fine">{_text(reply.note)}</p>\n' if reply.note else ""
-    answer = _passage(reply.answer, "answer") if reply.answer else ""
+    table = _table(reply.answer.text, grid) if reply.answer and grid else ""
+    answer = table or (_passage(reply.answer, "answer") if reply.answer else "")
     return note + answer + (_passage(reply.justification, "reason") if reply.justification else "")
+
+
+def _table(answer: str, grid: Grid) -> str:
+    """The answer as a table; what is not as in the solution is marked."""
+    cells = answer_cells(answer, grid)
+    if not cells:
+        return ""
+    head = "".join(f'<th scope="col">{_text(one)}</th>' for one in grid.heads)
+    rows = "".join(f"<tr>{''.join(map(_cell, row, range(len(row))))}</tr>" for row in cells)
+    table = f'<table class="plain solution"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="The answer as a table">{table}</div>\n'
+
+
+def _cell(cell: tuple[str, bool], place: int) -> str:
+    text, is_right = cell
+    if place == 0:
+        return f'<th scope="row">{_text(text)}</th>'
+    if is_right:
+        return f"<td>{_text(text)}</td>"
+    return f'<td class="off">{_text(text) or "nothing"}<span class="unseen"> (not so)</span></td>'
 
 
 def _passage(text: Passage, classes: str) -> str:

@@ -12,7 +12,7 @@ from layton_batch.site.bill import Bill
 from layton_batch.site.board_pages import Ranked
 from layton_batch.site.judges_page import show_judges
 from layton_batch.site.method_page import show_method
-from layton_batch.site.pages import more_assets, passage, short_line, write
+from layton_batch.site.pages import more_assets, passage, sentence, write
 from layton_batch.site.sent import MOST_SYSTEMS
 
 
@@ -31,7 +31,7 @@ def write_run_pages(
     assets: dict[str, object] = {**about, **more_assets("run.css")}
     items = {item_id: f"items/{name}" for name, item_id in ranked.items}
     write(building / "judges.html", "judges.html", **assets, sections=show_judges(folder, items))
-    notes = [short_line(note, 500) for note in bill_notes]
+    notes = [sentence(note) for note in bill_notes]
     write(building / "cost.html", "cost.html", **assets, bill=bill, bill_notes=notes)
     write(building / "method.html", "method.html", **assets, method=show_method(folder, ranked.ask, ranked.board),
           systems=[passage(text) for text in systems[:MOST_SYSTEMS]])  # fmt: skip

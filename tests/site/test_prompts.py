@@ -145,6 +145,17 @@ def test_a_grid_stands_as_a_table(tmp_path: Path) -> None:
     assert "House Name 1 Chiara 2 Luis" in words(item(run))
 
 
+def test_an_answer_to_a_grid_is_a_table_with_what_is_wrong_marked(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    payload = {"solution": {"header": ["House", "Name"], "rows": [["1", "Chiara"], ["2", "Luis"]]}}
+    run.table("items", [{**row, "payload": orjson.dumps(payload).decode()} for row in run.items_rows()])
+    rows = run.predictions_rows()
+    wrong = {"House 1": {"Name": "chiara"}, "House 2": {"Name": "<b>Eva</b>"}}
+    run.table("predictions", [{**row, "answer": orjson.dumps(wrong).decode()} for row in rows[:-1]] + rows[-1:])
+    assert "1 chiara 2 <b>Eva</b> (not so)" in words(item(run, 2))
+    assert "1 Chiara 2 Luis" in words(item(run, 4))
+
+
 @pytest.mark.parametrize("payload", OTHER_SHAPES)
 def test_a_payload_of_another_shape_shows_nothing(tmp_path: Path, payload: str) -> None:
     run = fabricated(tmp_path)
