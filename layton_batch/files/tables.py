@@ -349,10 +349,15 @@ def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.Da
     """All parts of a table together, in the order of their names. Raises DamagedTableError as :func:`read_part`."""
     schema = SCHEMAS[name]
     wanted = list(columns or schema)
-    parts = sorted(_finished(folder / name))
-    if not parts:
+    found = parts(folder, name)
+    if not found:
         return pl.DataFrame(schema={column: schema[column] for column in wanted})
-    return pl.concat([_read_widened(part, wanted, schema) for part in parts])
+    return pl.concat([_read_widened(part, wanted, schema) for part in found])
+
+
+def parts(folder: Path, name: str) -> list[Path]:
+    """The files of a table, in the order of their names."""
+    return sorted(_finished(folder / name))
 
 
 _LATER = {"sample": 1, "rounds": None, "round_sd": None}

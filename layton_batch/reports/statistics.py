@@ -48,7 +48,8 @@ def print_sections(sections: Iterable[Section]) -> None:
             if isinstance(part, Grid):
                 _table(part.heads, part.rows)
             else:
-                say_line(part.text, "dim" if part.is_help else "")
+                said = f"{part.about}: {part.text}" if part.about else part.text
+                say_line(said, "dim" if part.is_help else "")
 
 
 def print_label_plan(plan: Plan) -> None:

@@ -24,10 +24,11 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A sentence; ``is_help``: it explains a column."""
+    """A sentence; ``is_help``: it explains a column; ``about``: the judge or the model of whom it is said."""
 
     text: str
     is_help: bool = False
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def _by_family(found: Diagnosis) -> Section:
 
 
 def _favours(found: Diagnosis) -> Section:
-    said = tuple(Remark(f"{one.judge}: {_self_preference(one.self_preference)}") for one in found.judges)
+    said = tuple(Remark(_self_preference(one.self_preference), about=one.judge) for one in found.judges)
     return Section("own", "Does a judge favour its own family?", said)
 
 
@@ -136,7 +137,7 @@ def _worth(found: Diagnosis) -> list[Section]:
     )  # fmt: skip
     heads = ("model", "own labels", "effective labels", "gain", "effective, new", "gain, new")
     beside = tuple(
-        Remark(f"{one.model}: {_beside(one.score, one.human_only, one.human_only_half_width)}")
+        Remark(_beside(one.score, one.human_only, one.human_only_half_width), about=one.model)
         for one in found.models
         if one.human_only is not None and one.human_only_half_width is not None
     )

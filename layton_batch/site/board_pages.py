@@ -15,11 +15,10 @@ from layton_batch.site.downloads import write_downloads
 from layton_batch.site.duel import duels
 from layton_batch.site.history import show_history
 from layton_batch.site.item_rates import item_rates
-from layton_batch.site.model_pages import ModelPages
 from layton_batch.site.origin import citation, licence, sentence
 from layton_batch.site.pages import more_assets, write
 from layton_batch.site.reading import Asked
-from layton_batch.site.standing import Facts, halving, label_need, model_facts
+from layton_batch.site.standing import Facts, halving, label_need
 
 Row = Mapping[str, object]
 About = Mapping[str, object]
@@ -27,8 +26,8 @@ About = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A run's leaderboard: its rows, as they are shown, what they measure, and the items' pages and ids in their
-    order."""
+    """A run's leaderboard: its rows, as they are shown, what they measure, the items' pages and ids in their
+    order, and what is known of each row's model."""
 
     run: str
     ask: Asked
@@ -36,17 +35,15 @@ class Ranked:
     rows: Sequence[Row]
     metric: str
     items: Sequence[tuple[str, str]]
+    facts: Sequence[Facts]
 
 
-def write_board_pages(
-    folder: RunFolder, ranked: Ranked, models: ModelPages, building: Path, about: About, index: About
-) -> None:
+def write_board_pages(folder: RunFolder, ranked: Ranked, building: Path, about: About, index: About) -> None:
     """``about``: what all pages are told; ``index``: what the leaderboard's page is told besides."""
     assets: dict[str, object] = {**about, **more_assets("board.css", "board.js")}
-    facts = model_facts(folder, ranked.rows)
+    facts = ranked.facts
     need = label_need(folder)
     duel = duels(folder, ranked.rows, ranked.items, ranked.metric)
-    models.write(building, facts, about)
     drawn = _write_charts(folder, ranked, facts, building, assets)
     if duel:
         write(building / "compare.html", "compare.html", **assets, data=duel)

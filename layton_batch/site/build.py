@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import orjson
+from markupsafe import Markup
 
 from layton_batch.errors import FileError
 from layton_batch.files import atomic
@@ -17,12 +18,16 @@ from layton_batch.scoring.board import RULE
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.board import show_board
 from layton_batch.site.board_pages import Ranked, write_board_pages
-from layton_batch.site.explorer import STANDINGS, ItemPage, Tally, item_pages
+from layton_batch.site.explorer import ItemPage, item_pages
+from layton_batch.site.item_list import Listed, listed_item, write_list
 from layton_batch.site.model_pages import ModelPages
-from layton_batch.site.pages import short_line, write
+from layton_batch.site.pages import write
 from layton_batch.site.progress import show_progress
 from layton_batch.site.reading import asked, date_of_tables, failures, table
+from layton_batch.site.reply_html import reply_html
 from layton_batch.site.run_pages import write_run_pages
+from layton_batch.site.sent import SentRequests
+from layton_batch.site.standing import model_facts
 
 MARKER = "site.json"
 """Tells a folder that this module wrote, and may write anew, from any other."""
@@ -73,21 +78,6 @@ def check_target(target: Path) -> None:
     raise FileError(f"{target} exists and holds no site of ours, so it is left alone; name a new or an empty folder")
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """What the index of items and the neighbours of a page need to know of an item."""
-
-    number: int
-    name: str
-    item_id: str
-    category: str
-    excerpt: str
-    has_image: bool
-    tally: Tally
-    failing: tuple[int, ...]
-    """Places among the board's models of those that did not get it right."""
-
-
 def _write_pages(folder: RunFolder, status: Status, building: Path, home: str, bill_notes: Sequence[str]) -> int:
     ask = asked(folder)
     rows = list(table(folder, "leaderboard", list(SCHEMAS["leaderboard"])).iter_rows(named=True))
@@ -101,54 +91,53 @@ def _write_pages(folder: RunFolder, status: Status, building: Path, home: str, b
     board_metric = str(rows[0]["metric"]) if rows else ask.metric
     models = ModelPages(board.rows)
     about["model_pages"] = models.names
-    listed = _write_items(folder, board_metric, [str(row["model"]) for row in rows], building, about, models)
+    with ExitStack() as stack:
+        sent = SentRequests(folder, stack)
+        listed = _write_items(folder, (board_metric, rows), building, about, models, sent)
     costs = list(table(folder, "cost", COST_COLUMNS).iter_rows(named=True))
     bill = show_bill(costs, unpriced(table(folder, "usage", USAGE_COLUMNS)), status.unknown_cost_usd)
-    ranked = Ranked(course.run, ask, board, rows, board_metric, [(one.name, one.item_id) for one in listed])
-    write_run_pages(folder, status, ranked, bill, bill_notes, building, about)
-    write_board_pages(folder, ranked, models, building, about, {"bill": bill, "item_count": len(listed)})
+    pages = [(one.name, one.item_id) for one in listed]
+    ranked = Ranked(course.run, ask, board, rows, board_metric, pages, model_facts(folder, rows))
+    models.write(building, ranked.facts, sent, about)
+    write_run_pages(folder, status, ranked, bill, bill_notes, sent.systems, building, about)
+    write_board_pages(folder, ranked, building, about, {"bill": bill, "item_count": len(listed)})
     return len(listed)
 
 
 def _write_items(
-    folder: RunFolder, metric: str, order: list[str], building: Path, about: dict[str, object], models: ModelPages
-) -> list[_Listed]:
-    """Pages one at a time, each written when its successor is known, so that a large run needs little memory."""
+    folder: RunFolder,
+    ranked: tuple[str, list[dict[str, object]]],
+    building: Path,
+    about: dict[str, object],
+    models: ModelPages,
+    sent: SentRequests,
+) -> list[Listed]:
+    """Pages one at a time, each written when its successor is known, so that a large run needs little memory.
+    ``ranked``: the board's metric and rows."""
+    metric, order = ranked[0], [str(row["model"]) for row in ranked[1]]
     (building / "items").mkdir()
-    listed: list[_Listed] = []
+    listed: list[Listed] = []
     waiting: ItemPage | None = None
-    for page in item_pages(folder, metric, order):
+    for page in item_pages(folder, metric, order, sent):
         models.add(page)
         if waiting is not None:
             _write_item(building, about, listed, waiting, page.name, order)
         waiting = page
     if waiting is not None:
         _write_item(building, about, listed, waiting, "", order)
-    categories = sorted({one.category for one in listed if one.category})
-    write(building / "items" / "index.html", "items.html", **about, items=listed, categories=categories,
-          standings=STANDINGS, failing=[short_line(model) for model in order])  # fmt: skip
+    write_list(building / "items", listed, order, about)
     return listed
 
 
 def _write_item(
-    building: Path, about: dict[str, object], listed: list[_Listed], page: ItemPage, following: str, order: list[str]
+    building: Path, about: dict[str, object], listed: list[Listed], page: ItemPage, following: str, order: list[str]
 ) -> None:
+    names: Mapping[tuple[str, str, int], str] = about["model_pages"]  # type: ignore[assignment]
     previous = listed[-1].name if listed else ""
-    write(building / "items" / page.name, "item.html", **about, page=page, previous=previous, following=following)
-    listed.append(
-        _Listed(
-            page.number,
-            page.name,
-            page.item_id,
-            page.category,
-            page.excerpt,
-            bool(page.pictures),
-            page.tally,
-            _failing(page, order),
-        )
+    replies = Markup().join(
+        reply_html(one, names.get((one.model, one.provider, one.hints), ""), len(page.askings), page.extras.grid)
+        for one in page.replies
     )
-
-
-def _failing(page: ItemPage, order: list[str]) -> tuple[int, ...]:
-    wrong = {one.model for one in page.replies if one.standing not in ("right", "open")}
-    return tuple(place for place, model in enumerate(order) if short_line(model) in wrong)
+    write(building / "items" / page.name, "item.html", **about, page=page, replies=replies, previous=previous,
+          following=following)  # fmt: skip
+    listed.append(listed_item(page, order))

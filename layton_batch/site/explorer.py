@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.site.pages import Passage, passage, short_line
-from layton_batch.site.people import LabelKey, PeopleWord, disagrees, people_words
+from layton_batch.files.selected_rows import read_selected
+from layton_batch.site.item_extras import NO_EXTRAS, Extras, extras_of
+from layton_batch.site.item_rows import JudgeWord, Said, item_ids, person_word, portions, said_of
+from layton_batch.site.pages import LONGEST, Passage, passage, short_line
+from layton_batch.site.people import disagrees, people_words
 from layton_batch.site.reading import table
+from layton_batch.site.search import search_words
+from layton_batch.site.sent import SentRequests
 from layton_batch.states import PredictionKind
 
-ITEM_COLUMNS = ("item_id", "split", "category", "question", "images", "hints", "answer", "justification", "solution")
+ITEM_COLUMNS = (
+    "item_id", "split", "category", "question", "images", "hints", "answer", "justification", "solution", "payload",
+)  # fmt: skip
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
 """What a page embeds. SVG is left out: it is a document that can carry scripts."""
 LARGEST_IMAGE = 12_000_000
@@ -29,23 +36,10 @@ STANDINGS = {"right": "all right", "wrong": "all wrong", "split": "split", "open
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeWord:
-    """One verdict; the fields are ``yes``, ``no``, ``unread``, or empty where a rule says nothing about them.
-
-    ``sits``: a judge on a jury, not a rule.
-    """
-
-    judge: str
-    sits: bool
-    answer: str
-    justification: str
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
 class Reply:
     """One model's prediction on one item; ``sample``: which one, of a model that was asked several times.
-    ``standing``: a field of ``Tally``; ``verdict``: the same for people; ``people``: what people say of it."""
+    ``standing``: a field of ``Tally``; ``verdict``: the same for people; ``people``: what people say of it; ``spent``:
+    tokens and money; ``prompt``: the number of its prompt on the page, from 1, or 0 where it is not at hand."""
 
     model: str
     provider: str
@@ -62,6 +56,8 @@ class Reply:
     finish: str
     judges: tuple[JudgeWord, ...]
     people: JudgeWord | None = None
+    spent: str = ""
+    prompt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +124,18 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class Asking:
+    """A prompt as it was sent, and how many answers it was sent for. ``system``: the number of its system text on the
+    page of the method, 0 where it has none."""
+
+    system: int
+    texts: tuple[Passage, ...]
+    answers: int
+
+
+@dataclass(frozen=True, slots=True)
 class ItemPage:
-    """``name`` is the page's file name, from its number alone."""
+    """``name`` is the page's file name, from its number alone; ``words``: what a search finds the item by."""
 
     number: int
     name: str
@@ -143,95 +149,48 @@ class ItemPage:
     replies: tuple[Reply, ...]
     tally: Tally
     excerpt: str
+    askings: tuple[Asking, ...] = ()
+    extras: Extras = NO_EXTRAS
+    words: str = ""
 
 
-_Key = tuple[object, object, object]
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """Predictions, verdicts, a jury's votes and a rule's (mark, tag) by item, and by model and sample within
-    it."""
-
-    replies: Mapping[str, list[Mapping[str, object]]]
-    verdicts: Mapping[_Key, list[JudgeWord]]
-    votes: Mapping[_Key, tuple[object, object, object]]
-    marks: Mapping[_Key, tuple[float, str]]
-    people: Mapping[LabelKey, PeopleWord]
-
-
-def item_pages(folder: RunFolder, metric: str, models: Sequence[str]) -> Iterator[ItemPage]:
+def item_pages(folder: RunFolder, metric: str, models: Sequence[str], sent: SentRequests) -> Iterator[ItemPage]:
     """Pages in the items' order; ``models`` gives the order of the replies, others follow by name.
 
     Predictions on items that the items table lacks get pages too, at the end.
     """
-    items = table(folder, "items", ITEM_COLUMNS)
-    said = _said(folder, metric, models)
-    known = set(items["item_id"])
-    strays = [item_id for item_id in said.replies if item_id not in known]
-    digits = max(4, len(str(items.height + len(strays))))
-    for number, row in enumerate(items.iter_rows(named=True), 1):
-        yield _page(number, digits, row, said)
-    for number, item_id in enumerate(strays, items.height + 1):
-        yield _page(number, digits, {"item_id": item_id}, said)
+    known, strays = item_ids(folder)
+    digits = max(4, len(str(len(known) + len(strays))))
+    places = {model: index for index, model in enumerate(models)}
+    people = people_words(folder, metric)
+    by_rule, number = _is_graded_by_rule(folder, metric), 0
+    for ids in portions(folder, [*known, *strays]):
+        rows = read_selected(folder.tables, "items", ITEM_COLUMNS, "item_id", ids).iter_rows(named=True)
+        items = {str(row["item_id"]): row for row in rows}
+        said = said_of(folder, metric, places, people, ids)
+        for item_id in ids:
+            number += 1
+            row = items.pop(item_id, {"item_id": item_id})
+            yield _page(f"{number:0{digits}d}.html", number, row, said, sent, by_rule=by_rule)
 
 
-def _said(folder: RunFolder, metric: str, models: Sequence[str]) -> _Said:
-    verdicts: dict[_Key, list[JudgeWord]] = defaultdict(list)
-    columns = (
-        "item_id",
-        "model",
-        "judge",
-        "judge_provider",
-        "is_answer_correct",
-        "is_justification_correct",
-        "note",
-        "sample",
-    )
-    for item_id, model, judge, provider, answer, reason, note, sample in table(folder, "verdicts", columns).iter_rows():
-        sits = provider is not None
-        verdicts[item_id, model, sample].append(
-            JudgeWord(short_line(judge), sits, _word(answer, sits), _word(reason, sits), short_line(note, 500))
-        )
-    scores = table(folder, "scores", ("item_id", "model", "metric", "yes", "total", "vote", "flag", "sample"))
-    votes, marks = {}, {}
-    for item_id, model, named, yes, total, vote, flag, sample in scores.iter_rows():
-        if named == metric and total is None and vote is not None:
-            marks[item_id, model, sample] = (vote, short_line(flag, 60).replace("_", " "))
-        elif named == metric:
-            votes[item_id, model, sample] = (yes, total, flag)
-    return _Said(_replies(folder, models), verdicts, votes, marks, people_words(folder, metric))
+def _is_graded_by_rule(folder: RunFolder, metric: str) -> bool:
+    scores = table(folder, "scores", ("metric", "total", "vote"))
+    ruled = (pl.col("metric") == metric) & pl.col("total").is_null() & pl.col("vote").is_not_null()
+    return not scores.filter(ruled).is_empty()
 
 
-def _replies(folder: RunFolder, models: Sequence[str]) -> dict[str, list[Mapping[str, object]]]:
-    columns = ("item_id", "model", "provider", "n_hints", "kind", "answer", "justification", "raw_text", "note",
-               "finish_reason", "sample")  # fmt: skip
-    # A reply may be a megabyte long: what no page will show is dropped before it becomes Python text.
-    answered = pl.col("kind") == str(PredictionKind.ANSWERED)
-    raw = pl.when(answered).then(None).otherwise(pl.col("raw_text"))
-    frame = table(folder, "predictions", columns).with_columns(raw_text=raw)
-    place = {model: index for index, model in enumerate(models)}
-    found: dict[str, list[Mapping[str, object]]] = defaultdict(list)
-    for row in frame.iter_rows(named=True):
-        found[row["item_id"]].append(row)
-    for rows in found.values():
-        rows.sort(key=lambda row: (place.get(str(row["model"]), len(place)), str(row["model"]), row["sample"]))
-    return found
-
-
-def _word(value: bool | None, sits: bool) -> str:
-    if value is None:
-        return "unread" if sits else ""
-    return "yes" if value else "no"
-
-
-def _page(number: int, digits: int, row: Mapping[str, object], said: _Said) -> ItemPage:
+def _page(
+    name: str, number: int, row: Mapping[str, object], said: Said, sent: SentRequests, *, by_rule: bool
+) -> ItemPage:
     item_id = str(row["item_id"])
-    replies = tuple(_reply(item_id, one, said) for one in said.replies.get(item_id, ()))
+    rows = said.replies.get(item_id, ())
+    askings, places = _askings(rows, sent)
+    replies = tuple(_reply(item_id, one, said, place) for one, place in zip(rows, places, strict=True))
     question = row.get("question")
     return ItemPage(
         number=number,
-        name=f"{number:0{digits}d}.html",
+        name=name,
         item_id=short_line(item_id),
         category=short_line(row.get("category")),
         split=short_line(row.get("split")),
@@ -240,9 +199,31 @@ def _page(number: int, digits: int, row: Mapping[str, object], said: _Said) -> I
         hints=_named(zip(_HINTS, _listed(row.get("hints")), strict=False)),
         reference=_named((name.capitalize(), row.get(name)) for name in ("answer", "justification", "solution")),
         replies=replies,
-        tally=tally_of(Counter(reply.standing for reply in replies), by_rule=bool(said.marks)),
+        tally=tally_of(Counter(reply.standing for reply in replies), by_rule=by_rule),
         excerpt=short_line(question, 300),
+        askings=askings,
+        extras=extras_of(row.get("payload")),
+        words=search_words(
+            (item_id, question, row.get("solution"), row.get("answer"), *_listed(row.get("hints"))),
+            (one["answer"] for one in rows),
+        ),
     )
+
+
+def _askings(rows: Sequence[Mapping[str, object]], sent: SentRequests) -> tuple[tuple[Asking, ...], list[int]]:
+    """The different prompts of one item, and for each of its answers which of them it had, from 1; 0 where the run
+    does not have it."""
+    found: dict[tuple[int, tuple[str, ...]], int] = {}
+    places: list[int] = []
+    one = None
+    for row in rows:
+        one = sent.of(str(row["custom_id"]), str(row["model"]), one)
+        places.append(found.setdefault((one.system, one.texts), len(found) + 1) if one else 0)
+    counts = Counter(places)
+    return tuple(
+        Asking(system, tuple(shown for text in texts if (shown := passage(text))), counts[number])
+        for (system, texts), number in found.items()
+    ), places
 
 
 def _listed(value: object) -> list[object]:
@@ -273,7 +254,7 @@ def _picture(image: object) -> Picture:
     return Picture(f"data:{media_type};base64,{data}", "")
 
 
-def _reply(item_id: str, row: Mapping[str, object], said: _Said) -> Reply:
+def _reply(item_id: str, row: Mapping[str, object], said: Said, prompt: int) -> Reply:
     key = (item_id, row["model"], row["sample"])
     yes, total, flag = said.votes.get(key, (None, None, None))
     kind = str(row["kind"])
@@ -296,18 +277,20 @@ def _reply(item_id: str, row: Mapping[str, object], said: _Said) -> Reply:
         vote=_vote(yes, total, flag) if any(judge.sits for judge in judges) else "",
         answer=_passage(row["answer"]),
         justification=_passage(row["justification"]),
-        raw=_passage(row["raw_text"]),
+        raw=_raw(row["raw_text"], row["raw_size"]),
         note=short_line(row["note"], 500),
         finish=short_line(row["finish_reason"]) if row["finish_reason"] != "stop" else "",
         judges=judges,
-        people=_people_line(people),
+        people=person_word(people) if people else None,
+        spent=said.spent.get(str(row["custom_id"]), ""),
+        prompt=prompt,
     )
 
 
-def _people_line(people: PeopleWord | None) -> JudgeWord | None:
-    if people is None:
-        return None
-    return JudgeWord(people.who, False, _word(people.answer, False), _word(people.justification, False), "")
+def _raw(text: object, size: object) -> Passage | None:
+    """``text`` is cut already; ``size``: how long it was."""
+    found = _passage(text)
+    return replace(found, size=size) if found and isinstance(size, int) and size > LONGEST else found
 
 
 def _standing(yes: object, total: object, kind: str, scored: bool) -> str:

@@ -16,7 +16,7 @@ from layton_batch.scoring.judges_told import (
     diagnosis_told,
     mistakes_told,
 )
-from layton_batch.site.pages import short_line
+from layton_batch.site.pages import sentence, short_line
 
 MOST_ROWS = 500
 """Of a table that a page shows."""
@@ -58,12 +58,14 @@ class ShownGrid:
 
 @dataclass(frozen=True, slots=True)
 class ShownSection:
-    """``why``: what its numbers are for."""
+    """``why``: what its numbers are for; ``about``: judges or models, and what is said of each."""
 
     key: str
     title: str
     why: str
-    parts: tuple[ShownGrid | str, ...]
+    said: tuple[str, ...]
+    grids: tuple[ShownGrid, ...]
+    about: tuple[tuple[str, str], ...]
     help: tuple[str, ...]
 
 
@@ -80,20 +82,15 @@ def show_judges(folder: RunFolder, items: Mapping[str, str]) -> tuple[ShownSecti
 def _section(section: Section, record: JudgeRecord, items: Mapping[str, str]) -> ShownSection:
     grids = [part for part in section.parts if isinstance(part, Grid) and part.rows]
     remarks = [part for part in section.parts if not isinstance(part, Grid)]
-    said = tuple(_sentence(one.text) for one in remarks if not one.is_help)
     return ShownSection(
         key=section.key,
         title=short_line(section.title),
         why=_WHY.get(section.key, ""),
-        parts=(*said, *(_grid(one, record, items) for one in grids)),
-        help=tuple(_sentence(one.text) for one in remarks if one.is_help),
+        said=tuple(sentence(one.text) for one in remarks if not one.is_help and not one.about),
+        grids=tuple(_grid(one, record, items) for one in grids),
+        about=tuple((short_line(one.about), short_line(one.text, 500)) for one in remarks if one.about),
+        help=tuple(sentence(one.text) for one in remarks if one.is_help),
     )
-
-
-def _sentence(text: str) -> str:
-    """A line of a terminal as it begins on a page."""
-    shown = short_line(text, 500)
-    return shown[:1].upper() + shown[1:]
 
 
 def _grid(grid: Grid, record: JudgeRecord, items: Mapping[str, str]) -> ShownGrid:
@@ -101,7 +98,7 @@ def _grid(grid: Grid, record: JudgeRecord, items: Mapping[str, str]) -> ShownGri
     plots = tuple(_plot(one) for one in record.diagnosis.judges) if grid.name == "judges" else ()
     return ShownGrid(
         name=grid.name,
-        heads=tuple(Cell(_sentence(head), text) for head, text in zip(grid.heads, is_text, strict=True)),
+        heads=tuple(Cell(sentence(head), text) for head, text in zip(grid.heads, is_text, strict=True)),
         rows=tuple(
             tuple(
                 Cell(short_line(value), text, items.get(short_line(value), "") if head == "item" else "")

@@ -6,39 +6,34 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from html import escape
 from pathlib import Path
+
+from markupsafe import Markup
 
 from layton_batch.site.board import ShownRow
 from layton_batch.site.explorer import ItemPage, Reply, Tally, tally_of
 from layton_batch.site.pages import write
+from layton_batch.site.sent import SentRequests, settings_text
 from layton_batch.site.standing import Facts
 
 FOLDER = "models"
-
-
-@dataclass(frozen=True, slots=True)
-class Missed:
-    """An answer that is not right on all hands; ``page`` is its item's file name."""
-
-    page: str
-    item_id: str
-    category: str
-    standing: str
-    verdict: str
-    vote: str
+ItemKey = tuple[str, str, str]
+"""The file name of an item's page, its id and its category."""
 
 
 @dataclass(slots=True)
 class _Seen:
     by_category: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    missed: list[Missed] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)
+    missed: list[tuple[ItemKey, str, str, str]] = field(default_factory=list)
+    """Answers that are not right on all hands: the item, standing, verdict, vote."""
 
-    def add(self, page: ItemPage, reply: Reply) -> None:
-        self.by_category[page.category][reply.standing] += 1
+    def add(self, item: ItemKey, reply: Reply) -> None:
+        self.by_category[item[2]][reply.standing] += 1
         if reply.standing != "right":
-            self.missed.append(
-                Missed(page.name, page.item_id, page.category, reply.standing, reply.verdict, reply.vote)
-            )
+            self.kinds[reply.verdict] += 1
+            self.missed.append((item, reply.standing, reply.verdict, reply.vote))
 
 
 def file_name(row: ShownRow) -> str:
@@ -58,11 +53,12 @@ class ModelPages:
 
     def add(self, page: ItemPage) -> None:
         self._by_rule |= page.tally.by_rule
+        item = page.name, page.item_id, page.category
         for reply in page.replies:
             if name := self.names.get((reply.model, reply.provider, reply.hints)):
-                self._seen[name].add(page, reply)
+                self._seen[name].add(item, reply)
 
-    def write(self, building: Path, facts: Sequence[Facts], about: Mapping[str, object]) -> None:
+    def write(self, building: Path, facts: Sequence[Facts], sent: SentRequests, about: Mapping[str, object]) -> None:
         """One page for each row of the board; ``facts`` in the rows' order."""
         (building / FOLDER).mkdir()
         for row, fact in zip(self._rows, facts, strict=True):
@@ -70,8 +66,9 @@ class ModelPages:
             total = sum(seen.by_category.values(), Counter[str]())
             write(
                 building / FOLDER / file_name(row), "model.html", **about, row=row, fact=fact,
-                tally=self._tally(total), categories=list(self._categories(seen)), missed=seen.missed,
-                kinds=Counter(one.verdict for one in seen.missed).most_common(),
+                tally=self._tally(total), categories=list(self._categories(seen)), missed=len(seen.missed),
+                missed_rows=_rows(seen), kinds=seen.kinds.most_common(),
+                settings=settings_text(sent.settings.get(row.model)),
             )  # fmt: skip
 
     def _categories(self, seen: _Seen) -> Iterator[tuple[str, Tally]]:
@@ -80,3 +77,15 @@ class ModelPages:
 
     def _tally(self, found: Counter[str]) -> Tally:
         return tally_of(found, by_rule=self._by_rule)
+
+
+def _rows(seen: _Seen) -> Markup:
+    """Rows of the table of what it did not get right: there are as many as answers, too many for a template."""
+    return Markup("".join(_row(*one) for one in seen.missed))  # noqa: S704  (`_row` escapes everything)
+
+
+def _row(item: ItemKey, standing: str, verdict: str, vote: str) -> str:
+    page, item_id, category = (escape(one) for one in item)
+    cells = "".join(f'<td role="cell">{one}</td>' for one in (category, escape(verdict), escape(vote)))
+    link = f'<a href="../items/{page}"><bdi>{item_id or "(no id)"}</bdi></a>'
+    return f'<tr role="row" data-standing="{standing}"><th scope="row" role="rowheader">{link}</th>{cells}</tr>\n'

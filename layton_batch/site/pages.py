@@ -55,15 +55,22 @@ def _asset(loaded: Environment, name: str) -> str:
     return text
 
 
-def policy(style: str, script: str) -> str:
+def loading_assets() -> dict[str, str]:
+    """``policy`` of a page whose own script loads another of our files. A host cannot be named where pages are opened
+    as files; so what our script loads may run, and nothing that stands in the page."""
+    found = environment().globals
+    return {"policy": policy(str(found["style"]), str(found["script"]), loads=True)}
+
+
+def policy(style: str, script: str, *, loads: bool = False) -> str:
     """The Content-Security-Policy of every page: images only from data URLs, our one style and one script by hash,
-    no connection to anywhere."""
+    no connection to anywhere; ``loads``: also what that script loads."""
     return "; ".join(
         (
             "default-src 'none'",
             "img-src data:",
             f"style-src {_source(style)}",
-            f"script-src {_source(script)}",
+            f"script-src {_source(script)}" + (" 'strict-dynamic'" if loads else ""),
             "base-uri 'none'",
             "form-action 'none'",
         )
@@ -111,6 +118,12 @@ def short_line(value: object, longest: int = 200) -> str:
         return ""
     text = str(value)
     return _name(text, longest) if len(text) <= _NAME else _line(text, longest)
+
+
+def sentence(text: str) -> str:
+    """A line of a terminal as it begins on a page."""
+    shown = short_line(text, 500)
+    return shown[:1].upper() + shown[1:]
 
 
 def _line(text: str, longest: int) -> str:

@@ -12,7 +12,8 @@ from layton_batch.site.bill import Bill
 from layton_batch.site.board_pages import Ranked
 from layton_batch.site.judges_page import show_judges
 from layton_batch.site.method_page import show_method
-from layton_batch.site.pages import more_assets, short_line, write
+from layton_batch.site.pages import more_assets, passage, sentence, write
+from layton_batch.site.sent import MOST_SYSTEMS
 
 
 def write_run_pages(
@@ -21,14 +22,17 @@ def write_run_pages(
     ranked: Ranked,
     bill: Bill | None,
     bill_notes: Sequence[str],
+    systems: Sequence[str],
     building: Path,
     about: Mapping[str, object],
 ) -> None:
-    """``bill_notes``: what has to be said of the bill besides its sums; ``about``: what all pages are told."""
+    """``bill_notes``: what has to be said of the bill besides its sums; ``systems``: system texts by number;
+    ``about``: what all pages are told."""
     assets: dict[str, object] = {**about, **more_assets("run.css")}
     items = {item_id: f"items/{name}" for name, item_id in ranked.items}
     write(building / "judges.html", "judges.html", **assets, sections=show_judges(folder, items))
-    notes = [short_line(note, 500) for note in bill_notes]
+    notes = [sentence(note) for note in bill_notes]
     write(building / "cost.html", "cost.html", **assets, bill=bill, bill_notes=notes)
-    write(building / "method.html", "method.html", **assets, method=show_method(folder, ranked.ask, ranked.board))
+    write(building / "method.html", "method.html", **assets, method=show_method(folder, ranked.ask, ranked.board),
+          systems=[passage(text) for text in systems[:MOST_SYSTEMS]])  # fmt: skip
     write(building / "run.html", "run.html", **assets, batches=show_batches(folder, status))

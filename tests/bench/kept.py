@@ -22,7 +22,7 @@ def measured() -> dict[str, float]:
     found: dict[str, float] = {}
     for _ in range(ROUNDS):
         ratios = (prepare.main(["--lines", "30000"]), collect.main(["--rows", "10000"]),
-                  site.main(["--models", "20", "--items", "200"]))  # fmt: skip
+                  site.main(["--models", "40", "--items", "500"]))  # fmt: skip
         for name, ratio in (one for found in ratios for one in found.items()):
             found[name] = min(ratio, found.get(name, ratio))
     return found

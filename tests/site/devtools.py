@@ -119,6 +119,13 @@ class Tab:
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
+    def wait(self, promise: str) -> Any:
+        """What a JavaScript promise comes to, when it is kept."""
+        asked = {"expression": promise, "awaitPromise": True, "returnByValue": True}
+        result = self.call("Runtime.evaluate", asked)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
+
     def press(self, key: str, text: str = "") -> None:
         """A key pressed and let go, where the focus is."""
         code = {"Tab": 9, "Enter": 13}[key]

@@ -67,6 +67,12 @@ def hostile(text: str) -> Words:
     )
 
 
+_WRITTEN = (
+    "items", "requests", "predictions", "usage", "verdicts", "scores", "leaderboard", "pairs", "label_need", "judges",
+    "cost",
+)  # fmt: skip
+
+
 @dataclass(slots=True)
 class FabricatedRun:
     """Tables of a made-up run. Item 1 is right for all models, 2 wrong for all, the rest split."""
@@ -77,18 +83,9 @@ class FabricatedRun:
 
     def write(self) -> None:
         self.manifest()
-        for name in (
-            "items",
-            "predictions",
-            "verdicts",
-            "scores",
-            "leaderboard",
-            "pairs",
-            "label_need",
-            "judges",
-            "cost",
-        ):
+        for name in _WRITTEN:
             self.table(name, getattr(self, f"{name}_rows")())
+        self.batch_files()
 
     def table(self, name: str, rows: Sequence[Row]) -> None:
         tables.write(self.folder.part(name, name), tables.frame(name, rows))
@@ -152,9 +149,39 @@ class FabricatedRun:
                 "raw_text": words.raw,
                 "note": words.note,
                 "finish_reason": "stop",
+                "custom_id": f"r0-{place}-{index}",
             }
             for index, place, model in self._pairs()
         ]
+
+    def requests_rows(self) -> list[Row]:
+        return [
+            {"custom_id": f"r0-{place}-{index}", "job_id": f"predict-{place}", "role": "predict",
+             "item_id": self.item_id(index), "model": model}
+            for index, place, model in self._pairs()
+        ]  # fmt: skip
+
+    def batch_files(self) -> None:
+        """What was sent: one form for all models, their own settings."""
+        words = self.words
+        for place, model in enumerate(words.models):
+            path = self.folder.request_file(f"predict-{place}", "s0001")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lines = []
+            for index in range(1, self.items + 1):
+                system = {"role": "system", "content": f"Answer well. {words.hint}"}
+                asked = {"role": "user", "content": [{"type": "text", "text": f"Number {index}: {words.question}"}]}
+                body = {"model": model, "messages": [system, asked], "max_tokens": 100 + place}
+                lines.append(orjson.dumps({"custom_id": f"r0-{place}-{index}", "body": body}) + b"\n")
+            path.write_bytes(b"".join(lines))
+
+    def usage_rows(self) -> list[Row]:
+        return [
+            {"custom_id": f"r0-{place}-{index}", "role": "predict", "provider": self.words.provider, "model": model,
+             "batch_id": "batch-1", "attempt": 1, "input_tokens": 1250, "cached_input_tokens": 0, "output_tokens": 500,
+             "reasoning_tokens": 125, "cache_write_tokens": 0, "cost_usd": "0.0031", "unbatched_usd": "0.0062"}
+            for index, place, model in self._pairs()
+        ]  # fmt: skip
 
     def verdicts_rows(self) -> list[Row]:
         return [

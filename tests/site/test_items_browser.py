@@ -78,3 +78,90 @@ def test_an_address_with_filters_opens_with_them(browser: Browser, items: Path) 
 def test_the_filters_fit_a_phone(browser: Browser, items: Path) -> None:
     tab = browser.open(items, width=375)
     assert tab.run("document.documentElement.scrollWidth") <= 375
+
+
+def search(tab: Tab, text: str) -> None:
+    """Type into the field, and wait for the words that it loads."""
+    tab.wait(f"""new Promise((done) => {{
+      const field = document.querySelector("[data-search]");
+      field.value = {text!r};
+      field.dispatchEvent(new Event("input"));
+      const script = document.querySelector("script[src]");
+      window.itemWords ? done() : script.addEventListener("load", () => done());
+    }})""")
+
+
+@pytest.fixture(scope="module")
+def worded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = fabricated(tmp_path_factory.mktemp("runs"))
+    own = ["Bridges", "Ferries", "Windmills", "Tunnels"]
+    rows = [
+        {
+            **row,
+            "question": f"{'Long ' * 200}{word}?",
+            "solution": f"Of {word}.",
+            "payload": f'{{"_picarats":{10 * at}}}',
+        }
+        for at, (row, word) in enumerate(zip(run.items_rows(), own, strict=True), 1)
+    ]
+    run.table("items", [{**rows[0], "hints": ["Look at the keystone."]}, *rows[1:]])
+    said = [{**row, "answer": f"Said of {row['item_id']}: Zeppelins"} for row in run.predictions_rows()]
+    run.table("predictions", [{**said[0], "answer": "A hot-air balloon."}, *said[1:]])
+    return build_site(run.folder, run.status()).parent / "items" / "index.html"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("item 3", ["item 3"]),
+        ("WINDMILLS?", ["item 3"]),
+        ("keystone", ["item 1"]),
+        ("balloon", ["item 1"]),
+        ("zeppelin", ["item 1", "item 2", "item 3", "item 4"]),
+        ("zeppelins ferries", ["item 2"]),
+        ("nothing of the kind", []),
+    ],
+)
+def test_a_search_finds_name_question_hints_and_answers(
+    browser: Browser, worded: Path, text: str, found: list[str]
+) -> None:
+    tab = browser.open(worded)
+    search(tab, text)
+    assert shown(tab) == found
+    assert tab.trouble() == []
+
+
+def test_the_words_are_loaded_when_somebody_searches_and_not_before(browser: Browser, worded: Path) -> None:
+    tab = browser.open(worded)
+    assert tab.requests() == [worded.as_uri()]
+    search(tab, "keystone")
+    search(tab, "balloon")
+    assert tab.requests() == [worded.as_uri(), (worded.parent / "words.js").as_uri()]
+
+
+def test_a_search_goes_on_where_the_list_is_sorted_otherwise(browser: Browser, worded: Path) -> None:
+    tab = browser.open(worded)
+    tab.run("[...document.querySelectorAll('.items th button')].find((b) => b.textContent === 'Item').click()")
+    tab.run("[...document.querySelectorAll('.items th button')].find((b) => b.textContent === 'Item').click()")
+    search(tab, "windmills")
+    assert shown(tab) == ["item 3"]
+
+
+def test_items_are_filtered_by_what_they_are_worth_and_by_how_many_models_get_them_right(
+    browser: Browser, worded: Path
+) -> None:
+    tab = browser.open(worded)
+    choose(tab, "worth", "20")
+    assert shown(tab) == ["item 2"]
+    choose(tab, "worth", "any")
+    choose(tab, "band", "a quarter to a half")
+    assert shown(tab) == ["item 3", "item 4"]
+    assert tab.run("location.hash") == "#band=a+quarter+to+a+half"
+
+
+def test_nothing_in_the_page_may_run_but_what_its_own_script_loads(browser: Browser, worded: Path) -> None:
+    tab = browser.open(worded)
+    tab.run("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=window.hit=1>')")
+    tab.run("document.write('<script>window.hit = 2</script><script src=words.js></script>')")
+    assert tab.run("typeof window.hit") == "undefined"
+    assert tab.run("typeof window.itemWords") == "undefined"

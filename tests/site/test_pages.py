@@ -172,7 +172,7 @@ def test_an_item_page_has_the_question_the_reference_and_every_answer_with_its_v
     assert "split jury 1 of 2 yes" in shown
     assert "judge 0 answer ✓ correct reason ✓ correct" in shown
     assert "unparsed" in shown
-    assert shown.count("The reply as it came") == 1  # only where it could not be read
+    assert shown.count("The reply as it came") == 3  # folded, under every answer
     assert shown.index("alpha-9") < shown.index("beta-10") < shown.index("gamma-2")
 
 

@@ -89,7 +89,7 @@ def test_without_a_record_the_page_names_the_command(tmp_path: Path) -> None:
 def test_the_bill_says_what_stands_beside_its_sums(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
     site = build_site(run.folder, run.status(), bill_notes=["reused: 3 answers were paid for"]).parent
-    assert "reused: 3 answers were paid for" in read_page(site / "cost.html").text
+    assert "Reused: 3 answers were paid for" in read_page(site / "cost.html").text
 
 
 def test_every_batch_has_a_line_with_its_time_and_why_it_ended_so(tmp_path: Path) -> None:

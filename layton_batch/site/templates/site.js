@@ -35,9 +35,22 @@
     const selects = [...tools.querySelectorAll("select[data-key]")];
     const texts = new Map();
     const textOf = (entry) => {
-      if (!texts.has(entry)) texts.set(entry, entry.textContent.toLowerCase());
+      if (!texts.has(entry)) {
+        const more = window.itemWords ? window.itemWords[entry.dataset.place] : "";
+        const told = [...entry.children].filter((one) => !one.classList.contains("c-tally"));
+        texts.set(entry, `${told.map((one) => one.textContent).join(" ").toLowerCase()} ${more}`);
+      }
       return texts.get(entry);
     };
+    // Words that the list does not show stand in a file of their own, which is loaded when somebody searches.
+    const load = () => {
+      if (!("words" in tools.dataset)) return;
+      const script = Object.assign(document.createElement("script"), { src: tools.dataset.words });
+      delete tools.dataset.words;
+      script.addEventListener("load", () => (texts.clear(), apply()));
+      document.head.append(script);
+    };
+    const bare = (word) => word.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "") || word;
     const holds = (value, one) => ("oneOf" in one.dataset ? value.split(" ").includes(one.value) : value === one.value);
     // A choice is kept in the address by its words, which stay the same when another model joins.
     const wordsOf = (option) => option.textContent;
@@ -58,7 +71,8 @@
       }
     };
     const apply = () => {
-      const wanted = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const wanted = search.value.toLowerCase().split(/\s+/).filter(Boolean).map(bare);
+      if (wanted.length) load();
       const entries = [...list.children];
       let shown = 0;
       for (const entry of entries) {
@@ -69,6 +83,7 @@
       count.textContent = shown === entries.length ? "" : `${shown} of ${entries.length}`;
     };
     const change = () => (apply(), keep());
+    search.addEventListener("focus", load);
     search.addEventListener("input", change);
     selects.forEach((one) => one.addEventListener("change", change));
     window.addEventListener("hashchange", () => (restore(), apply()));

@@ -1,0 +1,109 @@
+"""What an item has besides its question: options to choose from, a grid to fill in, what it is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
+
+import orjson
+
+from layton_batch.site.pages import short_line
+
+_MOST_OPTIONS = len(ascii_uppercase)
+_MOST_CELLS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The reference of a puzzle whose answer is a table."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """``options``: letter, text, and whether it is the right one; ``picarats``: what a riddle is worth."""
+
+    options: tuple[tuple[str, str, bool], ...] = ()
+    grid: Grid | None = None
+    picarats: int | None = None
+
+
+NO_EXTRAS = Extras()
+
+
+def extras_of(payload: object) -> Extras:
+    """From the item's payload, by its shape: whichever task wrote it."""
+    if not isinstance(payload, str) or payload in ("", "{}"):
+        return NO_EXTRAS
+    try:
+        found = orjson.loads(payload)
+    except ValueError:
+        return NO_EXTRAS
+    if not isinstance(found, dict):
+        return NO_EXTRAS
+    worth = found.get("_picarats")
+    return Extras(_options(found), _grid(found.get("solution")), worth if isinstance(worth, int) else None)
+
+
+Cells = tuple[tuple[tuple[str, bool], ...], ...]
+"""Rows of cells, each with whether it is the solution's."""
+
+
+def answer_cells(text: str, grid: Grid) -> Cells:
+    """An answer laid out as the grid is; nothing where it is not of that form: an object of objects, a row each, whose
+    name ends with the row's first cell."""
+    rows = _named_rows(text)
+    if rows.keys() != {row[0] for row in grid.rows}:
+        return ()
+    return tuple(_row_cells(rows[row[0]], row, grid.heads) for row in grid.rows)
+
+
+def _row_cells(said: Mapping[str, str], row: Sequence[str], heads: Sequence[str]) -> tuple[tuple[str, bool], ...]:
+    cells = [(row[0], True)]
+    for head, right in zip(heads[1:], row[1:], strict=True):
+        value = said.get(head.lower(), "")
+        cells.append((value, value.lower() == right.lower()))
+    return tuple(cells)
+
+
+def _named_rows(text: str) -> dict[str, dict[str, str]]:
+    try:
+        found = orjson.loads(text)
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {
+        name.rpartition(" ")[2]: {head.lower(): short_line(value, 100) for head, value in row.items()}
+        for name, row in found.items()
+        if isinstance(row, dict)
+    }
+
+
+def _options(payload: Mapping[str, object]) -> tuple[tuple[str, str, bool], ...]:
+    options = payload.get("options")
+    if not isinstance(options, list) or len(options) > _MOST_OPTIONS:
+        return ()
+    gold = payload.get("gold")
+    shown = [(letter, short_line(text, 2_000), letter == gold) for letter, text in zip(ascii_uppercase, options)]  # noqa: B905
+    idk = payload.get("idk_letter")
+    if isinstance(idk, str) and idk not in {letter for letter, _, _ in shown}:
+        shown.append((short_line(idk, 3), "I don’t know", False))
+    return tuple(shown)
+
+
+def _grid(solution: object) -> Grid | None:
+    if not isinstance(solution, dict):
+        return None
+    heads, rows = solution.get("header"), solution.get("rows")
+    if not isinstance(heads, list) or not isinstance(rows, list) or len(heads) * len(rows) > _MOST_CELLS:
+        return None
+    if not all(isinstance(row, list) and len(row) == len(heads) for row in rows):
+        return None
+    return Grid(
+        tuple(short_line(head, 100) for head in heads),
+        tuple(tuple(short_line(cell, 100) for cell in row) for row in rows),
+    )

@@ -1,0 +1,149 @@
+"""What the run's tables say of some items: predictions, verdicts, votes, people's labels, tokens and money."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+import polars as pl
+
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.selected_rows import read_selected
+from layton_batch.site.pages import LONGEST, short_line
+from layton_batch.site.people import LabelKey, PeopleWord
+from layton_batch.site.reading import table
+from layton_batch.site.standing import small_money
+
+Key = tuple[object, object, object]
+"""Item, model, sample."""
+Row = Mapping[str, object]
+AT_ONCE = 40_000
+"""Predictions that are in memory at a time."""
+_PREDICTIONS = (
+    "item_id", "model", "provider", "n_hints", "kind", "answer", "justification", "raw_text", "note", "finish_reason",
+    "custom_id", "sample",
+)  # fmt: skip
+_VERDICTS = (
+    "item_id", "model", "judge", "judge_provider", "is_answer_correct", "is_justification_correct", "note", "sample",
+)  # fmt: skip
+_SCORES = ("item_id", "model", "metric", "yes", "total", "vote", "flag", "sample")
+_TOKENS = ("input_tokens", "output_tokens", "reasoning_tokens")
+_USAGE = ("custom_id", "role", *_TOKENS, "cost_usd")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeWord:
+    """One verdict; the fields are ``yes``, ``no``, ``unread``, or empty where a rule says nothing about them.
+
+    ``sits``: a judge on a jury, not a rule.
+    """
+
+    judge: str
+    sits: bool
+    answer: str
+    justification: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Predictions, verdicts, a jury's votes and a rule's (mark, tag) by item, and by model and sample within it;
+    ``spent``: tokens and money in words, by custom_id."""
+
+    replies: Mapping[str, list[Row]]
+    verdicts: Mapping[Key, list[JudgeWord]]
+    votes: Mapping[Key, tuple[object, object, object]]
+    marks: Mapping[Key, tuple[float, str]]
+    people: Mapping[LabelKey, PeopleWord]
+    spent: Mapping[str, str]
+
+
+def item_ids(folder: RunFolder) -> tuple[list[str], list[str]]:
+    """Those of the items table in its order, and those that only predictions have, by name."""
+    known = table(folder, "items", ("item_id",))["item_id"].to_list()
+    said = table(folder, "predictions", ("item_id",))["item_id"].unique(maintain_order=True)
+    have = set(known)
+    return known, [one for one in said if one not in have]
+
+
+def portions(folder: RunFolder, ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The ids in portions of not much more than ``AT_ONCE`` predictions."""
+    rows = table(folder, "predictions", ("item_id",)).height
+    size = max(1, AT_ONCE * len(ids) // max(rows, 1))
+    for start in range(0, len(ids), size):
+        yield ids[start : start + size]
+
+
+def said_of(
+    folder: RunFolder, metric: str, models: Mapping[str, int], people: Mapping[LabelKey, PeopleWord],
+    ids: Collection[str],
+) -> Said:  # fmt: skip
+    """Everything on these items; ``models``: the places of models, others follow by name. Raises DamagedTableError
+    where a table cannot be read."""
+    verdicts: dict[Key, list[JudgeWord]] = defaultdict(list)
+    for item_id, model, judge, provider, answer, reason, note, sample in _rows(folder, "verdicts", _VERDICTS, ids):
+        sits = provider is not None
+        word = JudgeWord(short_line(judge), sits, _word(answer, sits), _word(reason, sits), short_line(note, 500))
+        verdicts[item_id, model, sample].append(word)
+    votes: dict[Key, tuple[object, object, object]] = {}
+    marks: dict[Key, tuple[float, str]] = {}
+    for item_id, model, named, yes, total, vote, flag, sample in _rows(folder, "scores", _SCORES, ids):
+        if named == metric and total is None and vote is not None:
+            marks[item_id, model, sample] = (float(str(vote)), short_line(flag, 60).replace("_", " "))
+        elif named == metric:
+            votes[item_id, model, sample] = (yes, total, flag)
+    replies, custom_ids = _replies(folder, models, ids)
+    return Said(replies, verdicts, votes, marks, people, _spent(folder, custom_ids))
+
+
+def _rows(folder: RunFolder, name: str, columns: Sequence[str], ids: Collection[str]) -> Iterator[tuple[object, ...]]:
+    found = read_selected(folder.tables, name, columns, "item_id", ids)
+    yield from found.with_columns(pl.col("sample").fill_null(1)).iter_rows()
+
+
+def _replies(
+    folder: RunFolder, models: Mapping[str, int], ids: Collection[str]
+) -> tuple[dict[str, list[Row]], list[str]]:
+    """By item, in the order of the models; and the ids of their requests."""
+    found = read_selected(folder.tables, "predictions", _PREDICTIONS, "item_id", ids)
+    # A reply may be a megabyte long: what no page will show is dropped before it becomes Python text.
+    size = pl.col("raw_text").str.len_chars()
+    shown = found.with_columns(pl.col("raw_text").str.slice(0, LONGEST), pl.col("sample").fill_null(1), raw_size=size)
+    replies: dict[str, list[Row]] = defaultdict(list)
+    for row in shown.iter_rows(named=True):
+        replies[row["item_id"]].append(row)
+    last = len(models)
+    for rows in replies.values():
+        rows.sort(key=lambda row: (models.get(str(row["model"]), last), str(row["model"]), row["sample"]))
+    return replies, found["custom_id"].drop_nulls().to_list()
+
+
+def _spent(folder: RunFolder, custom_ids: Collection[str]) -> dict[str, str]:
+    spent = {}
+    for name, where in (("usage", ""), ("reused", ", paid for before")):
+        for custom_id, _role, read, made, thought, usd in read_selected(
+            folder.tables, name, _USAGE, "custom_id", custom_ids
+        ).iter_rows():
+            reasoning = f" ({thought:,} reasoning)" if thought else ""
+            spent[custom_id] = f"{read or 0:,} tokens in, {made or 0:,} out{reasoning}, {_money(usd)}{where}"
+    return spent
+
+
+def _money(usd: str | None) -> str:
+    try:
+        return small_money(float(Decimal(str(usd))))
+    except (InvalidOperation, ValueError):
+        return "cost unknown"
+
+
+def _word(value: object, sits: bool) -> str:
+    if value is None:
+        return "unread" if sits else ""
+    return "yes" if value else "no"
+
+
+def person_word(people: PeopleWord) -> JudgeWord:
+    """What people say, as a verdict is shown."""
+    return JudgeWord(people.who, False, _word(people.answer, False), _word(people.justification, False), "")

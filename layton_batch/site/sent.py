@@ -1,0 +1,180 @@
+"""What was sent for each answer: the texts of its request, found again in the run's batch files.
+
+A batch file may have gigabytes. Where each request stands in it is looked up once; a request is read when its page is
+written. Texts that answers share are told from others by their content, so that a page holds each once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.site.pages import short_line
+from layton_batch.site.reading import table
+from layton_batch.states import Role
+
+MOST_BYTES = 4 << 30
+"""Of batch files that are looked through for a site."""
+MOST_SYSTEMS = 200
+"""Different system texts that a site shows."""
+_ID = re.compile(rb'"(?:custom_id|key)":\s*"([^"\\]+)"')
+_BODIES = ("body", "params", "request")
+_SYSTEMS = ("system", "systemInstruction", "system_instruction", "instructions")
+_MESSAGES = ("messages", "contents", "input")
+_PICTURE = "(an image)"
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One request. ``system``: the number of its system text, from 1, or 0 where it has none; ``parts``: its texts as
+    they stand in JSON, the system's among them."""
+
+    system: int
+    texts: tuple[str, ...]
+    parts: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What the lines of a batch file have in common: everything but the custom_id and the texts. ``order``: which of
+    these stand between the ``pieces``, the custom_id as 0."""
+
+    pieces: tuple[bytes, ...]
+    order: tuple[int, ...]
+
+    def line(self, custom_id: bytes, parts: Sequence[bytes]) -> bytes:
+        """What the request looks like that has these."""
+        values = (custom_id, *parts)
+        between = (
+            piece for place, after in zip(self.order, self.pieces[1:], strict=True) for piece in (values[place], after)
+        )
+        return b"".join((self.pieces[0], *between))
+
+
+class SentRequests:
+    """The requests of a run's answers, by custom_id. ``systems``: the system texts, by number - 1; ``settings``: by
+    model as pages name it, what its requests say besides texts."""
+
+    def __init__(self, folder: RunFolder, stack: ExitStack) -> None:
+        self.systems: list[str] = []
+        self.settings: dict[str, dict[str, None]] = {}
+        self._numbers: dict[str, int] = {}
+        self._files: list[BinaryIO] = []
+        self._places: dict[str, tuple[int, int, int]] = {}
+        self._forms: dict[int, _Form] = {}
+        self.too_large = False
+        paths = list(_batch_files(folder))
+        if sum(path.stat().st_size for path in paths) > MOST_BYTES:
+            self.too_large = True
+            return
+        for path in paths:
+            self._look_through(path, stack)
+
+    def _look_through(self, path: Path, stack: ExitStack) -> None:
+        handle = stack.enter_context(path.open("rb"))
+        number, start = len(self._files), 0
+        self._files.append(handle)
+        for line in handle:
+            if found := _ID.search(line, 0, 400):
+                self._places[found[1].decode("utf-8", "replace")] = number, start, len(line)
+            start += len(line)
+
+    def of(self, custom_id: str, model: str, like: Sent | None = None) -> Sent | None:
+        """The request as it was sent last; None where the run has none, such as for an answer that was paid before.
+        ``like``: one that it probably has the texts of, which is quicker found to be so than read again."""
+        place = self._places.get(custom_id)
+        if place is None:
+            return None
+        number, start, length = place
+        handle = self._files[number]
+        handle.seek(start)
+        written = handle.read(length)
+        form, name = self._forms.get(number), custom_id.encode("utf-8", "replace")
+        if form and like and len(form.order) == len(like.parts) + 1 and form.line(name, like.parts) == written:
+            return like
+        try:
+            line = orjson.loads(written)
+        except ValueError:
+            return None
+        if not isinstance(line, dict):
+            return None
+        sent = self._sent(line, model)
+        if form is None and (found := _form(written, (name, *sent.parts))):
+            self._forms[number] = found
+        return sent
+
+    def _sent(self, line: Mapping[str, object], model: str) -> Sent:
+        body = next((one for name in _BODIES if isinstance(one := line.get(name), dict)), line)
+        systems = [text for name in _SYSTEMS for text in _texts(body.get(name))]
+        texts: list[str] = []
+        for message in _listed(next((body[name] for name in _MESSAGES if name in body), None)):
+            role = message.get("role") if isinstance(message, dict) else None
+            (systems if role in ("system", "developer") else texts).extend(_texts(message))
+        rest = {name: value for name, value in body.items() if name not in _SYSTEMS and name not in _MESSAGES}
+        settings = orjson.dumps(rest).decode()
+        self.settings.setdefault(short_line(model), {})[settings] = None
+        parts = tuple(orjson.dumps(text)[1:-1] for text in (*systems, *texts))
+        return Sent(self._number("\n\n".join(systems)), tuple(texts), parts)
+
+    def _number(self, system: str) -> int:
+        if not system:
+            return 0
+        number = self._numbers.get(system)
+        if number is None:
+            number = self._numbers[system] = len(self.systems) + 1
+            self.systems.append(system)
+        return number
+
+
+def _form(line: bytes, values: Sequence[bytes]) -> _Form | None:
+    """The form of a line that has each of these once; None where it has not."""
+    places = sorted((line.find(value), len(value), number) for number, value in enumerate(values))
+    pieces, end = [], 0
+    for at, length, _ in places:
+        if at < end or not length:
+            return None
+        pieces.append(line[end:at])
+        end = at + length
+    return _Form((*pieces, line[end:]), tuple(number for _, _, number in places))
+
+
+def settings_text(found: Mapping[str, None] | None) -> tuple[str, ...]:
+    """The settings of a model's requests, a line each; more than a few differ by the item and are left out."""
+    lines = list(found or ())
+    return tuple(short_line(line, 2_000) for line in lines) if len(lines) <= _MOST_SETTINGS else ()
+
+
+_MOST_SETTINGS = 3
+
+
+def _batch_files(folder: RunFolder) -> Iterator[Path]:
+    asked = table(folder, "requests", ("job_id", "role")).unique(maintain_order=True)
+    for job_id, role in asked.iter_rows():
+        if role == Role.PREDICT and job_id:
+            yield from sorted(folder.request_file(job_id, "").parent.glob("*.jsonl"))
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _texts(value: object) -> Iterator[str]:
+    """The texts in a message, in order; an image is said to be one."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
+    elif isinstance(value, dict):
+        inner = next((value[name] for name in ("text", "content", "parts") if name in value), None)
+        if inner is not None:
+            yield from _texts(inner)
+        else:
+            yield _PICTURE

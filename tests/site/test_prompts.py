@@ -1,0 +1,172 @@
+"""What was sent for an answer, what came back, what it took: on the item's page, each shared text once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import polars as pl
+import pytest
+
+from layton_batch.files import tables
+from layton_batch.site import sent
+from layton_batch.site.build import build_site
+from tests.site.fabricated_run import FabricatedRun, fabricated
+from tests.site.read_html import Page, read_page
+
+OTHER_SHAPES = (
+    "", "[]", "{", '{"options":3,"solution":{"header":1}}', '{"solution":{"header":["a"],"rows":[["b","c"]]}}',
+    '{"solution":"text"}',
+)  # fmt: skip
+NO_REQUESTS = (b"", b"not JSON\n", b'{"custom_id":"r0-0-3"}\n', b'{"custom_id":"r0-0-3","body":[]}\n')
+
+
+def item(run: FabricatedRun, number: int = 3) -> Page:
+    return read_page(build_site(run.folder, run.status()).parent / "items" / f"{number:04d}.html")
+
+
+def words(page: Page) -> str:
+    return " ".join(page.text.split())
+
+
+def test_a_prompt_that_all_answers_share_stands_once_on_the_page(tmp_path: Path) -> None:
+    shown = words(item(fabricated(tmp_path)))
+    assert "As it was sent for 3 of 3 answers" in shown
+    assert shown.count("Number 3: How many?") == 1
+
+
+def test_a_system_text_stands_once_in_the_site(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    site = build_site(run.folder, run.status()).parent
+    holding = [path.name for path in site.rglob("*.html") if "Answer well. Count." in path.read_text(encoding="utf-8")]
+    assert holding == ["method.html"]
+    assert 'href="../method.html#system1"' in (site / "items" / "0001.html").read_text(encoding="utf-8")
+    assert 'id="system1"' in (site / "method.html").read_text(encoding="utf-8")
+
+
+def test_prompts_that_differ_stand_beside_each_other_and_answers_name_theirs(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    path = run.folder.request_file("predict-1", "s0001")
+    path.write_bytes(path.read_bytes().replace(b"Number 3", b"Riddle 3"))
+    shown = words(item(run))
+    assert "1: as it was sent for 2 of 3 answers" in shown
+    assert "2: as it was sent for 1 of 3 answers" in shown
+    assert shown.count("prompt 1 ·") == 2
+    assert shown.count("prompt 2 ·") == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"custom_id": "r0-0-3", "body": {"instructions": "S", "input": [{"role": "user", "content": [{"text": "Q"}]}]}},
+        {"custom_id": "r0-0-3", "params": {"system": "S", "messages": [{"role": "user", "content": "Q"}]}},
+        {"custom_id": "r0-0-3", "params": {"system": [{"type": "text", "text": "S"}],
+                                           "messages": [{"role": "user", "content": [{"type": "text", "text": "Q"}]}]}},
+        {"key": "r0-0-3", "request": {"systemInstruction": {"parts": [{"text": "S"}]},
+                                      "contents": [{"role": "user", "parts": [{"text": "Q"}]}]}},
+        {"custom_id": "r0-0-3", "body": {"messages": [{"role": "developer", "content": "S"},
+                                                      {"role": "user", "content": "Q"}]}},
+    ],
+)  # fmt: skip
+def test_every_dialects_texts_are_found(tmp_path: Path, line: dict[str, object]) -> None:
+    run = fabricated(tmp_path)
+    run.folder.request_file("predict-0", "s0001").write_bytes(orjson.dumps(line) + b"\n")
+    site = build_site(run.folder, run.status()).parent
+    page = words(read_page(site / "items" / "0003.html"))
+    assert "System text 2 , which many items share, then: Q" in page
+    assert "System text 2 S" in words(read_page(site / "method.html"))
+
+
+def test_a_picture_in_a_prompt_is_said_to_be_one(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    content = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}, {"type": "text", "text": "Q"}]
+    body = {"messages": [{"role": "user", "content": content}]}
+    run.folder.request_file("predict-0", "s0001").write_bytes(orjson.dumps({"custom_id": "r0-0-3", "body": body}))
+    page = words(item(run))
+    assert "(an image) Q" in page
+    assert "AAAA" not in page
+
+
+@pytest.mark.parametrize("content", NO_REQUESTS)
+def test_a_batch_file_that_cannot_be_read_leaves_the_answer_without_a_prompt(tmp_path: Path, content: bytes) -> None:
+    run = fabricated(tmp_path)
+    run.folder.request_file("predict-0", "s0001").write_bytes(content)
+    assert "As it was sent for 2 of 3 answers" in words(item(run)).replace("2: as", "As")
+
+
+def test_requests_too_large_to_look_through_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = fabricated(tmp_path)
+    monkeypatch.setattr(sent, "MOST_BYTES", 10)
+    assert "As it was sent" not in words(item(run))
+
+
+def test_each_answer_says_its_tokens_and_its_cost(tmp_path: Path) -> None:
+    assert words(item(fabricated(tmp_path))).count("1,250 tokens in, 500 out (125 reasoning), $0.0031") == 3
+
+
+def test_an_answer_that_was_paid_before_says_so(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    rows = run.usage_rows()
+    run.table("usage", rows[:-1])
+    run.table("reused", [{**rows[-1], "run": "earlier"}])
+    site = build_site(run.folder, run.status()).parent
+    assert words(read_page(site / "items" / "0004.html")).count(", paid for before") == 1
+
+
+def test_a_reply_of_a_megabyte_is_cut_and_its_size_told(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    rows = [{**row, "raw_text": "é" * 1_000_000} for row in run.predictions_rows()]
+    run.table("predictions", rows)
+    page = words(item(run))
+    assert "Cut here: 1,000,000 characters in all" in page
+    assert "é" * 20_001 not in page
+
+
+def test_a_models_page_says_how_it_was_asked(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    site = build_site(run.folder, run.status()).parent
+    texts = [path.read_text(encoding="utf-8") for path in (site / "models").iterdir()]
+    assert sum("max_tokens" in text for text in texts) == 3
+    assert any("&#34;max_tokens&#34;:102" in text for text in texts)
+
+
+def test_options_stand_under_the_question_with_the_reference_marked(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    payload = {"options": ["three", "<b>twelve</b>"], "gold": "B", "idk_letter": "C"}
+    run.table("items", [{**row, "payload": orjson.dumps(payload).decode()} for row in run.items_rows()])
+    page = words(item(run))
+    assert "A three B <b>twelve</b> the reference C I don’t know" in page
+
+
+def test_a_grid_stands_as_a_table(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    payload = {"solution": {"header": ["House", "Name"], "rows": [["1", "Chiara"], ["2", "Luis"]]}}
+    run.table("items", [{**row, "payload": orjson.dumps(payload).decode()} for row in run.items_rows()])
+    assert "House Name 1 Chiara 2 Luis" in words(item(run))
+
+
+def test_an_answer_to_a_grid_is_a_table_with_what_is_wrong_marked(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    payload = {"solution": {"header": ["House", "Name"], "rows": [["1", "Chiara"], ["2", "Luis"]]}}
+    run.table("items", [{**row, "payload": orjson.dumps(payload).decode()} for row in run.items_rows()])
+    rows = run.predictions_rows()
+    wrong = {"House 1": {"Name": "chiara"}, "House 2": {"Name": "<b>Eva</b>"}}
+    run.table("predictions", [{**row, "answer": orjson.dumps(wrong).decode()} for row in rows[:-1]] + rows[-1:])
+    assert "1 chiara 2 <b>Eva</b> (not so)" in words(item(run, 2))
+    assert "1 Chiara 2 Luis" in words(item(run, 4))
+
+
+@pytest.mark.parametrize("payload", OTHER_SHAPES)
+def test_a_payload_of_another_shape_shows_nothing(tmp_path: Path, payload: str) -> None:
+    run = fabricated(tmp_path)
+    run.table("items", [{**row, "payload": payload} for row in run.items_rows()])
+    page = item(run)
+    assert "The solution" not in page.text
+    assert "the reference" not in page.text
+
+
+def test_predictions_of_an_earlier_version_without_samples_are_read(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    path = run.folder.part("predictions", "predictions")
+    tables.write(path, pl.read_parquet(path).drop("sample"))
+    assert "right 2 of 2 yes" in words(item(run))
