@@ -30,7 +30,9 @@ def grade(run: Run) -> bool:
     seen: dict[str, list[str]] = defaultdict(list)
     for batch in batches:
         seen[batch.job_id].append(batch.id)
+    is_open = {batch.id for batch in batches if batch.state in OPEN}
     over = [job for job in jobs if job.planned and not job.graded and job.id not in busy]
+    over = [job for job in over if not run.waiting.get(job.id, frozenset()) & is_open]
     moved = [run.apart(job.id, partial(_grade_job, run, job, seen[job.id])) for job in over]
     gone = [job for job in jobs if job.graded and not all(part.exists() for part in _parts(run, job))]
     moved += [run.apart(job.id, partial(_write, run, job, seen[job.id])) for job in gone]
@@ -48,7 +50,7 @@ def _parts(run: Run, job: Job) -> Sequence[Path]:
 def _grade_job(run: Run, job: Job, batches: Sequence[str]) -> bool:
     try:
         if reask(run, job):
-            return True
+            return not run.waiting.get(job.id)
     except StaleStateError:
         return True  # whoever has the writer lease by now goes on
     _write(run, job, batches)
