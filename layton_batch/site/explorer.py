@@ -145,7 +145,7 @@ class ItemPage:
     excerpt: str
 
 
-_Key = tuple[object, object, object]
+_Key = tuple[object, object, object, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,19 +187,23 @@ def _said(folder: RunFolder, metric: str, models: Sequence[str]) -> _Said:
         "is_justification_correct",
         "note",
         "sample",
+        "n_hints",
     )
-    for item_id, model, judge, provider, answer, reason, note, sample in table(folder, "verdicts", columns).iter_rows():
+    given = table(folder, "verdicts", columns)
+    for item_id, model, judge, provider, answer, reason, note, sample, hints in given.iter_rows():
         sits = provider is not None
-        verdicts[item_id, model, sample].append(
+        verdicts[item_id, model, sample, hints].append(
             JudgeWord(short_line(judge), sits, _word(answer, sits), _word(reason, sits), short_line(note, 500))
         )
-    scores = table(folder, "scores", ("item_id", "model", "metric", "yes", "total", "vote", "flag", "sample"))
+    scores = table(
+        folder, "scores", ("item_id", "model", "metric", "yes", "total", "vote", "flag", "sample", "n_hints")
+    )
     votes, marks = {}, {}
-    for item_id, model, named, yes, total, vote, flag, sample in scores.iter_rows():
+    for item_id, model, named, yes, total, vote, flag, sample, hints in scores.iter_rows():
         if named == metric and total is None and vote is not None:
-            marks[item_id, model, sample] = (vote, short_line(flag, 60).replace("_", " "))
+            marks[item_id, model, sample, hints] = (vote, short_line(flag, 60).replace("_", " "))
         elif named == metric:
-            votes[item_id, model, sample] = (yes, total, flag)
+            votes[item_id, model, sample, hints] = (yes, total, flag)
     return _Said(_replies(folder, models), verdicts, votes, marks, people_words(folder, metric))
 
 
@@ -215,7 +219,14 @@ def _replies(folder: RunFolder, models: Sequence[str]) -> dict[str, list[Mapping
     for row in frame.iter_rows(named=True):
         found[row["item_id"]].append(row)
     for rows in found.values():
-        rows.sort(key=lambda row: (place.get(str(row["model"]), len(place)), str(row["model"]), row["sample"]))
+        rows.sort(
+            key=lambda row: (
+                place.get(str(row["model"]), len(place)),
+                str(row["model"]),
+                row["n_hints"] or 0,
+                row["sample"],
+            )
+        )
     return found
 
 
@@ -274,7 +285,9 @@ def _picture(image: object) -> Picture:
 
 
 def _reply(item_id: str, row: Mapping[str, object], said: _Said) -> Reply:
-    key = (item_id, row["model"], row["sample"])
+    key = (item_id, row["model"], row["sample"], row["n_hints"])
+    if key not in said.votes and key not in said.marks and key not in said.verdicts:
+        key = (*key[:3], None)  # an earlier version's tables do not say with how many hints
     yes, total, flag = said.votes.get(key, (None, None, None))
     kind = str(row["kind"])
     judges = tuple(said.verdicts.get(key, ()))

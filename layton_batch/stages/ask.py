@@ -181,8 +181,9 @@ def _entered(run: Run, job: Job) -> set[str]:
 def _prompts(run: Run, job: Job) -> Iterator[tuple[str, Shown]]:
     kept = run.kept.setdefault(ShownPrompts, ShownPrompts())
     if job.role is Role.PREDICT:
-        kept.about(None)
-        return ((item.id, kept.of(item, None, partial(run.task.prompt, item))) for item in run.items)
+        asking = run.task_of(job.spec)
+        kept.about(None if job.spec.hints is None else f"{job.spec.hints} hints")
+        return ((item.id, kept.of(item, None, partial(asking.prompt, item))) for item in run.items)
     task = juried(run.task)
     kept.about(job.depends_on or job.id)
     return (

@@ -104,7 +104,7 @@ def _prediction_row(
         "provider": spec.provider,
         "family": spec.family,
         "split": item.split,
-        "n_hints": run.manifest.items.hints,
+        "n_hints": run.manifest.hints_of(spec),
         "kind": str(prediction.kind),
         "answer": tables.storable(prediction.answer),
         "justification": tables.storable(prediction.justification),
@@ -119,11 +119,13 @@ def _grade_verdicts(run: Run, job: Job, origin: str) -> None:
     task = juried(run.task)
     judged = {other.id: other.spec.sample for other in run.store.jobs()}
     sample = judged.get(str(job.depends_on), FIRST_SAMPLE)
+    rejudged = run.rejudging.get(job.id) if job.role is Role.REJUDGE else None
+    hints = rejudged.n_hints if rejudged else run.manifest.hints_of(job.spec)
     rows = (
         _verdict_row(
             task.parse_verdict(str(row["item_id"]), str(row["model"]), job.spec.name, response_from(row)),
             job.spec.provider,
-            sample,
+            (sample, hints),
             row,
         )
         for row in final_responses(run, job.id)
@@ -132,7 +134,10 @@ def _grade_verdicts(run: Run, job: Job, origin: str) -> None:
     tables.write_rows(run.folder.part(table, job.id), table, rows, origin)
 
 
-def _verdict_row(verdict: Verdict, judge_provider: str, sample: int, row: Mapping[str, object]) -> dict[str, object]:
+def _verdict_row(
+    verdict: Verdict, judge_provider: str, judged: tuple[int, int], row: Mapping[str, object]
+) -> dict[str, object]:
+    """``judged``: which sample, and with how many hints."""
     return {
         "item_id": verdict.item_id,
         "model": verdict.model,
@@ -143,6 +148,7 @@ def _verdict_row(verdict: Verdict, judge_provider: str, sample: int, row: Mappin
         "both_correct": verdict.both_correct,
         "note": verdict.note,
         "raw_text": row["text"],
-        "sample": sample,
+        "sample": judged[0],
+        "n_hints": judged[1],
         **{name: row[name] for name in ("custom_id", "batch_id", "attempt")},
     }

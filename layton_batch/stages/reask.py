@@ -131,7 +131,8 @@ def _usable(run: Run, job: Job, items: Mapping[str, Item], item_id: str, model: 
 def prompts(run: Run, job: Job, wanted: Collection[str]) -> Iterator[tuple[str, Prompt]]:
     """Item and prompt of each request of the job about one of these items, as it was or would be sent."""
     if job.role is Role.PREDICT:
-        yield from ((item.id, run.task.prompt(item)) for item in run.items if item.id in wanted)
+        asking = run.task_of(job.spec)
+        yield from ((item.id, asking.prompt(item)) for item in run.items if item.id in wanted)
         return
     task = juried(run.task)
     for candidate in candidates(run, job):
