@@ -120,7 +120,7 @@ def _grade_verdicts(run: Run, job: Job, origin: str) -> None:
     judged = {other.id: other.spec.sample for other in run.store.jobs()}
     sample = judged.get(str(job.depends_on), FIRST_SAMPLE)
     rejudged = run.rejudging.get(job.id) if job.role is Role.REJUDGE else None
-    hints = rejudged.n_hints if rejudged else run.manifest.hints_of(job.spec)
+    hints = rejudged.hints if rejudged else run.manifest.hints_of(job.spec)
     rows = (
         _verdict_row(
             task.parse_verdict(str(row["item_id"]), str(row["model"]), job.spec.name, response_from(row)),
