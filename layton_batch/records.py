@@ -87,6 +87,7 @@ class ModelSpec:
     params: Mapping[str, JsonValue] = field(default_factory=lambda: EMPTY)
     window: str | None = None  # how long its batches may take (``1h``, ``24h``, ``7d``); None: the provider's usual
     sample: int = 1  # which answer to an item: with ``samples = 3`` a model is asked three times
+    hints: int | None = None  # with how many hints, where the manifest asks with several numbers of them
 
 
 @dataclass(frozen=True, slots=True)

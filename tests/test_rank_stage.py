@@ -47,7 +47,7 @@ def ranked_by_rule(tmp_path: Path) -> Any:
         store=FinishedJobs(),
         folder=folder,
         task=SimpleNamespace(uses_jury=False, metrics=("acc", "other")),
-        manifest=SimpleNamespace(items=SimpleNamespace(hints=0), gold=None),
+        manifest=SimpleNamespace(hints_of=lambda _spec: 0, gold=None),
         rules=Rules(metric="acc"),
     )
 
@@ -115,7 +115,7 @@ def test_a_run_s_verdicts_meet_the_labels_of_exactly_the_same_answers(tmp_path: 
         apart=lambda _about, work: work(),
         store=JudgedJobs(),
         folder=folder,
-        manifest=SimpleNamespace(items=SimpleNamespace(hints=0), gold=None),
+        manifest=SimpleNamespace(hints_of=lambda _spec: 0, gold=None),
         load_labels=lambda: Labels(recorded),
     )
     rows = [(row.entrant.model, row.family, dict(row.verdicts), row.human) for row in rank.judged(run, "both_correct")]

@@ -15,6 +15,7 @@ from layton_batch.batches.replies import ReplyIndex
 from layton_batch.clock import Pacing
 from layton_batch.errors import StaleStateError
 from layton_batch.files import atomic, tables
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, Response
 from layton_batch.run.context import Run
 from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
@@ -196,7 +197,12 @@ def write_lines(
 
 def reask_of(run: Run, batch: Batch) -> int:
     """How many times the requests of a batch were asked for again though they had been answered."""
-    path = run.folder.part("attempts", batch.id)
+    return reask_in(run.folder, batch.id)
+
+
+def reask_in(folder: RunFolder, batch_id: str) -> int:
+    """The same, of a batch of any run."""
+    path = folder.part("attempts", batch_id)
     return int(tables.read_part(path, columns=["reask"])["reask"].max() or 0) if path.exists() else 0  # type: ignore[arg-type]
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import orjson
 import polars as pl
 
+from layton_batch.batches.attempts import reask_in
 from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.fingerprints import requests_of
 from layton_batch.batches.usage_rows import PERHAPS_BILLED
@@ -34,7 +35,8 @@ _BRIEF = ("custom_id", "outcome", "error_class")
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """Where an answer is: a row of a part of the table ``responses``, of a batch of a run."""
+    """Where an answer is: a row of a part of the table ``responses``, of a batch of a run. ``reask``: how many times it
+    had been answered before, and was asked for again."""
 
     folder: RunFolder
     run_id: str
@@ -43,6 +45,34 @@ class Paid:
     row: int
     custom_id: str
     answered: bool
+    reask: int
+
+
+@dataclass(slots=True)
+class Answers:
+    """Of each fingerprint the latest answer, and those that it was asked again for."""
+
+    _latest: dict[str, Paid] = field(default_factory=dict)
+    _again: dict[str, list[Paid]] = field(default_factory=dict)
+
+    def enter(self, of: Mapping[str, str], found: Iterable[Paid]) -> None:
+        """A later answer replaces an earlier one; what has none replaces nothing. ``of``: fingerprints by custom_id."""
+        for paid in found:
+            known = of.get(paid.custom_id)
+            if known is None:
+                continue
+            if paid.answered or known not in self._latest:
+                self._latest[known] = paid
+            if paid.reask:
+                self._again.setdefault(known, []).append(paid)
+
+    def find(self, fingerprint: str, reask: int) -> Paid | None:
+        """The latest of those that were asked for again at least so many times; one without an answer only where that
+        is all there is."""
+        if not reask:
+            return self._latest.get(fingerprint)
+        fitting = [paid for paid in self._again.get(fingerprint, ()) if paid.reask >= reask]
+        return max(fitting, key=lambda paid: paid.answered) if fitting else None
 
 
 @dataclass(slots=True)
@@ -54,11 +84,11 @@ class PaidBeside:
     own: RunFolder
     local: Callable[[str], bool]
     _naming: dict[tuple[str, str], Sequence[RunFolder]] = field(default_factory=dict)
-    _indexes: dict[Path, Mapping[str, Paid]] = field(default_factory=dict)
+    _indexes: dict[Path, Answers] = field(default_factory=dict)
 
-    def find(self, spec: ModelSpec, fingerprint: str) -> Paid | None:
+    def find(self, spec: ModelSpec, fingerprint: str, reask: int = 0) -> Paid | None:
         """The answer of the run that was touched last."""
-        found = (self._index(folder).get(fingerprint) for folder in self._asked(spec))
+        found = (self._index(folder).find(fingerprint, reask) for folder in self._asked(spec))
         return next((paid for paid in found if paid is not None), None)
 
     def may_have(self, spec: ModelSpec) -> bool:
@@ -77,12 +107,12 @@ class PaidBeside:
         same_place = played is None or (spec.provider in played) == self.local(spec.provider)
         return same_place and _names_model(folder, spec)
 
-    def _index(self, folder: RunFolder) -> Mapping[str, Paid]:
+    def _index(self, folder: RunFolder) -> Answers:
         if folder.root not in self._indexes:
             try:
-                self._indexes[folder.root] = dict(_in_run(folder))
+                self._indexes[folder.root] = _in_run(folder)
             except (LaytonBatchError, OSError):
-                self._indexes[folder.root] = {}
+                self._indexes[folder.root] = Answers()
         return self._indexes[folder.root]
 
 
@@ -115,7 +145,7 @@ class PaidAnswers:
 
     run: Run
     beside: PaidBeside
-    _answers: dict[str, Paid] = field(default_factory=dict)
+    _answers: Answers = field(default_factory=Answers)
     _open: dict[tuple[str, str], UnderWay] = field(default_factory=dict)
     _under_way: Mapping[str, str] = field(default_factory=dict)
     _read: set[str] = field(default_factory=set)
@@ -142,15 +172,16 @@ class PaidAnswers:
         """The batch of this run that is to answer it."""
         return self._under_way.get(fingerprint)
 
-    def find(self, spec: ModelSpec, fingerprint: str) -> Paid | None:
-        """The answer, in this run or, unless the manifest says otherwise, in another one beside it."""
-        found = self._answers.get(fingerprint)
+    def find(self, spec: ModelSpec, fingerprint: str, reask: int = 0) -> Paid | None:
+        """The answer, in this run or, unless the manifest says otherwise, in another one beside it. ``reask``: how many
+        times it must have been asked for again."""
+        found = self._answers.find(fingerprint, reask)
         if found is not None or not self.run.manifest.policy.reuse:
             return found
-        return self.beside.find(spec, fingerprint)
+        return self.beside.find(spec, fingerprint, reask)
 
     def _take(self, batch: Batch) -> None:
-        _enter(self._answers, self._prints(batch), _answered(self.run.folder, self.run.id, batch.id))
+        self._answers.enter(self._prints(batch), _answered(self.run.folder, self.run.id, batch.id))
         self._read.add(batch.id)
 
     def _asked(self, batch: Batch) -> Sequence[str | None]:
@@ -166,23 +197,15 @@ def _played(folder: RunFolder) -> Callable[[str], bool]:
     return (on_this_machine(folder) or frozenset()).__contains__
 
 
-def _enter(answers: dict[str, Paid], of: Mapping[str, str], found: Iterable[Paid]) -> None:
-    """A later answer replaces an earlier one; what has none replaces nothing."""
-    for paid in found:
-        known = of.get(paid.custom_id)
-        if known is not None and (paid.answered or known not in answers):
-            answers[known] = paid
-
-
 def _answered(folder: RunFolder, run_id: str, batch_id: str) -> Iterator[Paid]:
     """The rows of a batch that were paid for, or may have been."""
     paid_for = [str(cause) for cause in PERHAPS_BILLED]
-    said = pl.col("outcome") == str(RequestOutcome.SUCCEEDED)
+    said, reask = pl.col("outcome") == str(RequestOutcome.SUCCEEDED), reask_in(folder, batch_id)
     for part in sorted((folder.tables / "responses" / batch_id).glob("*.parquet")):
         brief = tables.read_part(part, _BRIEF).with_row_index("row").with_columns(answered=said)
         rows = brief.filter(pl.col("answered") | pl.col("error_class").is_in(paid_for))
         for row, name, answered in rows.select("row", "custom_id", "answered").iter_rows():
-            yield Paid(folder, run_id, batch_id, part, row, name, answered)
+            yield Paid(folder, run_id, batch_id, part, row, name, answered, reask)
 
 
 def asked_in(folder: RunFolder) -> Iterator[str]:
@@ -199,13 +222,13 @@ def _names_model(folder: RunFolder, spec: ModelSpec) -> bool:
         return False
 
 
-def _in_run(folder: RunFolder) -> Mapping[str, Paid]:
-    found: dict[str, Paid] = {}
+def _in_run(folder: RunFolder) -> Answers:
+    found = Answers()
     run_id = run_id_of(folder)
     for job_id, asked in _requests_in(folder).items():
         of = dict(asked.drop_nulls("fingerprint").select("custom_id", "fingerprint").iter_rows())
         for batch in sorted((folder.tables / "responses").glob(f"{glob.escape(job_id)}.*")):
-            _enter(found, of, _answered(folder, run_id, batch.name))
+            found.enter(of, _answered(folder, run_id, batch.name))
     return found
 
 

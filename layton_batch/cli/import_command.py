@@ -101,7 +101,7 @@ def _check_choice(model: str | None, *, files: bool, eee: bool, annotations: boo
 def _of_lines(run: Run, paths: Sequence[Path]) -> list[Imported]:
     from layton_batch.imports.every_eval_ever import models
 
-    return models(paths, _items(run), run.manifest.items.hints)
+    return models(paths, _items(run), run.manifest.items.levels[0])
 
 
 def _spec(run: Run, name: str, predictions: Path | None, family: str | None, provider: str | None) -> ModelSpec:

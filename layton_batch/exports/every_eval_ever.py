@@ -38,12 +38,13 @@ class Names:
 def files(found: Contents, names: Names) -> Iterator[tuple[str, bytes]]:
     """Every model's document and lines, under their paths. Models and metrics without a score are left out."""
     for model in found.models:
-        metrics = [metric for metric in found.metrics if found.row(model.spec.name, metric).score is not None]
+        metrics = [metric for metric in found.metrics if found.row(model, metric).score is not None]
         if not metrics:
             continue
         folder = f"data/{slug(names.benchmark)}/{slug(model.spec.family)}/{slug(model.spec.name)}"
-        identity = _uuid(found.run.id, repr(found.run.born), model.spec.provider, model.spec.name)
-        evaluation = f"{names.benchmark}/{_model_id(model.spec)}/{int(found.run.born)}"
+        told = () if model.spec.hints is None else (f"{model.hints} hints",)
+        identity = _uuid(found.run.id, repr(found.run.born), model.spec.provider, model.spec.name, *told)
+        evaluation = "/".join((names.benchmark, _model_id(model.spec), *told, str(int(found.run.born))))
         lines = b"".join(_lines(found, model, metrics, evaluation, names))
         path = f"{folder}/{identity}{SUFFIX}"
         yield path, lines
@@ -104,7 +105,7 @@ def _model_info(spec: ModelSpec) -> Json:
 
 
 def _result(found: Contents, model: ModelContents, metric: str, evaluation: str, names: Names) -> Json:
-    row = found.row(model.spec.name, metric)
+    row = found.row(model, metric)
     return {
         "evaluation_result_id": f"{evaluation}{METRIC_MARK}{metric}",
         "evaluation_name": names.benchmark,

@@ -24,6 +24,7 @@ class ModelContents:
     and ``marks`` (by metric: the mark or share of yes votes, and what became of it)."""
 
     spec: ModelSpec
+    hints: int
     judges: Sequence[ModelSpec]
     predictions: Sequence[Row]
     usage: Mapping[str, Row] = field(default_factory=dict)
@@ -46,9 +47,10 @@ class Contents:
         """The run's own metric first."""
         return list(self.boards)
 
-    def row(self, model: str, metric: str) -> BoardRow:
+    def row(self, model: ModelContents, metric: str) -> BoardRow:
         """A model's place on a board."""
-        return next(row for row in self.boards[metric] if row.model == model)
+        who = model.spec.name, model.hints
+        return next(row for row in self.boards[metric] if (row.model, row.n_hints) == who)
 
 
 def contents(run: Run) -> Contents:
@@ -75,6 +77,7 @@ def _of_model(run: Run, job: Job, jobs: Sequence[Job]) -> ModelContents:
             verdicts.setdefault(row["item_id"], {})[row["judge"]] = row
     return ModelContents(
         spec=job.spec,
+        hints=run.manifest.hints_of(job.spec),
         judges=[other.spec for other in sitting],
         predictions=list(predictions.iter_rows(named=True)),
         usage=_usage(run, predictions),

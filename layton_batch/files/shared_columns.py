@@ -21,6 +21,7 @@ VERDICTS: Columns = {
     "batch_id": pl.String,
     "attempt": pl.Int64,
     "sample": pl.Int64,
+    "n_hints": pl.Int64,
 }
 """Of this run's answers, and of labelled answers of the gold set."""
 USAGE: Columns = {

@@ -104,6 +104,7 @@ SCHEMAS: Mapping[str, Columns] = {
         "vote": pl.Float64,
         "flag": pl.String,
         "sample": pl.Int64,
+        "n_hints": pl.Int64,
     },
     "labels": {"item_id": pl.String, "model": pl.String}
     | dict.fromkeys(("n_hints", "sample", "people"), pl.Int64)
@@ -360,7 +361,7 @@ def parts(folder: Path, name: str) -> list[Path]:
     return sorted(_finished(folder / name))
 
 
-_LATER = {"sample": 1, "rounds": None, "round_sd": None}
+_LATER = {"sample": 1, "n_hints": None, "rounds": None, "round_sd": None}
 """Columns that parts of an earlier version lack, with what they would hold there."""
 
 

@@ -24,10 +24,13 @@ JUDGE_PROMPTS = "judge_"
 _TEMPLATES = Path(tasks.__file__).parent / "prompts"
 
 
-def manifest_task(manifest: Manifest, prompts_folder: Path | None = None) -> Task:
-    """The task a manifest names. With a folder, the prompt texts the manifest carries are written there and used."""
+def manifest_task(manifest: Manifest, prompts_folder: Path | None = None, hints: int | None = None) -> Task:
+    """The task a manifest names. With a folder, the prompt texts the manifest carries are written there and used.
+    ``hints``: how many are given; None: the manifest's least number."""
     prompts = manifest.prompt_paths(prompts_folder)
-    options = TaskOptions(manifest.items.split, manifest.items.hints, prompts or None, manifest.folder)
+    options = TaskOptions(
+        manifest.items.split, manifest.items.levels[0] if hints is None else hints, prompts or None, manifest.folder
+    )
     return load_task(manifest.task, options, cast("Mapping[str, JsonValue]", manifest.task_options))
 
 

@@ -16,7 +16,8 @@ from typing import TypeVar, cast
 from pydantic import BaseModel, ValidationError
 
 from layton_batch.errors import DataError, LaytonBatchError
-from layton_batch.manifest.form import MOST_HINTS, Form, JudgeTable, PanelFile
+from layton_batch.manifest.form import Form, JudgeTable, PanelFile
+from layton_batch.manifest.hint_levels import MOST_HINTS
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.problems import Key, Problem, complain, form_problems, nearest
 from layton_batch.manifest.prompt_files import PromptFiles, prompt_path
@@ -210,10 +211,11 @@ class _Check:
         items = self.raw.get("items")
         asked = items if isinstance(items, Mapping) else {}
         split, hints = asked.get("split", "llm"), asked.get("hints", 0)
+        levels = hints if isinstance(hints, list) else [hints]
         sources = dict(_strings(self.raw.get("prompts")))
         options = TaskOptions(
             split if isinstance(split, str) else "llm",
-            hints if isinstance(hints, int) and 0 <= hints <= MOST_HINTS else 0,
+            max((level for level in levels if isinstance(level, int) and 0 <= level <= MOST_HINTS), default=0),
             {key: prompt_path(sources[key], text, self.folder) for key, text in texts.items()},
         )
         try:

@@ -25,12 +25,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from layton_batch.manifest.hint_levels import Hints
 from layton_batch.records import JsonValue, Judge, ModelSpec, Reasoning
 from layton_batch.text import printable
 
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 LONGEST_NAME = 200
-MOST_HINTS = 4
 DEFAULT_SEATS = 3
 _SECRET_WORDS = frozenset(
     {"apikey", "authorization", "cookie", "credential", "credentials", "passphrase", "passwd", "password",
@@ -281,8 +281,13 @@ class ItemsTable(Table):
 
     source: Location
     split: Printable = "llm"
-    hints: Annotated[int, Field(ge=0, le=MOST_HINTS)] = 0
+    hints: Hints = 0
     limit: Count | None = None
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """How many hints are given; a job each where there are several."""
+        return self.hints if isinstance(self.hints, tuple) else (self.hints,)
 
 
 class GoldTable(Table):

@@ -50,9 +50,19 @@ class Manifest(Form):
         return tuple(model.spec() for model in self.models)
 
     def asked_specs(self) -> tuple[ModelSpec, ...]:
-        """The same, each once a sample."""
-        numbered = ((table, number + 1) for table in self.models for number in range(table.samples or 1))
-        return tuple(replace(table.spec(), sample=number) for table, number in numbered)
+        """The same, each once for every level of hints and every sample."""
+        levels = self.items.levels if len(self.items.levels) > 1 else (None,)
+        numbered = (
+            (table, level, number + 1)
+            for table in self.models
+            for level in levels
+            for number in range(table.samples or 1)
+        )
+        return tuple(replace(table.spec(), sample=number, hints=level) for table, level, number in numbered)
+
+    def hints_of(self, spec: ModelSpec) -> int:
+        """How many hints a job of this spec gives; what came from elsewhere is of the first level."""
+        return self.items.levels[0] if spec.hints is None else spec.hints
 
     def panel(self) -> tuple[Judge, ...]:
         """The judges of the panel in order; empty for a task graded by rule."""

@@ -16,11 +16,12 @@ from layton_batch.clock import Clock, Pacing
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import DamagedTableError, StoppedError
 from layton_batch.files import item_table, tables
-from layton_batch.files.run_folder import RunFolder, slug
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Batch, Item
-from layton_batch.run.identity import job_identity
+from layton_batch.records import Batch, Item, ModelSpec
+from layton_batch.run.identity import job_identity, predict_id
 from layton_batch.run.labels import Labels
 from layton_batch.run.lanes import Lane, Seats
 from layton_batch.run.rejudging import Rejudged, differences, rejudge_jobs
@@ -143,6 +144,7 @@ class Run:
     """By batch: a reading by which its time is up, and when this process made it (``Clock.elapsed``)."""
     filing: Lock = field(default_factory=Lock)
     """One batch's results are held in memory at a time, however many lanes there are."""
+    _tasks: dict[int, Task] = field(default_factory=dict)
     lanes: Lanes = field(init=False)
     seats: Seats = field(init=False)
 
@@ -223,6 +225,14 @@ class Run:
         self.__dict__.pop("_by_id", None)
         self.forget_jobs()
 
+    def task_of(self, spec: ModelSpec) -> Task:
+        """The task as a job of this spec puts it, with as many hints as it gives."""
+        if spec.hints is None or spec.hints == self.manifest.items.levels[0]:
+            return self.task
+        if spec.hints not in self._tasks:
+            self._tasks[spec.hints] = manifest_task(self.manifest, self.folder.prompts, spec.hints)
+        return self._tasks[spec.hints]
+
     def forget_jobs(self) -> None:
         """What hangs on the jobs is found out when it is needed next."""
         for name in ("wanted_rejudging", "rejudging", "_windows"):
@@ -240,7 +250,9 @@ class Run:
         jobs = self.store.jobs()
         ids = {job.identity: job.id for job in jobs if job.role is Role.REJUDGE}
         first = [job for job in jobs if job.role is Role.PREDICT and job.spec.sample == 1]
-        own = {f"predict-{slug(job.spec.name)}": job.id for job in first}
+        own = {predict_id(job.spec): job.id for job in first} | {
+            predict_id(replace(job.spec, hints=self.manifest.hints_of(job.spec))): job.id for job in first
+        }
         found = {}
         for one in self.wanted_rejudging:
             job_id = ids.get(job_identity(self.manifest, one.job, one.about), one.job.id)

@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 
+from layton_batch.files.run_folder import slug
 from layton_batch.manifest.asked import JUDGE_PROMPTS
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.records import Job
+from layton_batch.records import Job, ModelSpec
 from layton_batch.states import Role
 
 
@@ -31,7 +32,7 @@ def job_identity(manifest: Manifest, job: Job, about: str = "") -> str:
         "task": manifest.task,
         "task_options": manifest.task_options,
         "split": manifest.items.split,
-        "hints": manifest.items.hints,
+        "hints": manifest.hints_of(spec),
         "prompts": {
             name: text for name, text in manifest.prompt_texts.items() if name.startswith(JUDGE_PROMPTS) == judging
         },
@@ -40,6 +41,13 @@ def job_identity(manifest: Manifest, job: Job, about: str = "") -> str:
         asked["sample"] = spec.sample
     canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return sha256(canonical.encode("ascii")).hexdigest()
+
+
+def predict_id(spec: ModelSpec) -> str:
+    """What a job is called that asks this of its model, unless the store has one of that name which asks something
+    else. No model's own name has the mark that sets hints and samples apart."""
+    told = f"@{spec.hints}h" if spec.hints else ""
+    return f"predict-{slug(spec.name)}{told}" + (f"@{spec.sample}" if spec.sample > 1 else "")
 
 
 def asked_digest(manifest: Manifest, items: str) -> str:

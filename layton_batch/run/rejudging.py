@@ -18,6 +18,7 @@ from layton_batch.manifest.asked import JUDGE_PROMPTS, judge_prompts_sha256
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Job, ModelSpec
+from layton_batch.run.identity import predict_id
 from layton_batch.scoring.gold import BUNDLED, Gold, GoldRow
 from layton_batch.scoring.jury_record import JudgeRecord, judge_record
 from layton_batch.states import Role
@@ -121,10 +122,14 @@ def rejudge_jobs(manifest: Manifest, gold: Gold, item_ids: Collection[str]) -> l
     """
     rows = [row for row in _labelled(gold) if row.answer is not None and row.item_id in item_ids]
     chosen = _sample(rows, rejudge_count(manifest, gold))
-    own = {(spec.name, spec.provider): f"predict-{slug(spec.name)}" for spec in manifest.model_specs()}
+    own = {
+        (spec.name, spec.provider, manifest.hints_of(spec)): predict_id(spec)
+        for spec in manifest.asked_specs()
+        if spec.sample == 1
+    }
     found = []
     for judged, n_hints, answers in _by_model(manifest, chosen):
-        asked = own.get((judged.name, judged.provider)) if n_hints == manifest.items.hints else None
+        asked = own.get((judged.name, judged.provider, n_hints))
         name = slug(f"h{n_hints}." * bool(n_hints) + f"{judged.provider}.{judged.name}")
         for judge in seat_jury(manifest.panel(), judged, manifest.seats):
             job = Job(f"rejudge-{slug(judge.model.name)}--{name}", Role.REJUDGE, judge.model)

@@ -11,7 +11,7 @@ from layton_batch.files.run_folder import RunFolder, slug
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Job, Judge, ModelSpec
-from layton_batch.run.identity import job_identity
+from layton_batch.run.identity import job_identity, predict_id
 from layton_batch.run.rejudging import Rejudged
 from layton_batch.states import Role
 from layton_batch.store import RunStore
@@ -19,22 +19,22 @@ from layton_batch.store.revising import Revision, identify
 
 
 def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, uses_jury: bool) -> list[Job]:
-    """Every job of a run, judges' after participants'; ids are unique and fit for paths. A model's samples are jobs of
-    their own, each with its jury."""
-    jobs = [Job(f"predict-{_name(spec)}", Role.PREDICT, spec) for spec in specs]
+    """Every job of a run, judges' after participants'; ids are unique and fit for paths. A model's samples and
+    levels of hints are jobs of their own, each with its jury."""
+    jobs = [Job(predict_id(spec), Role.PREDICT, spec) for spec in specs]
     if not uses_jury:
         return jobs
     verdicts = [
-        Job(f"judge-{slug(judge.model.name)}--{_name(spec)}", Role.JUDGE, judge.model, depends_on=job.id)
+        Job(
+            f"judge-{slug(judge.model.name)}--{job.id.removeprefix('predict-')}",
+            Role.JUDGE,
+            replace(judge.model, hints=spec.hints),
+            depends_on=job.id,
+        )
         for job, spec in zip(jobs, specs, strict=True)
         for judge in seat_jury(panel, spec, seats)
     ]
     return jobs + verdicts
-
-
-def _name(spec: ModelSpec) -> str:
-    """No model's own name has the mark that sets a sample apart."""
-    return slug(spec.name) + (f"@{spec.sample}" if spec.sample > 1 else "")
 
 
 def identified(manifest: Manifest, jobs: Iterable[Job]) -> list[Job]:

@@ -255,7 +255,9 @@ def _picture(image: object) -> Picture:
 
 
 def _reply(item_id: str, row: Mapping[str, object], said: Said, prompt: int) -> Reply:
-    key = (item_id, row["model"], row["sample"])
+    key = (item_id, row["model"], row["sample"], row["n_hints"])
+    if key not in said.votes and key not in said.marks and key not in said.verdicts:
+        key = (*key[:3], None)
     yes, total, flag = said.votes.get(key, (None, None, None))
     kind = str(row["kind"])
     judges = tuple(said.verdicts.get(key, ()))

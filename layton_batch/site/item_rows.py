@@ -16,8 +16,8 @@ from layton_batch.site.people import LabelKey, PeopleWord
 from layton_batch.site.reading import table
 from layton_batch.site.standing import small_money
 
-Key = tuple[object, object, object]
-"""Item, model, sample."""
+Key = tuple[object, object, object, object]
+"""Item, model, sample, number of hints: None in tables of an earlier version."""
 Row = Mapping[str, object]
 AT_ONCE = 40_000
 """Predictions that are in memory at a time."""
@@ -27,8 +27,9 @@ _PREDICTIONS = (
 )  # fmt: skip
 _VERDICTS = (
     "item_id", "model", "judge", "judge_provider", "is_answer_correct", "is_justification_correct", "note", "sample",
+    "n_hints",
 )  # fmt: skip
-_SCORES = ("item_id", "model", "metric", "yes", "total", "vote", "flag", "sample")
+_SCORES = ("item_id", "model", "metric", "yes", "total", "vote", "flag", "sample", "n_hints")
 _TOKENS = ("input_tokens", "output_tokens", "reasoning_tokens")
 _USAGE = ("custom_id", "role", *_TOKENS, "cost_usd")
 
@@ -49,7 +50,7 @@ class JudgeWord:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Predictions, verdicts, a jury's votes and a rule's (mark, tag) by item, and by model and sample within it;
+    """Predictions, verdicts, a jury's votes and a rule's (mark, tag) by item, and by model, sample and hints within it;
     ``spent``: tokens and money in words, by custom_id."""
 
     replies: Mapping[str, list[Row]]
@@ -83,17 +84,17 @@ def said_of(
     """Everything on these items; ``models``: the places of models, others follow by name. Raises DamagedTableError
     where a table cannot be read."""
     verdicts: dict[Key, list[JudgeWord]] = defaultdict(list)
-    for item_id, model, judge, provider, answer, reason, note, sample in _rows(folder, "verdicts", _VERDICTS, ids):
+    for item_id, model, judge, provider, answer, reason, note, *asked in _rows(folder, "verdicts", _VERDICTS, ids):
         sits = provider is not None
         word = JudgeWord(short_line(judge), sits, _word(answer, sits), _word(reason, sits), short_line(note, 500))
-        verdicts[item_id, model, sample].append(word)
+        verdicts[item_id, model, asked[0], asked[1]].append(word)
     votes: dict[Key, tuple[object, object, object]] = {}
     marks: dict[Key, tuple[float, str]] = {}
-    for item_id, model, named, yes, total, vote, flag, sample in _rows(folder, "scores", _SCORES, ids):
+    for item_id, model, named, yes, total, vote, flag, *asked in _rows(folder, "scores", _SCORES, ids):
         if named == metric and total is None and vote is not None:
-            marks[item_id, model, sample] = (float(str(vote)), short_line(flag, 60).replace("_", " "))
+            marks[item_id, model, asked[0], asked[1]] = (float(str(vote)), short_line(flag, 60).replace("_", " "))
         elif named == metric:
-            votes[item_id, model, sample] = (yes, total, flag)
+            votes[item_id, model, asked[0], asked[1]] = (yes, total, flag)
     replies, custom_ids = _replies(folder, models, ids)
     return Said(replies, verdicts, votes, marks, people, _spent(folder, custom_ids))
 
@@ -116,7 +117,14 @@ def _replies(
         replies[row["item_id"]].append(row)
     last = len(models)
     for rows in replies.values():
-        rows.sort(key=lambda row: (models.get(str(row["model"]), last), str(row["model"]), row["sample"]))
+        rows.sort(
+            key=lambda row: (
+                models.get(str(row["model"]), last),
+                str(row["model"]),
+                row["n_hints"] or 0,
+                row["sample"],
+            )  # fmt: skip
+        )
     return replies, found["custom_id"].drop_nulls().to_list()
 
 

@@ -23,7 +23,8 @@ class Asked:
     name: str = ""
     task: str = ""
     split: str = ""
-    hints: int | None = None
+    hints: int | str | None = None
+    """How many, or the numbers of them, each a job of its own."""
     metric: str = ""
     method: str = ""
     level: float = DEFAULT_LEVEL
@@ -44,6 +45,10 @@ def failures(folder: RunFolder, metric: str) -> dict[str, dict[str, int]]:
     return found
 
 
+def _levels(value: object) -> int | str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else int(str(value))
+
+
 def asked(folder: RunFolder) -> Asked:
     """The frozen manifest's words; nothing but defaults where there is none that can be read."""
     try:
@@ -54,7 +59,7 @@ def asked(folder: RunFolder) -> Asked:
             name=short_line(manifest["name"]),
             task=short_line(manifest["task"]),
             split=short_line(items.get("split")),
-            hints=int(items.get("hints", 0)),
+            hints=_levels(items.get("hints", 0)),
             metric=str(scoring.get("metric", "")),
             method=str(scoring.get("method", "")),
             level=float(scoring.get("level", DEFAULT_LEVEL)),

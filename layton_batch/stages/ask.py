@@ -23,6 +23,7 @@ from layton_batch.batches.names import custom_id, tag
 from layton_batch.batches.paid_answers import Paid, PaidAnswers, TakenOver, said_of, write_tables
 from layton_batch.batches.request_lines import LineWriter, Shown, ShownPrompts
 from layton_batch.batches.retry import ask_again
+from layton_batch.batches.shared_questions import follow
 from layton_batch.batches.usage_rows import bill_under_name
 from layton_batch.errors import ManifestError, StaleStateError
 from layton_batch.files import atomic, tables
@@ -65,7 +66,9 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     left_out = _number(f"{TOO_LARGE}-", entered)
     packed.shard_of |= dict.fromkeys(packed.too_large, left_out)
     packed.shard_of |= {one.custom_id: asking.shard_id for one in asking.taken}
-    ask_again(run, job.id, asking.kept, retired_ids(known))
+    ask_again(run, job, asking.kept, retired_ids(known))
+    followed = follow(run, job, asking.kept) if asking.kept else frozenset()
+    asking.waits |= bool(followed)
     _write_requests(run, job, judged, asking, packed)
     bill_under_name(run, job)
     _withdraw_unwanted(run, job, frozenset(known["custom_id"]) - asking.kept)
@@ -77,7 +80,7 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     if asking.taken:
         batches.append(_taken_over(run, job, asking))
         counts += write_tables(run, batches[-1], asking.taken, str(job.role), job.spec.name)
-    run.waiting[job.id] = frozenset(asking.waits_for)
+    run.waiting[job.id] = followed | asking.waits_for
     if batches or not asking.waits:
         run.store.plan_job(job, batches, run.clock.now(), counts, is_all=not asking.waits)
     return bool(batches) or not asking.waits
@@ -178,8 +181,9 @@ def _entered(run: Run, job: Job) -> set[str]:
 def _prompts(run: Run, job: Job) -> Iterator[tuple[str, Shown]]:
     kept = run.kept.setdefault(ShownPrompts, ShownPrompts())
     if job.role is Role.PREDICT:
-        kept.about(None)
-        return ((item.id, kept.of(item, None, partial(run.task.prompt, item))) for item in run.items)
+        asking = run.task_of(job.spec)
+        kept.about(None if job.spec.hints is None else f"{job.spec.hints} hints")
+        return ((item.id, kept.of(item, None, partial(asking.prompt, item))) for item in run.items)
     task = juried(run.task)
     kept.about(job.depends_on or job.id)
     return (

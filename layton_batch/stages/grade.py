@@ -30,7 +30,9 @@ def grade(run: Run) -> bool:
     seen: dict[str, list[str]] = defaultdict(list)
     for batch in batches:
         seen[batch.job_id].append(batch.id)
+    is_open = {batch.id for batch in batches if batch.state in OPEN}
     over = [job for job in jobs if job.planned and not job.graded and job.id not in busy]
+    over = [job for job in over if not run.waiting.get(job.id, frozenset()) & is_open]
     moved = [run.apart(job.id, partial(_grade_job, run, job, seen[job.id])) for job in over]
     gone = [job for job in jobs if job.graded and not all(part.exists() for part in _parts(run, job))]
     moved += [run.apart(job.id, partial(_write, run, job, seen[job.id])) for job in gone]
@@ -48,7 +50,7 @@ def _parts(run: Run, job: Job) -> Sequence[Path]:
 def _grade_job(run: Run, job: Job, batches: Sequence[str]) -> bool:
     try:
         if reask(run, job):
-            return True
+            return not run.waiting.get(job.id)
     except StaleStateError:
         return True  # whoever has the writer lease by now goes on
     _write(run, job, batches)
@@ -102,7 +104,7 @@ def _prediction_row(
         "provider": spec.provider,
         "family": spec.family,
         "split": item.split,
-        "n_hints": run.manifest.items.hints,
+        "n_hints": run.manifest.hints_of(spec),
         "kind": str(prediction.kind),
         "answer": tables.storable(prediction.answer),
         "justification": tables.storable(prediction.justification),
@@ -117,11 +119,13 @@ def _grade_verdicts(run: Run, job: Job, origin: str) -> None:
     task = juried(run.task)
     judged = {other.id: other.spec.sample for other in run.store.jobs()}
     sample = judged.get(str(job.depends_on), FIRST_SAMPLE)
+    rejudged = run.rejudging.get(job.id) if job.role is Role.REJUDGE else None
+    hints = rejudged.hints if rejudged else run.manifest.hints_of(job.spec)
     rows = (
         _verdict_row(
             task.parse_verdict(str(row["item_id"]), str(row["model"]), job.spec.name, response_from(row)),
             job.spec.provider,
-            sample,
+            (sample, hints),
             row,
         )
         for row in final_responses(run, job.id)
@@ -130,7 +134,10 @@ def _grade_verdicts(run: Run, job: Job, origin: str) -> None:
     tables.write_rows(run.folder.part(table, job.id), table, rows, origin)
 
 
-def _verdict_row(verdict: Verdict, judge_provider: str, sample: int, row: Mapping[str, object]) -> dict[str, object]:
+def _verdict_row(
+    verdict: Verdict, judge_provider: str, judged: tuple[int, int], row: Mapping[str, object]
+) -> dict[str, object]:
+    """``judged``: which sample, and with how many hints."""
     return {
         "item_id": verdict.item_id,
         "model": verdict.model,
@@ -141,6 +148,7 @@ def _verdict_row(verdict: Verdict, judge_provider: str, sample: int, row: Mappin
         "both_correct": verdict.both_correct,
         "note": verdict.note,
         "raw_text": row["text"],
-        "sample": sample,
+        "sample": judged[0],
+        "n_hints": judged[1],
         **{name: row[name] for name in ("custom_id", "batch_id", "attempt")},
     }

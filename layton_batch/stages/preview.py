@@ -208,11 +208,13 @@ class _Planner:
 
     def participant(self, job: Job, write: Path | None) -> PlannedJob:
         """A job of a model that answers; its batch files are kept under ``write``."""
+        task = self._task if job.spec.hints is None else manifest_task(self._manifest, hints=job.spec.hints)
+        self._shown.about(None if job.spec.hints is None else f"{job.spec.hints} hints")
         asked = (
             (
                 item.id,
-                with_room(self._task, item, job.spec),
-                self._shown.of(item, None, partial(self._task.prompt, item)),
+                with_room(task, item, job.spec),
+                self._shown.of(item, None, partial(task.prompt, item)),
             )
             for item in self._items
         )

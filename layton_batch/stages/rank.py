@@ -231,24 +231,26 @@ def judged(run: Run, metric: str) -> list[Judged]:
 
 
 def finished_jobs(run: Run) -> list[Job]:
-    """The jobs of the models that are done and scored, all their samples."""
+    """The jobs of the models that are done and scored, all their samples; a model with several numbers of hints is one
+    with each."""
     jobs = run.store.jobs()
     done = [job for job in finished(jobs) if run.folder.part("scores", job.id).exists()]
     ended = {job.id for job in done}
-    open_ = {job.spec.name for job in jobs if job.role is Role.PREDICT and job.id not in ended}
-    return [job for job in done if job.spec.name not in open_]
+    open_ = {entrant(run, job) for job in jobs if job.role is Role.PREDICT and job.id not in ended}
+    return [job for job in done if entrant(run, job) not in open_]
 
 
-def samples(run: Run) -> Counter[str]:
-    """How often every model that is done was asked."""
-    return Counter(job.spec.name for job in finished_jobs(run))
+def samples(run: Run) -> Mapping[str, int]:
+    """How often every model that is done was asked, with each number of hints."""
+    asked = Counter(entrant(run, job) for job in finished_jobs(run))
+    return {who.model: number for who, number in asked.items()}
 
 
 def jobs_of_round(run: Run, number: int) -> list[Job]:
     """Of every model that is done the job of one sample; models with fewer samples begin again with their first."""
     done = finished_jobs(run)
-    counts = Counter(job.spec.name for job in done)
-    return [job for job in done if job.spec.sample == 1 + (number - 1) % counts[job.spec.name]]
+    counts = Counter(entrant(run, job) for job in done)
+    return [job for job in done if job.spec.sample == 1 + (number - 1) % counts[entrant(run, job)]]
 
 
 def write_board(run: Run) -> list[BoardRow]:
@@ -309,7 +311,7 @@ def _scored_texts(run: Run, job: Job, metric: str) -> Iterator[Mapping[str, obje
 
 def entrant(run: Run, job: Job) -> Entrant:
     """Whose answers a job brings."""
-    return Entrant(job.spec.name, job.spec.provider, run.manifest.items.hints)
+    return Entrant(job.spec.name, job.spec.provider, run.manifest.hints_of(job.spec))
 
 
 def sample_sheets(run: Run, metric: str) -> list[ItemScores]:

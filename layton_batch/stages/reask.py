@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from layton_batch.batches.attempts import reask_of, write_lines
 from layton_batch.batches.batch_file import line_of
 from layton_batch.batches.names import part_of
+from layton_batch.batches.shared_questions import Questions, Standing, closed, numbered
 from layton_batch.batches.usage_rows import PERHAPS_BILLED
 from layton_batch.costs.estimate import output_bound
 from layton_batch.manifest.jury import METRIC_FIELDS
-from layton_batch.records import Batch, Item, Job, ModelSpec, Prompt, Request, Response
+from layton_batch.records import Batch, Item, Job, ModelSpec, Prompt, Request, Response, RowCount
 from layton_batch.run.context import Run
 from layton_batch.run.imported import is_imported
 from layton_batch.stages.candidates import candidates
@@ -30,26 +31,59 @@ from layton_batch.tasks.protocol import juried
 def reask(run: Run, job: Job) -> bool:
     """Enter a batch per batch whose replies are to be asked for again; False where there is nothing to ask.
 
+    Nothing is entered, and the job is to wait, while another one asks for some of them (``run.waiting``).
+
     Raises StaleStateError where another process did, which can be only when the writer lease was lost to it.
     """
     policy, row = run.manifest.policy, run.store.row()
+    if not (policy.reask_unparsed or policy.reask_truncated) or (row is not None and row.cancelled):
+        return False
     batches = {batch.id: batch for batch in run.store.job_batches(job.id)}
-    rounds = 1 + max((reask_of(run, batch) for batch in batches.values()), default=0)
-    if rounds > max(policy.reask_unparsed, policy.reask_truncated) or (row is not None and row.cancelled):
-        return False
-    wanted = [one for one in _wanted(run, job, rounds) if not is_imported(batches[one.last[0]])]
+    wanted = _wanted(run, job, batches)
     asked = dict(prompts(run, job, {one.item_id for one in wanted}))
-    wanted = [one for one in wanted if one.item_id in asked]  # of others a revision has taken the item out
-    if not wanted:
-        return False
     by_parent: dict[str, list[_Unusable]] = defaultdict(list)
     for one in wanted:
-        by_parent[one.last[0]].append(one)
-    again = [_batch(run, job, batches[parent], rows, asked, rounds) for parent, rows in by_parent.items()]
-    repeated = Counter(one.last for one in wanted)
-    detail = f"{job.id}: {sum(repeated.values())} unusable replies are asked for again"
-    reopen(run.store, again, repeated, run.clock.now(), detail=detail)
-    return True
+        if one.item_id in asked:  # of others a revision has taken the item out
+            by_parent[one.last[0]].append(one)
+    questions = Questions(run)
+    rounds = [
+        _Round(batches[parent], 1 + reask_of(run, batches[parent]), {one.custom_id: one for one in rows})
+        for parent, rows in by_parent.items()
+    ]
+    sorted_ = [(one, questions.sort(job, one.rows, one.number, is_reask=True)) for one in rounds]
+    run.waiting[job.id] = frozenset().union(*(found.waits_for for _, found in sorted_))
+    if not run.waiting[job.id] and sorted_:
+        _enter(run, job, sorted_, asked)
+    return bool(sorted_)
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """The replies of one batch that are to be asked for again, by custom_id; ``number``: how many times then."""
+
+    parent: Batch
+    number: int
+    rows: Mapping[str, _Unusable]
+
+
+def _enter(run: Run, job: Job, rounds: Sequence[tuple[_Round, Standing]], asked: Mapping[str, Prompt]) -> None:
+    """What nobody else asks is sent; what was asked for again under another name is taken over."""
+    again: list[Batch] = []
+    counts: list[RowCount] = []
+    repeated: Counter[RowKey] = Counter()
+    for one, found in rounds:
+        if found.free:
+            again.append(_batch(run, job, one, found.free, asked, "r"))
+        if found.taken:
+            names = [taken.custom_id for taken in found.taken]
+            over, ends = closed(run, job, _batch(run, job, one, names, asked, "t"), found.taken)
+            again.append(over)
+            counts += ends
+        repeated.update(one.rows[name].last for name in (*found.free, *(taken.custom_id for taken in found.taken)))
+    detail = f"{job.id}: {sum(len(found.free) for _, found in rounds)} unusable replies are asked for again"
+    if known := sum(len(found.taken) for _, found in rounds):
+        detail += f", {known} were already"
+    reopen(run.store, again, repeated, run.clock.now(), detail=detail, counts=counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +97,9 @@ class _Unusable:
     last: RowKey
 
 
-def _wanted(run: Run, job: Job, rounds: int) -> Sequence[_Unusable]:
+def _wanted(run: Run, job: Job, batches: Mapping[str, Batch]) -> Sequence[_Unusable]:
     """Unusable replies as far as the policy still allows, in the order of the requests."""
-    policy = run.manifest.policy
+    policy, times = run.manifest.policy, {name: reask_of(run, batch) for name, batch in batches.items()}
     found: list[_Unusable] = []
     last = {row["custom_id"]: row for row in last_responses(run, job.id).iter_rows(named=True)}
     items = {item.id: item for item in run.items}
@@ -73,13 +107,13 @@ def _wanted(run: Run, job: Job, rounds: int) -> Sequence[_Unusable]:
         response, item_id = response_from(row), str(row["item_id"])
         if response.outcome is not RequestOutcome.SUCCEEDED:
             continue
-        if _usable(run, job, items, item_id, str(row["model"]), response):
-            continue
-        if _key(last[response.custom_id])[2] in PERHAPS_BILLED:
+        truncated, key = response.finish_reason is FinishReason.LENGTH, _key(last[response.custom_id])
+        if key[2] in PERHAPS_BILLED or is_imported(batches[key[0]]):
             continue  # it was asked again, and may have been answered: a person's `retry` asks once more
-        truncated = response.finish_reason is FinishReason.LENGTH
-        if rounds <= (policy.reask_truncated if truncated else policy.reask_unparsed):
-            found.append(_Unusable(response.custom_id, item_id, truncated, _key(last[response.custom_id])))
+        if times[key[0]] >= (policy.reask_truncated if truncated else policy.reask_unparsed):
+            continue
+        if not _usable(run, job, items, item_id, str(row["model"]), response):
+            found.append(_Unusable(response.custom_id, item_id, truncated, key))
     return found
 
 
@@ -97,7 +131,8 @@ def _usable(run: Run, job: Job, items: Mapping[str, Item], item_id: str, model: 
 def prompts(run: Run, job: Job, wanted: Collection[str]) -> Iterator[tuple[str, Prompt]]:
     """Item and prompt of each request of the job about one of these items, as it was or would be sent."""
     if job.role is Role.PREDICT:
-        yield from ((item.id, run.task.prompt(item)) for item in run.items if item.id in wanted)
+        asking = run.task_of(job.spec)
+        yield from ((item.id, asking.prompt(item)) for item in run.items if item.id in wanted)
         return
     task = juried(run.task)
     for candidate in candidates(run, job):
@@ -105,18 +140,17 @@ def prompts(run: Run, job: Job, wanted: Collection[str]) -> Iterator[tuple[str, 
             yield candidate.item.id, task.judge_prompt(candidate)
 
 
-def _batch(
-    run: Run, job: Job, parent: Batch, rows: Sequence[_Unusable], asked: Mapping[str, Prompt], rounds: int
-) -> Batch:
-    provider = run.providers.dialect(job.spec.provider)
+def _batch(run: Run, job: Job, one: _Round, custom_ids: Sequence[str], asked: Mapping[str, Prompt], mark: str) -> Batch:
+    provider, parent = run.providers.dialect(job.spec.provider), one.parent
     lines = []
-    for row in rows:
-        spec = spec_of(run, job, row.item_id, rounds if row.truncated else 0)
+    for row in (one.rows[name] for name in custom_ids):
+        spec = spec_of(run, job, row.item_id, one.number if row.truncated else 0)
         request = Request(row.custom_id, row.item_id, spec, asked[row.item_id])
         lines.append(line_of(request, provider, run.prices))
-    reason = f"{len(rows)} replies of {parent.id} could not be used; the manifest opts in to asking again"
-    shard_id = part_of(parent.shard_id, f"{parent.attempt}r{rounds}")  # one of its own for each attempt asked again
-    return write_lines(run, parent, lines, shard_id, parent.attempt + 1, reason, rounds)
+    reason = f"{len(lines)} replies of {parent.id} could not be used; the manifest opts in to asking again"
+    mark = numbered(f"{mark}{one.number}", parent, run.store.job_batches(job.id))
+    shard_id = part_of(parent.shard_id, f"{parent.attempt}{mark}")  # one of its own for each attempt asked again
+    return write_lines(run, parent, lines, shard_id, parent.attempt + 1, reason, one.number)
 
 
 def spec_of(run: Run, job: Job, item_id: str, rounds: int = 0) -> ModelSpec:

@@ -65,6 +65,7 @@ def _mark_rows(run: Run, job: Job) -> Iterator[dict[str, object]]:
             "vote": row["mark"],
             "flag": row["tag"],
             "sample": job.spec.sample,
+            "n_hints": run.manifest.hints_of(job.spec),
         }
 
 
@@ -78,7 +79,8 @@ def _vote_rows(run: Run, job: Job, judge_jobs: Sequence[str]) -> Iterator[dict[s
         votes = verdicts.group_by("item_id").agg(yes=pl.col(field).sum(), total=pl.col(field).count())
         joined = predictions.join(votes, on="item_id", how="left", maintain_order="left")
         for item_id, kind, yes, total in joined.iter_rows():
-            yield _vote_row(job, metric, item_id, kind, int(yes or 0), int(total or 0), len(judge_jobs))
+            row = _vote_row(job, metric, item_id, kind, int(yes or 0), int(total or 0), len(judge_jobs))
+            yield {**row, "n_hints": run.manifest.hints_of(job.spec)}
 
 
 def _vote_row(job: Job, metric: str, item_id: str, kind: str, yes: int, total: int, seats: int) -> dict[str, object]:

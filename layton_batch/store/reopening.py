@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from sqlalchemy import update
 
 from layton_batch.errors import StaleStateError
-from layton_batch.records import Batch
+from layton_batch.records import Batch, RowCount
 from layton_batch.states import ErrorClass, JobState, RequestOutcome
 from layton_batch.store import schema
 from layton_batch.store.run_store import RunStore
@@ -25,32 +25,35 @@ def reopen(
     detail: str,
     ungraded: Collection[str] = (),
     unplanned: Collection[str] = (),
+    counts: Sequence[RowCount] = (),
 ) -> None:
     """Enter ``batches``, count the rows they repeat as resubmitted, and take back what was concluded from the old ones.
 
-    ``ungraded`` jobs are graded again when their batches are over; ``unplanned`` ones (judges') are planned again for
-    predictions they were not asked about. Raises StaleStateError, and nothing of it happens, where another process
+    ``ungraded`` jobs are graded again when their batches are over; ``unplanned`` ones are planned again: judges', for
+    predictions they were not asked about, and those that wait for another job's answers. ``counts``: how the rows of
+    those batches ended that are over already. Raises StaleStateError, and nothing of it happens, where another process
     repeated some of the rows meanwhile.
     """
-    counts = schema.row_counts
+    known = schema.row_counts
     with store.writing() as writing:
         writing.alone()
         connection = writing.connection
         for (batch_id, outcome, error_class), number in resubmitted.items():
             changed = connection.execute(
-                update(counts)
+                update(known)
                 .where(
-                    counts.c.run_id == store.run_id,
-                    counts.c.batch_id == batch_id,
-                    counts.c.outcome == str(outcome),
-                    counts.c.error_class == str(error_class),
-                    counts.c.resubmitted + number <= counts.c.count,
+                    known.c.run_id == store.run_id,
+                    known.c.batch_id == batch_id,
+                    known.c.outcome == str(outcome),
+                    known.c.error_class == str(error_class),
+                    known.c.resubmitted + number <= known.c.count,
                 )
-                .values(resubmitted=counts.c.resubmitted + number)
+                .values(resubmitted=known.c.resubmitted + number)
             )
             if changed.rowcount != 1:
                 raise StaleStateError(f"requests of {batch_id} go again already: another process was first")
         store._insert_batches(connection, batches)
+        store._insert_counts(connection, counts)
         store.move_jobs(writing, ungraded, JobState.GRADED, JobState.PLANNED)
         store.plan_again(writing, unplanned)
         writing.event(at, None, "reopened", detail)

@@ -26,6 +26,8 @@ def spec_json(spec: ModelSpec) -> str:
     }
     if spec.sample != 1:
         content["sample"] = spec.sample
+    if spec.hints is not None:
+        content["hints"] = spec.hints
     return orjson.dumps(content, option=orjson.OPT_SORT_KEYS).decode()
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import orjson
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from layton_batch.batches.retry import retry_run
 from layton_batch.pipeline import advance
+from layton_batch.run.folders import find_run
+from layton_batch.run.open import open_folder
 from layton_batch.run.status import RunState
+from layton_batch.sandbox import Fault
 from tests.pipeline.lab import BUNDLED, MODELS, Lab, demo_prices, lab
 
 RIDDLES = [orjson.loads(line) for line in (BUNDLED / "riddles_llm.jsonl").read_bytes().splitlines()[:6]]
@@ -24,24 +31,27 @@ REFEREES = ("tern-3-referee gemini", "sirocco-referee mistral", "alderworks/Juni
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What one revision of the manifest says. ``models``: provider and display name; ``items``: number and wording;
-    ``ticks``: how far the run comes before the next edit; None: to its end."""
+    """What one revision of the manifest says. ``models``: provider, display name and samples; ``items``: number and
+    wording; ``reask``: how often an unusable reply is asked for again; ``ticks``: how far the run comes before the next
+    edit; None: to its end, and a person's `retry` where questions have no answer."""
 
-    models: tuple[tuple[str, str], ...]
+    models: tuple[tuple[str, str, int], ...]
     items: tuple[tuple[int, int], ...]
     limit: int
     referees: tuple[str, ...]
     seats: int
     prompt: int
+    hints: int
+    reask: int
     ticks: int | None
 
 
 def revisions() -> st.SearchStrategy[list[Asked]]:
     names = st.sampled_from(("", "-a", "-b"))
-    model = st.tuples(st.sampled_from(POOL), names)
+    model = st.tuples(st.sampled_from(POOL), names, st.sampled_from((1, 1, 2)))
     one = st.builds(
         Asked,
-        models=st.lists(model, min_size=1, max_size=3, unique=True).map(tuple),
+        models=st.lists(model, min_size=1, max_size=3, unique_by=lambda x: x[:2]).map(tuple),
         items=st.lists(
             st.tuples(st.integers(0, 5), st.integers(0, 1)), min_size=1, max_size=3, unique_by=lambda x: x[0]
         ).map(tuple),
@@ -49,6 +59,8 @@ def revisions() -> st.SearchStrategy[list[Asked]]:
         referees=st.lists(st.sampled_from(REFEREES), min_size=1, max_size=3, unique=True).map(tuple),
         seats=st.integers(1, 2),
         prompt=st.integers(0, 1),
+        hints=st.sampled_from((0, 0, 2)),
+        reask=st.integers(0, 1),
         ticks=st.sampled_from((None, 1, 3)),
     )
     return st.lists(one, min_size=2, max_size=4).map(lambda found: [*found[:-1], replace(found[-1], ticks=None)])
@@ -60,11 +72,12 @@ def written(asked: Asked, folder: Path) -> str:
     (folder / "items.jsonl").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
     (folder / "system.txt").write_text("Judge these answers." + " Be strict." * asked.prompt, encoding="utf-8")
     text = f'name = "lab"\ntask = "layton"\n[items]\nsource = "items.jsonl"\nlimit = {asked.limit}\n'
-    for provider, suffix in asked.models:
+    text += f"hints = {asked.hints}\n[policy]\nreask_unparsed = {asked.reask}\n"
+    for provider, suffix, samples in asked.models:
         text += (
             f'[[models]]\nname = "{MODELS[provider]}{suffix}"\nprovider = "{provider}"\nmodel = "{MODELS[provider]}"\n'
         )
-        text += "max_output_tokens = 4000\n"
+        text += f"max_output_tokens = 4000\nsamples = {samples}\n"
     text += f'[prompts]\njudge_system = "system.txt"\n[jury]\nseats = {asked.seats}\n'
     for name, provider in (referee.split() for referee in (*asked.referees, "larch-2-referee openai")):
         text += (
@@ -78,12 +91,15 @@ def _riddle(number: int, wording: int) -> dict[str, object]:
     return row | {"description": "Think. " * wording + str(row["description"])}
 
 
-def play(history: Sequence[Asked]) -> None:
-    with TemporaryDirectory() as name, lab(Path(name)) as bench:
+def play(history: Sequence[Asked], faults: Sequence[Fault]) -> None:
+    with TemporaryDirectory() as name, lab(Path(name), *faults) as bench:
         for asked in history:
             text = written(asked, bench.folder)
             if asked.ticks is None:
                 status = bench.finish(text)
+                if status.unanswered:  # what was refused goes again at a person's word, once for all that ask it
+                    _retry(bench)
+                    status = bench.finish(text)
                 assert (status.state, status.unanswered) == (RunState.DONE, 0)
                 _check(bench, text, asked)
             else:
@@ -94,30 +110,53 @@ def play(history: Sequence[Asked]) -> None:
         bench.clock.sleep(3600.0)
         status = bench.finish(text)
         assert status.spent_usd == bench.server.ledger().total_usd
-        _nothing_twice(bench, text)
+        _each_once(bench, text, sum(fault.action == "malformed_text" for fault in faults))
+
+
+def _retry(bench: Lab) -> None:
+    with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
+        retry_run(run)
 
 
 def _check(bench: Lab, text: str, asked: Asked) -> None:
     """The tables have what this revision asks, and nothing else."""
     items = {str(RIDDLES[number]["id"]) for number, _ in asked.items[: asked.limit]}
-    models = {f"{MODELS[provider]}{suffix}" for provider, suffix in asked.models}
+    models = {f"{MODELS[provider]}{suffix}": samples for provider, suffix, samples in asked.models}
     said = bench.table(text, "predictions")
-    assert sorted(said.select("model", "item_id").rows()) == sorted((model, item) for model in models for item in items)
-    assert set(bench.table(text, "leaderboard")["model"]) == models
+    wanted = [
+        (model, item, sample + 1) for model, samples in models.items() for item in items for sample in range(samples)
+    ]
+    assert sorted(said.select("model", "item_id", "sample").rows()) == sorted(wanted)
+    assert set(said["n_hints"]) == {asked.hints}
+    assert set(bench.table(text, "leaderboard")["model"]) == set(models)
 
 
-def _nothing_twice(bench: Lab, text: str) -> None:
-    """What providers billed, by what they were asked: the lines of our batch files without their names."""
-    lines = {}
-    for path in sorted((bench.run_folder(text).root / "requests").glob("*/*.jsonl")):
-        for line in path.read_bytes().splitlines():
-            told = orjson.loads(line)
-            name = str(told.get("custom_id") or told["key"])
-            lines.setdefault(name, line.replace(name.encode(), b""))
-    billed = bench.billed()
-    assert set(billed.values()) <= {1}
-    asked = [(row.provider, row.model, lines[row.custom_id]) for row in bench.server.ledger().rows]
-    assert len(set(asked)) == len(asked)
+def _each_once(bench: Lab, text: str, unusable: int) -> None:
+    """What providers billed, by the fingerprint of what they were asked: each once, to the row and the cent, but for
+    replies of no use that the manifest has asked for again, each once more."""
+    bench.billed()
+    requests = dict(bench.table(text, "requests").select("custom_id", "fingerprint").iter_rows())
+    rows = bench.server.ledger().rows
+    bills = Counter(requests[row.custom_id] for row in rows)
+    assert sum(bills.values()) - len(bills) <= unusable
+    charged = bench.table(text, "usage").select("custom_id", "cost_usd").rows()
+    assert sorted((name, Decimal(usd)) for name, usd in charged) == sorted((row.custom_id, row.usd) for row in rows)
+    answered = bench.table(text, "responses").filter(pl.col("outcome") == "succeeded")["custom_id"]
+    assert set(bills) == {requests[name] for name in answered}
+
+
+FAULTS = st.lists(
+    st.builds(
+        Fault,
+        on=st.just("row"),
+        action=st.sampled_from(("error", "malformed_text")),
+        status=st.just(400),
+        provider=st.sampled_from(POOL),
+        after=st.integers(0, 3),
+        times=st.just(1),
+    ),
+    max_size=2,
+)
 
 
 @settings(
@@ -127,13 +166,13 @@ def _nothing_twice(bench: Lab, text: str) -> None:
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-@given(revisions())
-def test_over_random_edits_no_question_is_paid_for_twice(history: list[Asked]) -> None:
-    play(history)
+@given(revisions(), FAULTS)
+def test_over_random_edits_no_question_is_paid_for_twice(history: list[Asked], faults: list[Fault]) -> None:
+    play(history, faults)
 
 
 @pytest.mark.nightly
 @settings(max_examples=MANY, deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=[Phase.generate])
-@given(revisions())
-def test_over_many_random_edits_no_question_is_paid_for_twice(history: list[Asked]) -> None:
-    play(history)
+@given(revisions(), FAULTS)
+def test_over_many_random_edits_no_question_is_paid_for_twice(history: list[Asked], faults: list[Fault]) -> None:
+    play(history, faults)

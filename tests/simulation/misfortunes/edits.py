@@ -7,22 +7,19 @@ from dataclasses import replace
 
 from layton_batch.sandbox import Fault
 from tests.pipeline.lab import MODELS
-from tests.simulation.by_hand import calls_for_retry
 from tests.simulation.edits import RIDDLES, Asks, Edit
 from tests.simulation.world import ITEMS, SEVEN, Plan, cast, first_asks
 
-KINDS = ("model", "model", "gone", "gone", "name", "order", "item", "items", "limit", "twin")
+KINDS = ("model", "model", "gone", "gone", "name", "order", "item", "items", "limit", "twin", "twin")
 
 
 def draw(draw: random.Random, plan: Plan, length: int) -> Plan:
     """The plan with one to three edits, some of which the run is over too soon to see: they are made then. One program
     works on the run, with money enough."""
     asks, edits = first_asks(plan.world), []
-    no_twins = plan.reask > 0 or calls_for_retry(plan)  # both get another attempt, as docs/exactly_once.md says
     seen = list(asks.models)
     for at in sorted(draw.sample(range(1, length * 3 // 2), draw.choice((1, 1, 2, 2, 3)))):
         kind = draw.choice(KINDS)
-        kind = "name" if kind == "twin" and no_twins else kind
         asks = _edited(draw, kind, asks, seen, cast(plan.world)[1])
         seen += [model for model in asks.models if model not in seen]
         edits.append(Edit(at, asks))

@@ -1,0 +1,139 @@
+"""Later attempts at a question that several requests of a run ask: one asks, the others take its answer over.
+
+Two models of one manifest may ask exactly the same, and items may repeat. What is looked for before a first attempt is
+looked for before every other one: whether the question is on its way, or was answered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+import polars as pl
+
+from layton_batch.batches.attempts import reask_of, write_next
+from layton_batch.batches.fingerprints import requests_of
+from layton_batch.batches.names import part_of
+from layton_batch.batches.paid_answers import PaidAnswers, TakenOver, said_of, write_tables
+from layton_batch.files import tables
+from layton_batch.records import Batch, Job, RowCount
+from layton_batch.run.context import Run
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.store.reopening import RowKey, reopen
+
+
+@dataclass(slots=True)
+class Standing:
+    """What is to become of some of a job's requests. ``free``: nobody else asks; ``taken``: there is an answer;
+    ``waiting``: another request is on its way, or is about to go; ``waits_for``: the batches that it is in."""
+
+    free: list[str] = field(default_factory=list)
+    taken: list[TakenOver] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    waits_for: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Questions:
+    """Sorts requests that are to be asked once more. Of those that ask the same the first that is sorted asks."""
+
+    run: Run
+    _prints: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    _asked: set[str] = field(default_factory=set)
+
+    def sort(self, job: Job, custom_ids: Collection[str], reask: int, *, is_reask: bool = False) -> Standing:
+        """``reask``: how many times they will have been asked for again though they were answered. ``is_reask``: that
+        is why they go now; then one that may have been billed counts as answered, and else a person wants it again."""
+        paid, found, prints = PaidAnswers.of(self.run), Standing(), self._of(job)
+        paid.look(job.spec)
+        for name in custom_ids:
+            print_ = prints.get(name)
+            answer = None if print_ is None else paid.find(job.spec, print_, reask)
+            batch_id = None if print_ is None else paid.under_way(print_)
+            if answer is not None and (answer.answered or (is_reask and batch_id is None)):
+                found.taken.append(TakenOver(name, answer))
+            elif batch_id is not None:
+                found.waiting.append(name)
+                found.waits_for.add(batch_id)
+            elif print_ in self._asked:
+                found.waiting.append(name)
+            else:
+                found.free.append(name)
+                self._asked |= {print_} if print_ is not None else set()
+        return found
+
+    def _of(self, job: Job) -> Mapping[str, str]:
+        if job.id not in self._prints:
+            asked = requests_of(self.run.folder, job.id, job.spec.provider, job.spec.model)
+            self._prints[job.id] = dict(asked.drop_nulls("fingerprint").select("custom_id", "fingerprint").iter_rows())
+        return self._prints[job.id]
+
+
+def closed(run: Run, job: Job, batch: Batch, taken: Sequence[TakenOver]) -> tuple[Batch, list[RowCount]]:
+    """A batch whose file is on disk, as one that is over before it began: its requests get these answers."""
+    over = replace(
+        batch,
+        state=Lifecycle.COLLECTED,
+        outcome=BatchOutcome.COMPLETED,
+        max_cost=Decimal(0),
+        cause=said_of(taken),
+    )
+    return over, write_tables(run, over, taken, str(job.role), job.spec.name)
+
+
+def follow(run: Run, job: Job, wanted: Collection[str]) -> frozenset[str]:
+    """Give those of a job's requests that have no answer the ones that others brought meanwhile. Returns the batches
+    that may bring more. Nothing is sent."""
+    batches = [batch for batch in run.store.batches() if batch.job_id == job.id]
+    waits_for: set[str] = set()
+    again: list[Batch] = []
+    counts: list[RowCount] = []
+    repeated: Counter[RowKey] = Counter()
+    for batch in batches:
+        rows = unanswered(run, batch, batches)
+        rows = rows.filter(pl.col("custom_id").is_in(list(wanted)))
+        found = Questions(run).sort(job, rows["custom_id"].to_list(), reask_of(run, batch)) if len(rows) else Standing()
+        waits_for |= found.waits_for
+        if found.taken:
+            names = [one.custom_id for one in found.taken]
+            planned = write_next(run, batch, names, numbered("r", batch, batches), said_of(found.taken))
+            over, ends = closed(run, job, planned, found.taken)
+            again.append(over)
+            counts += ends
+            repeated.update(row_keys(batch, rows.filter(pl.col("custom_id").is_in(names))))
+    if again:
+        detail = f"{job.id}: {sum(batch.requests for batch in again)} requests without an answer take one over"
+        reopen(run.store, again, repeated, run.clock.now(), detail=detail, counts=counts)
+    return frozenset(waits_for)
+
+
+def numbered(mark: str, parent: Batch, batches: Sequence[Batch]) -> str:
+    """A mark for the next attempt that only whoever has the writer lease makes: requests of one batch may go at
+    different times."""
+    entered = {one.shard_id for one in batches if one.parent_id == parent.id}
+    name, number = mark, 1
+    while part_of(parent.shard_id, f"{parent.attempt}{name}") in entered:
+        number += 1
+        name = f"{mark}x{number}"
+    return name
+
+
+def unanswered(run: Run, batch: Batch, batches: Sequence[Batch]) -> pl.DataFrame:
+    """``custom_id, outcome, error_class`` of a collected batch's requests that no later attempt has taken over."""
+    empty = pl.DataFrame(schema={"custom_id": pl.String, "outcome": pl.String, "error_class": pl.String})
+    parts = sorted((run.folder.tables / "responses" / batch.id).glob("*.parquet"))
+    if batch.state is not Lifecycle.COLLECTED or not batch.path or not parts:
+        return empty
+    rows = pl.concat([tables.read_part(part, columns=empty.columns) for part in parts])
+    taken = [run.folder.part("attempts", other.id) for other in batches if other.parent_id == batch.id]
+    repeated = pl.concat([tables.read_part(part, columns=["custom_id"]) for part in taken]) if taken else empty
+    open_rows = rows.filter(pl.col("outcome") != str(RequestOutcome.SUCCEEDED))
+    return open_rows.join(repeated.select("custom_id"), on="custom_id", how="anti", maintain_order="left")
+
+
+def row_keys(batch: Batch, rows: pl.DataFrame) -> Counter[RowKey]:
+    """How many of the batch's rows go again, by how they ended."""
+    pairs = zip(rows["outcome"], rows["error_class"], strict=True)
+    return Counter((batch.id, RequestOutcome(outcome), ErrorClass(error_class)) for outcome, error_class in pairs)

@@ -1,0 +1,145 @@
+"""``hints = [0, 1]``: a job for every number of hints, a row of the board each, and nothing asked twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from layton_batch.errors import ManifestError
+from layton_batch.files import tables
+from layton_batch.run.folders import find_run
+from layton_batch.run.open import read_run
+from layton_batch.run.status import RunState
+from layton_batch.stages.rank import board, evidence
+from tests.cli.cli_harness import call, desk
+from tests.pipeline.lab import MODELS, lab, manifest_text
+
+ITEMS = 2
+NAME = MODELS["openai"]
+
+
+def asked(hints: str, providers: tuple[str, ...] = ("openai",), top: str = "") -> str:
+    return manifest_text(providers, limit=ITEMS, top=f"hints = {hints}\n{top}")
+
+
+def test_every_level_is_a_row_with_answers_and_a_jury_of_its_own(tmp_path: Path) -> None:
+    text = asked("[0, 2]", ("openai", "anthropic"))
+    with lab(tmp_path) as bench:
+        status = bench.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert len(bench.billed()) == 2 * 2 * ITEMS * 2
+        said = bench.table(text, "predictions")
+        assert said.group_by("model", "n_hints").len()["len"].to_list() == [ITEMS] * 4
+        for name in ("scores", "verdicts"):
+            assert set(bench.table(text, name)["n_hints"]) == {0, 2}
+        rows = bench.table(text, "leaderboard").select("model", "n_hints").rows()
+        assert sorted(rows) == sorted((MODELS[one], level) for one in ("openai", "anthropic") for level in (0, 2))
+        files = sorted((bench.run_folder(text).root / "requests").glob("predict-*/*.jsonl"))
+        assert len(files) == 4
+        assert len({path.read_bytes() for path in files}) == 4
+
+
+def test_a_level_that_is_added_is_all_that_is_sent(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        bench.finish(asked("0"))
+        first = bench.billed()
+        assert bench.finish(asked("[0]")).unanswered == 0
+        assert bench.billed() == first
+        status = bench.finish(asked("[1, 0]"))
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert len(bench.billed()) == len(first) + 2 * ITEMS
+        assert set(bench.billed().values()) == {1}
+        assert bench.table(asked("[0, 1]"), "leaderboard")["n_hints"].sort().to_list() == [0, 1]
+        assert bench.finish(asked("1")).unanswered == 0
+        assert bench.table(asked("1"), "leaderboard")["n_hints"].to_list() == [1]
+        assert bench.finish(asked("[0, 1]")).spent_usd == bench.server.ledger().total_usd
+        assert len(bench.billed()) == len(first) + 2 * ITEMS
+
+
+def test_a_lower_level_that_is_added_keeps_what_the_higher_one_has(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        bench.finish(asked("2"))
+        first = len(bench.billed())
+        assert bench.finish(asked("[0, 2]")).unanswered == 0
+        assert len(bench.billed()) == first + 2 * ITEMS
+        said = bench.table(asked("[0, 2]"), "predictions")
+        assert said.group_by("n_hints").len().sort("n_hints").rows() == [(0, ITEMS), (2, ITEMS)]
+
+
+def test_samples_of_every_level_are_rounds_of_that_level(tmp_path: Path) -> None:
+    text = asked("[0, 1]").replace("max_output_tokens = 4000", "max_output_tokens = 4000\nsamples = 2")
+    with lab(tmp_path) as bench:
+        assert bench.finish(text).unanswered == 0
+        found = bench.table(text, "leaderboard").select("n_hints", "rounds", "n_items").sort("n_hints")
+        assert found.rows() == [(0, 2, ITEMS), (1, 2, ITEMS)]
+
+
+def test_labels_without_a_level_are_of_answers_without_hints(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        text = asked("[0, 1]")
+        bench.finish(text)
+        said = bench.table(text, "predictions").filter(pl.col("n_hints") == 0)
+        rows = [
+            {"riddle_id": one["item_id"], "provider": "openai", "model": NAME, "answer": one["answer"],
+             "justification": one["justification"], "human_answer_correct": True,
+             "human_justification_correct": True, "tern-3-referee": True}
+            for one in said.iter_rows(named=True)
+        ]  # fmt: skip
+        (bench.folder / "labels.jsonl").write_text(
+            "".join(
+                json.dumps({"item_id": row["riddle_id"], "model": NAME, "provider": "openai", "n_hints": 0,
+                            "answer_correct": True, "justification_correct": True}) + "\n"
+                for row in rows
+            ),
+            encoding="utf-8",
+        )  # fmt: skip
+        text += '[gold]\nannotations = "labels.jsonl"\n'
+        bench.finish(text)
+        with read_run(find_run("lab", bench.runs), bench.settings) as run:
+            _, labels = evidence(run, "both_correct")
+            own = {row.n_hints: row.own_labels for row in board(run, run.rules)}
+        assert {label.entrant.n_hints for label in labels} == {0}
+        assert own == {0: ITEMS, 1: 0}
+
+
+def test_the_commands_know_the_levels_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = asked("[0, 1]", ("openai", "anthropic"))
+    with desk(tmp_path, monkeypatch) as at_desk:
+        bench = at_desk.lab
+        bench.finish(text)
+        found = call(*["leaderboard", "lab", "--format", "json"]).json
+        assert sorted((row["model"], row["n_hints"]) for row in found)[0][1] == 0
+        assert call("compare", "lab", f"{NAME}@0", f"{NAME}@1").code == 0
+        for command in (["judges", "lab"], ["label-plan", "lab"], ["cost", "lab"], ["status", "lab"],
+                        ["leaderboard", "lab", "--method", "paper"]):  # fmt: skip
+            assert call(*command).code in (0, 2), command
+        for form in ("results", "ppi", "csv", "parquet", "eee"):
+            assert call("export", "lab", "--to", form, "--out", str(tmp_path / form)).code == 0, form
+        assert call(*["plan", str(bench.folder / "manifest.toml"), "--json"]).json["to_send"] == 0
+        root = bench.run_folder(text).root
+        assert len(list((tmp_path / "eee").rglob("*.json"))) == 4
+        assert tables.read(root / "tables", "scores")["n_hints"].n_unique() == 2
+
+
+@pytest.mark.parametrize("hints", ["[]", "[0, 0]", "[0, 5]", "[true]", '["1"]'])
+def test_levels_that_are_none_are_refused(tmp_path: Path, hints: str) -> None:
+    with lab(tmp_path) as bench, pytest.raises(ManifestError, match="hints"):
+        bench.manifest(asked(hints))
+
+
+def test_a_list_of_one_level_is_that_level(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        assert bench.manifest(asked("[1]")).identity() == bench.manifest(asked("1")).identity()
+        assert bench.manifest(asked("[2, 1]")).identity() == bench.manifest(asked("[1, 2]")).identity()
+        assert asked("[1]") != asked("1")
+
+
+def test_pages_keep_the_answers_of_each_level(tmp_path: Path) -> None:
+    text = asked("[0, 1]", ("openai", "anthropic"))
+    with lab(tmp_path) as bench:
+        bench.finish(text)
+        pages = [path.read_text(encoding="utf-8") for path in bench.run_folder(text).root.glob("site/**/items/*.html")]
+    assert any("hint level 1" in page for page in pages)
