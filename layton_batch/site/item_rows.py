@@ -117,15 +117,13 @@ def _replies(
         replies[row["item_id"]].append(row)
     last = len(models)
     for rows in replies.values():
-        rows.sort(
-            key=lambda row: (
-                models.get(str(row["model"]), last),
-                str(row["model"]),
-                row["n_hints"] or 0,
-                row["sample"],
-            )  # fmt: skip
-        )
+        rows.sort(key=lambda row: (models.get(str(row["model"]), last), str(row["model"]), *_asked(row)))
     return replies, found["custom_id"].drop_nulls().to_list()
+
+
+def _asked(row: Row) -> tuple[int, int]:
+    """With how many hints, and which sample."""
+    return int(str(row["n_hints"] or 0)), int(str(row["sample"]))
 
 
 def _spent(folder: RunFolder, custom_ids: Collection[str]) -> dict[str, str]:
