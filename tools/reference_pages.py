@@ -89,6 +89,8 @@ def _type_names(kind: Any) -> Iterator[str]:
         yield "table"
     elif str(get_origin(kind)).endswith("Literal"):
         yield from (f"`{_toml(value)}`" for value in get_args(kind))
+    elif get_origin(kind) is tuple:
+        yield f"list of {next(_type_names(get_args(kind)[0]))}s"
     elif get_args(kind):
         for one in get_args(kind):
             if isinstance(one, type) or get_origin(one) is not None or get_args(one):

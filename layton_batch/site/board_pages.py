@@ -44,31 +44,28 @@ def write_board_pages(folder: RunFolder, ranked: Ranked, building: Path, about: 
     facts = ranked.facts
     need = label_need(folder)
     duel = duels(folder, ranked.rows, ranked.items, ranked.metric)
-    drawn = _write_charts(folder, ranked, facts, building, assets)
+    _write_charts(folder, ranked, facts, building, assets)
     if duel:
         write(building / "compare.html", "compare.html", **assets, data=duel)
     ask, board = ranked.ask, ranked.board
-    said = sentence(ask, len(ranked.items), len(board.rows), by_rule=board.by_rule, has_labels=board.has_labels)
+    models = len({row.model for row in board.rows})
+    said = sentence(ask, len(ranked.items), models, by_rule=board.by_rule, has_labels=board.has_labels)
     own = {
         "sentence": said, "licence": licence(ask), "citation": citation(str(about["title"]), str(about["date"])),
-        "facts": facts, "has_duels": bool(duel), "has_charts": bool(drawn),
-        "downloads": write_downloads(ranked.rows, building),
+        "facts": facts, "downloads": write_downloads(ranked.rows, building),
         "halving": halving(need, ranked.run) if need else "", "refreshes": show_history(snapshots(folder.history)),
     }  # fmt: skip
     write(building / "index.html", "index.html", **assets, **index, **own)
 
 
-def _write_charts(
-    folder: RunFolder, ranked: Ranked, facts: Sequence[Facts], building: Path, assets: About
-) -> Sequence[Chart]:
+def _write_charts(folder: RunFolder, ranked: Ranked, facts: Sequence[Facts], building: Path, assets: About) -> None:
     board = standings(ranked.rows, facts)
     drawn = charts(board, item_rates(folder, ranked.metric), snapshots(folder.history)) if board else []
     if not drawn:
-        return drawn
+        return
     (building / "charts").mkdir()
     has_png = [_write_picture(building / "charts", chart) for chart in drawn]
     write(building / "charts.html", "charts.html", **assets, charts=drawn, has_png=all(has_png))
-    return drawn
 
 
 def _write_picture(folder: Path, chart: Chart) -> bool:

@@ -18,6 +18,7 @@ from layton_batch.scoring.board import RULE
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.board import show_board
 from layton_batch.site.board_pages import Ranked, write_board_pages
+from layton_batch.site.duel import has_duels
 from layton_batch.site.explorer import ItemPage, item_pages
 from layton_batch.site.item_list import Listed, listed_item, write_list
 from layton_batch.site.model_pages import ModelPages
@@ -86,7 +87,8 @@ def _write_pages(folder: RunFolder, status: Status, building: Path, home: str, b
     course = show_progress(status)
     about: dict[str, object] = {
         "run": course.run, "title": ask.name or course.run, "date": date_of_tables(folder), "ask": ask, "board": board,
-        "course": course, "home": home,
+        "course": course, "home": home, "has_charts": any(row["score"] is not None for row in rows),
+        "has_duels": has_duels(folder, len(rows)),
     }  # fmt: skip
     board_metric = str(rows[0]["metric"]) if rows else ask.metric
     models = ModelPages(board.rows)

@@ -51,7 +51,7 @@ def standings(rows: Sequence[Mapping[str, object]], facts: Sequence[Facts]) -> l
         score = _number(row["score"])
         if score is None:
             continue
-        name = short_line(row["model"]) + (f" ({row['n_hints']} hints)" if several else "")
+        name = short_line(row["model"]) + (f"@{row['n_hints']}" if several else "")
         here, new = (_ends(row, prefix) for prefix in ("", "new_"))
         hints = int(_number(row["n_hints"]) or 0)
         found.append(Standing(name, short_line(row["model"]), hints, score, here, new, fact.usd, fact.tokens))
@@ -212,7 +212,8 @@ def _hints(board: Sequence[Standing]) -> Chart | None:
         return None
     picture = Picture("Scores by hints", _LINES_HEIGHT)
     _lines(picture, {name: tracks[name] for name in several}, {level: (str(level), "middle") for level in levels})
-    return Chart("hints", "Scores of the first models by how many hints they were given.", picture)
+    words = "Scores of the first models by how many hints they were given. Elsewhere, @1 behind a name is 1 hint."
+    return Chart("hints", words, picture)
 
 
 def _lines(

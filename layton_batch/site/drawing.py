@@ -139,7 +139,8 @@ def free_places(points: Sequence[tuple[float, float]], names: Sequence[str], wid
             for rise in (0, 12, -12, 24, -24, 36, -36)
             for side in sides
         ]
-        place, side, box = next((one for one in boxes if not any(_meet(one[2], other) for other in taken)), boxes[0])
+        inside = [one for one in boxes if one[2][0] >= 0 and one[2][2] <= width] or boxes
+        place, side, box = next((one for one in inside if not any(_meet(one[2], other) for other in taken)), inside[0])
         taken.append(box)
         found.append((place, side))
     return found

@@ -12,6 +12,7 @@ from layton_batch.site.reading import table
 
 MOST_CELLS = 400_000
 """Models times items: beyond it the page leaves out on which items two models differ."""
+_Key = tuple[str, object]
 _RIGHT, _PARTLY, _WRONG, _NEVER = "1", "2", "0", "-"
 
 
@@ -23,9 +24,9 @@ def duels(
 
     ``items``: pages and ids, in the items' order.
     """
-    found = table(folder, "pairs", ("model", "n_hints", "other", "other_hints", "better", "better_new"))
-    if not 1 < len(rows) <= MOST or found.is_empty():
+    if not has_duels(folder, len(rows)):
         return ""
+    found = table(folder, "pairs", ("model", "n_hints", "other", "other_hints", "better", "better_new"))
     keys = [(str(row["model"]), row["n_hints"]) for row in rows]
     place = {key: index for index, key in enumerate(keys)}
     better = {}
@@ -34,12 +35,12 @@ def duels(
         if None not in pair:
             better[f"{pair[0]},{pair[1]}"] = (_percent(here), _percent(new))
     one_level = len({hints for _, hints in keys}) == 1
-    listed = items if one_level and len(keys) * len(items) <= MOST_CELLS else ()
+    listed = items if len(keys) * len(items) <= MOST_CELLS else ()
     return json.dumps(
         {
-            "models": [short_line(model) + ("" if one_level else f" ({hints} hints)") for model, hints in keys],
+            "models": [short_line(model) + ("" if one_level else f"@{hints}") for model, hints in keys],
             "items": [[page, short_line(item_id, 60)] for page, item_id in listed],
-            "marks": _marks(folder, [model for model, _ in keys], [item_id for _, item_id in listed], metric),
+            "marks": _marks(folder, keys, [item_id for _, item_id in listed], metric),
             "better": better,
         },
         ensure_ascii=False,
@@ -47,19 +48,26 @@ def duels(
     )
 
 
+def has_duels(folder: RunFolder, rows: int) -> bool:
+    """Whether there are two models to compare, and not too many."""
+    return 1 < rows <= MOST and not table(folder, "pairs", ("model",)).is_empty()
+
+
 def _percent(chance: float | None) -> float | None:
     return None if chance is None else round(100 * chance, 1)
 
 
-def _marks(folder: RunFolder, models: Sequence[str], items: Sequence[str], metric: str) -> list[str]:
-    """A string a model: for each item whether it was right, partly right, wrong or never judged."""
+def _marks(folder: RunFolder, keys: Sequence[_Key], items: Sequence[str], metric: str) -> list[str]:
+    """A string a model and number of hints: for each item whether it was right, partly right, wrong or never judged."""
     if not items:
         return []
-    row_of, column_of = ({name: at for at, name in enumerate(names)} for names in (models, items))
-    marks = [[_NEVER] * len(items) for _ in models]
-    columns = ("item_id", "model", "metric", "yes", "total", "vote", "flag")
-    for item_id, model, named, yes, total, vote, flag in table(folder, "scores", columns).iter_rows():
-        row, column = row_of.get(model), column_of.get(item_id)
+    row_of: dict[_Key, int] = {(model, None): at for at, (model, _) in enumerate(keys)}  # before tables told hints
+    row_of |= {key: at for at, key in enumerate(keys)}
+    column_of = {name: at for at, name in enumerate(items)}
+    marks = [[_NEVER] * len(items) for _ in keys]
+    columns = ("item_id", "model", "n_hints", "metric", "yes", "total", "vote", "flag")
+    for item_id, model, hints, named, yes, total, vote, flag in table(folder, "scores", columns).iter_rows():
+        row, column = row_of.get((model, hints)), column_of.get(item_id)
         if named == metric and row is not None and column is not None:
             marks[row][column] = _mark(yes, total, vote, flag)
     return ["".join(one) for one in marks]

@@ -16,7 +16,8 @@ def sentence(ask: Asked, items: int, models: int, *, by_rule: bool, has_labels: 
     """What was asked of whom, and who judged."""
     if not models:
         return f"{plural(items, 'item')}; no model is done yet."
-    hints = f" with {ask.hints if isinstance(ask.hints, str) else plural(ask.hints, 'hint')}" if ask.hints else ""
+    told = f"{ask.hints} hints" if isinstance(ask.hints, str) else plural(ask.hints or 0, "hint")
+    hints = f" with {told}" if ask.hints else ""
     judged = "a jury of models from other makers judged each answer"
     graded = (
         "a rule graded each answer" if by_rule else judged + (", corrected by people’s labels" if has_labels else "")
