@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 
 import polars as pl
@@ -16,6 +17,7 @@ from layton_batch.run.folders import find_run
 from layton_batch.run.open import read_run
 from layton_batch.run.status import RunState
 from layton_batch.site.explorer import item_pages
+from layton_batch.site.sent import SentRequests
 from layton_batch.stages.preview import preview
 from layton_batch.stages.rank import board
 from tests.cli.cli_harness import call
@@ -108,7 +110,9 @@ def test_a_judge_with_samples_is_refused(tmp_path: Path) -> None:
 def test_pages_and_exports_show_every_sample(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         finished(bench, sampled(2))
-        pages = list(item_pages(bench.run_folder(sampled(2)), "both_correct", [OPENAI]))
+        folder = bench.run_folder(sampled(2))
+        with ExitStack() as stack:
+            pages = list(item_pages(folder, "both_correct", [OPENAI], SentRequests(folder, stack)))
         assert [[reply.sample for reply in page.replies] for page in pages] == [[1, 2]] * 3
         assert all(len(reply.judges) == 1 for page in pages for reply in page.replies)
         with read_run(find_run("lab", bench.runs), bench.settings) as run:
