@@ -197,7 +197,7 @@ def _page(
         question=_passage(question),
         pictures=tuple(_picture(image) for image in _listed(row.get("images"))),
         hints=_named(zip(_HINTS, _listed(row.get("hints")), strict=False)),
-        reference=_named((name.capitalize(), row.get(name)) for name in ("answer", "justification", "solution")),
+        reference=_named(_reference(row)),
         replies=replies,
         tally=tally_of(Counter(reply.standing for reply in replies), by_rule=by_rule),
         excerpt=short_line(question, 300),
@@ -228,6 +228,16 @@ def _askings(rows: Sequence[Mapping[str, object]], sent: SentRequests) -> tuple[
 
 def _listed(value: object) -> list[object]:
     return value if isinstance(value, list) else []
+
+
+def _reference(row: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """What is the same as the answer is not said again."""
+    yield "Answer", row.get("answer")
+    yield from (
+        (name.capitalize(), row.get(name))
+        for name in ("justification", "solution")
+        if row.get(name) != row.get("answer")
+    )
 
 
 def _named(pairs: object) -> tuple[tuple[str, Passage], ...]:

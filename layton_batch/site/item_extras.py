@@ -1,4 +1,4 @@
-"""What an item has besides its question: options to choose from, a grid to fill in, what it is worth."""
+"""What an item has besides its question: options to choose from, a grid to fill in, a rule, what it is worth."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """``options``: letter, text, and whether it is the right one; ``picarats``: what a riddle is worth."""
+    """``options``: letter, text, and whether it is the right one; ``rule``: its name, and what it accepts, by what that
+    is; ``picarats``: what a riddle is worth."""
 
     options: tuple[tuple[str, str, bool], ...] = ()
     grid: Grid | None = None
+    rule: tuple[str, tuple[tuple[str, str], ...]] | None = None
     picarats: int | None = None
 
 
@@ -45,7 +47,9 @@ def extras_of(payload: object) -> Extras:
     if not isinstance(found, dict):
         return NO_EXTRAS
     worth = found.get("_picarats")
-    return Extras(_options(found), _grid(found.get("solution")), worth if isinstance(worth, int) else None)
+    return Extras(
+        _options(found), _grid(found.get("solution")), _rule(found), worth if isinstance(worth, int) else None
+    )
 
 
 Cells = tuple[tuple[tuple[str, bool], ...], ...]
@@ -107,3 +111,28 @@ def _grid(solution: object) -> Grid | None:
         tuple(short_line(head, 100) for head in heads),
         tuple(tuple(short_line(cell, 100) for cell in row) for row in rows),
     )
+
+
+_REGIONS = {
+    "location_fine_grained": "the place itself",
+    "location_coarse_grained": "the region around it, which is worth less",
+    "fine_grained_score": "worth of the place",
+    "coarse_grained_score": "worth of the region",
+}
+
+
+def _rule(payload: Mapping[str, object]) -> tuple[str, tuple[tuple[str, str], ...]] | None:
+    name, accepts = payload.get("evaluator"), payload.get("evaluator_kwargs")
+    if not isinstance(name, str) or not isinstance(accepts, dict):
+        return None
+    told = (
+        (_REGIONS.get(key, key.replace("_", " ")), short_line(_words(value), 1_000)) for key, value in accepts.items()
+    )
+    return short_line(name.replace("_", " "), 60), tuple((short_line(key, 60), text) for key, text in told)
+
+
+def _words(value: object) -> str:
+    """Alternatives stand in lists within lists."""
+    if isinstance(value, list):
+        return " · ".join(" or ".join(map(str, one)) if isinstance(one, list) else str(one) for one in value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -16,7 +16,7 @@ from tests.site.read_html import Page, read_page
 
 OTHER_SHAPES = (
     "", "[]", "{", '{"options":3,"solution":{"header":1}}', '{"solution":{"header":["a"],"rows":[["b","c"]]}}',
-    '{"solution":"text"}',
+    '{"solution":"text"}', '{"evaluator":"x","evaluator_kwargs":3}', '{"evaluator":[],"evaluator_kwargs":{}}',
 )  # fmt: skip
 NO_REQUESTS = (b"", b"not JSON\n", b'{"custom_id":"r0-0-3"}\n', b'{"custom_id":"r0-0-3","body":[]}\n')
 
@@ -156,6 +156,16 @@ def test_an_answer_to_a_grid_is_a_table_with_what_is_wrong_marked(tmp_path: Path
     assert "1 Chiara 2 Luis" in words(item(run, 4))
 
 
+def test_a_rule_says_what_it_accepts_place_and_region_apart(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    rule = {"location_fine_grained": ["Pharos", "Alexandria"], "location_coarse_grained": [["Egypt", "Misr"]]}
+    payload = orjson.dumps({"evaluator": "location_matching", "evaluator_kwargs": rule}).decode()
+    run.table("items", [{**row, "payload": payload} for row in run.items_rows()])
+    shown = words(item(run))
+    assert "Rule: location matching the place itself Pharos · Alexandria" in shown
+    assert "the region around it, which is worth less Egypt or Misr" in shown
+
+
 @pytest.mark.parametrize("payload", OTHER_SHAPES)
 def test_a_payload_of_another_shape_shows_nothing(tmp_path: Path, payload: str) -> None:
     run = fabricated(tmp_path)
@@ -163,6 +173,7 @@ def test_a_payload_of_another_shape_shows_nothing(tmp_path: Path, payload: str) 
     page = item(run)
     assert "The solution" not in page.text
     assert "the reference" not in page.text
+    assert "Rule:" not in page.text
 
 
 def test_predictions_of_an_earlier_version_without_samples_are_read(tmp_path: Path) -> None:
