@@ -116,7 +116,7 @@ def _write_items(
 ) -> list[Listed]:
     """Pages one at a time, each written when its successor is known, so that a large run needs little memory.
     ``ranked``: the board's metric and rows."""
-    metric, order = ranked[0], [str(row["model"]) for row in ranked[1]]
+    metric, order = ranked[0], list(dict.fromkeys(str(row["model"]) for row in ranked[1]))
     (building / "items").mkdir()
     listed: list[Listed] = []
     waiting: ItemPage | None = None
