@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -13,6 +14,7 @@ from layton_batch.scoring import history
 from layton_batch.site.build import build_site
 from layton_batch.site.charts import pareto
 from layton_batch.site.drawing import Scale, free_places, nice_step
+from layton_batch.site.duel import duels
 from tests.site.fabricated_run import FabricatedRun, fabricated, hostile
 from tests.site.read_html import read_page
 
@@ -95,3 +97,19 @@ def test_ticks_stay_within_their_scale() -> None:
 def test_names_of_points_at_one_place_do_not_cover_each_other() -> None:
     found = free_places([(100, 100)] * 4, ["name"] * 4, 760)
     assert len(set(found)) == 4
+
+
+def test_one_model_at_two_hint_levels_is_compared_item_by_item(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    row, other = run.leaderboard_rows()[:2]
+    rows = [{**row, "n_hints": 0}, {**other, "model": row["model"], "n_hints": 1}]
+    name = str(row["model"])
+    pair = {"model": name, "n_hints": 0, "other": name, "other_hints": 1, "better": 0.25, "better_new": 0.5}
+    run.table("pairs", [pair])
+    scores = [one for one in run.scores_rows() if one["model"] == name]
+    run.table("scores", [{**one, "n_hints": hints, "yes": 2 * hints} for one in scores for hints in (0, 1)])
+    items = [(f"{at}.html", run.item_id(at)) for at in range(1, run.items + 1)]
+    data = json.loads(duels(run.folder, rows, items, "both_correct"))
+    assert data["models"] == [f"{name}@0", f"{name}@1"]
+    assert data["better"] == {"0,1": [25.0, 50.0]}
+    assert data["marks"] == ["0" * run.items, "1" * run.items]
