@@ -13,6 +13,7 @@ from layton_batch.cli.run_commands import RUNS, RunName, Runs
 
 if TYPE_CHECKING:
     from layton_batch.exports.run_contents import Contents
+    from layton_batch.files.run_folder import RunFolder
     from layton_batch.run.context import Run
 
 Files = Iterable[tuple[str, bytes]]
@@ -104,6 +105,34 @@ def _eee(found: Contents, asked: Asked) -> Files:
     manifest = found.run.manifest
     benchmark = f"{manifest.task}-{manifest.items.split}"
     return files(found, Names(benchmark, asked.organization, found.run.clock.now()))
+
+
+MOST_ANSWERS = 50_000
+"""That a site has in a file; more are too many for a page's visitor."""
+
+
+def add_answers(folder: RunFolder, path: Path) -> bool:
+    """Write a run in the form of Every Eval Ever into one ZIP file. False, and nothing written, where no model is done,
+    the run cannot be read, or it has too many answers."""
+    from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+    from layton_batch.errors import LaytonBatchError
+    from layton_batch.exports.run_contents import contents
+    from layton_batch.files import tables
+    from layton_batch.run.open import read_run
+    from layton_batch.settings import Settings
+
+    try:
+        if tables.read(folder.tables, "predictions", ["item_id"]).height > MOST_ANSWERS:
+            return False
+        with read_run(folder, Settings.from_process()) as run:
+            written = list(_eee(contents(run), Asked("not stated", None, None, None)))
+    except LaytonBatchError:
+        return False
+    with ZipFile(path, "w", ZIP_DEFLATED) as packed:
+        for name, content in written:
+            packed.writestr(ZipInfo(name), content, ZIP_DEFLATED)
+    return True
 
 
 def _hf(found: Contents, asked: Asked) -> Files:

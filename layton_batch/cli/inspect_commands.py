@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -191,6 +192,7 @@ def site(
     The leaderboard, charts, two models beside each other, the bill, and every answer with its verdicts. Several runs
     get a folder each, and a front page.
     """
+    from layton_batch.cli.export_command import add_answers
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.costs.notes import bill_notes
     from layton_batch.run.folders import find_run
@@ -209,7 +211,8 @@ def site(
         target = out / folder.root.name if several else out
         with open_store(folder, settings) as store:
             notes = bill_notes(cost_report([folder]))
-            build_site(folder, read_status(store), target, home=HOME if several else "", bill_notes=notes)
+            home, add = HOME if several else "", partial(add_answers, folder)
+            build_site(folder, read_status(store), target, home=home, bill_notes=notes, add_answers=add)
         pages[folder.root.name] = str(target / "index.html")
         say(pages[folder.root.name])
     if several:

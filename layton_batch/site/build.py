@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from layton_batch.site.run_pages import write_run_pages
 from layton_batch.site.sent import SentRequests
 from layton_batch.site.standing import model_facts
 
+ANSWERS = "every_eval_ever.zip"
 MARKER = "site.json"
 """Tells a folder that this module wrote, and may write anew, from any other."""
 
@@ -41,18 +42,21 @@ def build_site(
     origin: str | None = None,
     home: str = "",
     bill_notes: Sequence[str] = (),
+    add_answers: Callable[[Path], bool] | None = None,
 ) -> Path:
     """Write the pages of a run as far as it is, and return the path of ``index.html``.
 
     ``origin``: the digest of what the pages are made from, which :func:`made_from` then tells. ``home``: where the
     front page is, as seen from the folder, where this is one of several runs. ``bill_notes``: what the cost report
-    says besides its sums. The folder ``out`` (default: the run's own) is replaced whole. Raises FileError where it
-    holds anything but an earlier site, or where a table cannot be read.
+    says besides its sums. ``add_answers``: writes every answer into the file that it is given, or says that it cannot;
+    the leaderboard's page then names the command. The folder ``out`` (default: the run's own) is replaced whole.
+    Raises FileError where it holds anything but an earlier site, or where a table cannot be read.
     """
     target = (out or folder.site).resolve()
     check_target(target)
     with atomic.writing_folder(target) as building:
-        count = _write_pages(folder, status, building, home, bill_notes)
+        has_answers = add_answers is not None and add_answers(building / ANSWERS)
+        count = _write_pages(folder, status, building, {"home": home, "answers": ANSWERS * has_answers}, bill_notes)
         mark = {"generator": "layton-batch", "run": status.run, "items": count, "made_from": origin}
         (building / MARKER).write_bytes(orjson.dumps(mark, option=orjson.OPT_APPEND_NEWLINE))
     return target / "index.html"
@@ -79,7 +83,9 @@ def check_target(target: Path) -> None:
     raise FileError(f"{target} exists and holds no site of ours, so it is left alone; name a new or an empty folder")
 
 
-def _write_pages(folder: RunFolder, status: Status, building: Path, home: str, bill_notes: Sequence[str]) -> int:
+def _write_pages(
+    folder: RunFolder, status: Status, building: Path, given: Mapping[str, object], bill_notes: Sequence[str]
+) -> int:
     ask = asked(folder)
     rows = list(table(folder, "leaderboard", list(SCHEMAS["leaderboard"])).iter_rows(named=True))
     by_rule = bool(rows) and rows[0]["method"] == RULE
@@ -87,7 +93,7 @@ def _write_pages(folder: RunFolder, status: Status, building: Path, home: str, b
     course = show_progress(status)
     about: dict[str, object] = {
         "run": course.run, "title": ask.name or course.run, "date": date_of_tables(folder), "ask": ask, "board": board,
-        "course": course, "home": home, "has_charts": any(row["score"] is not None for row in rows),
+        "course": course, **given, "has_charts": any(row["score"] is not None for row in rows),
         "has_duels": has_duels(folder, len(rows)),
     }  # fmt: skip
     board_metric = str(rows[0]["metric"]) if rows else ask.metric

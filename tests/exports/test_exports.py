@@ -8,6 +8,7 @@ import json
 import re
 from hashlib import sha256
 from pathlib import Path
+from zipfile import ZipFile
 
 import jsonschema
 import polars as pl
@@ -194,6 +195,23 @@ def test_two_exports_of_a_run_are_the_same_files(jury: RunFolder, tmp_path: Path
         for name in ("one", "two")
     ]
     assert lines[0] == lines[1]
+
+
+def test_a_site_has_the_same_lines_in_one_file_unless_they_are_too_many(
+    jury: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _export(jury, "eee", tmp_path / "out")
+    assert call("site", jury.root, "--out", tmp_path / "site").code == 0
+    with ZipFile(tmp_path / "site" / "every_eval_ever.zip") as packed:
+        found = {name: packed.read(name) for name in packed.namelist() if name.endswith(".jsonl")}
+    assert found == {
+        str(path.relative_to(tmp_path / "out")): path.read_bytes() for path in (tmp_path / "out").rglob("*.jsonl")
+    }
+    assert 'href="every_eval_ever.zip"' in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    monkeypatch.setattr("layton_batch.cli.export_command.MOST_ANSWERS", 1)
+    assert call("site", jury.root, "--out", tmp_path / "site").code == 0
+    assert not (tmp_path / "site" / "every_eval_ever.zip").exists()
+    assert "--to eee --out DIR" in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
 
 
 # ---- Hugging Face --------------------------------------------------------------------------------------------------
