@@ -81,6 +81,9 @@ class DamagedTableError(FileError):
         super().__init__(message)
         self.path = path
 
+    def __reduce__(self) -> tuple[type[DamagedTableError], tuple[str, Path]]:
+        return type(self), (str(self), self.path)  # it may be raised in another process
+
 
 class StorageError(StoreError, FileError):
     """The place where state and files are kept does not take or give them now: full disk, locked or unreachable
@@ -88,6 +91,13 @@ class StorageError(StoreError, FileError):
 
     transient = True
     exit_code = 74
+
+
+class EngineError(LaytonBatchError):
+    """What makes the tables of jobs cannot be reached; nothing is lost, and the same command goes on when it can."""
+
+    transient = True
+    exit_code = 75
 
 
 _PASSING = frozenset(

@@ -11,7 +11,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -136,6 +136,15 @@ class Settings:
     def state_url(self) -> str | None:
         """Database URL of the state store; None = SQLite in the run folder."""
         return self.get("LAYTON_BATCH_STATE")
+
+    @property
+    def engine(self) -> str:
+        """What makes the tables of jobs (``run/engine.py``)."""
+        return self.get("LAYTON_BATCH_ENGINE") or "threads"
+
+    def with_engine(self, name: str | None) -> Settings:
+        """The same with another engine; None: with its own."""
+        return self if name is None else replace(self, _values={**self._values, "LAYTON_BATCH_ENGINE": name})
 
     @property
     def user_state(self) -> Path | None:

@@ -95,6 +95,9 @@ def run(
     poll_seconds: Poll = None,
     yes: Annotated[bool, typer.Option("--yes", help="Send without a question where there is no budget.")] = False,
     offline: Offline = False,
+    engine: Annotated[
+        str | None, typer.Option("--engine", metavar="ENGINE", help="threads | processes | dask://HOST:PORT")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Start or continue a manifest's run.
@@ -104,6 +107,8 @@ def run(
     its models are on sale. Where there is no budget it asks before it sends (not where every provider is on this
     machine).
     A task with --model needs no manifest: the one that it runs is written into the working folder.
+    --engine (or LAYTON_BATCH_ENGINE) says what grades answers and counts votes: this process, processes of this
+    machine, or a Dask cluster that sees the same folders. The tables are the same.
     Exit codes: 0 done, 75 call again, 3 budget, 4 a person must decide, 5 done with gaps,
     74 the disk or the state's database is in the way: mend that and call again.
     """
@@ -122,7 +127,7 @@ def run(
     from layton_batch.settings import Settings
 
     _in_bounds(poll_seconds)
-    clock, settings = SystemClock(), Settings.from_process()
+    clock, settings = SystemClock(), Settings.from_process().with_engine(engine)
     manifest = manifest_for(manifest, models or (), items, limit, max_usd)
     asked = with_budget(load_manifest(manifest, PromptFiles(settings, runs)), max_usd)
     stop_at = deadline(until, clock)

@@ -21,6 +21,7 @@ from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Item, ModelSpec
+from layton_batch.run.engine import Engine
 from layton_batch.run.identity import job_identity, predict_id
 from layton_batch.run.labels import Labels
 from layton_batch.run.lanes import Lane, Seats
@@ -124,10 +125,12 @@ class Run:
     load_gold: Callable[[], Gold | None]
     load_labels: Callable[[], Labels]
     pacing: Pacing = field(default_factory=Pacing)
+    engine: Engine = field(default_factory=Engine)
+    """What makes the tables of jobs."""
     asked: str | None = None
     """What this process's revision of the manifest asks, a digest; None: it keeps to what the store's jobs ask."""
     remaking: bool = False
-    """A table was put aside in this tick: the next one makes it again."""
+    """A table was put aside in this tick, or the worker that made it ended: the next tick makes it."""
     _set_aside: set[Path] = field(default_factory=set)
     stopping: Event = field(default_factory=Event)
     trouble: dict[str, str] = field(default_factory=dict)

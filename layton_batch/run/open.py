@@ -29,6 +29,7 @@ from layton_batch.providers.protocol import Access, Patience, Provider
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Item
 from layton_batch.run.context import Providers, Run
+from layton_batch.run.engine import Engine
 from layton_batch.run.folders import home_of, run_id_of, stored_manifest, take_over
 from layton_batch.run.identity import asked_digest
 from layton_batch.run.labels import LabelSources
@@ -119,6 +120,7 @@ def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
             finally:
                 run.stopping.set()  # nothing new is begun, and calls in progress are cut short after a moment
                 executor.shutdown()
+                run.engine.close()
                 run.providers.close()
                 with suppress(OSError):
                     atomic.sweep(folder.root)  # what another process was writing when it was killed beside this one
@@ -225,6 +227,7 @@ class _Inputs:
 
     def check(self) -> None:
         """Everything that can be wrong before anything is sent: keys, settings, items, gold."""
+        Engine(self.settings.engine)
         asked = (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel()))
         for spec in () if self.only_scores else asked:
             self.settings.access(spec.provider)
@@ -311,6 +314,7 @@ class _Inputs:
             load_gold=self.gold,
             load_labels=self.labels.read,
             pacing=self.pacing,
+            engine=Engine(self.settings.engine),
             stopping=stopping,
             asked=asked,
         )

@@ -11,6 +11,7 @@ import polars as pl
 
 from layton_batch.batches.fingerprints import retired_ids, without_retired
 from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Response
 from layton_batch.run.context import Run
 from layton_batch.states import ErrorClass, FinishReason, Lifecycle, RequestOutcome
@@ -20,13 +21,13 @@ _KEPT_OPEN = 4
 """Part files held in memory: requests and the parts of their answers are in one order, but for later attempts."""
 
 
-def final_responses(run: Run, job_id: str) -> Iterator[Mapping[str, object]]:
-    """The job's requests with the response that counts: the answer, else what the last attempt said.
+def final_responses(folder: RunFolder, job_id: str, parts: Sequence[Path]) -> Iterator[Mapping[str, object]]:
+    """The job's requests with the response that counts: the answer, else what the last attempt said. ``parts``: as
+    :func:`parts_of` finds them.
 
     In the order of the requests; a portion of the texts at a time is in memory.
     """
-    requests = without_retired(tables.read_part(run.folder.part("requests", job_id)))
-    parts = _parts(run, job_id)
+    requests = without_retired(tables.read_part(folder.part("requests", job_id)))
     best = _that_count(_in_brief(parts)).select("custom_id", "part", "row")
     placed = requests.join(best, on="custom_id", how="left", maintain_order="left")
     read = functools.lru_cache(_KEPT_OPEN)(tables.read_part)
@@ -53,7 +54,7 @@ def ends_of_retired(run: Run, job_id: str) -> Mapping[tuple[RequestOutcome, Erro
     retired = retired_ids(tables.read_part(run.folder.part("requests", job_id)))
     if not retired:
         return {}
-    said = _that_count(_in_brief(_parts(run, job_id))).filter(pl.col("custom_id").is_in(list(retired)))
+    said = _that_count(_in_brief(parts_of(run, job_id))).filter(pl.col("custom_id").is_in(list(retired)))
     ends = Counter((RequestOutcome(end), ErrorClass(cause)) for end, cause in said.select(_IN_BRIEF[3:]).iter_rows())
     if unsent := len(retired) - said.height:
         ends[RequestOutcome.ERRORED, ErrorClass.TOO_LARGE] += unsent
@@ -63,11 +64,11 @@ def ends_of_retired(run: Run, job_id: str) -> Mapping[tuple[RequestOutcome, Erro
 def last_responses(run: Run, job_id: str) -> pl.DataFrame:
     """``custom_id, batch_id, attempt, outcome, error_class`` of the last attempt at each request of the job, whether it
     brought an answer or not, in no order."""
-    newest_first = _in_brief(_parts(run, job_id)).reverse().sort("attempt", descending=True, maintain_order=True)
+    newest_first = _in_brief(parts_of(run, job_id)).reverse().sort("attempt", descending=True, maintain_order=True)
     return newest_first.unique("custom_id", keep="first").select(_IN_BRIEF)
 
 
-def _parts(run: Run, job_id: str) -> Sequence[Path]:
+def parts_of(run: Run, job_id: str) -> Sequence[Path]:
     """Part files of every response of the job, in the order in which their batches were entered.
 
     Raises DamagedTableError where those of a collected batch lack rows: an answer that is gone was not missing.

@@ -21,7 +21,7 @@ from layton_batch.records import Batch, Item, Job, ModelSpec, Prompt, Request, R
 from layton_batch.run.context import Run
 from layton_batch.run.imported import is_imported
 from layton_batch.stages.candidates import candidates
-from layton_batch.stages.final_responses import final_responses, last_responses, response_from
+from layton_batch.stages.final_responses import final_responses, last_responses, parts_of, response_from
 from layton_batch.states import ErrorClass, FinishReason, PredictionKind, RequestOutcome, Role
 from layton_batch.store.reopening import RowKey, reopen
 from layton_batch.tasks import with_room
@@ -103,7 +103,7 @@ def _wanted(run: Run, job: Job, batches: Mapping[str, Batch]) -> Sequence[_Unusa
     found: list[_Unusable] = []
     last = {row["custom_id"]: row for row in last_responses(run, job.id).iter_rows(named=True)}
     items = {item.id: item for item in run.items}
-    for row in final_responses(run, job.id):
+    for row in final_responses(run.folder, job.id, parts_of(run, job.id)):
         response, item_id = response_from(row), str(row["item_id"])
         if response.outcome is not RequestOutcome.SUCCEEDED:
             continue

@@ -1,0 +1,206 @@
+"""The tables of one job, from what is on disk alone: its answers graded, and its votes counted.
+
+Every function here may run in another process (``run/engine.py``): it takes records that pickle can carry, and the same
+record gives the same bytes wherever it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from layton_batch.errors import DamagedTableError
+from layton_batch.files import item_table, tables
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.manifest.asked import manifest_task
+from layton_batch.manifest.jury import METRIC_FIELDS
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.records import Grade, Item, Job, Prediction, Verdict
+from layton_batch.stages.final_responses import final_responses, response_from
+from layton_batch.states import PredictionKind, Role
+from layton_batch.tasks.protocol import Task, juried
+
+VERDICTS = {Role.JUDGE: "verdicts", Role.REJUDGE: "rejudged"}
+"""The tables of a jury's verdicts: on this run's answers, and on labelled ones of the gold set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grading:
+    """A job to be graded. ``responses``: the part files of its answers, in their batches' order; ``sample``, ``hints``:
+    of the answers that it brings or judges; ``origin``: the digest of what its tables are made from."""
+
+    folder: RunFolder
+    manifest: Manifest
+    job: Job
+    responses: tuple[Path, ...]
+    sample: int
+    hints: int
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """A participant whose votes are to be counted. ``judges``: its jury's jobs; none where a rule marks."""
+
+    folder: RunFolder
+    job: Job
+    judges: tuple[str, ...]
+    metrics: tuple[str, ...]
+    hints: int
+    origin: str
+
+
+_kept: dict[Path, tuple[object, Task, Mapping[str, Item]]] = {}
+"""By run: the task and the items that its last job was graded with."""
+
+
+def grade_apart(asked: Grading) -> None:
+    """As :func:`grade_job`, of what the folder says."""
+    folder = asked.folder
+    made_of = asked.manifest.frozen_json(), _state(folder)
+    known = _kept.get(folder.root)
+    if known is None or known[0] != made_of:
+        items = {item.id: item for item in item_table.read(folder)}
+        known = made_of, manifest_task(asked.manifest, folder.prompts), items
+        _kept.clear()
+        _kept[folder.root] = known
+    grade_job(asked, known[1], known[2].__getitem__)
+
+
+def _state(folder: RunFolder) -> tuple[int, int, int]:
+    path = folder.part("items", "items")
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise DamagedTableError(f"{path} cannot be read ({error.strerror}): put it back from a copy", path) from error
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def grade_job(asked: Grading, task: Task, item: Callable[[str], Item]) -> None:
+    """From responses to predictions, a rule's marks among them, or from judges' responses to verdicts."""
+    if asked.job.role is Role.PREDICT:
+        _grade_predictions(asked, task, item)
+    else:
+        _grade_verdicts(asked, task)
+
+
+def _grade_predictions(asked: Grading, task: Task, item_of: Callable[[str], Item]) -> None:
+    folder, job = asked.folder, asked.job
+    with ExitStack() as files:
+        mark = None
+        if not task.uses_jury:
+            mark = files.enter_context(tables.writing(folder.part("grades", job.id), "grades", asked.origin))
+        predict = files.enter_context(tables.writing(folder.part("predictions", job.id), "predictions", asked.origin))
+        for row in final_responses(folder, job.id, asked.responses):
+            item = item_of(str(row["item_id"]))
+            prediction = task.parse(item, job.spec.name, response_from(row))
+            predict(_prediction_row(asked, item, prediction, row))
+            if mark is not None and not task.uses_jury:
+                for one in _mark_rows(task.grade(item, prediction), asked.sample):
+                    mark(one)
+
+
+def _mark_rows(grade: Grade, sample: int) -> list[dict[str, object]]:
+    """A rule's marks, one row a metric."""
+    same = {"item_id": grade.item_id, "model": grade.model, "tag": grade.tag, "note": grade.note,
+            "sample": sample}  # fmt: skip
+    return [{**same, "metric": metric, "mark": float(mark)} for metric, mark in grade.marks.items()]
+
+
+def _prediction_row(asked: Grading, item: Item, prediction: Prediction, row: Mapping[str, object]) -> dict[str, object]:
+    spec = asked.job.spec
+    return {
+        "item_id": prediction.item_id,
+        "model": spec.name,
+        "provider": spec.provider,
+        "family": spec.family,
+        "split": item.split,
+        "n_hints": asked.hints,
+        "kind": str(prediction.kind),
+        "answer": tables.storable(prediction.answer),
+        "justification": tables.storable(prediction.justification),
+        "raw_text": tables.storable(prediction.raw_text),
+        "note": prediction.note,
+        "sample": asked.sample,
+        **{name: row[name] for name in ("finish_reason", "custom_id", "batch_id", "attempt")},
+    }
+
+
+def _grade_verdicts(asked: Grading, task: Task) -> None:
+    job, judging = asked.job, juried(task)
+    rows = (
+        _verdict_row(
+            judging.parse_verdict(str(row["item_id"]), str(row["model"]), job.spec.name, response_from(row)), asked, row
+        )
+        for row in final_responses(asked.folder, job.id, asked.responses)
+    )
+    table = VERDICTS[job.role]
+    tables.write_rows(asked.folder.part(table, job.id), table, rows, asked.origin)
+
+
+def _verdict_row(verdict: Verdict, asked: Grading, row: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "item_id": verdict.item_id,
+        "model": verdict.model,
+        "judge": verdict.judge,
+        "judge_provider": asked.job.spec.provider,
+        "is_answer_correct": verdict.is_answer_correct,
+        "is_justification_correct": verdict.is_justification_correct,
+        "both_correct": verdict.both_correct,
+        "note": verdict.note,
+        "raw_text": row["text"],
+        "sample": asked.sample,
+        "n_hints": asked.hints,
+        **{name: row[name] for name in ("custom_id", "batch_id", "attempt")},
+    }
+
+
+# ---- votes ---------------------------------------------------------------------------------------------------------
+
+
+def count_votes(asked: Counting) -> None:
+    """One row for each prediction and metric."""
+    rows = _vote_rows(asked) if asked.judges else _marks(asked)
+    tables.write(asked.folder.part("scores", asked.job.id), tables.frame("scores", list(rows)), asked.origin)
+
+
+def _marks(asked: Counting) -> Iterator[dict[str, object]]:
+    """A rule's marks as they are."""
+    job = asked.job
+    for row in tables.read_part(asked.folder.part("grades", job.id)).iter_rows(named=True):
+        yield {
+            "item_id": row["item_id"],
+            "model": job.spec.name,
+            "metric": row["metric"],
+            "vote": row["mark"],
+            "flag": row["tag"],
+            "sample": job.spec.sample,
+            "n_hints": asked.hints,
+        }
+
+
+def _vote_rows(asked: Counting) -> Iterator[dict[str, object]]:
+    """A jury's votes, metric by metric; what a judge left out shortens the jury of that item only."""
+    folder, job = asked.folder, asked.job
+    predictions = tables.read_part(folder.part("predictions", job.id), columns=["item_id", "kind"])
+    columns = ["item_id", *dict.fromkeys(METRIC_FIELDS.get(metric, metric) for metric in asked.metrics)]
+    verdicts = pl.concat([tables.read_part(folder.part("verdicts", name), columns=columns) for name in asked.judges])
+    for metric in asked.metrics:
+        field = METRIC_FIELDS.get(metric, metric)
+        votes = verdicts.group_by("item_id").agg(yes=pl.col(field).sum(), total=pl.col(field).count())
+        joined = predictions.join(votes, on="item_id", how="left", maintain_order="left")
+        for item_id, kind, yes, total in joined.iter_rows():
+            row = {"item_id": item_id, "model": job.spec.name, "metric": metric, "sample": job.spec.sample}
+            yield {**row, "n_hints": asked.hints, **_vote(kind, int(yes or 0), int(total or 0), len(asked.judges))}
+
+
+def _vote(kind: str, yes: int, total: int, seats: int) -> dict[str, object]:
+    if kind != PredictionKind.ANSWERED:
+        return {"yes": 0, "total": 0, "vote": 0.0, "flag": kind}
+    if total == 0:
+        return {"yes": 0, "total": 0, "vote": None, "flag": "unjudged"}
+    return {"yes": yes, "total": total, "vote": yes / total, "flag": None if total >= seats else "short_jury"}
