@@ -210,8 +210,8 @@ def _enter_verdicts(run: Run, one: _Work) -> Entered:
     answered = sum(1 for _ in candidates(run, jury[0])) if jury else 0
     to_ask = sum(answered for job in jury if not job.planned) - count
     spec = one.imported.spec
-    asked = spec.name, spec.hints, spec.sample
-    return Entered(*asked, one.is_new, len(one.imported.answers), missing, count, max(to_ask, 0))
+    came = len(one.imported.answers)
+    return Entered(spec.name, spec.hints, spec.sample, one.is_new, came, missing, count, max(to_ask, 0))
 
 
 def _plan_the_rest(run: Run, judges: Collection[str]) -> None:

@@ -59,8 +59,8 @@ def _add(
     model_id, item, about = text_at(row, "model_id", place), text_at(row, "sample_id", place), _about(row)
     if item not in items:
         raise DataError(f"{place}: the run has no item {item[:100]!r}")
-    told = (whole_number(about.get(mark)) for mark in (HINTS_MARK, SAMPLE_MARK))
-    hints, sample = asked_as(*told, levels, place)
+    told_hints, told_sample = (whole_number(about.get(mark)) for mark in (HINTS_MARK, SAMPLE_MARK))
+    hints, sample = asked_as(told_hints, told_sample, levels, place)
     name = about.get("layton_batch.model") or model_id
     spec = replace(_spec(name, model_id, about), hints=hints, sample=sample)
     one = found.setdefault((name, hints, sample), _Model(spec, source))

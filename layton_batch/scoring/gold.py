@@ -224,7 +224,7 @@ def _is_in(row: GoldRow, number: int, counts: Mapping[Entrant, int]) -> bool:
 
 def labels_of(gold: Gold, metric: str) -> list[Label]:
     """The predictions a person judged on this metric, with their jury's votes; what several samples say is one."""
-    once = {}
+    once: dict[object, GoldRow] = {}
     for row in gold.rows:
         again = None if row.sample is None else (_entrant(row), row.item_id, content_key(row.answer, row.justification))
         once.setdefault(again or id(row), row)
