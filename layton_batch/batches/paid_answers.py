@@ -7,7 +7,6 @@ that may have been paid for, and cannot be had, counts as one: it is a person's 
 from __future__ import annotations
 
 import glob
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,13 +22,12 @@ from layton_batch.batches.usage_rows import PERHAPS_BILLED
 from layton_batch.errors import DamagedTableError, LaytonBatchError
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.records import Batch, ModelSpec, RowCount
+from layton_batch.records import Batch, ModelSpec
 from layton_batch.run.context import Run
 from layton_batch.run.folders import find_runs, on_this_machine, run_id_of, runs_of_database, stored_manifest
 from layton_batch.run.wanted_jobs import plan_jobs
-from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import Lifecycle, RequestOutcome
 from layton_batch.store.places import Place, other_places
-from layton_batch.text import plural
 
 _BRIEF = ("custom_id", "outcome", "error_class")
 
@@ -272,47 +270,6 @@ def _requests_in(folder: RunFolder) -> Mapping[str, pl.DataFrame]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class TakenOver:
-    """An answer that a request of this run gets, under its own name."""
-
-    custom_id: str
-    paid: Paid
-
-
-def write_tables(run: Run, batch: Batch, taken: Sequence[TakenOver], role: str, model: str) -> list[RowCount]:
-    """The answers, as responses of the batch, and what they cost when they were paid for, in the table ``reused``.
-    Returns how they ended."""
-    responses, usage = [], []
-    ends: Counter[tuple[str, str]] = Counter()
-    for one in taken:
-        said = tables.read_part(one.paid.part)[one.paid.row].row(0, named=True)
-        here = {"custom_id": one.custom_id, "batch_id": batch.id, "attempt": batch.attempt}
-        responses.append({**said, **here, "job_id": batch.job_id})
-        ends[said["outcome"], said["error_class"]] += 1
-        charged = _charged(one.paid)
-        if charged is not None:
-            whose = {"run": one.paid.run_id, "paid_as": one.paid.custom_id} if "run" not in charged else {}
-            usage.append({**charged, **whose, **here, "role": role, "model": model})
-    tables.write(run.folder.tables / "responses" / batch.id / "00000.parquet", tables.frame("responses", responses))
-    tables.write(run.folder.part("reused", batch.id), tables.frame("reused", usage))
-    return [
-        RowCount(batch.id, RequestOutcome(outcome), ErrorClass(cause), number)
-        for (outcome, cause), number in ends.items()
-    ]
-
-
-def _charged(paid: Paid) -> dict[str, object] | None:
-    """The usage row of an answer, where it was paid for or where it was taken over to."""
-    for name in ("usage", "reused"):
-        path = paid.folder.part(name, paid.batch_id)
-        if path.exists():
-            found = tables.read_part(path).filter(pl.col("custom_id") == paid.custom_id)
-            if not found.is_empty():
-                return found.row(0, named=True)
-    return None
-
-
 def said_of_place(place: Place) -> str:
     """That a run of the database has answers which cannot be had here."""
     models = ", ".join(sorted({model for _, model in place.asked}))
@@ -321,9 +278,3 @@ def said_of_place(place: Place) -> str:
         f"run {place.run_id} of this database asked {models}, and its folder ({where}) is not here: what it paid for "
         "is asked again; share the folder, or run where it is"
     )
-
-
-def said_of(taken: Sequence[TakenOver]) -> str:
-    """How many answers came from where."""
-    runs = sorted({one.paid.run_id for one in taken})
-    return f"{plural(len(taken), 'answer')} that {', '.join(runs)} paid for already"
