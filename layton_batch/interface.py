@@ -38,6 +38,7 @@ from layton_batch.run.status import Status
 from layton_batch.scoring.compare import compare_marks, compare_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.samples import mean_sheets
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import preview
 from layton_batch.states import PredictionKind
@@ -178,7 +179,8 @@ def leaderboard(
     of them at once.
 
     ``source``: runs, files or frames, one or several. A frame is either per-item scores (``model``, ``item_id``,
-    ``score`` from 0 to 1; if you like ``provider``, ``n_hints``, ``kind``) or in layton-eval-ppi's form.
+    ``score`` from 0 to 1; if you like ``provider``, ``n_hints``, ``sample``, ``kind``, and ``flag``, what was wrong) or
+    in layton-eval-ppi's form.
     """
     found = _read(source, Asked(method, metric, seed, level, None, max_score), Path(runs))
     return tables.frame("leaderboard", [asdict(row) for row in rows_of(found)])
@@ -231,7 +233,8 @@ def _read(source: Source | Sequence[Source], asked: Asked, runs: Path) -> Source
             raise DataError("frames of per-item scores are ranked by themselves, not with runs, files or labels")
         asked.check()
         rules = asked.rules(Rules(metric=asked.metric or "score"))
-        return Sources(rules, sheets=[sheet for frame in marks for sheet in _sheets(frame)])
+        sampled = [sheet for frame in marks for sheet in _sheets(frame)]
+        return Sources(rules, sheets=mean_sheets(sampled), sampled=sampled)
     with _as_files(given) as names:
         return read_sources(names, runs, Settings.from_process(), asked)
 
@@ -256,22 +259,26 @@ def _sheets(frame: pl.DataFrame) -> Iterator[ItemScores]:
     lacking = [name for name in ("model", "item_id") if name not in frame.columns]
     if lacking:
         raise DataError(f"the frame has no column {lacking[0]!r}: per-item scores have model, item_id and score")
-    defaults = {"provider": pl.lit(""), "n_hints": pl.lit(0), "kind": pl.lit(str(PredictionKind.ANSWERED))}
+    defaults = {"provider": pl.lit(""), "n_hints": pl.lit(0), "kind": pl.lit(str(PredictionKind.ANSWERED)),
+                "sample": pl.lit(1), "flag": pl.lit(None)}  # fmt: skip
     whole = frame.with_columns(**{name: value for name, value in defaults.items() if name not in frame.columns})
     try:
         rows = whole.select(
-            pl.col("model", "provider", "item_id", "kind").cast(pl.String),
-            pl.col("n_hints").cast(pl.Int64),
+            pl.col("model", "provider", "item_id", "kind", "flag").cast(pl.String),
+            pl.col("n_hints", "sample").cast(pl.Int64),
             pl.col("score").cast(pl.Float64),
         )
     except pl.exceptions.PolarsError as error:
         raise DataError(f"the frame's scores cannot be read ({str(error)[:200]})") from error
-    for (model, provider, hints), part in rows.group_by("model", "provider", "n_hints", maintain_order=True):
+    for (model, provider, hints, _), part in rows.sort("sample", maintain_order=True).group_by(
+        "model", "provider", "n_hints", "sample", maintain_order=True
+    ):
         yield ItemScores(
             Entrant(str(model), str(provider), int(hints)),
             part["item_id"].to_list(),
             part["score"].fill_null(float("nan")).to_list(),
             part["kind"].to_list(),
+            part["flag"].to_list() if "flag" in frame.columns else (),
         )
 
 

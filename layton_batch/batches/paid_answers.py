@@ -7,7 +7,6 @@ that may have been paid for, and cannot be had, counts as one: it is a person's 
 from __future__ import annotations
 
 import glob
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,12 +22,12 @@ from layton_batch.batches.usage_rows import PERHAPS_BILLED
 from layton_batch.errors import DamagedTableError, LaytonBatchError
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.records import Batch, ModelSpec, RowCount
+from layton_batch.records import Batch, ModelSpec
 from layton_batch.run.context import Run
-from layton_batch.run.folders import find_runs, on_this_machine, run_id_of, stored_manifest
+from layton_batch.run.folders import find_runs, on_this_machine, run_id_of, runs_of_database, stored_manifest
 from layton_batch.run.wanted_jobs import plan_jobs
-from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
-from layton_batch.text import plural
+from layton_batch.states import Lifecycle, RequestOutcome
+from layton_batch.store.places import Place, other_places
 
 _BRIEF = ("custom_id", "outcome", "error_class")
 
@@ -77,14 +76,16 @@ class Answers:
 
 @dataclass(slots=True)
 class PaidBeside:
-    """What other runs in the place of this one (``own``) have answers to. Each is read once, when it is needed first;
-    one that cannot be read has nothing to give. ``local``: whether a provider's address is on this machine: what a
-    sandbox answered is no answer of the provider's."""
+    """What other runs have answers to: those beside this one (``own``), and those of its database. Each is read once,
+    when it is needed first; one that cannot be read has nothing to give. ``local``: whether a provider's address is on
+    this machine: what a sandbox answered is no answer of the provider's. ``places``: the other runs of the database."""
 
     own: RunFolder
     local: Callable[[str], bool]
+    places: Sequence[Place] = ()
     _naming: dict[tuple[str, str], Sequence[RunFolder]] = field(default_factory=dict)
     _indexes: dict[Path, Answers] = field(default_factory=dict)
+    _of_database: tuple[Sequence[RunFolder], Sequence[Place]] | None = None
 
     def find(self, spec: ModelSpec, fingerprint: str, reask: int = 0) -> Paid | None:
         """The answer of the run that was touched last."""
@@ -95,10 +96,21 @@ class PaidBeside:
         """Whether any of them asked this model."""
         return bool(self._asked(spec))
 
+    def out_of_reach(self, spec: ModelSpec) -> Sequence[Place]:
+        """The runs of the database that asked this model, and whose folders are not on this machine."""
+        return [place for place in self._elsewhere()[1] if (spec.provider, spec.model) in place.asked]
+
+    def _elsewhere(self) -> tuple[Sequence[RunFolder], Sequence[Place]]:
+        """The database's runs in other places than beside this one, and those that cannot be had."""
+        if self.places and self._of_database is None:
+            self._of_database = runs_of_database(self.own, self.places)
+        return self._of_database or ((), ())
+
     def _asked(self, spec: ModelSpec) -> Sequence[RunFolder]:
         key = spec.provider, spec.model
         if key not in self._naming:
             others = [folder for folder in find_runs(self.own.root.parent) if folder.root != self.own.root]
+            others = [*self._elsewhere()[0], *others]
             self._naming[key] = [folder for folder in reversed(others) if self._names(folder, spec)]
         return self._naming[key]
 
@@ -149,15 +161,20 @@ class PaidAnswers:
     _open: dict[tuple[str, str], UnderWay] = field(default_factory=dict)
     _under_way: Mapping[str, str] = field(default_factory=dict)
     _read: set[str] = field(default_factory=set)
+    _told: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, run: Run) -> PaidAnswers:
         """The one that belongs to the run, as long as this process works on it."""
-        found: PaidAnswers = run.kept.setdefault(cls, cls(run, PaidBeside(run.folder, _played(run.folder))))
+        if cls not in run.kept:
+            places = other_places(run.store) if run.manifest.policy.reuse else ()
+            run.kept[cls] = cls(run, PaidBeside(run.folder, _played(run.folder), places))
+        found: PaidAnswers = run.kept[cls]
         return found
 
     def look(self, spec: ModelSpec) -> None:
         """Take in what the run's other jobs asked of this model since."""
+        self._tell_of_those_out_of_reach(spec)
         is_open: list[Batch] = []
         for batch in self.run.store.batches(provider=spec.provider, model=spec.model):
             if batch.state is not Lifecycle.COLLECTED:
@@ -167,6 +184,12 @@ class PaidAnswers:
                     self._take(batch)
         known = self._open.setdefault((spec.provider, spec.model), UnderWay())
         self._under_way = known.look(is_open, self._asked)
+
+    def _tell_of_those_out_of_reach(self, spec: ModelSpec) -> None:
+        for place in self.beside.out_of_reach(spec):
+            if place.run_id not in self._told:
+                self._told.add(place.run_id)
+                self.run.store.add_event(self.run.clock.now(), None, "answers_out_of_reach", said_of_place(place))
 
     def under_way(self, fingerprint: str) -> str | None:
         """The batch of this run that is to answer it."""
@@ -247,48 +270,11 @@ def _requests_in(folder: RunFolder) -> Mapping[str, pl.DataFrame]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class TakenOver:
-    """An answer that a request of this run gets, under its own name."""
-
-    custom_id: str
-    paid: Paid
-
-
-def write_tables(run: Run, batch: Batch, taken: Sequence[TakenOver], role: str, model: str) -> list[RowCount]:
-    """The answers, as responses of the batch, and what they cost when they were paid for, in the table ``reused``.
-    Returns how they ended."""
-    responses, usage = [], []
-    ends: Counter[tuple[str, str]] = Counter()
-    for one in taken:
-        said = tables.read_part(one.paid.part)[one.paid.row].row(0, named=True)
-        here = {"custom_id": one.custom_id, "batch_id": batch.id, "attempt": batch.attempt}
-        responses.append({**said, **here, "job_id": batch.job_id})
-        ends[said["outcome"], said["error_class"]] += 1
-        charged = _charged(one.paid)
-        if charged is not None:
-            whose = {"run": one.paid.run_id, "paid_as": one.paid.custom_id} if "run" not in charged else {}
-            usage.append({**charged, **whose, **here, "role": role, "model": model})
-    tables.write(run.folder.tables / "responses" / batch.id / "00000.parquet", tables.frame("responses", responses))
-    tables.write(run.folder.part("reused", batch.id), tables.frame("reused", usage))
-    return [
-        RowCount(batch.id, RequestOutcome(outcome), ErrorClass(cause), number)
-        for (outcome, cause), number in ends.items()
-    ]
-
-
-def _charged(paid: Paid) -> dict[str, object] | None:
-    """The usage row of an answer, where it was paid for or where it was taken over to."""
-    for name in ("usage", "reused"):
-        path = paid.folder.part(name, paid.batch_id)
-        if path.exists():
-            found = tables.read_part(path).filter(pl.col("custom_id") == paid.custom_id)
-            if not found.is_empty():
-                return found.row(0, named=True)
-    return None
-
-
-def said_of(taken: Sequence[TakenOver]) -> str:
-    """How many answers came from where."""
-    runs = sorted({one.paid.run_id for one in taken})
-    return f"{plural(len(taken), 'answer')} that {', '.join(runs)} paid for already"
+def said_of_place(place: Place) -> str:
+    """That a run of the database has answers which cannot be had here."""
+    models = ", ".join(sorted({model for _, model in place.asked}))
+    where = f"{place.folder} on {place.host}" if place.folder else "no place that is known"
+    return (
+        f"run {place.run_id} of this database asked {models}, and its folder ({where}) is not here: what it paid for "
+        "is asked again; share the folder, or run where it is"
+    )

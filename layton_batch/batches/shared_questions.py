@@ -16,7 +16,8 @@ import polars as pl
 from layton_batch.batches.attempts import reask_of, write_next
 from layton_batch.batches.fingerprints import requests_of
 from layton_batch.batches.names import part_of
-from layton_batch.batches.paid_answers import PaidAnswers, TakenOver, said_of, write_tables
+from layton_batch.batches.paid_answers import PaidAnswers
+from layton_batch.batches.taking_over import TakenOver, said_of, write_tables
 from layton_batch.files import tables
 from layton_batch.records import Batch, Job, RowCount
 from layton_batch.run.context import Run

@@ -20,7 +20,7 @@ from layton_batch.scoring.board import (
 )
 from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label, span_of
 from layton_batch.scoring.rules import HIERARCHICAL, METHODS, Rules
-from layton_batch.scoring.samples import mean_of_rounds, with_rounds
+from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, with_rounds
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import MAX_LEVEL
@@ -190,8 +190,8 @@ def _bring_together(found: Sources, asked: Asked) -> None:
 
     read = marked(found.files, asked.metric, asked.max_score)
     span = span_of(found.sheets) if found.sheets else (0.0, 1.0)
-    found.sheets, notes = shared_sheets([*map(of_sheet, found.sheets), *read.models], span)
-    found.sampled = []  # on other items than these
+    found.sampled, notes = shared_sheets([*map(of_sheet, found.sampled), *read.models], span)
+    found.sheets = mean_sheets(found.sampled)
     found.notes += [*read.notes, *notes]
     found.rules = replace(found.rules, metric=read.metric)
 
@@ -214,7 +214,7 @@ def _named(source: str) -> bool:
 
 def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
     from layton_batch.grading.harnesses import together
-    from layton_batch.scoring.gold import ballots_of, judged_of, labels_of, read_gold
+    from layton_batch.scoring.gold import judged_of, read_gold, rounds_of, samples_of
 
     is_named = not _is_file(source)
     name, path = ("", source) if not is_named else source.split("=", 1)
@@ -227,7 +227,10 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
     gold = read_gold(source, settings.cwd, settings)
     judged = judged_of(gold, wanted) if verdicts else []
     jury = frozenset(gold.judges)
-    return Sources(Rules(metric=wanted), ballots_of(gold, wanted), labels_of(gold, wanted), judged=judged, jury=jury)
+    first, *later = rounds_of(gold, wanted)
+    found = Sources(Rules(metric=wanted), *first, later=later, samples=samples_of(gold), judged=judged, jury=jury)
+    found.other_jury = gold.other_jury
+    return found
 
 
 def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:

@@ -27,7 +27,7 @@ def import_(
     run_name: RunName,
     model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Whose predictions or verdicts.")] = None,
     predictions: Annotated[
-        Path | None, typer.Option("--predictions", metavar="FILE", help="JSON, JSONL or Parquet, a row an item.")
+        Path | None, typer.Option("--predictions", metavar="FILE", help="JSON, JSONL, Parquet or CSV, a row an item.")
     ] = None,
     verdicts: Annotated[
         list[Path] | None, typer.Option("--verdicts", metavar="FILE", help="A judge's file; repeat it.")
@@ -76,7 +76,7 @@ def import_(
             found = _of_lines(opened, eee)
         else:
             spec = _spec(opened, str(model), predictions, family, provider)
-            found = [_of_model(opened, spec, settings, predictions, verdicts or [])]
+            found = _of_model(opened, spec, settings, predictions, verdicts or [])
         entered = when_free(opened, lambda: enter(opened, found))
     if as_json:
         print_json(entered)
@@ -101,7 +101,7 @@ def _check_choice(model: str | None, *, files: bool, eee: bool, annotations: boo
 def _of_lines(run: Run, paths: Sequence[Path]) -> list[Imported]:
     from layton_batch.imports.every_eval_ever import models
 
-    return models(paths, _items(run), run.manifest.items.levels[0])
+    return models(paths, _items(run), run.manifest.items.levels)
 
 
 def _spec(run: Run, name: str, predictions: Path | None, family: str | None, provider: str | None) -> ModelSpec:
@@ -113,22 +113,32 @@ def _spec(run: Run, name: str, predictions: Path | None, family: str | None, pro
 
     if predictions is not None:
         return ModelSpec(name, provider or IMPORTED, name, family or name)
-    known = {job.spec.name: job.spec for job in run.store.jobs() if job.role is Role.PREDICT}
-    if name not in known:
+    known = [job.spec for job in run.store.jobs() if job.role is Role.PREDICT and job.spec.name == name]
+    if not known:
         raise ManifestError(f"import: the run has no model {name!r}; give --predictions as well")
-    return known[name]
+    if len(known) > 1:
+        raise ManifestError(
+            f"import: {name!r} was asked {len(known)} times, and no file of verdicts says which it is on"
+        )
+    return known[0]
 
 
 def _of_model(
     run: Run, spec: ModelSpec, settings: Settings, predictions: Path | None, verdict_files: Sequence[Path]
-) -> Imported:
+) -> list[Imported]:
+    """Each sample of it, with each of the run's numbers of hints."""
+    from layton_batch.errors import ManifestError
     from layton_batch.imports import reading
 
-    items = _items(run)
+    items, levels = _items(run), run.manifest.items.levels
     given = reading.verdicts(verdict_files, items, settings)
-    answers = {} if predictions is None else reading.predictions(predictions, spec.name, items, settings)
     source = ", ".join(str(path) for path in (predictions, *verdict_files) if path is not None)
-    return reading.Imported(spec, answers, source, given)
+    if predictions is None:
+        return [reading.Imported(spec, {}, source, given)]
+    found = reading.predictions(predictions, spec, items, levels, settings)
+    if given and len(found) > 1:
+        raise ManifestError(f"import: {predictions} has several answers to an item, and no verdict says which it is on")
+    return [reading.Imported(one, answers, source, given) for one, answers in found]
 
 
 def _items(run: Run) -> frozenset[str]:
@@ -145,7 +155,9 @@ def _told(one: Entered) -> str:
         said.append(f"{one.verdicts} verdicts")
     if one.to_ask:
         said.append(f"{one.to_ask} verdicts to be asked for by the next `run`")
-    return f"{one.model}: {', '.join(said)}"
+    times = "" if one.hints is None else f" with {one.hints} hints"
+    times += "" if one.sample == 1 else f", sample {one.sample}"
+    return f"{one.model}{times}: {', '.join(said)}"
 
 
 def _labels(run_name: str, files: list[Path], runs: Path, *, as_json: bool) -> None:

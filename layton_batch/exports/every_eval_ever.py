@@ -15,7 +15,7 @@ import orjson
 from layton_batch import __version__
 from layton_batch.exports.run_contents import Contents, ModelContents, Row
 from layton_batch.files.run_folder import slug
-from layton_batch.grading.harnesses.every_eval_ever import JUDGE_MARK, METRIC_MARK, SUFFIX
+from layton_batch.grading.harnesses.every_eval_ever import HINTS_MARK, JUDGE_MARK, METRIC_MARK, SAMPLE_MARK, SUFFIX
 from layton_batch.records import Item, JsonValue, ModelSpec
 from layton_batch.scoring.board import BoardRow
 from layton_batch.stages.candidates import candidates
@@ -45,7 +45,8 @@ def files(found: Contents, names: Names) -> Iterator[tuple[str, bytes]]:
         told = () if model.spec.hints is None else (f"{model.hints} hints",)
         identity = _uuid(found.run.id, repr(found.run.born), model.spec.provider, model.spec.name, *told)
         evaluation = "/".join((names.benchmark, _model_id(model.spec), *told, str(int(found.run.born))))
-        lines = b"".join(_lines(found, model, metrics, evaluation, names))
+        samples = [model, *(one for one in found.later if _is_same(one.spec, model.spec))]
+        lines = b"".join(line for one in samples for line in _lines(found, one, metrics, evaluation, names))
         path = f"{folder}/{identity}{SUFFIX}"
         yield path, lines
         document = _document(found, model, metrics, evaluation, names)
@@ -62,6 +63,10 @@ def files(found: Contents, names: Names) -> Iterator[tuple[str, bytes]]:
 def _uuid(*parts: str) -> str:
     """A UUID of version 4's form that hangs on nothing but these."""
     return str(UUID(bytes=sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).digest()[:16], version=4))
+
+
+def _is_same(one: ModelSpec, other: ModelSpec) -> bool:
+    return (one.name, one.provider, one.hints) == (other.name, other.provider, other.hints)
 
 
 def _model_id(spec: ModelSpec) -> str:
@@ -214,13 +219,15 @@ def _lines(
     for said in model.predictions:
         item = found.run.item(str(said["item_id"]))
         same = _said(model, said, item, evaluation, names)
+        sample = {SAMPLE_MARK: str(model.spec.sample)} if model.samples > 1 else {}
         for metric in metrics:
             mark = model.marks.get((item.id, metric))
             if mark is None or mark["vote"] is None:
                 continue
             vote = float(str(mark["vote"]))
             right = vote > 0.5 if model.judges else vote >= 1
-            about = {**_about(model, said, item), **({"failure": str(mark["flag"])} if mark["flag"] else {})}
+            about = {**_about(model, said, item), **sample}
+            about |= {"failure": str(mark["flag"])} if mark["flag"] else {}
             line = {
                 **same,
                 "evaluation_result_id": f"{evaluation}{METRIC_MARK}{metric}",
@@ -281,7 +288,7 @@ def _about(model: ModelContents, said: Row, item: Item) -> Mapping[str, str]:
     about = {
         "layton_batch.model": model.spec.name,
         "layton_batch.provider": model.spec.provider,
-        "layton_batch.n_hints": str(said["n_hints"] or 0),
+        HINTS_MARK: str(said["n_hints"] or 0),
         "kind": str(said["kind"]),
         "split": item.split,
         "category": item.category,

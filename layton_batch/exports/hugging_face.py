@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from layton_batch.clock import utc
 from layton_batch.errors import ManifestError
@@ -34,11 +34,16 @@ def benchmark_of(found: Contents, dataset: str | None, task_id: str | None, sour
 
 
 def files(found: Contents, benchmark: Benchmark) -> Iterator[tuple[str, bytes]]:
-    """``<model>/.eval_results/<task>.yaml`` of every model with a score, by the run's metric."""
-    for row in found.boards[found.metrics[0]]:
+    """``<model>/.eval_results/<task>.yaml`` of every model with a score, by the run's metric; a file for each number of
+    hints where there are several."""
+    rows = found.boards[found.metrics[0]]
+    several = len({row.n_hints for row in rows}) > 1
+    for row in rows:
         if row.score is not None:
-            path = f"{slug(row.model)}/.eval_results/{slug(benchmark.task_id)}.yaml"
-            yield path, _yaml(row, benchmark, utc(found.run.born).date().isoformat()).encode()
+            task = f"{benchmark.task_id}_{row.n_hints}_hints" if several else benchmark.task_id
+            path = f"{slug(row.model)}/.eval_results/{slug(task)}.yaml"
+            about = replace(benchmark, task_id=task)
+            yield path, _yaml(row, about, utc(found.run.born).date().isoformat()).encode()
 
 
 def _yaml(row: BoardRow, benchmark: Benchmark, date: str) -> str:

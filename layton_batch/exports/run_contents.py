@@ -12,7 +12,7 @@ from layton_batch.files import tables
 from layton_batch.records import Job, ModelSpec
 from layton_batch.run.context import Run
 from layton_batch.scoring.board import BoardRow
-from layton_batch.stages.rank import board, finished_jobs
+from layton_batch.stages.rank import board, finished_jobs, samples
 from layton_batch.states import Role
 
 Row = Mapping[str, object]
@@ -21,7 +21,8 @@ Row = Mapping[str, object]
 @dataclass(frozen=True, slots=True)
 class ModelContents:
     """A model that is done. ``predictions``: its rows; by item ``usage``, ``verdicts`` (by judge, the row of the table)
-    and ``marks`` (by metric: the mark or share of yes votes, and what became of it)."""
+    and ``marks`` (by metric: the mark or share of yes votes, and what became of it). ``samples``: how often the model
+    was asked."""
 
     spec: ModelSpec
     hints: int
@@ -30,6 +31,7 @@ class ModelContents:
     usage: Mapping[str, Row] = field(default_factory=dict)
     verdicts: Mapping[str, Mapping[str, Row]] = field(default_factory=dict)
     marks: Mapping[tuple[str, str], Row] = field(default_factory=dict)
+    samples: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,8 @@ def contents(run: Run) -> Contents:
     main = run.rules.metric
     metrics = [main, *(metric for metric in run.task.metrics if metric != main)]
     boards = {metric: board(run, replace(run.rules, metric=metric)) for metric in metrics}
-    found = [_of_model(run, job, jobs) for job in done]
+    asked = samples(run)
+    found = [replace(_of_model(run, job, jobs), samples=asked[job.spec.name]) for job in done]
     first = [model for model in found if model.spec.sample == 1]
     return Contents(run, first, boards, [model for model in found if model.spec.sample > 1])
 

@@ -13,7 +13,6 @@ from hashlib import sha256
 
 import orjson
 
-from layton_batch.batches.fingerprints import FIRST_SAMPLE
 from layton_batch.batches.names import custom_id
 from layton_batch.errors import DataError, StaleStateError
 from layton_batch.files import atomic, tables
@@ -36,9 +35,12 @@ from layton_batch.text import printable
 @dataclass(frozen=True, slots=True)
 class Entered:
     """What became of a model of a file. ``is_new``: its answers were not in the run. ``verdicts``: how many came in;
-    ``to_ask``: how many its judges have still to give; ``missing``: items without an answer."""
+    ``to_ask``: how many its judges have still to give; ``missing``: items without an answer. ``hints``: of a run that
+    asks with several numbers of them."""
 
     model: str
+    hints: int | None
+    sample: int
     is_new: bool
     answers: int
     missing: int
@@ -68,6 +70,7 @@ def enter(run: Run, found: Sequence[Imported]) -> list[Entered]:
         if not run.store.jobs():
             plan(run)
         work = [_checked(run, one) for one in found]
+        _check_samples(run, work)
         for one in work:
             if one.is_new:
                 _enter_model(run, one)
@@ -94,6 +97,8 @@ def _checked(run: Run, one: Imported) -> _Work:
     known = {job.id: job for job in run.store.jobs()}
     job = jobs[0]
     there = known.get(job.id)
+    if one.answers:
+        _check_not_asked(run, one)
     if there is not None:
         _check_same_model(run, one, there)
     sitting = {other.spec.name: other for other in _judges(run, job.id)} if there else _by_name(jobs[1:])
@@ -103,18 +108,38 @@ def _checked(run: Run, one: Imported) -> _Work:
     return _Work(one, there or job, there is None, given)
 
 
+def _check_samples(run: Run, work: Sequence[_Work]) -> None:
+    """Raises DataError where samples are lacking, or not as many with every number of hints: no board has such."""
+    there = {one.job.id: one.job for one in work} | {job.id: job for job in run.store.jobs()}
+    for name in dict.fromkeys(one.imported.spec.name for one in work):
+        numbers: dict[int | None, set[int]] = {}
+        for job in there.values():
+            if job.role is Role.PREDICT and job.spec.name == name:
+                numbers.setdefault(job.spec.hints, set()).add(job.spec.sample)
+        first, *others = numbers.values()
+        if first != set(range(1, 1 + len(first))) or any(other != first for other in others):
+            raise DataError(
+                f"model {name!r}: its samples are {sorted(first.union(*others))}; they are numbered from 1, and all "
+                "are there with every number of hints"
+            )
+
+
 def _jobs(run: Run, spec: ModelSpec) -> list[Job]:
     """The model's job and its judges', by which a later revision of the manifest knows them again."""
     manifest = run.manifest
     return identified(manifest, plan_jobs([spec], manifest.panel(), manifest.seats, run.task.uses_jury))
 
 
+def _check_not_asked(run: Run, one: Imported) -> None:
+    jobs = [job for job in run.store.jobs() if job.role is Role.PREDICT and job.spec.name == one.spec.name]
+    if len(imported_models(jobs, run.store.batches())) < len(jobs):
+        raise DataError(f"{one.source}: the run asks a model called {one.spec.name!r} itself; give it another name")
+
+
 def _check_same_model(run: Run, one: Imported, there: Job) -> None:
     if not one.answers:
         return  # verdicts on a model of the run
     batches = [batch for batch in run.store.batches() if batch.job_id == there.id]
-    if not imported_models([there], batches):
-        raise DataError(f"{one.source}: the run asks a model called {one.spec.name!r} itself; give it another name")
     if batches[0].sha256 != _digest(_complete(run, one.answers)):
         raise DataError(
             f"{one.source}: the run has other predictions of a model called {one.spec.name!r}; give it another name"
@@ -184,7 +209,9 @@ def _enter_verdicts(run: Run, one: _Work) -> Entered:
     jury = _judges(run, one.job.id)
     answered = sum(1 for _ in candidates(run, jury[0])) if jury else 0
     to_ask = sum(answered for job in jury if not job.planned) - count
-    return Entered(one.imported.spec.name, one.is_new, len(one.imported.answers), missing, count, max(to_ask, 0))
+    spec = one.imported.spec
+    came = len(one.imported.answers)
+    return Entered(spec.name, spec.hints, spec.sample, one.is_new, came, missing, count, max(to_ask, 0))
 
 
 def _plan_the_rest(run: Run, judges: Collection[str]) -> None:
@@ -272,7 +299,7 @@ def _request_row(job: Job, judged: ModelSpec | None, item: str, one: Response) -
         "shard_id": SHARD,
         "max_cost": "0",
         "fingerprint": None,  # nobody was asked, so it answers no question of another run
-        "sample": FIRST_SAMPLE,
+        "sample": job.spec.sample,
         "retired": False,
     }
 

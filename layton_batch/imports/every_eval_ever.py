@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from layton_batch.errors import DataError
-from layton_batch.grading.harnesses.every_eval_ever import JUDGE_MARK, is_line
+from layton_batch.grading.harnesses.every_eval_ever import (
+    HINTS_MARK,
+    JUDGE_MARK,
+    SAMPLE_MARK,
+    is_line,
+    whole_number,
+)
 from layton_batch.grading.harnesses.score_file import Object, json_lines, object_at, text_at
-from layton_batch.imports.reading import Imported, verdict_text
+from layton_batch.imports.reading import Imported, asked_as, verdict_text
 from layton_batch.records import ModelSpec, Response
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.offline import no_response, response
@@ -30,28 +36,34 @@ class _Model:
     verdicts: dict[str, dict[str, Response]] = field(default_factory=dict)
 
 
-def models(paths: Collection[Path], items: Collection[str], n_hints: int) -> list[Imported]:
-    """The models of the files. Lines of several metrics say the same of an item; what differs is refused. Raises
-    DataError with file, line and reason."""
-    found: dict[str, _Model] = {}
+_Asked = tuple[str, int | None, int]
+
+
+def models(paths: Collection[Path], items: Collection[str], levels: Sequence[int]) -> list[Imported]:
+    """The models of the files, each sample and each of the run's numbers of hints (``levels``) apart. Lines of several
+    metrics say the same of an item; what differs is refused. Raises DataError with file, line and reason."""
+    found: dict[_Asked, _Model] = {}
     for path in paths:
         if not path.is_file():
             raise DataError(f"{path}: no such file")
         for place, row in json_lines(path):
             if not is_line(row):
                 raise DataError(f"{place}: is no line of Every Eval Ever")
-            _add(found, row, place, str(path), items, n_hints)
+            _add(found, row, place, str(path), items, levels)
     return [Imported(one.spec, one.answers, one.source, one.verdicts) for one in found.values()]
 
 
-def _add(found: dict[str, _Model], row: Object, place: str, source: str, items: Collection[str], n_hints: int) -> None:
+def _add(
+    found: dict[_Asked, _Model], row: Object, place: str, source: str, items: Collection[str], levels: Sequence[int]
+) -> None:
     model_id, item, about = text_at(row, "model_id", place), text_at(row, "sample_id", place), _about(row)
     if item not in items:
         raise DataError(f"{place}: the run has no item {item[:100]!r}")
-    if about.get("layton_batch.n_hints", str(n_hints)) != str(n_hints):
-        raise DataError(f"{place}: was asked with {about['layton_batch.n_hints']} hints, the run asks with {n_hints}")
+    told_hints, told_sample = (whole_number(about.get(mark)) for mark in (HINTS_MARK, SAMPLE_MARK))
+    hints, sample = asked_as(told_hints, told_sample, levels, place)
     name = about.get("layton_batch.model") or model_id
-    one = found.setdefault(name, _Model(_spec(name, model_id, about), source))
+    spec = replace(_spec(name, model_id, about), hints=hints, sample=sample)
+    one = found.setdefault((name, hints, sample), _Model(spec, source))
     reply = _reply(row, place, about)
     if one.answers.setdefault(item, reply) != reply:
         raise DataError(f"{place}: model {name!r} has another answer to item {item!r} already")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import orjson
 
 from layton_batch.errors import DataError
+from layton_batch.files.csv_rows import SEPARATORS
 from layton_batch.files.sources import Place, Row, json_list, read_rows
-from layton_batch.records import ModelSpec, Response
+from layton_batch.records import JsonValue, ModelSpec, Response
+from layton_batch.reports.table import without_guard
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.offline import no_response, response
@@ -25,7 +27,8 @@ Answers = Mapping[str, Response]
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A model and what it answered; ``verdicts``: what judges said of it, by the name that the files call them by."""
+    """A model, as it was asked (``spec``), and what it answered; ``verdicts``: what judges said of it, by the name that
+    the files call them by."""
 
     spec: ModelSpec
     answers: Answers
@@ -33,13 +36,42 @@ class Imported:
     verdicts: Mapping[str, Answers] = field(default_factory=dict)
 
 
-def predictions(path: Path, model: str, items: Collection[str], settings: Settings) -> Answers:
-    """The replies of a JSON, JSONL or Parquet file, by item.
+def predictions(
+    path: Path, spec: ModelSpec, items: Collection[str], levels: Sequence[int], settings: Settings
+) -> list[tuple[ModelSpec, Answers]]:
+    """The replies of a JSON, JSONL, Parquet or CSV file, by item: of each sample and each of the run's numbers of
+    hints.
 
     A row has the item's id and the reply: the whole text, or ``answer`` and ``justification``; null: no reply came.
-    Of a file of several models, the rows that name this one. Raises DataError.
+    It may have ``sample`` and ``n_hints``. Of a file of several models, the rows that name this one. Raises DataError.
     """
-    return answers(_rows_of(path, model, settings), items)
+    found: dict[tuple[int | None, int], list[tuple[str, Row]]] = {}
+    for where, row in _rows_of(path, spec.name, settings):
+        hints, sample = (_whole(row, name, where) for name in ("n_hints", "sample"))
+        found.setdefault(asked_as(hints, sample, levels, where), []).append((where, row))
+    return [(replace(spec, hints=hints, sample=sample), answers(rows, items))
+            for (hints, sample), rows in found.items()]  # fmt: skip
+
+
+def asked_as(n_hints: int | None, sample: int | None, levels: Sequence[int], where: str) -> tuple[int | None, int]:
+    """What a job's model has for hints and sample. ``levels``: the run's numbers of hints. Raises DataError."""
+    asks = " or ".join(map(str, levels))
+    if n_hints is None and len(levels) > 1:
+        raise DataError(f"{where}: 'n_hints' must say with how many hints the model was asked: {asks}")
+    if n_hints is not None and n_hints not in levels:
+        raise DataError(f"{where}: was asked with {n_hints} hints, the run asks with {asks}")
+    return (n_hints if len(levels) > 1 else None), 1 if sample is None else sample
+
+
+def _whole(row: Row, name: str, where: str) -> int | None:
+    value = row.get(name)
+    if value is None:
+        return None
+    if isinstance(value, str) and value.isdecimal():  # a spreadsheet has no numbers
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < (name == "sample"):
+        raise DataError(f"{where}: {name!r} must be a whole number")
+    return value
 
 
 def answers(rows: Iterable[tuple[str, Row]], items: Collection[str]) -> Answers:
@@ -91,8 +123,19 @@ def _placed(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
         yield from ((f"{path}, element {number}", row) for number, row in enumerate(listed, 1))
         return
     rows = read_rows(str(full), settings.cwd, settings)
-    places = (Place(str(path), place.line) for place in rows.places)
-    yield from ((str(place), row) for place, row in zip(places, rows, strict=True))
+    is_csv = full.suffix.lower() in SEPARATORS
+    for place, row in zip(rows.places, rows, strict=True):
+        yield str(Place(str(path), place.line)), _texts(row) if is_csv else row
+
+
+def _texts(row: Row) -> Row:
+    """A row of CSV as it was before it was written, but for characters that no cell can hold: replies are texts, also
+    those in JSON."""
+    found: dict[str, JsonValue] = {}
+    for name, value in row.items():
+        text = orjson.dumps(value).decode() if isinstance(value, list | Mapping) else value
+        found[name] = without_guard(text) if isinstance(text, str) else text
+    return found
 
 
 def _rows_of(path: Path, model: str, settings: Settings) -> Sequence[tuple[str, Row]]:

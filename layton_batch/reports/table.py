@@ -102,6 +102,11 @@ def _csv_cell(value: JsonValue, keep: str = "") -> JsonValue:
     return f"'{shown}" if shown.lstrip().startswith(_FORMULA_STARTS) or value.startswith(_FORMULA_STARTS) else shown
 
 
+def without_guard(cell: str) -> str:
+    """A text cell of :func:`as_csv` without the apostrophe that keeps a spreadsheet from running it."""
+    return cell[1:] if cell.startswith("'") and cell[1:].lstrip().startswith(_FORMULA_STARTS) else cell
+
+
 def as_markdown(table: Table) -> str:
     """A GitHub-style table."""
     names = [column.name.replace("\n", " ") for column in table.columns]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -43,6 +44,7 @@ from layton_batch.settings import Settings
 from layton_batch.store import RunStore
 from layton_batch.store.locks import require_locks
 from layton_batch.store.marks import read_past
+from layton_batch.store.places import note_place
 from layton_batch.tasks.protocol import Task
 
 THREADS = 64
@@ -110,6 +112,7 @@ def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
                     manifest.identity(), manifest.frozen_json(), __version__, clock.now(), prices=frozen_prices,
                     asked=asked,
                 )  # fmt: skip
+                note_place(store, socket.gethostname()[:64], folder.root.absolute())
                 atomic.write_text(
                     folder.manifest,
                     run_json(folder, run_id, manifest, clock.now(), asked, inputs.new_items, inputs.local()),

@@ -4,14 +4,16 @@ A row names ``riddle_id, provider, model, n_hints`` (no such column, as in the p
 every judge, ``is_answer_correct_<judge>`` and ``is_justification_correct_<judge>`` (null: did not sit), and the same
 from a person as ``human_answer_correct`` and ``human_justification_correct`` (null: not labelled).
 ``both_correct_<judge>`` and ``human_both_correct`` are taken where the file has them and derived where it does not.
-Three more columns may be there, which our own exports have: ``kind``, what became of the reply, ``ranked``, false for
-an answer that brings a label only, and ``propensity``, the chance with which it was picked to be labelled.
+Four more columns may be there, which our own exports have: ``kind``, what became of the reply, ``ranked``, false for
+an answer that brings a label only, ``propensity``, the chance with which it was picked to be labelled, and ``sample``,
+which answer of the model to the item it is (of a label only: in which round it counts; none: in all). A row of a run
+whose labels stand beside another jury's votes says so (``labels_of_another_jury``).
 What a file may say of its judges is in :mod:`layton_batch.scoring.jury_record`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +30,7 @@ from layton_batch.settings import Settings
 BUNDLED = "bundled"
 _ANSWER, _JUSTIFICATION, _BOTH = "is_answer_correct_", "is_justification_correct_", "both_correct_"
 _HUMAN = ("human_answer_correct", "human_justification_correct", "human_both_correct")
+_OTHER_JURY = "labels_of_another_jury"
 _TEXT_COLUMNS = ("riddle_id", "provider", "model")
 _NEEDED = (*_TEXT_COLUMNS, *_HUMAN[:2])
 
@@ -55,16 +58,18 @@ class GoldRow:
     kind: str | None = None
     ranked: bool = True
     propensity: float | None = None
+    sample: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
     """A gold set. ``judges`` are the names in the file's column names, in column order; ``recorded``: what more it says
-    of them, by name."""
+    of them, by name; ``other_jury``: whether it is a run's export whose labels stand beside another jury's votes."""
 
     judges: tuple[str, ...]
     rows: tuple[GoldRow, ...]
     recorded: Mapping[str, JudgeRecord] = field(default_factory=dict)
+    other_jury: bool = False
 
 
 def read_gold(
@@ -92,7 +97,8 @@ def parse_gold(rows: Rows) -> Gold:
     judges = _judges(columns, rows.places[0].file)
     parsed = tuple(_gold_row(row, place, judges) for row, place in zip(rows.rows, rows.places, strict=True))
     _check_unique(parsed, rows.places)
-    return Gold(judges, parsed, read_records(rows, judges))
+    other_jury = any(row.get(_OTHER_JURY) is True for row in rows.rows)
+    return Gold(judges, parsed, read_records(rows, judges), other_jury)
 
 
 def _columns(rows: Rows) -> Sequence[str]:
@@ -122,6 +128,9 @@ def _gold_row(row: Row, place: Place, judges: Sequence[str]) -> GoldRow:
     n_hints = row.get("n_hints", 0)
     if isinstance(n_hints, bool) or not isinstance(n_hints, int) or n_hints < 0:
         raise DataError(f"{place}: column 'n_hints' must be a whole number, not {n_hints!r}")
+    sample = row.get("sample")
+    if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
+        raise DataError(f"{place}: column 'sample' must be a whole number from 1, not {sample!r:.60}")
     return GoldRow(
         item_id=item_id,
         provider=provider,
@@ -134,6 +143,7 @@ def _gold_row(row: Row, place: Place, judges: Sequence[str]) -> GoldRow:
         kind=_optional_text(row, "kind", place),
         ranked=row.get("ranked") is not False,
         propensity=propensity_of(row, place),
+        sample=sample,
     )
 
 
@@ -168,9 +178,9 @@ def _optional_text(row: Mapping[str, JsonValue], column: str, place: Place) -> s
 
 
 def _check_unique(rows: Sequence[GoldRow], places: Sequence[Place]) -> None:
-    seen: dict[tuple[str, str, str, int, bool], Place] = {}
+    seen: dict[tuple[str, str, str, int, bool, int | None], Place] = {}
     for row, place in zip(rows, places, strict=True):
-        key = (row.item_id, row.provider, row.model, row.n_hints, row.ranked)
+        key = (row.item_id, row.provider, row.model, row.n_hints, row.ranked, row.sample)
         if key in seen:
             raise DataError(f"{place}: item {row.item_id!r} of model {row.model!r} stands already in {seen[key]}")
         seen[key] = place
@@ -182,15 +192,48 @@ def _check_unique(rows: Sequence[GoldRow], places: Sequence[Place]) -> None:
 _PART = {"answer_correct": 0, "justification_correct": 1, "both_correct": 2}
 
 
-def ballots_of(gold: Gold, metric: str) -> list[Ballot]:
-    """Every recorded prediction with its jury's votes; one without any answer counts as wrong."""
-    return [_ballot(row, metric) for row in gold.rows if row.ranked]
+def rounds_of(gold: Gold, metric: str) -> list[tuple[list[Ballot], list[Label]]]:
+    """By round, every recorded prediction with its jury's votes (one without any answer counts as wrong), and the
+    labels. A model with fewer samples than others begins again with its first."""
+    counts = _samples(gold)
+    rounds = []
+    for number in range(1, 1 + max(counts.values(), default=1)):
+        rows = [row for row in gold.rows if _is_in(row, number, counts)]
+        rounds.append(([_ballot(row, metric) for row in rows if row.ranked], _labels(rows, metric)))
+    return rounds
+
+
+def samples_of(gold: Gold) -> dict[str, int]:
+    """By model, how many answers to an item the file has."""
+    return {who.model: count for who, count in _samples(gold).items()}
+
+
+def _samples(gold: Gold) -> dict[Entrant, int]:
+    found: dict[Entrant, int] = {}
+    for row in gold.rows:
+        if row.ranked:
+            found[_entrant(row)] = max(found.get(_entrant(row), 1), row.sample or 1)
+    return found
+
+
+def _is_in(row: GoldRow, number: int, counts: Mapping[Entrant, int]) -> bool:
+    if not row.ranked:
+        return row.sample in (None, number)
+    return (row.sample or 1) == 1 + (number - 1) % counts[_entrant(row)]
 
 
 def labels_of(gold: Gold, metric: str) -> list[Label]:
-    """The predictions a person judged on this metric, with their jury's votes."""
-    labels = []
+    """The predictions a person judged on this metric, with their jury's votes; what several samples say is one."""
+    once: dict[object, GoldRow] = {}
     for row in gold.rows:
+        again = None if row.sample is None else (_entrant(row), row.item_id, content_key(row.answer, row.justification))
+        once.setdefault(again or id(row), row)
+    return _labels(once.values(), metric)
+
+
+def _labels(rows: Iterable[GoldRow], metric: str) -> list[Label]:
+    labels = []
+    for row in rows:
         correct = _mark(row.human, metric)
         if correct is not None:
             yes, total = _votes(row, metric)
@@ -222,7 +265,8 @@ def rejudged_labels(
 
 
 def judged_of(gold: Gold, metric: str) -> list[Judged]:
-    """Every recorded prediction with each judge's verdict on this metric; the provider stands for the family."""
+    """Every recorded prediction of the first round with each judge's verdict on this metric; the provider stands for
+    the family."""
     return [
         Judged(
             entrant=_entrant(row),
@@ -237,6 +281,7 @@ def judged_of(gold: Gold, metric: str) -> list[Judged]:
             content=content_key(row.answer, row.justification),
         )
         for row in gold.rows
+        if row.sample in (None, 1)
     ]
 
 
@@ -269,7 +314,8 @@ def _mark(marks: Marks | None, metric: str) -> bool | None:
 
 def gold_rows(gold: Gold) -> Iterator[dict[str, object]]:
     """The gold set in the form it was read in, layton-eval-ppi's, with what is known of its judges."""
-    known = {name: text for judge, one in gold.recorded.items() for name, text in record_columns(judge, one).items()}
+    known: dict[str, object] = {_OTHER_JURY: True} if gold.other_jury else {}
+    known |= {name: text for judge, one in gold.recorded.items() for name, text in record_columns(judge, one).items()}
     for row in gold.rows:
         plain: dict[str, object] = {
             "riddle_id": row.item_id,
@@ -286,7 +332,8 @@ def gold_rows(gold: Gold) -> Iterator[dict[str, object]]:
         people = _written(row.human, "human_answer_correct", "human_justification_correct", "human_both_correct")
         kind = {"kind": row.kind} if row.kind else {}
         chance = {} if row.propensity is None else {"propensity": row.propensity}
-        yield plain | people | kind | ({} if row.ranked else {"ranked": False}) | chance | known
+        asked = {} if row.sample is None else {"sample": row.sample}
+        yield plain | people | kind | ({} if row.ranked else {"ranked": False}) | chance | asked | known
 
 
 def _written(marks: Marks | None, *names: str) -> dict[str, object]:

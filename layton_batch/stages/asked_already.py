@@ -9,15 +9,17 @@ from pathlib import Path
 import polars as pl
 
 from layton_batch.batches.fingerprints import requests_of, without_retired
-from layton_batch.batches.paid_answers import PaidBeside, asked_in
+from layton_batch.batches.paid_answers import PaidBeside, asked_in, said_of_place
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files import item_table
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, Job, ModelSpec
-from layton_batch.run.folders import home_of
-from layton_batch.run.stores import open_store
+from layton_batch.run.folders import home_of, run_id_of
+from layton_batch.run.stores import open_store, store_at
 from layton_batch.run.wanted_jobs import revision
 from layton_batch.settings import Settings
+from layton_batch.store.places import Place, other_places
 
 
 class AskedAlready:
@@ -27,7 +29,10 @@ class AskedAlready:
         self, manifest: Manifest, runs: Path, settings: Settings, wanted: Sequence[Job], items: Sequence[Item]
     ) -> None:
         self._folder = home_of(manifest, runs)
-        self._beside = PaidBeside(self._folder, settings.is_on_this_machine) if manifest.policy.reuse else None
+        self._beside: PaidBeside | None = None
+        if manifest.policy.reuse:
+            places = _places(manifest, self._folder, settings)
+            self._beside = PaidBeside(self._folder, settings.is_on_this_machine, places)
         self._stored: dict[str, Job] = {}
         self._same_items = False
         self.trouble: str | None = None
@@ -56,6 +61,11 @@ class AskedAlready:
     def _requests(self, stored: Job) -> pl.DataFrame:
         return requests_of(self._folder, stored.id, stored.spec.provider, stored.spec.model)
 
+    def out_of_reach(self, specs: Sequence[ModelSpec]) -> list[str]:
+        """A sentence for each run of the database that asked one of these models, and whose folder is not here."""
+        places = {place.run_id: place for spec in specs if self._beside for place in self._beside.out_of_reach(spec)}
+        return [said_of_place(place) for place in places.values()]
+
     def may_have(self, spec: ModelSpec) -> bool:
         """Whether :meth:`has` can be true of any question to this model."""
         return bool(self._own) or (self._beside is not None and self._beside.may_have(spec))
@@ -79,3 +89,13 @@ class AskedAlready:
         if stored is None:
             return frozenset()
         return frozenset(without_retired(self._requests(stored))["item_id"])
+
+
+def _places(manifest: Manifest, folder: RunFolder, settings: Settings) -> Sequence[Place]:
+    """The other runs of the database that this machine shares with others; of the run's own file there are none."""
+    if not settings.state_url:
+        return ()
+    with store_at(
+        folder.database, settings, run_id_of(folder) if folder.manifest.exists() else manifest.run_id()
+    ) as store:
+        return other_places(store)

@@ -141,6 +141,7 @@ def preview(
     models = check_models(manifest, settings, clock)
     caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices))
     caveats = (asked.trouble, *caveats) if asked.trouble else caveats
+    caveats = (*asked.out_of_reach([one.job.spec for one in planned]), *caveats)
     result = Preview(
         run_id=manifest.run_id(),
         items=len(items),

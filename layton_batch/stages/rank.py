@@ -106,13 +106,13 @@ def _gold_labels(run: Run, metric: str, ballots: Sequence[Ballot]) -> list[Label
     return rejudged_labels(gold, metric, _rejudged(run, metric), own)
 
 
-def joined(run: Run, ballots: Sequence[Ballot] | None = None) -> Joined:
-    """The annotations beside the predictions of the models that are done."""
+def joined(run: Run, ballots: Sequence[Ballot] | None = None, number: int = 1) -> Joined:
+    """The annotations beside the predictions of the models that are done, in one round."""
     annotations = run.load_labels().annotations
     if not annotations:
         return Joined({})
     if ballots is None:
-        ballots = [ballot for job in jobs_of_round(run, 1) for ballot in _ballots(run, job, run.task.metrics[0])]
+        ballots = [ballot for job in jobs_of_round(run, number) for ballot in _ballots(run, job, run.task.metrics[0])]
     return join(annotations, ballots, {entrant(run, job): job.spec.model for job in finished_jobs(run)})
 
 

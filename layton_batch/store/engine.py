@@ -26,7 +26,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 
 from layton_batch.errors import StorageError, StoreError
 
-HEAD = "0006"
+HEAD = "0007"
 """The schema revision this program writes; held equal to Alembic's head by a test."""
 
 READING = "layton_batch_reading"

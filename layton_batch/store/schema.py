@@ -57,6 +57,10 @@ runs = Table(
     Column("asked", String(64)),  # digest of what the latest revision asks
     Column("applied", String(64)),  # the one that the jobs were made from
     Column("items", String(64)),  # digest of the items that the jobs were planned with
+    Column(
+        "host", String(64)
+    ),  # where the run was opened last, and its folder there: other runs look for answers in it
+    Column("folder", Text),
     Column("prices", String(8)),  # of the manifest: changed | applied (to what is not sent yet) | NULL: as they were
 )
 

@@ -16,7 +16,7 @@ from layton_batch.manifest.manifest import Manifest
 SCHEMA = "0004"
 _NEW_COLUMNS = {
     "jobs": ("identity", "retired", "retired_ends"),
-    "runs": ("asked", "applied", "items"),
+    "runs": ("asked", "applied", "items", "host", "folder"),
     "batches": ("read_at",),
 }
 _NEW_INDEXES = ("batches_by_job",)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from layton_batch.batches import raw_results
 from layton_batch.errors import StaleStateError
+from layton_batch.files import tables
 from layton_batch.pipeline import advance
 from layton_batch.reports.cost import report_json
 from layton_batch.run.folders import find_run
@@ -16,6 +19,7 @@ from layton_batch.run.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report
 from layton_batch.states import Lifecycle
+from tests.cli.cli_harness import call
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
 
 ONE, TWO = manifest_text(("openai",), limit=2), manifest_text(("openai", "anthropic"), limit=2)
@@ -138,3 +142,37 @@ def test_a_model_that_comes_back_is_asked_for_what_was_given_up_while_it_was_gon
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         assert set(bench.billed().values()) == {1}
         assert bench.table(TWO, "predictions").height == 4
+
+
+def test_an_answer_that_was_taken_over_is_as_traceable_as_ones_own_when_the_other_run_is_gone(tmp_path: Path) -> None:
+    other, third = named("other", TWO), named("third", TWO)
+    with lab(tmp_path) as bench:
+        bench.finish(TWO)
+        lines = {name: _raw_lines(bench, TWO, name) for name in ("predictions", "verdicts")}
+        bench.finish(other)
+        shutil.rmtree(bench.run_folder(TWO).root)
+        bench.finish(third)
+        shutil.rmtree(bench.run_folder(other).root)
+        assert {name: _raw_lines(bench, third, name) for name in lines} == lines
+        said = bench.table(third, "reused")
+        assert set(said["run"]) == {"lab"}
+        assert set(said["paid_as"]) == {name for found in lines.values() for name in found}
+        assert set(bench.billed().values()) == {1}
+        out = tmp_path / "out"
+        assert call("export", "third", "--runs", bench.runs, "--to", "parquet", "--out", out).code == 0
+        answers = pl.read_parquet(out / "predictions.parquet")["raw_text"]
+        assert answers.null_count() == 0
+
+
+def _raw_lines(bench: Lab, text: str, table: str) -> dict[str, bytes]:
+    """By the name that was paid for, the provider's line of each answer; it has the words that the table has."""
+    with bench.open(text) as run:
+        paid_as = dict(tables.read(run.folder.tables, "reused").select("custom_id", "paid_as").iter_rows())
+        found = {}
+        for row in bench.table(text, table).iter_rows(named=True):
+            name = paid_as.get(row["custom_id"], row["custom_id"])
+            dialect = run.providers.dialect(run.store.batch(row["batch_id"]).provider)
+            (path,) = run.folder.raw(row["batch_id"]).glob("output*.zst")
+            (found[name],) = (line for line, _ in raw_results.lines(path) if dialect.decode(line).custom_id == name)
+            assert dialect.decode(found[name]).text == row["raw_text"]
+        return found

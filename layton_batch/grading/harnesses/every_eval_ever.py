@@ -27,6 +27,9 @@ from layton_batch.tasks.offline import Outcome
 SUFFIX = "_samples.jsonl"
 METRIC_MARK = "#"
 """Our own exports end ``evaluation_result_id`` in this mark and the metric's name."""
+HINTS_MARK = "layton_batch.n_hints"
+SAMPLE_MARK = "layton_batch.sample"
+"""Our own exports say so which answer of a model to an item a line is of, where it was asked several times."""
 JUDGE_MARK = "judge."
 """Our own exports begin the metadata of a judge's verdict so; its name follows."""
 _KINDS = frozenset(map(str, PredictionKind))
@@ -62,10 +65,10 @@ def samples_beside(document: Path) -> Path:
 def read(path: Path) -> list[ScoreFile]:
     """The models of a file of lines. Raises DataError with file, line and reason."""
     known = _metrics_beside(path)
-    found: dict[tuple[str, str], ScoreFile] = {}
+    found: dict[tuple[str, str, str, int, int], ScoreFile] = {}
     for place, row in json_lines(path):
-        model, task = text_at(row, "model_id", place), text_at(row, "evaluation_name", place)
-        one = found.setdefault((model, task), _file_of(path, model, task, row))
+        new = _file_of(path, text_at(row, "model_id", place), text_at(row, "evaluation_name", place), row)
+        one = found.setdefault((new.model, new.provider, new.task, new.n_hints, new.sample), new)
         _add(one, row, place, known)
     return list(found.values())
 
@@ -74,15 +77,20 @@ def _file_of(path: Path, model: str, task: str, row: Object) -> ScoreFile:
     """Our own exports name the model as their board does; others by ``model_id``."""
     about = row.get("metadata")
     about = about if isinstance(about, Mapping) else {}
-    name, provider, hints = (about.get(f"layton_batch.{key}") for key in ("model", "provider", "n_hints"))
-    level = int(hints) if isinstance(hints, str) and hints.isdecimal() and len(hints) < 4 else 0
+    name, provider = (about.get(f"layton_batch.{key}") for key in ("model", "provider"))
     return ScoreFile(
         where=str(path),
         model=name if isinstance(name, str) and name else model,
         task=task,
         provider=provider if isinstance(provider, str) else "",
-        n_hints=level,
+        n_hints=whole_number(about.get(HINTS_MARK)) or 0,
+        sample=whole_number(about.get(SAMPLE_MARK)) or 1,
     )
+
+
+def whole_number(text: object) -> int | None:
+    """The number that a metadata's text is; None where it is none."""
+    return int(text) if isinstance(text, str) and text.isdecimal() and len(text) < 4 else None
 
 
 def _add(one: ScoreFile, row: Object, place: str, known: Mapping[str, _Metric]) -> None:

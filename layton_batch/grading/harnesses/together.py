@@ -17,7 +17,8 @@ NAMES = "Every Eval Ever lines, inspect_ai logs (.eval, .json), lm-evaluation-ha
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """The models of several files with their marks by ``metric`` (``score`` where the files have no common one)."""
+    """The models of several files, each sample of them, with their marks by ``metric`` (``score`` where the files have
+    no common one)."""
 
     models: Sequence[GradedModel]
     metric: str
@@ -52,9 +53,9 @@ def marked(files: Sequence[ScoreFile], metric: str | None, largest: float | None
     several = len({(one.model, one.provider, one.n_hints, one.task) for one in files}) > len(
         {(one.model, one.provider, one.n_hints) for one in files}
     )
-    models: dict[tuple[str, str, int], GradedModel] = {}
+    models: dict[tuple[str, str, int, int], GradedModel] = {}
     for one, name in zip(files, chosen, strict=True):
-        key = (one.model, one.provider, one.n_hints)
+        key = (one.model, one.provider, one.n_hints, one.sample)
         model = models.setdefault(key, GradedModel(one.model, one.where, one.provider, n_hints=one.n_hints))
         _take(model, one, name, prefix=f"{one.task}:" if several else "", largest=largest)
     return Marked(list(models.values()), _common(chosen), [*_notes(files, chosen), *_others(files, chosen, metric)])

@@ -1,0 +1,66 @@
+"""Runs of one database take over each other's answers, wherever their folders are."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from layton_batch.reports.cost import report_json
+from layton_batch.run.folders import find_run
+from layton_batch.settings import Settings
+from layton_batch.stages.preview import preview
+from layton_batch.stages.publish import cost_report
+from tests.pipeline.lab import Lab, lab, manifest_text
+
+ONE = manifest_text(("openai",), limit=2)
+OTHER = ONE.replace('name = "lab"', 'name = "other"', 1)
+
+
+@contextmanager
+def sharing(folder: Path, url: str) -> Iterator[Lab]:
+    """A lab whose state is in a database that other folders share."""
+    with lab(folder) as bench:
+        bench.settings = Settings.from_environment({**bench.server.environment(), "LAYTON_BATCH_STATE": url}, folder)
+        yield bench
+
+
+def test_a_run_in_another_folder_of_the_same_database_pays_for_nothing_again(tmp_path: Path, url: str) -> None:
+    with sharing(tmp_path, url) as bench:
+        bench.finish(ONE)
+        before = bench.billed()
+        bench.runs = tmp_path / "elsewhere"
+        planned = preview(bench.manifest(OTHER), bench.settings, bench.clock, None, bench.runs)
+        assert planned.to_send == 2  # what judges will be asked is not known before
+        assert bench.finish(OTHER).unanswered == 0
+        assert bench.billed() == before
+        said = report_json(cost_report([find_run("other", bench.runs)]))
+        assert json.loads(json.dumps(said))["reused"]["requests"] == 4
+        assert bench.finish(ONE.replace('name = "lab"', 'name = "third"', 1)).spent_usd == 0
+
+
+def test_a_folder_that_is_gone_is_told_and_what_it_paid_for_is_asked_again(tmp_path: Path, url: str) -> None:
+    with sharing(tmp_path, url) as bench:
+        bench.finish(ONE)
+        before = bench.billed()
+        shutil.move(bench.runs, tmp_path / "away")
+        bench.runs = tmp_path / "elsewhere"
+        planned = preview(bench.manifest(OTHER), bench.settings, bench.clock, None, bench.runs)
+        (told,) = [line for line in planned.caveats if "is not here" in line]
+        assert str(tmp_path / "runs" / "lab") in told
+        assert bench.finish(OTHER).unanswered == 0
+        assert len(bench.billed()) == 2 * len(before)
+        with bench.open(OTHER) as run:
+            assert [event.kind for event in run.store.events()].count("answers_out_of_reach") == 1
+
+
+def test_a_manifest_without_reuse_looks_at_no_other_run_of_the_database(tmp_path: Path, url: str) -> None:
+    alone = OTHER.replace("[[models]]", "[policy]\nreuse = false\n[[models]]", 1)
+    with sharing(tmp_path, url) as bench:
+        bench.finish(ONE)
+        before = bench.billed()
+        bench.runs = tmp_path / "elsewhere"
+        bench.finish(alone)
+        assert len(bench.billed()) == 2 * len(before)
