@@ -14,7 +14,7 @@ from layton_batch.batches.usage_rows import bounds
 from layton_batch.files import tables
 from layton_batch.records import Batch, Entry
 from layton_batch.run.context import Run
-from layton_batch.store.standing import RELEASED, UNKNOWN_COST
+from layton_batch.store.rows import RELEASED, UNKNOWN_COST
 from layton_batch.text import decimal_text
 
 IN_DOUBT = "created without an answer"

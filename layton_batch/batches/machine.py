@@ -25,7 +25,7 @@ from layton_batch.errors import (
 from layton_batch.providers.wire_errors import failure_class
 from layton_batch.records import Batch, Collect, Entry, Found, Move, Snapshot, Wait
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
-from layton_batch.store.standing import RELEASED, RESERVED
+from layton_batch.store.rows import RELEASED, RESERVED
 
 WAITS = "waits for a person: "
 """How the reason of a batch begins that is sent when a person has mended something."""

@@ -4,11 +4,12 @@ own line, so that a run needs no other run's folder to show what an answer came 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import zstandard
@@ -102,7 +103,7 @@ class _Parts:
         return self._charges[part]
 
 
-def _make_room(kept: dict[Path, object]) -> None:
+def _make_room(kept: MutableMapping[Path, Any]) -> None:
     if len(kept) >= _KEPT:
         del kept[next(iter(kept))]
 

@@ -1,14 +1,11 @@
-"""The commands and how they end: exit codes, and errors as sentences instead of tracebacks."""
+"""The commands, for Typer."""
 
 from __future__ import annotations
 
 import functools
-import sys
-from collections.abc import Sequence
 
 import typer
 
-from layton_batch import log
 from layton_batch.cli import (
     annotate_command,
     export_command,
@@ -21,19 +18,6 @@ from layton_batch.cli import (
     starting,
     statistics_commands,
 )
-from layton_batch.cli.terminal import forgiving_streams, lost_output, terminating
-from layton_batch.errors import LaytonBatchError, StorageError, is_storage_trouble
-from layton_batch.processes import bypass_proxy
-from layton_batch.settings import Settings
-from layton_batch.text import plain
-
-INTERRUPTED = 75
-STOPPED = {
-    "run": "stopped. Submitted batches go on at the provider; the same command continues the run.",
-    "cancel": "stopped. Batches asked to stop end at the provider; the same command asks the others and collects.",
-    "demo": "stopped. The same command continues.",
-}
-"""What Ctrl-C means for a command; for the others nothing is left undone outside this machine."""
 
 ORDER = ("demo", "init", "plan", "run", "status", "events", "cancel", "retry", "resolve", "score", "leaderboard",
          "compare", "judges", "label-plan", "annotate", "cost", "site", "grade", "import", "export")  # fmt: skip
@@ -72,30 +56,12 @@ def _version(version: bool = typer.Option(False, "--version", help="Print the ve
         raise typer.Exit
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit with its code (CLI.md: 0, 1, 2, 3, 4, 5, 74, 75)."""
-    asked = list(sys.argv[1:] if arguments is None else arguments)
-    forgiving_streams()
-    bypass_proxy()
-    try:
-        log.protect(Settings.from_process().secrets())  # no key in any log record or message from here on
-        with terminating():
-            code = _printed(asked, _invoke([*asked]))
-    except LaytonBatchError as error:
-        code = _complain(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        code = _complain(STOPPED.get(asked[0] if asked else "", "stopped."), INTERRUPTED)
-    except Exception as error:
-        code = _other(error)
-    sys.exit(code)
-
-
 _built = functools.cache(typer.main.get_command)
 """Built once: it takes 40 ms, and a program may give many commands in one process."""
 
 
-def _invoke(arguments: list[str]) -> int:
-    """Not through Typer's own main: it swallows Ctrl-C and closed pipes."""
+def invoke(arguments: list[str]) -> int:
+    """Carry a command out; returns its exit code. Not through Typer's own main: it swallows Ctrl-C and closed pipes."""
     command = _built(app)
     try:
         with command.make_context("layton-batch", arguments) as context:
@@ -103,31 +69,3 @@ def _invoke(arguments: list[str]) -> int:
     except typer.Exit as end:
         return end.exit_code
     return 0
-
-
-def _printed(asked: Sequence[str], code: int) -> int:
-    """What tells of a run by its exit code does so whatever became of its words; the others exist to print."""
-    lost = lost_output()
-    if lost is None:
-        return code
-    if code == 0 and not STOPPED.keys() & set(asked[:1]):
-        code = StorageError.exit_code
-    return _complain(f"stdout cannot be written: {lost.strerror or lost}", code)
-
-
-def _other(error: Exception) -> int:
-    """Usage errors of the command line itself, and what the operating system refuses where nobody expected it; anything
-    else is a bug and keeps its traceback."""
-    if isinstance(error, OSError) and is_storage_trouble(error):
-        about = f" ({error.filename})" if error.filename else ""
-        return _complain(f"{error.strerror or error}{about}; run the same command again", StorageError.exit_code)
-    show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
-    if callable(show) and isinstance(code, int):
-        show()
-        return code
-    raise error
-
-
-def _complain(message: str, code: int) -> int:
-    sys.stderr.write(f"layton-batch: {plain(log.redact(message))}\n")
-    return code

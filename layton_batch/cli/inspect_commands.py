@@ -37,44 +37,9 @@ def status(
 
     Without RUN, folders that are copies of runs, or renamed, are named and left out; so is a run that cannot be read.
     """
-    from layton_batch.cli.terminal import print_json, say
-    from layton_batch.clock import SystemClock
-    from layton_batch.errors import LaytonBatchError
-    from layton_batch.reports.status import next_steps, print_status, status_json
-    from layton_batch.reports.table import say_line
-    from layton_batch.run.failure_words import failure_words
-    from layton_batch.run.folders import find_run, find_runs, misplaced_runs
-    from layton_batch.run.status import read_status
-    from layton_batch.run.stores import open_store
-    from layton_batch.settings import Settings
+    from layton_batch.cli.looking import show_status
 
-    settings, now = Settings.from_process(), SystemClock().now()
-    folders = [find_run(run_name, runs)] if run_name else find_runs(runs)
-    found, code = [], 0
-    for line in () if run_name else misplaced_runs(runs):
-        say(f"left out: {line}")
-    for folder in folders:
-        try:
-            with open_store(folder, settings) as store:
-                one = read_status(store)
-        except LaytonBatchError as error:
-            if run_name:
-                raise
-            say(f"left out: {error}")
-            code = error.exit_code
-        else:
-            found.append((one, failure_words(folder, one)))
-    if as_json:
-        documents = [status_json(*one) for one in found]
-        print_json(documents[0] if run_name else documents)
-    else:
-        for one, words in found:
-            print_status(one, now, words)
-            for step in next_steps(one):
-                say_line(step)
-        if not found:
-            say(f"no runs under {runs}")
-    raise typer.Exit(code)
+    raise typer.Exit(show_status(run_name, runs, as_json=as_json))
 
 
 def events(
@@ -87,19 +52,9 @@ def events(
 
     With --follow, --json prints one JSON document a line.
     """
-    from layton_batch.cli.progress import event_json, event_line, followed
-    from layton_batch.cli.terminal import print_json
-    from layton_batch.clock import SystemClock
-    from layton_batch.run.folders import find_run
-    from layton_batch.run.stores import open_store
-    from layton_batch.settings import Settings
+    from layton_batch.cli.looking import show_events
 
-    with open_store(find_run(run_name, runs), Settings.from_process()) as store:
-        if as_json and not follow:
-            print_json([event_json(one) for one in store.events()])
-            return
-        for one in followed(store, SystemClock()) if follow else store.events():
-            print_json(event_json(one), line=True) if as_json else typer.echo(event_line(one))
+    show_events(run_name, runs, follow=follow, as_json=as_json)
 
 
 def leaderboard(

@@ -20,7 +20,7 @@ from typing import Any
 
 import orjson
 
-from layton_batch.cli.app import main as command
+from layton_batch.cli.entry import main as command
 from layton_batch.cli.loop import deadline
 from layton_batch.cli.terminal import say, terminating
 from layton_batch.cli.webhook import post

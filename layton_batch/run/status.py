@@ -11,8 +11,7 @@ from statistics import median
 
 from layton_batch.records import Batch, Job, RowCount
 from layton_batch.states import AT_PROVIDER, OPEN, ErrorClass, Lifecycle, RequestOutcome
-from layton_batch.store import RunStore
-from layton_batch.store.revising import retired_ends
+from layton_batch.store.reading import Reader
 
 
 class RunState(StrEnum):
@@ -88,14 +87,14 @@ class Status:
         return sum(job.unanswered for job in self.jobs)
 
 
-def read_status(store: RunStore) -> Status:
+def read_status(store: Reader) -> Status:
     """The run's state from the store alone; no provider is asked."""
     row = store.row()
     jobs, batches = store.jobs(), store.batches()
     money = store.money()
     by_job, errors = _by_job(batches, store.row_counts())
     where = _places(batches)
-    retired = retired_ends(store)
+    retired = store.retired_ends()
     for job_id, ends in retired.items():
         for (outcome, cause), count in ends.items():
             by_job[job_id][outcome] -= count

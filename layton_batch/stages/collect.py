@@ -31,7 +31,7 @@ from layton_batch.records import Batch, Collect, Entry, Job, Move, Response, Sna
 from layton_batch.run.context import Run
 from layton_batch.run.lanes import Lane
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
-from layton_batch.store.standing import ACTUAL, RELEASED, UNKNOWN_COST
+from layton_batch.store.rows import ACTUAL, RELEASED, UNKNOWN_COST
 from layton_batch.text import decimal_text
 
 

@@ -25,15 +25,10 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 
 from layton_batch.errors import StorageError, StoreError
-
-HEAD = "0007"
-"""The schema revision this program writes; held equal to Alembic's head by a test."""
+from layton_batch.store.reading import CHECKED_BYTES, HEAD
 
 READING = "layton_batch_reading"
 """Execution option of a connection that will not write."""
-
-CHECKED_BYTES = 64 * 1024 * 1024
-"""SQLite files up to this size are checked whole when opened; that takes about a millisecond a megabyte."""
 
 IDLE_SECONDS = 20.0
 """How long PostgreSQL keeps a transaction open of which it hears nothing; ours take milliseconds. Shorter than anybody
@@ -92,9 +87,14 @@ def complaint(url: URL, error: Exception, done: str) -> StoreError:
     return StorageError(told) if _may_pass(error, lines[0]) else StoreError(told)
 
 
+def complaint_of_file(path: Path, error: Exception) -> StoreError:
+    """What went wrong in a reading of a SQLite file."""
+    return complaint(_address(sqlite_url(path)), error, "read")
+
+
 def _may_pass(error: Exception, said: str) -> bool:
     """Drivers call it an operational error when the server, the disk or another program is in the way, not the call."""
-    return isinstance(error, OperationalError) and not any(sign in said for sign in _LASTING)
+    return isinstance(error, OperationalError | sqlite3.OperationalError) and not any(sign in said for sign in _LASTING)
 
 
 _LASTING = ("no such table", "no such column", "authentication failed", "does not exist")

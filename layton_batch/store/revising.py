@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-import orjson
 from sqlalchemy import select, update
 
 from layton_batch.records import Job
-from layton_batch.states import ErrorClass, RequestOutcome
 from layton_batch.store import schema
-from layton_batch.store.rows import spec_json
+from layton_batch.store.rows import Ends, ends_json, spec_json
 from layton_batch.store.run_store import CHANGED, RunStore
 from layton_batch.store.transactions import Writing
 
@@ -88,27 +86,9 @@ def identify(store: RunStore, identities: Mapping[str, str], items: str | None) 
         writing.connection.execute(update(runs).where(runs.c.run_id == store.run_id).values(items=items))
 
 
-Ends = Mapping[tuple[RequestOutcome, ErrorClass], int]
-"""How many requests ended each way."""
-
-
 def keep_retired_ends(store: RunStore, job_id: str, ends: Ends) -> None:
     """How those of a job's requests ended that the manifest does not ask for any more; instead of what was kept."""
     table = schema.jobs
-    rows = [[str(outcome), str(error_class), count] for (outcome, error_class), count in ends.items()]
-    text = orjson.dumps(rows).decode() if rows else None
     this = update(table).where(table.c.run_id == store.run_id, table.c.job_id == job_id)
     with store.writing() as writing:
-        writing.connection.execute(this.values(retired_ends=text))
-
-
-def retired_ends(store: RunStore) -> dict[str, Ends]:
-    """By job; empty for jobs of which everything is asked for."""
-    table = schema.jobs
-    query = select(table.c.job_id, table.c.retired_ends).where(table.c.run_id == store.run_id)
-    with store.reading() as connection:
-        found = connection.execute(query.where(table.c.retired_ends.is_not(None))).all()
-    return {
-        job_id: {(RequestOutcome(end), ErrorClass(cause)): count for end, cause, count in orjson.loads(text)}
-        for job_id, text in found
-    }
+        writing.connection.execute(this.values(retired_ends=ends_json(ends)))

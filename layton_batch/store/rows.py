@@ -2,15 +2,92 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
-from sqlalchemy import RowMapping
 
-from layton_batch.records import Batch, Facts, Job, ModelSpec, Reasoning
-from layton_batch.states import BatchOutcome, ErrorClass, JobState, Lifecycle, Role
-from layton_batch.store.schema import COUNTERS, FLAGS
+from layton_batch.records import Batch, Event, Facts, Job, ModelSpec, Reasoning, RowCount
+from layton_batch.states import BatchOutcome, ErrorClass, JobState, Lifecycle, RequestOutcome, Role
+
+FLAGS = tuple(field.name for field in fields(Facts) if isinstance(field.default, bool))
+COUNTERS = tuple(field.name for field in fields(Facts) if field.name not in FLAGS)
+"""Columns of a batch for what is in its ``Facts``."""
+
+RESERVED, RELEASED, ACTUAL, UNKNOWN_COST = "reserved", "released", "actual", "untold"
+"""Kinds of ledger entries. ``untold``: the upper bound for requests whose cost is unknown."""
+
+ZERO = Decimal(0)
+
+
+class Row(Protocol):
+    """Columns of one row, by name."""
+
+    def __getitem__(self, column: str, /) -> Any: ...
+
+
+# ---- the run, its money, what happened -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """What the store knows of a run as a whole."""
+
+    run_id: str
+    identity: str
+    manifest: str
+    created_at: float
+    cancelled: bool
+    stopped_reason: str | None
+    asked: str | None
+    applied: str | None
+    items: str | None
+
+
+def run_from(row: Row) -> RunRow:
+    return RunRow(**{field.name: row[field.name] for field in fields(RunRow)})
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """A run's money in USD: what is known to be spent, what is set aside for open batches, and what may have been spent
+    at most on requests whose cost cannot be told."""
+
+    spent: Decimal
+    reserved: Decimal
+    unknown_cost: Decimal = ZERO
+
+    @property
+    def committed(self) -> Decimal:
+        """What no budget can have a second time."""
+        return self.spent + self.reserved + self.unknown_cost
+
+
+def money_from(entries: Iterable[tuple[str, Decimal]]) -> Money:
+    """Ledger entries, a kind and dollars each, added up."""
+    sums = dict.fromkeys((RESERVED, RELEASED, ACTUAL, UNKNOWN_COST), ZERO)
+    for kind, usd in entries:
+        sums[kind] += usd
+    return Money(sums[ACTUAL], sums[RESERVED] - sums[RELEASED], sums[UNKNOWN_COST])
+
+
+def event_from(row: Row) -> Event:
+    return Event(row["seq"], row["at"], row["batch_id"], row["kind"], row["detail"])
+
+
+def row_count_from(row: Row) -> RowCount:
+    return RowCount(
+        batch_id=row["batch_id"],
+        outcome=RequestOutcome(row["outcome"]),
+        error_class=ErrorClass(row["error_class"]),
+        count=row["count"],
+        resubmitted=row["resubmitted"],
+    )
+
+
+# ---- jobs ----------------------------------------------------------------------------------------------------------
 
 
 def spec_json(spec: ModelSpec) -> str:
@@ -43,7 +120,7 @@ def job_columns(state: JobState) -> dict[str, bool]:
     return {"planned": state is not JobState.NEW, "graded": state is JobState.GRADED}
 
 
-def job_from(row: RowMapping) -> Job:
+def job_from(row: Row) -> Job:
     return Job(
         id=row["job_id"],
         role=Role(row["role"]),
@@ -56,6 +133,23 @@ def job_from(row: RowMapping) -> Job:
         retired=row["retired"],
     )
 
+
+Ends = Mapping[tuple[RequestOutcome, ErrorClass], int]
+"""How many requests ended each way."""
+
+
+def ends_json(ends: Ends) -> str | None:
+    """How requests of a job ended, as the store keeps it; None where there are none."""
+    rows = [[str(outcome), str(error_class), count] for (outcome, error_class), count in ends.items()]
+    return orjson.dumps(rows).decode() if rows else None
+
+
+def ends_from_json(text: str) -> Ends:
+    """The inverse of :func:`ends_json`."""
+    return {(RequestOutcome(end), ErrorClass(cause)): count for end, cause, count in orjson.loads(text)}
+
+
+# ---- batches -------------------------------------------------------------------------------------------------------
 
 _FIXED = (
     "job_id", "shard_id", "provider", "model", "attempt", "tag", "requests", "path", "sha256", "size_bytes",
@@ -70,7 +164,7 @@ _ENUMS = ("state", "outcome", "error_class")
 _FACTS = (*COUNTERS, *FLAGS)
 
 
-def batch_from(row: RowMapping) -> Batch:
+def batch_from(row: Row) -> Batch:
     return Batch(
         id=row["batch_id"],
         state=Lifecycle(row["state"]),
@@ -98,6 +192,3 @@ def _changeable(batch: Batch) -> dict[str, Any]:
     values: dict[str, Any] = {name: getattr(batch, name) for name in _PLAIN}
     values |= {name: None if getattr(batch, name) is None else str(getattr(batch, name)) for name in _ENUMS}
     return values | {name: getattr(batch.facts, name) for name in _FACTS}
-
-
-ZERO = Decimal(0)

@@ -7,7 +7,7 @@ with the event that tells of it, the money it moves and the rows it makes. Whose
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,28 +21,25 @@ from layton_batch.states import JOB_MOVES, JobState, Lifecycle, is_legal
 from layton_batch.store import schema
 from layton_batch.store.leases import Leases
 from layton_batch.store.marks import marking
-from layton_batch.store.rows import batch_from, batch_values, changed, job_columns, job_from, spec_json
-from layton_batch.store.standing import ACTUAL, UNKNOWN_COST, Money, read_money, visible
+from layton_batch.store.rows import (
+    ACTUAL,
+    UNKNOWN_COST,
+    Money,
+    RunRow,
+    batch_from,
+    batch_values,
+    changed,
+    job_columns,
+    job_from,
+    run_from,
+    spec_json,
+)
+from layton_batch.store.standing import read_money, visible
 from layton_batch.store.transactions import Writing
 from layton_batch.text import plural
 
 CHANGED, _APPLIED = "changed", "applied"
 """What the column ``prices`` says: the manifest's prices changed; what is not sent yet is bounded by them."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """What the store knows of a run as a whole."""
-
-    run_id: str
-    identity: str
-    manifest: str
-    created_at: float
-    cancelled: bool
-    stopped_reason: str | None
-    asked: str | None
-    applied: str | None
-    items: str | None
 
 
 @dataclass(slots=True)
@@ -105,9 +102,7 @@ class RunStore(Leases):
         with self.reading() as connection:
             this = select(schema.runs).where(schema.runs.c.run_id == self.run_id)
             found = connection.execute(this).mappings().first()
-        if found is None:
-            return None
-        return RunRow(**{field.name: found[field.name] for field in fields(RunRow)})
+        return None if found is None else run_from(found)
 
     def set_cancelled(self, at: float) -> None:
         """Nothing more is to be sent for this run."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from decimal import Decimal
 from typing import Any
 
@@ -22,13 +21,9 @@ from sqlalchemy import (
     false,
 )
 
-from layton_batch.records import Facts
+from layton_batch.store.rows import COUNTERS, FLAGS
 
 metadata = MetaData()
-
-FLAGS = tuple(field.name for field in fields(Facts) if isinstance(field.default, bool))
-COUNTERS = tuple(field.name for field in fields(Facts) if field.name not in FLAGS)
-"""Columns of a batch for what is in its ``Facts``."""
 
 
 class Money(TypeDecorator[Decimal]):

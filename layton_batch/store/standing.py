@@ -12,13 +12,11 @@ from layton_batch.clock import LONGEST_PAUSE
 from layton_batch.records import Batch
 from layton_batch.states import AT_PROVIDER, Lifecycle
 from layton_batch.store import schema
-from layton_batch.store.rows import ZERO
+from layton_batch.store.rows import ZERO, Money, money_from
 
 HOUR = 3600.0
 CLOCKS_APART = 600.0
 """By how much the clocks of two hosts of one run may differ."""
-RESERVED, RELEASED, ACTUAL, UNKNOWN_COST = "reserved", "released", "actual", "untold"
-"""Kinds of ledger entries. ``untold``: the upper bound for requests whose cost is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,28 +97,10 @@ def read_load(connection: Connection, run_id: str, provider: str, at: float, bat
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Money:
-    """A run's money in USD: what is known to be spent, what is set aside for open batches, and what may have been spent
-    at most on requests whose cost cannot be told."""
-
-    spent: Decimal
-    reserved: Decimal
-    unknown_cost: Decimal = ZERO
-
-    @property
-    def committed(self) -> Decimal:
-        """What no budget can have a second time."""
-        return self.spent + self.reserved + self.unknown_cost
-
-
 def read_money(connection: Connection, run_id: str, batch_id: str | None = None) -> Money:
     """The ledger of a run, or of one of its batches, added up."""
     table = schema.ledger
     which = table.c.run_id == run_id
     if batch_id is not None:
         which = and_(which, table.c.batch_id == batch_id)
-    sums = dict.fromkeys((RESERVED, RELEASED, ACTUAL, UNKNOWN_COST), ZERO)
-    for kind, usd in connection.execute(select(table.c.kind, table.c.usd).where(which)):
-        sums[kind] += usd
-    return Money(sums[ACTUAL], sums[RESERVED] - sums[RELEASED], sums[UNKNOWN_COST])
+    return money_from((kind, usd) for kind, usd in connection.execute(select(table.c.kind, table.c.usd).where(which)))

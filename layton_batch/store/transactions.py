@@ -14,9 +14,9 @@ from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from layton_batch.records import Event, RowCount
-from layton_batch.states import ErrorClass, RequestOutcome
 from layton_batch.store import schema
 from layton_batch.store.engine import READING, complaint
+from layton_batch.store.rows import Ends, ends_from_json, event_from, row_count_from
 
 DETAIL_CHARS = 2000
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -119,7 +119,7 @@ class Events(Transactions):
         query = select(table).where(table.c.run_id == self.run_id, table.c.seq > after).order_by(table.c.seq)
         with self.reading() as connection:
             rows = connection.execute(query).mappings()
-            return [Event(row["seq"], row["at"], row["batch_id"], row["kind"], row["detail"]) for row in rows]
+            return [event_from(row) for row in rows]
 
     def provider_ids(self) -> frozenset[str]:
         """Every batch at a provider that was ever known to be this run's, also where a person said otherwise since."""
@@ -132,13 +132,12 @@ class Events(Transactions):
         """How the requests of every collected batch ended."""
         query = select(schema.row_counts).where(schema.row_counts.c.run_id == self.run_id)
         with self.reading() as connection:
-            return [
-                RowCount(
-                    batch_id=row["batch_id"],
-                    outcome=RequestOutcome(row["outcome"]),
-                    error_class=ErrorClass(row["error_class"]),
-                    count=row["count"],
-                    resubmitted=row["resubmitted"],
-                )
-                for row in connection.execute(query).mappings()
-            ]
+            return [row_count_from(row) for row in connection.execute(query).mappings()]
+
+    def retired_ends(self) -> dict[str, Ends]:
+        """By job how the requests ended that the manifest does not ask for any more; without jobs that have none."""
+        table = schema.jobs
+        query = select(table.c.job_id, table.c.retired_ends).where(table.c.run_id == self.run_id)
+        with self.reading() as connection:
+            found = connection.execute(query.where(table.c.retired_ends.is_not(None))).all()
+        return {job_id: ends_from_json(text) for job_id, text in found}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from layton_batch.cli.app import main
+from layton_batch.cli import main
 
 DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "layton" / "ppi_llm.jsonl"
 JUDGES = {"ada": "north", "bell": "south", "cato": "west", "dora": "none of them"}

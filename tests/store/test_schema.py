@@ -17,7 +17,7 @@ from layton_batch.errors import StoreError
 from layton_batch.records import Facts
 from layton_batch.states import Lifecycle
 from layton_batch.store import RunStore, open_engine, schema
-from layton_batch.store.engine import HEAD
+from layton_batch.store.reading import HEAD
 from tests.store.rows import NOW, RUN, moved
 
 MIGRATIONS = Path(package.__file__).parent / "migrations"

@@ -1,0 +1,63 @@
+"""``status`` and ``events``: what they do, for Typer and for the quick way past it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from layton_batch.cli.progress import event_json, event_line, followed
+from layton_batch.cli.terminal import print_json, say
+from layton_batch.clock import SystemClock
+from layton_batch.errors import LaytonBatchError
+from layton_batch.reports.status import next_steps, print_status, status_json
+from layton_batch.reports.table import say_line
+from layton_batch.run.failure_words import failure_words
+from layton_batch.run.folders import find_run, find_runs, misplaced_runs
+from layton_batch.run.status import read_status
+from layton_batch.run.stores import open_reader
+from layton_batch.settings import Settings
+
+
+def show_status(run_name: str | None, runs: Path, *, as_json: bool) -> int:
+    """The exit code: that of the last run left out, if any is."""
+    settings, now = Settings.from_process(), SystemClock().now()
+    folders = [find_run(run_name, runs)] if run_name else find_runs(runs)
+    found, code = [], 0
+    for line in () if run_name else misplaced_runs(runs):
+        say(f"left out: {line}")
+    for folder in folders:
+        try:
+            with open_reader(folder, settings) as store:
+                one = read_status(store)
+        except LaytonBatchError as error:
+            if run_name:
+                raise
+            say(f"left out: {error}")
+            code = error.exit_code
+        else:
+            found.append((one, failure_words(folder, one)))
+    if as_json:
+        documents = [status_json(*one) for one in found]
+        print_json(documents[0] if run_name else documents)
+        return code
+    for one, words in found:
+        print_status(one, now, words)
+        for step in next_steps(one):
+            say_line(step)
+    if not found:
+        say(f"no runs under {runs}")
+    return code
+
+
+def show_events(run_name: str, runs: Path, *, follow: bool, as_json: bool) -> None:
+    with open_reader(find_run(run_name, runs), Settings.from_process()) as store:
+        if as_json and not follow:
+            print_json([event_json(one) for one in store.events()])
+            return
+        for one in followed(store, SystemClock()) if follow else store.events():
+            if as_json:
+                print_json(event_json(one), line=True)
+            else:
+                sys.stdout.write(event_line(one) + "\n")
+                if follow:
+                    sys.stdout.flush()
