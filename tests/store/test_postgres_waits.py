@@ -66,7 +66,7 @@ def test_letting_go_of_several_batches_and_renewing_them_meanwhile_take_turns(po
 def test_a_host_that_vanishes_within_a_transaction_holds_the_others_up_only_for_some_seconds(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(opening, "IDLE_SECONDS", 0.5)
     with opened(postgres_url) as vanished:
         other = store_on(vanished.engine)
 
