@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from threading import Condition
+from threading import Lock
 
 from layton_batch.batches import machine
 from layton_batch.batches.doubt import given_up, set_down
@@ -37,57 +38,37 @@ class NoAnswer(Exception):
 
 @dataclass(slots=True)
 class Answering:
-    """Of a tick: which providers answer, by stage. The first question to each is asked alone, until a call of it is
-    answered."""
+    """Of a tick: which providers answer, by stage. The first question to each is asked while its other lanes wait."""
 
     _answers: dict[str, bool] = field(default_factory=dict)
-    _asking: set[str] = field(default_factory=set)
-    _changed: Condition = field(default_factory=Condition)
+    _locks: defaultdict[str, Lock] = field(default_factory=lambda: defaultdict(Lock))
 
     def ask(self, stage: str, question: Callable[[], bool]) -> bool | None:
         """What the question came to; None where the provider is known not to answer. Raises NoAnswer."""
-        with self._changed:
-            self._changed.wait_for(lambda: stage in self._answers or stage not in self._asking)
-            if self.is_silent(stage):
-                return None
-            self._asking.add(stage)
+        with self._locks[stage]:
+            if stage not in self._answers:
+                return self._asked(stage, question)
+        return self._asked(stage, question) if self._answers[stage] else None
+
+    def _asked(self, stage: str, question: Callable[[], bool]) -> bool:
         try:
             moved = question()
         except NoAnswer:
             self.not_heard(stage)
             raise
         except StaleStateError:
-            self.heard(stage)
+            self._answers.setdefault(stage, True)
             raise
-        finally:
-            self._over(stage)
-        self.heard(stage)
+        self._answers.setdefault(stage, True)
         return moved
-
-    def heard(self, stage: str) -> None:
-        """A call of the question has been answered: the other lanes need not wait for the rest of it."""
-        if self._answers.get(stage) is None:
-            self._note(stage, answers=True)
 
     def not_heard(self, stage: str) -> None:
         """Nothing more is to be asked in this tick."""
-        self._note(stage, answers=False)
+        self._answers[stage] = False
 
     def is_silent(self, stage: str) -> bool:
         """Whether the provider is known not to answer."""
         return not self._answers.get(stage, True)
-
-    def _note(self, stage: str, *, answers: bool) -> None:
-        with self._changed:
-            self._answers[stage] = answers
-            self._changed.notify_all()
-
-    def _over(self, stage: str) -> None:
-        """Also where the question told nothing, because of something else that went wrong: another one is the first."""
-        with self._changed:
-            if stage not in self._answers:
-                self._asking.discard(stage)
-                self._changed.notify_all()
 
 
 @dataclass(slots=True)

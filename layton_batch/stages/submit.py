@@ -129,7 +129,7 @@ def _look_for(run: Run, provider: Provider, batch: Batch) -> bool:
 
 def _send(run: Run, provider: Provider, batch: Batch, answering: Answering) -> bool:
     """Nothing is sent before the batch file is what was planned, and the provider has it and has shown, in a list read
-    to its end, that it has no such batch yet. ``answering`` hears of that list."""
+    to its end, that it has no such batch yet. ``answering``: whether another call of this stage got no answer."""
     try:
         check_file(run, batch)
         input_ref = batch.input_ref or provider.upload(submission(run, batch))
@@ -143,8 +143,6 @@ def _send(run: Run, provider: Provider, batch: Batch, answering: Answering) -> b
     began, elsewhere = run.clock.elapsed(), _listed(run, provider, batch, asked)
     if elsewhere is None:
         return False
-    if provider.capabilities.certain_find:
-        answering.heard(_stage(batch))
     with run.seats.turn(batch.provider):
         run.heed_stop()
         if answering.is_silent(_stage(batch)):

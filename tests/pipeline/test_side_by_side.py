@@ -85,22 +85,24 @@ def test_a_list_is_read_again_where_creates_of_others_took_long_since(bench: Lab
 
 
 def test_a_create_without_an_answer_is_the_last_of_a_provider_that_is_asked_one_at_a_time(bench: Lab) -> None:
-    lists, created = Counted(3), Counted()
+    lists, created = Counted(4), Counted()
 
-    def hanging(_original: Call) -> Call:
-        def call(*_arguments: object) -> object:
+    def hanging(original: Call) -> Call:
+        def call(*arguments: object) -> object:
+            if created.calls == 1:
+                return original(*arguments)
             assert lists.enough.wait(30)  # the others have read their lists, and wait for their turns
             raise AmbiguousCallError("anthropic: no answer within 600 seconds")
 
         return created(call)
 
-    with bench.open(several("anthropic")) as run:
+    with bench.open(several("anthropic", 4)) as run:
         wrap(run, "anthropic", "find", lists)
         wrap(run, "anthropic", "create", hanging)
         advance(run)
         states = sorted(batch.state for batch in run.store.batches() if batch.provider == "anthropic")
-        assert states == [Lifecycle.PLANNED, Lifecycle.PLANNED, Lifecycle.SUBMITTING]
-    assert created.calls == 1
+        assert states == [Lifecycle.IN_FLIGHT, Lifecycle.PLANNED, Lifecycle.PLANNED, Lifecycle.SUBMITTING]
+    assert created.calls == 2
 
 
 def test_each_create_has_a_list_of_its_own_before_it(bench: Lab) -> None:
