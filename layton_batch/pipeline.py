@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from layton_batch.batches.cancel import is_cancelled
-from layton_batch.batches.decisions import Answering
+from layton_batch.batches.decisions import new_tick
 from layton_batch.clock import is_due
 from layton_batch.records import Job
 from layton_batch.run.context import Run
@@ -35,7 +35,7 @@ def advance(run: Run, patience: float | None = None) -> bool:
     those that are still at it, and a later one picks up what they did; None waits for all.
     """
     run.remaking = False
-    run.kept.pop(Answering, None)
+    new_tick(run)
     with run.writer_lease() as ours:  # processes on one run share its batches; one at a time plans and writes tables
         moved = ours and plan(run)  # manifest → jobs, requests, batch files
         ready = to_send(run)

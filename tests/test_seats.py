@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Event
 
 import pytest
 
@@ -35,11 +37,25 @@ def test_batches_are_polled_and_collected_in_as_many_lanes_as_a_provider_is_call
 
 
 @pytest.mark.parametrize("provider", BUILT_IN)
-@pytest.mark.parametrize("state", [Lifecycle.PLANNED, Lifecycle.SUBMITTING])
-def test_batches_are_sent_and_looked_for_one_after_another_where_a_list_could_confuse_them(
-    provider: str, state: Lifecycle
-) -> None:
-    assert (len({*lanes(provider, state)}) > 1) == (provider in APART)
+def test_batches_are_created_and_looked_for_one_after_another_where_a_list_could_confuse_them(provider: str) -> None:
+    seats, entered = Seats(dialect), Event()
+
+    def another() -> None:
+        with seats.turn(provider):
+            entered.set()
+
+    with ThreadPoolExecutor(1) as executor:
+        with seats.turn(provider):
+            second = executor.submit(another)
+            assert entered.wait(1.0 if provider in APART else 0.02) == (provider in APART)
+        second.result()
+    assert entered.is_set()
+
+
+def test_providers_do_not_wait_for_each_others_turns() -> None:
+    seats = Seats(dialect)
+    with seats.turn("anthropic"), seats.turn("xai"):
+        pass
 
 
 def test_a_batch_keeps_its_lane() -> None:

@@ -18,7 +18,7 @@ from layton_batch.errors import (
     TransientProviderError,
 )
 from layton_batch.providers.protocol import seconds_of
-from layton_batch.records import Batch, Move, Wait
+from layton_batch.records import Batch, Move, Snapshot, Wait
 from layton_batch.run.context import Run
 
 
@@ -54,13 +54,41 @@ class Answering:
         try:
             moved = question()
         except NoAnswer:
-            self._answers[stage] = False
+            self.not_heard(stage)
             raise
         except StaleStateError:
             self._answers.setdefault(stage, True)
             raise
         self._answers.setdefault(stage, True)
         return moved
+
+    def not_heard(self, stage: str) -> None:
+        """Nothing more is to be asked in this tick."""
+        self._answers[stage] = False
+
+    def is_silent(self, stage: str) -> bool:
+        """Whether the provider is known not to answer."""
+        return not self._answers.get(stage, True)
+
+
+@dataclass(slots=True)
+class Readings:
+    """Of a tick: what a provider said, a moment ago, of batches that have ended."""
+
+    _ended: dict[str, Snapshot] = field(default_factory=dict)
+
+    def keep(self, batch: Batch, reading: Snapshot) -> None:
+        self._ended[batch.id] = reading
+
+    def take(self, batch: Batch) -> Snapshot | None:
+        """Once: who asks again wants to know more than is known."""
+        return self._ended.pop(batch.id, None)
+
+
+def new_tick(run: Run) -> None:
+    """Nothing that a provider said before counts any more."""
+    for known in (Answering, Readings):
+        run.kept.pop(known, None)
 
 
 def at(run: Run, batch: Batch) -> At:

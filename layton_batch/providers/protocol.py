@@ -67,7 +67,7 @@ class Limits:
     max_enqueued_tokens: int | None = None
     """Of a model, over all batches that have not ended; by account tier, so unset unless a deployment sets it."""
     retention_seconds: float = 29 * 86_400.0
-    calls_at_once: int = 4
+    calls_at_once: int = 8
     """How many of our calls it is given at a time; each has a connection of its own."""
 
 

@@ -17,7 +17,7 @@ from layton_batch.batches import machine, raw_results
 from layton_batch.batches.attempts import next_attempts
 from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.completeness import Downloaded, Reading, counted, lack
-from layton_batch.batches.decisions import apply, at
+from layton_batch.batches.decisions import Readings, apply, at
 from layton_batch.batches.outcomes import Tally, assign_outcomes, count_rows, summed
 from layton_batch.batches.replies import Replies, unpacked
 from layton_batch.batches.usage_rows import Bill, billed, bounds
@@ -91,7 +91,9 @@ def _download(run: Run, batch: Batch) -> _Download | None:
     if batch.provider_id is None:
         return _Download()  # never reached the provider
     provider = run.providers.of(run.seats.lane(batch))
-    snapshot, uncounted = _latest(provider, batch)
+    just_read: Readings | None = run.kept.get(Readings)
+    known = just_read and just_read.take(batch)
+    snapshot, uncounted = (known, None) if known else _latest(provider, batch)
     refs = {"output": snapshot.results_ref, "errors": snapshot.errors_ref}
     try:
         parts = raw_results.store(run.folder.raw(batch.id), provider.results(snapshot), refs)

@@ -8,7 +8,7 @@ from functools import partial
 
 from layton_batch.batches import machine
 from layton_batch.batches.admission import warn_of_retention
-from layton_batch.batches.decisions import Answering, NoAnswer, apply, at
+from layton_batch.batches.decisions import Answering, NoAnswer, Readings, apply, at
 from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError, StaleStateError
 from layton_batch.providers.protocol import Provider
@@ -56,6 +56,8 @@ def _poll_one(run: Run, provider: Provider, batch: Batch) -> bool:
     moved = apply(run, batch, _stopped(provider, batch, decision) if decision.stop else decision)
     if isinstance(reading, ProviderError):
         NoAnswer.check(reading)
+    elif reading.state is Lifecycle.ENDED:
+        run.kept.setdefault(Readings, Readings()).keep(batch, reading)
     return moved
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -12,8 +13,8 @@ from layton_batch.model_table import is_same_model
 from layton_batch.records import Job
 from layton_batch.run.context import Run
 
-_REMEMBERED = 4_096
-"""Part files of responses: each is read once, however often the board is looked at."""
+_REMEMBERED = 65_536
+"""Batches whose responses are read once, however often the board is looked at."""
 
 
 def served_others(run: Run, jobs: Iterable[Job]) -> frozenset[str]:
@@ -22,27 +23,39 @@ def served_others(run: Run, jobs: Iterable[Job]) -> frozenset[str]:
     Responses that do not say who answered, and tables that cannot be read, say nothing here.
     """
     asked = {job.id: job.spec for job in jobs}
-    found = set()
+    found, responses = set(), f"{run.folder.tables}/responses/"
     for batch in run.store.batches():
         spec = asked.get(batch.job_id)
         if spec is None or spec.name in found:
             continue
-        if any(not is_same_model(spec.model, served) for served in _of_batch(run.folder.tables, batch.id)):
+        if any(not is_same_model(spec.model, served) for served in _of_batch(responses, batch.id)):
             found.add(spec.name)
     return frozenset(found)
 
 
-def _of_batch(folder: Path, batch_id: str) -> frozenset[str]:
-    served: set[str] = set()
-    for path in (folder / "responses" / batch_id).glob("*.parquet"):
-        try:
-            stat = path.stat()
-            served |= _of_part(path, stat.st_mtime_ns, stat.st_size)
-        except (DamagedTableError, OSError):
-            continue
-    return frozenset(served)
+def _of_batch(responses: str, batch_id: str) -> frozenset[str]:
+    folder = responses + batch_id
+    try:
+        written = os.stat(folder)
+        return _of_folder(folder, written.st_mtime_ns, written.st_ino)
+    except FileNotFoundError:
+        return frozenset()
+    except (DamagedTableError, OSError):  # not remembered: a person may put the part back
+        return frozenset().union(*(_readable(path) for path in Path(folder).glob("*.parquet")))
 
 
 @lru_cache(_REMEMBERED)
-def _of_part(path: Path, _written: int, _size: int) -> frozenset[str]:
+def _of_folder(folder: str, _written: int, _which: int) -> frozenset[str]:
+    """Parts come into their folder with it, and another takes its place as a whole."""
+    return frozenset().union(*(_of_part(path) for path in Path(folder).glob("*.parquet")))
+
+
+def _readable(path: Path) -> frozenset[str]:
+    try:
+        return _of_part(path)
+    except (DamagedTableError, OSError):
+        return frozenset()
+
+
+def _of_part(path: Path) -> frozenset[str]:
     return frozenset(tables.read_part(path, columns=["served_model"])["served_model"].drop_nulls().unique())

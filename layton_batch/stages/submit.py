@@ -23,11 +23,14 @@ from layton_batch.batches.reconcile import reconcile, sent_already, submission
 from layton_batch.clock import is_due
 from layton_batch.errors import FileError, ProviderError, StaleStateError
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Batch
+from layton_batch.records import Batch, Found
 from layton_batch.run.context import Run
 from layton_batch.run.lanes import Lane
 from layton_batch.states import Lifecycle
 from layton_batch.store.standing import HeldBack
+
+LIST_SECONDS = 10.0
+"""A list that was begun longer ago, because others were created in between, is read again before a create."""
 
 
 def submit(run: Run, lane: Lane, ready: Sequence[Batch]) -> bool:
@@ -95,9 +98,12 @@ def _submit_group(run: Run, lane: Lane, batches: Sequence[Batch]) -> bool:
     moved = False
     with closing(run.claimed(batches, gate(run))) as claimed:
         for batch in claimed:
-            step = reconcile if batch.state is Lifecycle.SUBMITTING else _send
+            if batch.state is Lifecycle.SUBMITTING:
+                step = partial(_look_for, run, provider, batch)
+            else:
+                step = partial(_send, run, provider, batch, answering)
             try:
-                came = answering.ask(f"send {lane.provider}", partial(step, run, provider, batch))
+                came = answering.ask(_stage(batch), step)
                 if came is None:
                     break
                 moved |= came
@@ -108,12 +114,22 @@ def _submit_group(run: Run, lane: Lane, batches: Sequence[Batch]) -> bool:
     return moved
 
 
+def _stage(batch: Batch) -> str:
+    return f"send {batch.provider}"
+
+
+def _look_for(run: Run, provider: Provider, batch: Batch) -> bool:
+    with run.seats.turn(batch.provider):
+        run.heed_stop()
+        return reconcile(run, provider, batch)
+
+
 # ---- sending -------------------------------------------------------------------------------------------------------
 
 
-def _send(run: Run, provider: Provider, batch: Batch) -> bool:
+def _send(run: Run, provider: Provider, batch: Batch, answering: Answering) -> bool:
     """Nothing is sent before the batch file is what was planned, and the provider has it and has shown, in a list read
-    to its end, that it has no such batch yet."""
+    to its end, that it has no such batch yet. ``answering``: whether another call of this stage got no answer."""
     try:
         check_file(run, batch)
         input_ref = batch.input_ref or provider.upload(submission(run, batch))
@@ -123,17 +139,38 @@ def _send(run: Run, provider: Provider, batch: Batch) -> bool:
         ended = apply(run, batch, machine.after_upload(batch, error, at(run, batch)))
         NoAnswer.check(error)
         return ended
+    asked = replace(batch, input_ref=input_ref)
+    began, elsewhere = run.clock.elapsed(), _listed(run, provider, batch, asked)
+    if elsewhere is None:
+        return False
+    with run.seats.turn(batch.provider):
+        run.heed_stop()
+        if answering.is_silent(_stage(batch)):
+            return False  # another create got no answer meanwhile: this one would wait as long
+        if run.clock.elapsed() - began > LIST_SECONDS:
+            elsewhere = _listed(run, provider, batch, asked)
+            if elsewhere is None:
+                return False
+        now = at(run, batch)
+        batch = run.store.apply(batch, machine.before_create(batch, input_ref, now), now.now)
+        if elsewhere:
+            return apply(run, batch, machine.after_certain(batch, elsewhere, at(run, batch)))
+        try:
+            return _create(run, provider, batch)
+        except NoAnswer:
+            answering.not_heard(_stage(batch))  # before the next one has its turn
+            raise
+
+
+def _listed(run: Run, provider: Provider, batch: Batch, asked: Batch) -> Sequence[Found] | None:
+    """What the provider's list shows of the batch, ``asked`` being what is known of it by now; None where the list
+    cannot be read to its end, which is written down."""
     try:
-        elsewhere = sent_already(run, provider, replace(batch, input_ref=input_ref))
+        return sent_already(run, provider, asked)
     except ProviderError as error:
         apply(run, batch, machine.after_unread_list(batch, error, at(run, batch)))
         NoAnswer.check(error)
-        return False
-    now = at(run, batch)
-    batch = run.store.apply(batch, machine.before_create(batch, input_ref, now), now.now)
-    if elsewhere:
-        return apply(run, batch, machine.after_certain(batch, elsewhere, at(run, batch)))
-    return _create(run, provider, batch)
+        return None
 
 
 def _create(run: Run, provider: Provider, batch: Batch) -> bool:

@@ -7,7 +7,7 @@ with the event that tells of it, the money it moves and the rows it makes. Whose
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from layton_batch.states import JOB_MOVES, JobState, Lifecycle, is_legal
 from layton_batch.store import schema
 from layton_batch.store.leases import Leases
 from layton_batch.store.marks import marking
+from layton_batch.store.over import Over
 from layton_batch.store.rows import (
     ACTUAL,
     UNKNOWN_COST,
@@ -33,7 +34,7 @@ from layton_batch.store.rows import (
     job_from,
     run_from,
     spec_json,
-)
+)  # fmt: skip
 from layton_batch.store.standing import read_money, visible
 from layton_batch.store.transactions import Writing
 from layton_batch.text import plural
@@ -50,6 +51,7 @@ class RunStore(Leases):
     """
 
     intents: Path | None = None
+    over: Over = field(default_factory=Over)
 
     # ---- the run -----------------------------------------------------------------------------------------------
 
@@ -264,6 +266,9 @@ class RunStore(Leases):
         self, states: Collection[Lifecycle] | None = None, provider: str | None = None, model: str | None = None
     ) -> list[Batch]:
         """Batches in order of entry, of these states or all, of this provider or all, of this model or all."""
+        if states is None and provider is None and model is None:
+            with self.reading() as connection:
+                return self.over.with_open_ones(connection, self.run_id)
         query = select(schema.batches).where(schema.batches.c.run_id == self.run_id, visible(self.run_id))
         query = query.order_by(schema.batches.c.seq)
         if states is not None:
