@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 import zstandard
@@ -25,6 +26,7 @@ from layton_batch.text import plural
 
 _KEPT = 4
 """Parts of a table that are in memory at a time."""
+_Kept = TypeVar("_Kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ class _Parts:
         return self._charges[part]
 
 
-def _make_room(kept: dict[Path, object]) -> None:
+def _make_room(kept: dict[Path, _Kept]) -> None:
     if len(kept) >= _KEPT:
         del kept[next(iter(kept))]
 
