@@ -153,14 +153,16 @@ class UnderWay:
 
 @dataclass(slots=True)
 class PaidAnswers:
-    """By fingerprint: what this run has asked. Each batch is read once."""
+    """By fingerprint: what this run has asked. What a batch was answered is read when a question of it comes up again,
+    and once: a model that is added asks nothing that others asked, and must not read what all of them answered."""
 
     run: Run
     beside: PaidBeside
-    _answers: Answers = field(default_factory=Answers)
+    _asked_as: dict[str, dict[tuple[str, str], None]] = field(default_factory=dict)  # jobs and names, by fingerprint
+    _collected: dict[str, dict[str, int]] = field(default_factory=dict)  # by job its batches, with their order
+    _answers_of: dict[str, Mapping[str, Sequence[Paid]]] = field(default_factory=dict)  # by batch, then by name
     _open: dict[tuple[str, str], UnderWay] = field(default_factory=dict)
     _under_way: Mapping[str, str] = field(default_factory=dict)
-    _read: set[str] = field(default_factory=set)
     _told: set[str] = field(default_factory=set)
 
     @classmethod
@@ -176,12 +178,15 @@ class PaidAnswers:
         """Take in what the run's other jobs asked of this model since."""
         self._tell_of_those_out_of_reach(spec)
         is_open: list[Batch] = []
+        new: dict[str, list[Batch]] = {}
         for batch in self.run.store.batches(provider=spec.provider, model=spec.model):
             if batch.state is not Lifecycle.COLLECTED:
                 is_open.append(batch)
-            elif batch.id not in self._read:
-                with suppress(DamagedTableError):  # its own job says so
-                    self._take(batch)
+            elif batch.id not in self._collected.get(batch.job_id, ()):
+                new.setdefault(batch.job_id, []).append(batch)
+        for batches in new.values():
+            with suppress(DamagedTableError):  # its own job says so
+                self._take(batches)
         known = self._open.setdefault((spec.provider, spec.model), UnderWay())
         self._under_way = known.look(is_open, self._asked)
 
@@ -198,14 +203,40 @@ class PaidAnswers:
     def find(self, spec: ModelSpec, fingerprint: str, reask: int = 0) -> Paid | None:
         """The answer, in this run or, unless the manifest says otherwise, in another one beside it. ``reask``: how many
         times it must have been asked for again."""
-        found = self._answers.find(fingerprint, reask)
+        found = self._own(fingerprint, reask)
         if found is not None or not self.run.manifest.policy.reuse:
             return found
         return self.beside.find(spec, fingerprint, reask)
 
-    def _take(self, batch: Batch) -> None:
-        self._answers.enter(self._prints(batch), _answered(self.run.folder, self.run.id, batch.id))
-        self._read.add(batch.id)
+    def _take(self, batches: Sequence[Batch]) -> None:
+        """Batches of one job."""
+        job_id = batches[0].job_id
+        for name, known in self._prints(batches[0]).items():
+            self._asked_as.setdefault(known, {})[job_id, name] = None
+        taken = sum(map(len, self._collected.values()))
+        self._collected.setdefault(job_id, {}).update({one.id: taken + number for number, one in enumerate(batches)})
+
+    def _own(self, fingerprint: str, reask: int) -> Paid | None:
+        answers = Answers()
+        asked = [
+            (order, batch_id, name)
+            for job_id, name in self._asked_as.get(fingerprint, ())
+            for batch_id, order in self._collected[job_id].items()
+        ]
+        for _, batch_id, name in sorted(asked):
+            answers.enter({name: fingerprint}, self._answered(batch_id).get(name, ()))
+        return answers.find(fingerprint, reask)
+
+    def _answered(self, batch_id: str) -> Mapping[str, Sequence[Paid]]:
+        if batch_id not in self._answers_of:
+            found: dict[str, list[Paid]] = {}
+            try:
+                for paid in _answered(self.run.folder, self.run.id, batch_id):
+                    found.setdefault(paid.custom_id, []).append(paid)
+            except DamagedTableError:
+                return {}  # its own job says so
+            self._answers_of[batch_id] = found
+        return self._answers_of[batch_id]
 
     def _asked(self, batch: Batch) -> Sequence[str | None]:
         of = self._prints(batch)

@@ -4,12 +4,12 @@ own line, so that a run needs no other run's folder to show what an answer came 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import polars as pl
 import zstandard
@@ -26,6 +26,7 @@ from layton_batch.text import plural
 
 _KEPT = 4
 """Parts of a table that are in memory at a time."""
+_Kept = TypeVar("_Kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class _Parts:
         return self._charges[part]
 
 
-def _make_room(kept: MutableMapping[Path, Any]) -> None:
+def _make_room(kept: dict[Path, _Kept]) -> None:
     if len(kept) >= _KEPT:
         del kept[next(iter(kept))]
 

@@ -177,7 +177,8 @@ def billed(usage: pl.DataFrame, unknown: Iterable[object]) -> Sums:
 
 def statements(stated: pl.DataFrame, usage: pl.DataFrame, untold: pl.DataFrame) -> Iterator[Statement]:
     """Each batch of which its provider said what it cost, beside what the other two tables say of it."""
-    answers, unknown = (table.partition_by("batch_id", as_dict=True) for table in (usage, untold))
+    about = pl.col("batch_id").is_in(stated["batch_id"].implode())
+    answers, unknown = (one.filter(about).partition_by("batch_id", as_dict=True) for one in (usage, untold))
     for row in stated.iter_rows(named=True):
         key = (row["batch_id"],)
         said = Sums(_decimal(row["usd"]), row["input_tokens"], row["output_tokens"])
@@ -211,15 +212,18 @@ def _decimal(value: object) -> Decimal | None:
     return None if value is None else Decimal(str(value))
 
 
-def unknown_costs_of(table: Iterable[Mapping[str, object]]) -> list[UnknownCost]:
-    """Rows of a table ``untold`` as the cost report takes them."""
+def unknown_costs_of(table: pl.DataFrame) -> list[UnknownCost]:
+    """A table ``untold`` as the cost report takes it: a row for all requests that it adds up alike."""
+    alike = ("provider", "model", "role", "answered", pl.col("bound_usd").is_null().alias("no bound"))
+    groups = table.group_by(*alike, maintain_order=True).agg(pl.col("bound_usd"), requests=pl.len())
     return [
         UnknownCost(
             provider=str(row["provider"]),
             model=str(row["model"]),
             role=Role(str(row["role"])),
-            bound=_decimal(row["bound_usd"]),
+            bound=_total(row["bound_usd"]),
             answered=bool(row["answered"]),
+            requests=row["requests"],
         )
-        for row in table
+        for row in groups.iter_rows(named=True)
     ]

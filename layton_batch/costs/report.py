@@ -56,14 +56,15 @@ def priced_row(provider: str, model: str, role: Role, usage: Usage, price: Price
 
 @dataclass(frozen=True, slots=True)
 class UnknownCost:
-    """A request that was or may have been billed, and whose cost is unknown; ``bound``: the most it can be, where that
-    is known. Where the request was ``answered``, a usage row without a cost stands for it as well."""
+    """Requests that were or may have been billed, and whose cost is unknown; ``bound``: the most it can be, where that
+    is known. Where they were ``answered``, a usage row without a cost stands for them as well."""
 
     provider: str
     model: str
     role: Role
     bound: Decimal | None
     answered: bool = False
+    requests: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,7 @@ def _line(key: _Key, members: Sequence[_Entry]) -> CostLine:
         saved=_sum([_saved(row) for row in rows], whole=whole),
         price_source=_distinct(row.price_source for row in rows),
         price_date=_distinct(row.price_date for row in rows),
-        unknown_cost_requests=len(unknown),
+        unknown_cost_requests=sum(row.requests for row in unknown),
         unknown_cost=_sum([row.bound for row in unknown]),
     )
 

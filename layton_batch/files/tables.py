@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -353,6 +353,8 @@ def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.Da
     found = parts(folder, name)
     if not found:
         return pl.DataFrame(schema={column: schema[column] for column in wanted})
+    with suppress(DamagedTableError), _readable(folder / name):  # a quarter of the time that they take one by one
+        return pl.scan_parquet(found, glob=False, extra_columns="ignore").select(wanted).collect()
     return pl.concat([_read_widened(part, wanted, schema) for part in found])
 
 

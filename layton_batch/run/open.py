@@ -47,7 +47,7 @@ from layton_batch.store.marks import read_past
 from layton_batch.store.places import note_place
 from layton_batch.tasks.protocol import Task
 
-THREADS = 64
+THREADS = 128
 """More than lanes of the providers that anybody uses at once: each has a few."""
 
 

@@ -37,9 +37,10 @@ def _publish(run: Run) -> bool:
     Costs change with every collected batch, and a manifest before anything else does: until the run is over the site
     is that of its leaderboard, and nothing is written anew while that is the same.
     """
-    bill = _bill_digest(run)
+    bill, report = _bill_digest(run), None
     if bill is not None and tables.made_from(run.folder.part("cost", "cost")) != bill:
-        _write_costs(run, bill)
+        report = cost_report([run.folder])
+        _write_costs(run, bill, report)
     site = _site_digest(run, bill)
     earlier = made_from(run.folder.site)
     if site is None or earlier == site:
@@ -47,17 +48,18 @@ def _publish(run: Run) -> bool:
     if earlier is not None and earlier.startswith(_board_of(site)) and not _is_over(run):
         return False
     _keep_history(run)
-    build_site(run.folder, read_status(run.store), origin=site, bill_notes=bill_notes(cost_report([run.folder])))
+    notes = bill_notes(report or cost_report([run.folder]))
+    build_site(run.folder, read_status(run.store), origin=site, bill_notes=notes)
     return True
 
 
 def republish(run: Run) -> None:
     """Write the cost table and the site from the tables as they are."""
-    bill = _bill_digest(run)
-    _write_costs(run, bill)
+    bill, report = _bill_digest(run), cost_report([run.folder])
+    _write_costs(run, bill, report)
     _keep_history(run)
-    notes = bill_notes(cost_report([run.folder]))
-    build_site(run.folder, read_status(run.store), origin=_site_digest(run, bill), bill_notes=notes)
+    origin = _site_digest(run, bill)
+    build_site(run.folder, read_status(run.store), origin=origin, bill_notes=bill_notes(report))
 
 
 def _keep_history(run: Run) -> None:
@@ -108,7 +110,7 @@ def cost_report(folders: Sequence[RunFolder]) -> CostReport:
     ]
     return build_report(
         usage_rows(pl.concat(usages)),
-        unknown_costs_of(pl.concat(unknowns).iter_rows(named=True)),
+        unknown_costs_of(pl.concat(unknowns)),
         stated,
         [row for folder in folders for row in usage_rows(tables.read(folder.tables, "reused"))],
     )
@@ -140,16 +142,16 @@ def _by_date(folders: Sequence[RunFolder], form: str, settings: Settings) -> dic
     return {
         moment: build_report(
             usage_rows(pl.concat([empty["usage"], *usages[moment]])),
-            unknown_costs_of(pl.concat([empty["untold"], *unknowns[moment]]).iter_rows(named=True)),
+            unknown_costs_of(pl.concat([empty["untold"], *unknowns[moment]])),
         )
         for moment in {*usages, *unknowns}
     }
 
 
-def _write_costs(run: Run, origin: str | None) -> None:
+def _write_costs(run: Run, origin: str | None, report: CostReport) -> None:
     """Replace the run's cost table: what answers cost; unknown amounts are null."""
     rows = []
-    for line in cost_report([run.folder]).lines:
+    for line in report.lines:
         if not line.requests:
             continue  # nothing of it is known
         row = dict(line_json(line))

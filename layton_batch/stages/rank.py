@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
 import polars as pl
@@ -61,20 +61,26 @@ def _labels_digest(run: Run) -> str | None:
     return run.load_labels().digest if run.task.uses_jury else None
 
 
-def board(run: Run, rules: Rules) -> list[BoardRow]:
-    """The leaderboard of the models that are done, by these rules."""
+_Evidence = tuple[list[Ballot], list[Label]]
+
+
+def board(run: Run, rules: Rules, first: _Evidence | None = None) -> list[BoardRow]:
+    """The leaderboard of the models that are done, by these rules. ``first``: the first round's evidence, where it is
+    known."""
     if not run.task.uses_jury:
         rows = rank_sampled(sample_sheets(run, rules.metric), rules)
     else:
         counts = samples(run)
-        rounds = [_voted(run, rules, number) for number in range(1, 1 + max(counts.values(), default=1))]
+        rounds = [_voted(run, rules, first or evidence(run, rules.metric))]
+        later = range(2, 1 + max(counts.values(), default=1))
+        rounds += [_voted(run, rules, evidence(run, rules.metric, number)) for number in later]
         rows = mean_of_rounds(rounds, counts)
     return with_flag(rows, OTHER_MODEL, answered_by_others(run))
 
 
-def _voted(run: Run, rules: Rules, number: int) -> list[BoardRow]:
+def _voted(run: Run, rules: Rules, found: _Evidence) -> list[BoardRow]:
     """The jury board of one round."""
-    ballots, labels = evidence(run, rules.metric, number)
+    ballots, labels = found
     other = has_labels_of_another_jury(run)
     rows = rank_votes(ballots, labels, replace(rules, other_jury=other))
     return with_flag(rows, OTHER_JURY) if labels and other else rows
@@ -85,7 +91,7 @@ def answered_by_others(run: Run) -> frozenset[str]:
     return served_others(run, finished_jobs(run))
 
 
-def evidence(run: Run, metric: str, number: int = 1) -> tuple[list[Ballot], list[Label]]:
+def evidence(run: Run, metric: str, number: int = 1) -> _Evidence:
     """The votes on the models that are done, in one round, and people's labels as they are now. The gold set's stand
     beside the votes of this run's jury, where it judged the labelled answers again, else beside those in the gold set;
     annotations stand beside the votes of this run's jury on its own answers."""
@@ -208,10 +214,11 @@ def item_scores(run: Run, metric: str) -> list[ItemScores]:
     return mean_sheets(sample_sheets(run, metric))
 
 
-def judged(run: Run, metric: str) -> list[Judged]:
+def judged(run: Run, metric: str, ballots: Sequence[Ballot] | None = None) -> list[Judged]:
     """Every prediction of the models that are done with its jury's verdicts, and the gold set's recorded ones.
 
-    A prediction that is in both counts once: with this run's verdicts and the gold set's label.
+    A prediction that is in both counts once: with this run's verdicts and the gold set's label. ``ballots``: those of
+    the first round, where they are known.
     """
     gold = run.load_labels().gold
     rows = judged_of(gold, metric) if gold else []
@@ -219,13 +226,12 @@ def judged(run: Run, metric: str) -> list[Judged]:
         given = _rejudged(run, metric)
         rows = [replace(row, verdicts=given.get((row.entrant, row.item_id, row.content), {})) for row in rows]
     recorded = {(row.entrant, row.item_id, row.content): row for row in rows}
-    annotated = joined(run).by_prediction
+    annotated = joined(run, ballots).by_prediction
     own, families = {}, {entrant(run, job): job.spec.family for job in finished_jobs(run)}
-    for job in jobs_of_round(run, 1):
-        for row in _judged(run, job, metric):
-            known = recorded.pop((row.entrant, row.item_id, row.content), None)
-            people = annotated.get((row.entrant, row.item_id), {}).values()
-            own[row.entrant, row.item_id] = replace(row, human=settled(known.human if known else None, people, metric))
+    for row in _own_judged(run, _said(run, metric, ballots), metric, families):
+        known = recorded.pop((row.entrant, row.item_id, row.content), None)
+        people = annotated.get((row.entrant, row.item_id), {}).values()
+        own[row.entrant, row.item_id] = replace(row, human=settled(known.human if known else None, people, metric))
     others = [replace(row, family=families.get(row.entrant, row.family)) for row in recorded.values()]
     return [*own.values(), *others]
 
@@ -255,8 +261,9 @@ def jobs_of_round(run: Run, number: int) -> list[Job]:
 
 def write_board(run: Run) -> list[BoardRow]:
     """Replace the run's leaderboard table; returns its rows."""
-    rows, origin = board(run, run.rules), _origin(run, finished_jobs(run))
-    _write_pairs(run)
+    found = evidence(run, run.rules.metric) if run.task.uses_jury else None
+    rows, origin = board(run, run.rules, found), _origin(run, finished_jobs(run))
+    _write_pairs(run, found)
     table = tables.frame("leaderboard", [asdict(row) for row in rows])
     if run.task.uses_jury:
         write_labels(run, joined(run))
@@ -264,13 +271,13 @@ def write_board(run: Run) -> list[BoardRow]:
     return rows
 
 
-def _write_pairs(run: Run) -> None:
+def _write_pairs(run: Run, found: _Evidence | None) -> None:
     """The tables beside the board, for its pages: every two models against each other, and how many labels would halve
     the intervals (no row where none would)."""
-    if not run.task.uses_jury:
+    if found is None:
         pairs, need = pairs_by_marks(item_scores(run, run.rules.metric)), None
     else:
-        ballots, labels = evidence(run, run.rules.metric)
+        ballots, labels = found
         rules = replace(run.rules, other_jury=has_labels_of_another_jury(run))
         _write_judges(run, ballots, labels, rules)
         pairs = pairs_by_votes(ballots, labels, rules) if labels else []
@@ -284,7 +291,7 @@ def _write_pairs(run: Run) -> None:
 def _write_judges(run: Run, ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> None:
     """What `judges` says of this board's jury; no row where nobody judged or there is too much of it."""
     record, calibrated = None, replace(rules, method=CALIBRATED)
-    rows = judged(run, rules.metric) if len(ballots) <= MOST_PLANNED else []
+    rows = judged(run, rules.metric, ballots) if len(ballots) <= MOST_PLANNED else []
     if any(row.verdicts for row in rows):
         families = {judge.model.name: judge.model.family for judge in run.manifest.panel()}
         people = annotator_agreement(joined(run, ballots), rules.metric, rules.level)
@@ -333,21 +340,37 @@ def _item_scores(run: Run, job: Job, metric: str) -> ItemScores:
     )
 
 
-def _judged(run: Run, job: Job, metric: str) -> Iterator[Judged]:
-    """The job's predictions with the verdicts of every judge that could be read."""
-    field = METRIC_FIELDS.get(metric, metric)
-    verdicts: dict[str, dict[str, bool]] = {}
-    for other in run.store.jobs():
-        if other.depends_on == job.id:
+_Prediction = tuple[Entrant, str, int]
+
+
+def _said(run: Run, metric: str, ballots: Sequence[Ballot] | None) -> Iterator[_Prediction]:
+    """Whose predictions of the first round there are: entrant, item and content."""
+    if ballots is not None:
+        yield from ((one.entrant, one.item_id, one.content) for one in ballots)
+        return
+    for job in jobs_of_round(run, 1):
+        for row in _scored_texts(run, job, metric):
+            yield entrant(run, job), str(row["item_id"]), content_key(row["answer"], row["justification"])  # type: ignore[arg-type]
+
+
+def _own_judged(
+    run: Run, said: Iterable[_Prediction], metric: str, families: Mapping[Entrant, str]
+) -> Iterator[Judged]:
+    """The first round's predictions with the verdicts of every judge that could be read."""
+    jobs, field = run.store.jobs(), METRIC_FIELDS.get(metric, metric)
+    sitting: dict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        sitting[str(job.depends_on)].append(job)
+    by_entrant: dict[Entrant, dict[str, dict[str, bool]]] = {}
+    for job in jobs_of_round(run, 1):
+        verdicts = by_entrant.setdefault(entrant(run, job), {})
+        for other in sitting[job.id]:
             given = tables.read_part(run.folder.part("verdicts", other.id), columns=["item_id", "judge", field])
             for item_id, judge, verdict in given.iter_rows():
                 if verdict is not None:
                     verdicts.setdefault(item_id, {})[judge] = verdict
-    for row in _scored_texts(run, job, metric):
-        item_id = str(row["item_id"])
-        content = content_key(row["answer"], row["justification"])  # type: ignore[arg-type]
-        given_here = verdicts.get(item_id, {})
-        yield Judged(entrant(run, job), job.spec.family, item_id, given_here, None, content)
+    for who, item_id, content in said:
+        yield Judged(who, families[who], item_id, by_entrant[who].get(item_id, {}), None, content)
 
 
 def _ballot(who: Entrant, row: Mapping[str, object]) -> Ballot:
