@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from layton_batch.run.open import open_folder, read_run
 from layton_batch.run.status import RunState, Status
 from layton_batch.sandbox import Fault
 from layton_batch.stages import grade as grading
+from layton_batch.stages.job_tables import Grading
 from layton_batch.states import Lifecycle, Role
 from tests.cli.cli_harness import call, desk
 from tests.pipeline.lab import Lab, lab, manifest_text
@@ -179,15 +181,15 @@ def test_a_retry_that_slept_while_another_was_made_drops_its_own(
 
 def while_grading(monkeypatch: pytest.MonkeyPatch, role: Role, action: Callable[[], None]) -> None:
     """When the first job of this role has been turned into tables and is not yet marked, something else happens."""
-    name = "_grade_predictions" if role is Role.PREDICT else "_grade_verdicts"
-    original = getattr(grading, name)
+    original = grading.grade_job
 
-    def interrupted(*args: object) -> None:
-        monkeypatch.undo()
-        original(*args)
-        action()
+    def interrupted(asked: Grading, *more: Any) -> None:
+        original(asked, *more)
+        if (asked.job.role is Role.PREDICT) == (role is Role.PREDICT):
+            monkeypatch.undo()
+            action()
 
-    monkeypatch.setattr(grading, name, interrupted)
+    monkeypatch.setattr(grading, "grade_job", interrupted)
 
 
 def test_a_retry_waits_for_whoever_grades(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

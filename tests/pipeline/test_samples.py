@@ -144,7 +144,7 @@ def test_every_command_reads_a_run_with_samples(tmp_path: Path) -> None:
         assert [{name: row[name] for name in kept[0]} for row in rows] == kept  # type: ignore[union-attr, index, call-overload]
         assert {row["model"]: row["rounds"] for row in kept} == {OPENAI: 2, MODELS["anthropic"]: None}
         assert "rounds" in call("leaderboard", "lab", "--runs", bench.runs).out
-        assert (tmp_path / "ppi").read_text().count("\n") == 2 * 3
+        assert (tmp_path / "ppi").read_text().count("\n") == (2 + 1) * 3
 
 
 def test_the_samples_of_a_run_are_its_rounds_for_grade(tmp_path: Path) -> None:
