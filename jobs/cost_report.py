@@ -8,7 +8,8 @@ import argparse
 from pathlib import Path
 
 from layton_batch.cli import main
-from layton_batch.run.folders import find_runs
+from layton_batch.run.folders import find_runs, runs_at
+from layton_batch.settings import Settings
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="What every run under a folder cost.")
@@ -17,7 +18,7 @@ if __name__ == "__main__":
     parser.add_argument("--format", choices=("md", "csv", "json", "table"), default="md")
     parser.add_argument("--chart", type=Path, help="draw the sums into this .svg or .png file")
     asked = parser.parse_args()
-    folders = [str(folder.root) for folder in find_runs(asked.runs)]
+    folders = [str(folder.root) for folder in find_runs(runs_at(asked.runs, Settings.from_process()))]
     if not folders:
         print(f"no runs under {asked.runs} yet")
         raise SystemExit(0)

@@ -32,6 +32,7 @@ from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.records import JsonValue, ModelSpec
 from layton_batch.reports.plan import plan_json
 from layton_batch.run.context import Run
+from layton_batch.run.folders import runs_at
 from layton_batch.run.model_questions import refuse_dead_models
 from layton_batch.run.open import open_run
 from layton_batch.run.status import Status
@@ -104,7 +105,8 @@ class Plan:
 def plan(manifest: str | Path, *, runs: str | Path = "runs") -> Plan:
     """Check a manifest and say what it would cost. Pays nothing and asks no provider."""
     settings, clock = Settings.from_process(), SystemClock()
-    found = preview(_loaded(manifest, settings, Path(runs)), settings, clock, None, Path(runs))
+    folder = runs_at(runs, settings)
+    found = preview(_loaded(manifest, settings, folder), settings, clock, None, folder)
     jobs = cast("list[dict[str, object]]", plan_json(found)["jobs"])
     return Plan(
         name=found.run_id,
@@ -135,10 +137,11 @@ def run(
     manifest's. It may be interrupted at any moment; the same call goes on.
     """
     settings, clock = Settings.from_process(), clock or SystemClock()
-    asked = _loaded(manifest, settings, Path(runs))
+    folder = runs_at(runs, settings)
+    asked = _loaded(manifest, settings, folder)
     asked = with_budget(asked, None if max_usd is None else str(max_usd))
     stop_at = deadline(until, clock)
-    with _begun(asked, Path(runs), settings, clock, poll_seconds) as opened:
+    with _begun(asked, folder, settings, clock, poll_seconds) as opened:
         status = drive(opened, once=once, stop_at=stop_at, quiet=True, progress=progress)
         return _result(opened.folder, status)
 
@@ -182,7 +185,7 @@ def leaderboard(
     ``score`` from 0 to 1; if you like ``provider``, ``n_hints``, ``sample``, ``kind``, and ``flag``, what was wrong) or
     in layton-eval-ppi's form.
     """
-    found = _read(source, Asked(method, metric, seed, level, None, max_score), Path(runs))
+    found = _read(source, Asked(method, metric, seed, level, None, max_score), runs_at(runs, Settings.from_process()))
     return tables.frame("leaderboard", [asdict(row) for row in rows_of(found)])
 
 
@@ -202,7 +205,9 @@ def compare(
     ``difference``, ``lower``, ``upper``: first minus second in points; ``better``: probability that the first is;
     ``items``: how many items of this kind should separate them, ``labels``: how many more human labels on these.
     """
-    found = _read(source, Asked("calibrated", metric, seed, level, None, max_score), Path(runs))
+    found = _read(
+        source, Asked("calibrated", metric, seed, level, None, max_score), runs_at(runs, Settings.from_process())
+    )
     names = (first, second)
     told = (
         compare_marks(found.sheets, names, found.rules)
@@ -310,7 +315,7 @@ def judge(
     settings, clock = Settings.from_process(), clock or SystemClock()
     manifest = _jury_manifest(name, task, split, str(settings.cwd / items), panel, seats, settings.cwd)
     manifest = with_budget(manifest, None if max_usd is None else str(max_usd))
-    with _begun(manifest, Path(runs), settings, clock, poll_seconds) as opened:
+    with _begun(manifest, runs_at(runs, settings), settings, clock, poll_seconds) as opened:
         if not opened.task.uses_jury:
             raise ManifestError(f"judge: task {task!r} is graded by rule; there is no jury")
         known = frozenset(item.id for item in opened.load_items())

@@ -155,6 +155,19 @@ class Settings:
         return None
 
     @property
+    def environment(self) -> Mapping[str, str]:
+        """All of it, for a library that reads its own names; some values are secrets."""
+        return self._values
+
+    @property
+    def copies(self) -> Path:
+        """Where this machine's copies of run folders in object storage are."""
+        if (named := self.get("LAYTON_BATCH_COPIES")) is not None:
+            return self.cwd / Path(named).expanduser()
+        cache = self.get("XDG_CACHE_HOME") or ""
+        return (Path(cache) if cache.startswith("/") else Path.home() / ".cache") / "layton-batch"
+
+    @property
     def pacing(self) -> Pacing:
         """Every pause and patience, by the factor LAYTON_BATCH_PACING. Raises ManifestError for what is no factor."""
         text = self.get("LAYTON_BATCH_PACING")

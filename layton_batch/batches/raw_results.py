@@ -80,7 +80,7 @@ def store(folder: Path, parts: Iterable[ResultPart], refs: Mapping[str, str | No
         if stored and refs:
             _note_arrived(folder, stored, refs)
         raise
-    (folder / _ARRIVED).unlink(missing_ok=True)
+    atomic.remove(folder / _ARRIVED)
     return list(stored.values())
 
 
@@ -98,7 +98,7 @@ def _store(folder: Path, part: ResultPart) -> Stored:
             digest.update(chunk)
     same = next((one for one in earlier if _content(one) == digest.digest()), None)
     if same is not None:
-        path.unlink(missing_ok=True)
+        atomic.remove(path)
     return Stored(same or path, arrived, part.size, is_new=same is None)
 
 
@@ -135,7 +135,7 @@ def prune(folder: Path, read: Collection[Path], naming: Collection[Path]) -> Non
         known = [path for path in paths if path in read]
         useless = [path for path in known if path not in naming]
         for path in useless if len(useless) < len(known) else useless[:-1]:
-            path.unlink(missing_ok=True)
+            atomic.remove(path)
 
 
 def _whole(part: ResultPart) -> Iterator[bytes]:

@@ -29,7 +29,7 @@ from layton_batch.errors import LaytonBatchError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.reports.table import Table, as_markdown, columns, json_text, markdown_text
-from layton_batch.run.folders import find_run
+from layton_batch.run.folders import find_run, runs_at
 from layton_batch.run.stores import open_store
 from layton_batch.scoring.history import changes, snapshots
 from layton_batch.settings import Settings
@@ -83,9 +83,10 @@ def main(arguments: Sequence[str] | None = None, clock: Clock | None = None) -> 
     asked.webhook = asked.webhook or settings.get("LAYTON_BATCH_WEBHOOK")
     try:
         stop_at = deadline(asked.until, clock)
-        for folder in (asked.runs, asked.site):
+        asked.folder = runs_at(asked.runs, settings)
+        for folder in (asked.folder, asked.site):
             atomic.make_folder(folder)
-        works = [_before(path, asked.runs, settings) for path in asked.manifests]
+        works = [_before(path, asked.folder, settings) for path in asked.manifests]
         try:
             with terminating():
                 _work(works, asked, clock, stop_at)
@@ -127,7 +128,7 @@ def _work(works: Sequence[_Work], asked: argparse.Namespace, clock: Clock, stop_
     going = list(works)
     while going:
         for work in going:
-            _tick(work, asked.runs)
+            _tick(work, asked)
             if work.code in _TELLS:
                 _tell(asked.webhook, _TELLS[work.code], [_refreshed(work)], clock)
         going = [work for work in going if work.code == CALL_AGAIN]
@@ -138,14 +139,14 @@ def _work(works: Sequence[_Work], asked: argparse.Namespace, clock: Clock, stop_
             clock.sleep(min(asked.poll_seconds, stop_at - now) if stop_at is not None else asked.poll_seconds)
 
 
-def _tick(work: _Work, runs: Path) -> None:
+def _tick(work: _Work, asked: argparse.Namespace) -> None:
     """One tick by the command that anybody would use; its JSON is what is known of the run."""
     out = io.StringIO()
     with redirect_stdout(out):
-        work.code = _code_of(["run", str(work.path), "--runs", str(runs), "--once", "--json"])
+        work.code = _code_of(["run", str(work.path), "--runs", str(asked.runs), "--once", "--json"])
     if text := out.getvalue().strip():
         work.status = orjson.loads(text)
-        work.folder = find_run(str(work.status["run"]), runs)
+        work.folder = find_run(str(work.status["run"]), asked.folder)
     elif work.code == CALL_AGAIN:
         raise KeyboardInterrupt  # the command took it, and said so
 

@@ -46,6 +46,8 @@ def read(arguments: Sequence[str], runs_variable: str | None) -> Asked | None:
     if unusual or command not in _FLAGS or (command == "events" and not names):
         return None
     runs = Path(folders[0] if folders else runs_variable or RUNS)
+    if ":" in str(runs):
+        return None  # an address
     return Asked(command, names[0] if names else None, runs, frozenset(flags))
 
 

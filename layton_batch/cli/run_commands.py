@@ -16,7 +16,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ManifestPath = Annotated[Path, typer.Argument(help="The manifest, a TOML file.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its name, or its folder.")]
-Runs = Annotated[Path, typer.Option("--runs", help="Where run folders are.", envvar="LAYTON_BATCH_RUNS")]
+
+
+def _runs_at(place: str | Path) -> Path:
+    from layton_batch.run.folders import runs_at
+    from layton_batch.settings import Settings
+
+    return runs_at(place, Settings.from_process())
+
+
+Runs = Annotated[
+    Path,
+    typer.Option(
+        "--runs", parser=_runs_at, metavar="PLACE", envvar="LAYTON_BATCH_RUNS",
+        help="Where run folders are: a folder, or an address such as s3://BUCKET/FOLDER.",
+    ),
+]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 Poll = Annotated[
     float | None, typer.Option("--poll-seconds", min=0.05, help="Ask a provider every so many seconds (at most 3600).")

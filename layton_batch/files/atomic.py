@@ -12,12 +12,12 @@ import itertools
 import os
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Hashable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from layton_batch.errors import FileError, StorageError, file_error
 from layton_batch.processes import is_gone, machine, myself
@@ -34,6 +34,19 @@ def writing(path: Path) -> Iterator[BinaryIO]:
 
     Raises FileError naming the path and the operating system's reason (disk full, no permission).
     """
+    with _writing(path, _stored) as handle:
+        yield handle
+
+
+@contextmanager
+def receiving(path: Path) -> Iterator[BinaryIO]:
+    """As :func:`writing`, for what comes from where it is kept."""
+    with _writing(path, lambda _path, _content: nullcontext()) as handle:
+        yield handle
+
+
+@contextmanager
+def _writing(path: Path, stored: Callable[[Path, Path], AbstractContextManager[None]]) -> Iterator[BinaryIO]:
     temporary = _temporary(path)
     try:
         make_folder(path.parent)
@@ -41,8 +54,9 @@ def writing(path: Path) -> Iterator[BinaryIO]:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
-        temporary.replace(path)
-        sync_folder(path.parent)
+        with stored(path, temporary):
+            temporary.replace(path)
+            sync_folder(path.parent)
     except OSError as error:
         raise _unwritten(path, error) from error
     finally:
@@ -75,8 +89,9 @@ def writing_folder(path: Path) -> Iterator[Path]:
         yield temporary
         for folder, _, _ in os.walk(temporary, topdown=False):
             sync_folder(Path(folder))
-        _put_in_place(temporary, path)
-        sync_folder(path.parent)
+        with _stored(path, temporary):
+            _put_in_place(temporary, path)
+            sync_folder(path.parent)
     except OSError as error:
         raise _unwritten(path, error) from error
     finally:
@@ -94,6 +109,63 @@ def scratch(path: Path) -> Iterator[Path]:
     finally:
         if temporary.exists():
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+class Storage(Protocol):
+    """Where the files below ``root`` are kept as well, for other machines."""
+
+    root: Path
+
+    def storing(self, path: Path, content: Path) -> AbstractContextManager[None]:
+        """Keep the content (a file or a folder) as ``path``; the block gives it that name here."""
+
+    def removing(self, path: Path) -> AbstractContextManager[None]:
+        """Keep ``path`` no longer; the block removes it here."""
+
+    def append(self, path: Path) -> None:
+        """Keep a file that has grown, unless another machine's copy of it has grown too."""
+
+    def arrive(self, keys: Collection[Hashable], own: Collection[Hashable]) -> None:
+        """Get what other machines have kept, where one of the keys is new; ``own`` will be this one's doing."""
+
+
+_storages: list[Storage] = []
+
+
+def keep_at(storage: Storage) -> None:
+    """From now on, what this module writes and removes below ``storage.root`` is done there first."""
+    _storages.append(storage)
+
+
+def arrivals(folder: Path) -> Callable[[Collection[Hashable], Collection[Hashable]], None] | None:
+    """What to tell of news about the folder; None where other machines keep nothing of it."""
+    return next((storage.arrive for storage in _over(folder)), None)
+
+
+def remove(path: Path) -> None:
+    """No such file any more, whether there was one or not."""
+    with ExitStack() as stack:
+        for storage in _over(path):
+            stack.enter_context(storage.removing(path))
+        path.unlink(missing_ok=True)
+
+
+def has_grown(path: Path) -> None:
+    """Lines were appended to the file, and are on the disk."""
+    for storage in _over(path):
+        storage.append(path)
+
+
+@contextmanager
+def _stored(path: Path, content: Path) -> Iterator[None]:
+    with ExitStack() as stack:
+        for storage in _over(path):
+            stack.enter_context(storage.storing(path, content))
+        yield
+
+
+def _over(path: Path) -> list[Storage]:
+    return [storage for storage in _storages if path.is_relative_to(storage.root)]
 
 
 def make_folder(folder: Path) -> None:

@@ -2,18 +2,52 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import orjson
 
 from layton_batch.errors import LaytonBatchError, ManifestError, StoreError, file_error
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.run.engine import THREADS
+from layton_batch.settings import Settings
 
 if TYPE_CHECKING:
     from layton_batch.manifest.manifest import Manifest
     from layton_batch.store.places import Place
+
+
+def runs_at(place: str | Path, settings: Settings) -> Path:
+    """The folder of runs at ``--runs``: for an address of object storage this machine's copy, as it is there now. The
+    same copy is brought up to date when this is called again.
+
+    Raises ManifestError where no runs can be kept there.
+    """
+    found = _ADDRESS.fullmatch(str(place))
+    if found is None or found[1] == "file":
+        return Path(place) if found is None else Path("/", unquote(found[2] or ""))
+    scheme, rest = found[1], (found[2] or "").rstrip("/")
+    try:
+        from layton_batch.files.object_storage import SCHEMES, local_copy
+    except ImportError as error:
+        raise ManifestError(f"--runs {place}: pip install 'layton-batch[storage]'") from error
+    if scheme not in SCHEMES or not rest:
+        raise ManifestError(f"--runs {place}: write a folder, s3://BUCKET/FOLDER, gs://BUCKET/FOLDER or az://…")
+    if not settings.state_url:
+        raise ManifestError(
+            f"--runs {place}: files can be kept there, and the state of runs cannot: set LAYTON_BATCH_STATE to a "
+            "PostgreSQL database (postgresql+psycopg://user:password@host/database)"
+        )
+    if settings.engine != THREADS:
+        raise ManifestError(f"--runs {place}: with engine {settings.engine!r} all workers need one folder on a disk")
+    return local_copy(f"{scheme}://{rest}", settings.copies, settings.environment)
+
+
+_ADDRESS = re.compile(r"([a-z][a-z0-9]+):(?:/+(.*))?")
+"""Also as a ``Path`` prints it, with one slash."""
 
 
 def stored_manifest(folder: RunFolder) -> Manifest:

@@ -112,6 +112,7 @@ def append(folder: RunFolder, deed: Deed) -> None:
             os.close(descriptor)
         if is_new:
             atomic.sync_folder(path.parent)
+        atomic.has_grown(path)
     except OSError as error:
         raise file_error(f"cannot write {path}: {error.strerror or error}; the label is not kept", error) from error
 

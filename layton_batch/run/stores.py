@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layton_batch.errors import StoreError
+from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.log import Redactor
 from layton_batch.run.folders import run_id_of
@@ -66,6 +67,7 @@ def store_at(
 
     engine = open_engine(settings.state_url or sqlite_url(database))
     try:
-        yield RunStore(engine, run_id, clean=Redactor.of(settings.secrets()), in_place=in_place or anywhere)
+        clean, arrive = Redactor.of(settings.secrets()), atomic.arrivals(database.parent)
+        yield RunStore(engine, run_id, clean=clean, in_place=in_place or anywhere, arrive=arrive)
     finally:
         engine.dispose()

@@ -210,7 +210,7 @@ def _write_tables(run: Run, job: Job, batch: Batch, responses: Iterable[Response
     if bill.unknown_cost_rows:
         tables.write_rows(untold, "untold", bill.unknown_cost_rows)
     else:
-        untold.unlink(missing_ok=True)  # of a collecting that a stop cut short, with another download
+        atomic.remove(untold)  # of a collecting that a stop cut short, with another download
 
 
 def _write_statement(run: Run, job: Job, batch: Batch, bill: Bill, snapshot: Snapshot | None) -> Statement:
@@ -219,7 +219,7 @@ def _write_statement(run: Run, job: Job, batch: Batch, bill: Bill, snapshot: Sna
     usage = tables.read_part(run.folder.part("usage", batch.id), ["cost_usd", "input_tokens", "output_tokens"])
     ours = billed(usage, (row["why"] for row in bill.unknown_cost_rows))
     if stated.says_nothing:
-        part.unlink(missing_ok=True)
+        atomic.remove(part)
     else:
         row = {
             "batch_id": batch.id,

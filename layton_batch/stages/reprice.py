@@ -21,7 +21,7 @@ from layton_batch.batches.fingerprints import without_retired
 from layton_batch.batches.usage_rows import Bill, bounds, charged_answers, known_bounds
 from layton_batch.costs.estimate import estimate_request
 from layton_batch.costs.rates import MANIFEST
-from layton_batch.files import tables
+from layton_batch.files import atomic, tables
 from layton_batch.records import Batch, Job, Request
 from layton_batch.run.context import Run
 from layton_batch.stages.reask import prompts, spec_of
@@ -80,7 +80,7 @@ def _charge_again(run: Run, job: Job, batch: Batch) -> None:
     if rows := [*bill.unknown_cost_rows, *unanswered]:
         tables.write_rows(path, "untold", rows)
     else:
-        path.unlink(missing_ok=True)
+        atomic.remove(path)
     parts = path.parent.glob(f"{glob.escape(batch.id)}.create*.parquet")  # creates of the batch that were given up
     creates = [row for part in parts for row in tables.read_part(part).iter_rows(named=True)]
     run.store.charge_again(batch.id, bill.spent, known_bounds([*rows, *creates]), run.clock.now())

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from layton_batch.errors import StaleStateError
-from layton_batch.files import item_table
+from layton_batch.files import atomic, item_table
 from layton_batch.records import Job
 from layton_batch.run.context import Run
 from layton_batch.run.imported import imported_models
@@ -62,4 +62,4 @@ def put_away(run: Run) -> None:
     for job in run.store.all_jobs():
         if job.retired:
             for name in _BY_JOB:
-                run.folder.part(name, job.id).unlink(missing_ok=True)
+                atomic.remove(run.folder.part(name, job.id))

@@ -152,6 +152,7 @@ class Leases(Events):
                     taken.append(batch)
         self.holder.let_go(release)
         self.holder.took(fences)
+        self._files_of(fences)
         return taken
 
     def release(self, names: Collection[str]) -> None:
@@ -236,6 +237,7 @@ class Leases(Events):
             raise
         if won:
             self.holder.took({f"/{name}": fence + 1})
+            self._files_of({f"/{name}": fence + 1})
         return won
 
     def release_named(self, name: str) -> bool:
@@ -257,6 +259,12 @@ class Leases(Events):
         return row is not None and row["lease_owner"] != self.holder.owner and not self._is_free(row, at)
 
     # ---- how ---------------------------------------------------------------------------------------------------
+
+    def _files_of(self, fences: Mapping[str, int]) -> None:
+        """What was claimed comes with what its last holder wrote, unless that was this one, or there was none."""
+        if self.arrive is not None:
+            others = [(self.run_id, name, fence - 1) for name, fence in fences.items() if fence > 1]
+            self.arrive(others, [(self.run_id, name, fence) for name, fence in fences.items()])
 
     def _one(self, batch_id: str) -> ColumnElement[bool]:
         return and_(schema.batches.c.run_id == self.run_id, schema.batches.c.batch_id == batch_id)

@@ -167,7 +167,7 @@ class RunStore(Leases):
         """Retired jobs as well, at the end."""
         query = select(schema.jobs).where(schema.jobs.c.run_id == self.run_id).order_by(schema.jobs.c.seq)
         with self.reading() as connection:
-            return [job_from(row) for row in connection.execute(query).mappings()]
+            return self._with_files([job_from(row) for row in connection.execute(query).mappings()])
 
     def plan_job(
         self, job: Job, batches: Sequence[Batch], at: float, counts: Sequence[RowCount] = (), *, is_all: bool = True
@@ -268,7 +268,8 @@ class RunStore(Leases):
         """Batches in order of entry, of these states or all, of this provider or all, of this model or all."""
         if states is None and provider is None and model is None:
             with self.reading() as connection:
-                return self.over.with_open_ones(connection, self.run_id)
+                found = self.over.with_open_ones(connection, self.run_id)
+            return self._with_files(found)
         query = select(schema.batches).where(schema.batches.c.run_id == self.run_id, visible(self.run_id))
         query = query.order_by(schema.batches.c.seq)
         if states is not None:
@@ -276,14 +277,14 @@ class RunStore(Leases):
         for column, value in ((schema.batches.c.provider, provider), (schema.batches.c.model, model)):
             query = query if value is None else query.where(column == value)
         with self.reading() as connection:
-            return [batch_from(row) for row in connection.execute(query).mappings()]
+            return self._with_files([batch_from(row) for row in connection.execute(query).mappings()])
 
     def job_batches(self, job_id: str) -> list[Batch]:
         """The batches of one job, in order of entry: what concerns a job must not cost more with every other one."""
         table = schema.batches
         query = select(table).where(table.c.run_id == self.run_id, table.c.job_id == job_id).order_by(table.c.seq)
         with self.reading() as connection:
-            return [batch_from(row) for row in connection.execute(query).mappings()]
+            return self._with_files([batch_from(row) for row in connection.execute(query).mappings()])
 
     def batch(self, batch_id: str) -> Batch:
         """One batch. Raises StoreError where there is none."""

@@ -6,18 +6,21 @@ Events are a log for people: no decision hangs on them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from layton_batch.records import Event, RowCount
+from layton_batch.records import Batch, Event, Job, RowCount
+from layton_batch.states import Lifecycle
 from layton_batch.store import schema
 from layton_batch.store.engine import READING, complaint
 from layton_batch.store.rows import Ends, ends_from_json, event_from, row_count_from
 
+Read = TypeVar("Read", Job, Batch)
 DETAIL_CHARS = 2000
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -65,13 +68,16 @@ class Writing:
 @dataclass(slots=True)
 class Transactions:
     """One run in an open store. ``clean`` takes secrets out of what is kept; ``listen`` hears of committed events;
-    ``in_place`` raises StorageError where the run's folder is no longer the one it was opened in."""
+    ``in_place`` raises StorageError where the run's folder is no longer the one it was opened in; ``arrive`` is told
+    what was read here, and what this process will have written itself, and returns when the files of the first are
+    here (None: they always are)."""
 
     engine: Engine
     run_id: str
     clean: Callable[[str], str] = unchanged
     listen: Callable[[Event], None] | None = None
     in_place: Callable[[], None] = anywhere
+    arrive: Callable[[Collection[Hashable], Collection[Hashable]], None] | None = None
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -96,6 +102,20 @@ class Transactions:
         if self.listen is not None:
             for event in writing.events:
                 self.listen(event)
+
+    def _with_files(self, read: list[Read]) -> list[Read]:
+        """What was read, when its files are here: of a job its requests and what they were graded to, of a batch its
+        requests and, where it is collected, its answers."""
+        if self.arrive is not None:
+            self.arrive([_files_of(self.run_id, one) for one in read], ())
+        return read
+
+
+def _files_of(run_id: str, one: Job | Batch) -> Hashable:
+    """Another value wherever there are other files."""
+    if isinstance(one, Batch):
+        return run_id, one.id, "collected" if one.state is Lifecycle.COLLECTED else "open"
+    return run_id, one.id, one.requests, one.planned, one.graded
 
 
 @dataclass(slots=True)

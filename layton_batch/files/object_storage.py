@@ -1,0 +1,263 @@
+"""Run folders in object storage (``s3://``, ``gs://``, ``az://``), each host with a local copy.
+
+A file is put there before it has its name here, so before any state store tells of it. What other hosts put there comes
+here when the state store tells of something that this process does not know. Whose turn it is to write, leases say.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import json
+import os
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+from obstore.store import ObjectStore, from_url
+
+from layton_batch.errors import StorageError, file_error
+from layton_batch.files import atomic
+
+if TYPE_CHECKING:
+    from obstore import UpdateVersion
+
+SCHEMES = frozenset({"s3", "gs", "az"})
+_CALLS_AT_ONCE = 16
+_LOCKS = 256
+_MADE_AGAIN = "site"
+"""A folder of a run whose files are put there for people, and made again where another process needs them."""
+_NAMES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_ENDPOINT_URL")
+"""What a ``.env`` may set; all else that obstore knows it reads from the process's environment."""
+
+
+class _Known(NamedTuple):
+    """An object as it was when it was put or got, and its copy here: size in bytes, time of change in ns."""
+
+    tag: str
+    size: int
+    changed: int
+
+
+_open: dict[str, Bucket] = {}
+_opening = Lock()
+
+
+def local_copy(address: str, copies: Path, environment: Mapping[str, str]) -> Path:
+    """The folder below ``copies`` of what is at the address, as it is there now; what is written below it goes there.
+
+    ``environment``: where access keys are. Raises StorageError where the storage cannot be read.
+    """
+    with _opening:
+        if address in _open:
+            _open[address].fetch()
+        else:
+            home = copies / sha256(address.encode()).hexdigest()[:12]
+            bucket = Bucket(address, home, _connected(address, environment))
+            bucket.begin()
+            _open[address] = bucket
+            atomic.keep_at(bucket)
+        return _open[address].root
+
+
+def _connected(address: str, environment: Mapping[str, str]) -> ObjectStore:
+    given = {name: environment[name] for name in _NAMES if name in environment} if address.startswith("s3:") else {}
+    is_plain = given.get("AWS_ENDPOINT_URL", "").startswith("http:")
+    with _told(address, "opened"):
+        store: ObjectStore = from_url(address, config=given or None, client_options={"allow_http": is_plain})  # type: ignore[call-overload]
+    return store
+
+
+class Bucket:
+    """The files below ``root``, and the objects below an address. Threads and processes of one machine may share the
+    local copy."""
+
+    def __init__(self, address: str, home: Path, store: ObjectStore) -> None:
+        self.address, self.root = address, home / "runs"
+        self._index, self._locks, self._store = home / "index.json", home / "locks", store
+        self._known: dict[str, _Known] = {}
+        self._arrived: set[Hashable] = set()
+        self._arriving = Lock()
+
+    def begin(self) -> None:
+        """Bring the local copy up to date with what it was when it was used last."""
+        try:
+            for folder in (self.root, self._locks):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise file_error(
+                f"the local copy of {self.address} cannot be made in {self.root}: {error}", error
+            ) from error
+        with suppress(OSError, ValueError, TypeError):
+            told = json.loads(self._index.read_text(encoding="utf-8"))
+            self._known = {name: known for name, row in told.items() if self._is_here(name, known := _Known(*row))}
+        self.fetch()
+        self._forget_tables()
+        atexit.register(self.keep_index)
+
+    def arrive(self, keys: Collection[Hashable], own: Collection[Hashable] = ()) -> None:
+        """Fetch, where one of the keys is new. ``own``: what this process will have written itself."""
+        with self._arriving:
+            if new := set(keys) - self._arrived:
+                self.fetch()
+                self._arrived |= new
+            self._arrived.update(own)
+
+    def fetch(self) -> None:
+        """Get what was put there since, and remove what was removed there."""
+        before = dict(self._known)
+        with _told(self.address, "listed"):
+            there = {str(one["path"]): str(one["e_tag"]) for rows in obstore.list(self._store) for one in rows}
+        for name in before.keys() - there.keys():
+            self._drop(name, before[name])
+        new = [name for name, tag in there.items() if _is_fetched(name) and self._tag(name) != tag]
+        with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
+            list(pool.map(self._get, new, [there[name] for name in new]))
+
+    @contextmanager
+    def storing(self, path: Path, content: Path) -> Iterator[None]:
+        """See :class:`atomic.Storage`."""
+        name = self._name(path)
+        if name is None:
+            yield
+        elif content.is_dir():
+            self._put_folder(name, content)
+            yield
+        else:
+            with self._alone(name):
+                self._put(name, content)
+                yield
+
+    @contextmanager
+    def removing(self, path: Path) -> Iterator[None]:
+        """See :class:`atomic.Storage`."""
+        name = self._name(path)
+        if name is None:
+            yield
+            return
+        with self._alone(name):
+            if name in self._known:  # else it is not there: who may remove it has heard of what others put there
+                self._delete(name)
+            yield
+
+    def append(self, path: Path) -> None:
+        """See :class:`atomic.Storage`. Raises StorageError where another host's copy has grown."""
+        if (name := self._name(path)) is None:
+            return
+        known = self._known.get(name)
+        with self._alone(name):
+            try:
+                self._put(name, path, {"e_tag": known.tag} if known else "create")
+            except (AlreadyExistsError, PreconditionError) as error:
+                raise StorageError(
+                    f"{self.address}/{name} was changed by another host: this one did not know its last lines. Stop "
+                    "one of the two, start the other again, and repeat the last entry"
+                ) from error
+
+    # ---- how ---------------------------------------------------------------------------------------------------
+
+    def _name(self, path: Path) -> str | None:
+        """What the object is called; None for what is not finished, or below such a folder."""
+        parts = path.relative_to(self.root).parts
+        return None if any(part.startswith(".") for part in parts) else "/".join(parts)
+
+    def _tag(self, name: str) -> str | None:
+        known = self._known.get(name)
+        return known.tag if known else None
+
+    def _put_folder(self, name: str, content: Path) -> None:
+        files = {
+            f"{name}/{path.relative_to(content).as_posix()}": path for path in content.rglob("*") if path.is_file()
+        }
+        with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
+            list(pool.map(self._put, files, files.values()))
+        with _told(self.address, "listed"):
+            there = {str(one["path"]) for rows in obstore.list(self._store, f"{name}/") for one in rows}
+        for one in there - files.keys():
+            self._delete(one)
+
+    def _put(self, name: str, content: Path, mode: Literal["create"] | UpdateVersion | None = None) -> None:
+        about = content.stat()
+        with _told(self.address, f"written ({name})"):
+            if mode is None:
+                put = obstore.put(self._store, name, content)
+            else:  # a condition is heeded in one piece only
+                put = obstore.put(self._store, name, content, mode=mode, use_multipart=False)
+        self._known[name] = _Known(str(put["e_tag"]), about.st_size, about.st_mtime_ns)
+
+    def _delete(self, name: str) -> None:
+        with _told(self.address, f"written ({name})"), suppress(FileNotFoundError):
+            obstore.delete(self._store, name)
+        self._known.pop(name, None)
+
+    def _get(self, name: str, tag: str) -> None:
+        path = self.root / name
+        with self._alone(name), _told(self.address, f"read ({name})"), suppress(FileNotFoundError):
+            if self._tag(name) == tag:
+                return  # it was put from here meanwhile
+            found = obstore.get(self._store, name)
+            with atomic.receiving(path) as handle:
+                for chunk in found.stream():
+                    handle.write(chunk)
+            moment = int(found.meta["last_modified"].timestamp() * 1e9)
+            os.utime(path, ns=(moment, moment))
+            self._known[name] = _Known(str(found.meta["e_tag"]), path.stat().st_size, moment)
+
+    def _drop(self, name: str, known: _Known) -> None:
+        with self._alone(name):
+            if self._known.get(name) == known:
+                (self.root / name).unlink(missing_ok=True)
+                del self._known[name]
+
+    def _forget_tables(self) -> None:
+        """Parts of tables that another host has removed, of which this copy's index does not know."""
+        for path in [*self.root.glob("*/tables/**/*.parquet")]:
+            name = self._name(path)
+            if name is not None and name not in self._known:
+                with self._alone(name), _told(self.address, f"read ({name})"):
+                    try:
+                        obstore.head(self._store, name)
+                    except FileNotFoundError:
+                        path.unlink(missing_ok=True)
+
+    def _is_here(self, name: str, known: _Known) -> bool:
+        try:
+            about = (self.root / name).stat()
+        except OSError:
+            return False
+        return (about.st_size, about.st_mtime_ns) == (known.size, known.changed)
+
+    @contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        """No other thread or process of this machine changes the file meanwhile."""
+        number = int.from_bytes(sha256(name.encode()).digest()[:4], "big") % _LOCKS
+        with (self._locks / str(number)).open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def keep_index(self) -> None:
+        with suppress(OSError):
+            atomic.write_text(self._index, json.dumps(self._known))
+
+
+def _is_fetched(name: str) -> bool:
+    return name.split("/")[1:2] != [_MADE_AGAIN]
+
+
+@contextmanager
+def _told(address: str, what: str) -> Iterator[None]:
+    """What the storage refuses, as a sentence."""
+    try:
+        yield
+    except (AlreadyExistsError, PreconditionError, FileNotFoundError):
+        raise
+    except (BaseError, OSError) as error:
+        reason = " ".join(str(error).split("\n\nDebug source", 1)[0].split())[:300]
+        told = f"{address} cannot be {what}: {reason}. Nothing is lost; run the same command again"
+        raise StorageError(told) from error
