@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import IO
@@ -16,11 +17,15 @@ from typing import IO
 from layton_batch.batches import raw_results
 from layton_batch.batches.spilled import packed, unpacked_reply
 from layton_batch.errors import ProviderError, ProviderReplyError, file_error
-from layton_batch.providers import damaged_rows
+from layton_batch.files import atomic
+from layton_batch.providers import connect, damaged_rows
 from layton_batch.records import Response
+from layton_batch.run.engine import Engine
 from layton_batch.states import ErrorClass, RequestOutcome
 
 Decode = Callable[[bytes], Response]
+_IN_FULL = "replies"
+_PATIENCE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +58,14 @@ class Replies:
     cut: frozenset[Path]
     foreign: frozenset[Path]
     parts: Mapping[Path, frozenset[str]]
-    _spilled: IO[bytes]
+    _spilled: IO[bytes] | None = None
 
     def whole(self, reply: Response | ReplyIndex) -> Response:
         """The reply with its text."""
         if isinstance(reply, Response):
             return reply
+        if self._spilled is None:
+            raise ValueError("the file of the replies in full is not open")
         start, length = reply.place
         self._spilled.seek(start)
         return unpacked_reply(self._spilled.read(length))
@@ -82,7 +89,29 @@ def unpacked(folder: Path, decode: Decode, room: Path) -> Iterator[Replies]:
         said = f"cannot unpack the results in {folder}: {error.strerror or error}; they are kept as they came"
         raise file_error(said, error) from error
     with spilled:
-        yield found
+        yield replace(found, _spilled=spilled)
+
+
+@contextmanager
+def unpacked_apart(folder: Path, provider: str, engine: Engine, heed_stop: Callable[[], None]) -> Iterator[Replies]:
+    """The same, read by a worker of the engine.
+
+    Raises FileError, and BrokenExecutor where the worker ended.
+    """
+    with atomic.scratch(folder / _IN_FULL) as room:
+        reading = engine.submit(read_apart, folder, provider, room)
+        while not wait([reading], _PATIENCE).done:
+            heed_stop()
+        found = reading.result()
+        with (room / _IN_FULL).open("rb") as spilled:
+            yield replace(found, _spilled=spilled)
+
+
+def read_apart(folder: Path, provider: str, room: Path) -> Replies:
+    """In a worker: the replies in the parts under ``folder``, in full in a file in ``room``."""
+    room.mkdir()
+    with (room / _IN_FULL).open("wb") as spilled:
+        return _read(folder, connect(provider, None).decode, spilled)
 
 
 @dataclass(slots=True)
@@ -135,7 +164,6 @@ def _read(folder: Path, decode: Decode, spilled: IO[bytes]) -> Replies:
         cut=frozenset(path for path, copy in found.items() if copy.is_cut),
         foreign=frozenset(path for path, copy in found.items() if copy.is_foreign),
         parts={path: copy.all_named for path, copy in found.items()},
-        _spilled=spilled,
     )
 
 

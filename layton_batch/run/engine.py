@@ -1,4 +1,5 @@
-"""Engines: where the tables of jobs are made: by this process, by processes of this machine, or by a Dask cluster.
+"""Engines: where results are read and the tables of jobs are made: in this process, in processes of this machine, or in
+a Dask cluster.
 
 What is done there reads and writes files of the run's folder, and nothing else; the state store is the opener's alone.
 """
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
+from threading import Lock
 from typing import ParamSpec, TypeVar
 
 from layton_batch.errors import EngineError, ManifestError
@@ -25,11 +27,12 @@ MOST_ENDED = 2
 
 @dataclass(slots=True)
 class Engine:
-    """Opened when first needed. Raises ManifestError for a name that is none."""
+    """Opened when first needed; lanes and stages share it. Raises ManifestError for a name that is none."""
 
     name: str = THREADS
     _open: Executor | None = None
     _ended: int = field(default=0, init=False)
+    _lock: Lock = field(default_factory=Lock, init=False)
 
     def __post_init__(self) -> None:
         is_cluster = self.name.startswith(DASK) and self.name != DASK
@@ -46,10 +49,12 @@ class Engine:
         the engine cannot be reached."""
         if self.is_here:
             return _done(work, *args, **kwargs)
-        if self._open is None:
-            self._open = _processes() if self.name == PROCESSES else _cluster(self.name.removeprefix(DASK))
+        with self._lock:
+            if self._open is None:
+                self._open = _processes() if self.name == PROCESSES else _cluster(self.name.removeprefix(DASK))
+            workers = self._open
         try:
-            return self._open.submit(work, *args, **kwargs)
+            return workers.submit(work, *args, **kwargs)
         except BrokenExecutor as error:
             broken = Future[Made]()
             broken.set_exception(error)

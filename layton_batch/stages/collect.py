@@ -7,7 +7,8 @@ an answer go into another attempt while there is one; all of it lands in one tra
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import closing
+from concurrent.futures import BrokenExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,7 +20,7 @@ from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.completeness import Downloaded, Reading, counted, lack
 from layton_batch.batches.decisions import Readings, apply, at
 from layton_batch.batches.outcomes import Tally, assign_outcomes, count_rows, summed
-from layton_batch.batches.replies import Replies, unpacked
+from layton_batch.batches.replies import Replies, unpacked, unpacked_apart
 from layton_batch.batches.usage_rows import Bill, billed, bounds
 from layton_batch.clock import is_due
 from layton_batch.costs.stated import Statement
@@ -51,18 +52,12 @@ def collect(run: Run, lane: Lane) -> bool:
 
 
 def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
-    dialect = run.providers.dialect(batch.provider)
-
-    def decode(line: bytes) -> Response:
-        run.heed_stop()
-        return dialect.decode(line)
-
     try:
         download = _download(run, batch)
         if download is None:
             return False
         asked, folder = batch_requests(run, batch), run.folder.raw(batch.id)
-        with run.filing, unpacked(folder, decode, run.folder.root) as replies:
+        with _replies(run, batch) as replies:
             reading = Reading(replies, frozenset(asked["custom_id"]))
             raw_results.prune(folder, replies.parts.keys(), reading.naming)
             decision = _decided(run, batch, download, reading)
@@ -71,7 +66,30 @@ def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
             _file(run, job, batch, decision, download.snapshot, asked, replies)
     except StaleStateError:
         return False  # another process collected it
+    except BrokenExecutor as error:
+        run.engine.renew()
+        run.remaking = True
+        said = f"{batch.id}: a worker ended while it read the results ({error}); the next tick reads them"
+        run.store.add_event(run.clock.now(), batch.id, "worker_ended", said)
+        return False
     return True
+
+
+@contextmanager
+def _replies(run: Run, batch: Batch) -> Iterator[Replies]:
+    """What the raw results say; one batch's are filed at a time."""
+    folder, dialect = run.folder.raw(batch.id), run.providers.dialect(batch.provider)
+
+    def decode(line: bytes) -> Response:
+        run.heed_stop()
+        return dialect.decode(line)
+
+    if run.engine.is_here:
+        with run.filing, unpacked(folder, decode, run.folder.root) as replies:
+            yield replies
+    else:
+        with unpacked_apart(folder, batch.provider, run.engine, run.heed_stop) as replies, run.filing:
+            yield replies
 
 
 @dataclass(frozen=True, slots=True)
