@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from layton_batch.grading.board import of_sheet, ranked
 from layton_batch.scoring.board import BoardRow
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
 from layton_batch.scoring.rules import Rules
@@ -54,6 +55,16 @@ def test_samples_that_say_the_same_make_no_interval_narrower() -> None:
 def test_samples_that_differ_narrow_the_interval() -> None:
     found = rounds_of("larch", 0.6, 5)
     assert half_width(rank_sampled(found, RULES)[0]) < half_width(rank_sampled(found[:1], RULES)[0])
+
+
+def test_strata_of_items_reach_the_board_through_samples_and_through_files_of_predictions() -> None:
+    """Every item of the easy kind is right and none of the other: on new items of both kinds, half are."""
+    found = [replace(one, strata=["easy", "hard"] * 20) for one in [sheet("larch", [1.0, 0.0] * 20)] * 2]
+    (row,), (plain,) = rank_sampled(found, RULES), rank_sampled([sheet("larch", [1.0, 0.0] * 20)], RULES)
+    assert half_width(row) < 0.4 * half_width(plain)
+    graded = of_sheet(found[0])
+    (again,) = ranked([graded], "accuracy").rows
+    assert (again.new_lower, again.new_upper) == (row.new_lower, row.new_upper)
 
 
 def test_models_with_one_sample_stand_beside_models_with_several_as_they_were() -> None:

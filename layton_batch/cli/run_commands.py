@@ -122,8 +122,8 @@ def run(
     its models are on sale. Where there is no budget it asks before it sends (not where every provider is on this
     machine).
     A task with --model needs no manifest: the one that it runs is written into the working folder.
-    --engine (or LAYTON_BATCH_ENGINE) says what grades answers and counts votes: this process, processes of this
-    machine, or a Dask cluster that sees the same folders. The tables are the same.
+    --engine (or LAYTON_BATCH_ENGINE) says what reads results, grades answers and counts votes: this process, processes
+    of this machine, or a Dask cluster that sees the same folders. The tables are the same.
     Exit codes: 0 done, 75 call again, 3 budget, 4 a person must decide, 5 done with gaps,
     74 the disk or the state's database is in the way: mend that and call again.
     """

@@ -128,7 +128,7 @@ def _shared(rounds: Sequence[GradedModel]) -> Iterator[str]:
 def _mean(outcomes: Sequence[Outcome]) -> Outcome:
     worst = next((one for one in outcomes if one.failure is not None), outcomes[0])
     marks = [one.mark for one in outcomes if one.mark is not None]
-    return Outcome(sum(marks) / len(marks) if marks else None, worst.kind, worst.failure)
+    return Outcome(sum(marks) / len(marks) if marks else None, worst.kind, worst.failure, worst.stratum)
 
 
 def check_once(one: GradedModel) -> None:
@@ -187,9 +187,12 @@ def shared_sheets(
 def of_sheet(sheet: ItemScores) -> GradedModel:
     """A model whose marks are known already, such as one of a run."""
     failures = sheet.failures or [None] * len(sheet.item_ids)
+    strata = sheet.strata or [""] * len(sheet.item_ids)
     outcomes = {
-        item: Outcome(mark, kind, failure)
-        for item, mark, kind, failure in zip(sheet.item_ids, sheet.marks, sheet.kinds, failures, strict=True)
+        item: Outcome(mark, kind, failure, stratum)
+        for item, mark, kind, failure, stratum in zip(
+            sheet.item_ids, sheet.marks, sheet.kinds, failures, strata, strict=True
+        )
     }
     entrant = sheet.entrant
     return GradedModel(entrant.model, "the run", entrant.provider, outcomes=outcomes, n_hints=entrant.n_hints)
@@ -219,7 +222,8 @@ def _sheet(one: GradedModel, shared: Sequence[str], span: tuple[float, float]) -
     outcomes = [one.outcomes[item] for item in shared]
     marks = [outcome.mark for outcome in outcomes if outcome.mark is not None]
     kinds, failures = [outcome.kind for outcome in outcomes], [outcome.failure for outcome in outcomes]
-    return ItemScores(Entrant(one.name, one.provider, one.n_hints), shared, marks, kinds, failures, span)
+    strata = [outcome.stratum for outcome in outcomes]
+    return ItemScores(Entrant(one.name, one.provider, one.n_hints), shared, marks, kinds, failures, span, strata)
 
 
 def _notes(models: Sequence[GradedModel], shared: int) -> list[str]:

@@ -21,13 +21,11 @@ from layton_batch.scoring.evidence import (
     Label,
     count_votes,
     in_order,
-    mark_matrix,
-    span_of,
 )
-from layton_batch.scoring.law import STREAM, drawn, law_of
+from layton_batch.scoring.law import law_of, mark_law
 from layton_batch.scoring.rules import PAPER, Rules
 from layton_batch.stats.calibrated import CalibratedScore
-from layton_batch.stats.joint import JointDraws, mark_draws, mark_scores
+from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.paper import PaperScore, paper_scores
 from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
 from layton_batch.stats.strata import Flag, IntArray
@@ -239,12 +237,10 @@ def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
     if not sheets:
         return []
     sheets = sorted(sheets, key=lambda sheet: sheet.entrant)
-    marks = mark_matrix(sheets)
-    span = span_of(sheets)
-    draws = mark_draws(marks, seed=STREAM, draws=drawn(len(sheets)), span=span)
-    scores = mark_scores(marks, draws, level=rules.level, span=span)
+    law = mark_law(sheets, rules.level)
+    scores = law.scores
     rank = score_ranks(np.round(scores.mean, 12))  # sums of equal marks in another order are equal
-    ranges = _ranges(draws, rank, rules)
+    ranges = _ranges(law.draws, rank, rules)
     rows = []
     for i in np.argsort(rank, kind="stable").tolist():
         score = round_tenth(float(scores.mean[i]))

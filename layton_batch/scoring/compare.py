@@ -6,25 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.evidence import (
-    Ballot,
-    Entrant,
-    ItemScores,
-    Label,
-    count_votes,
-    in_order,
-    mark_matrix,
-    span_of,
-)
-from layton_batch.scoring.law import STREAM, drawn, law_of
+from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label, count_votes, in_order
+from layton_batch.scoring.law import law_of, mark_law
 from layton_batch.scoring.rules import Rules
-from layton_batch.stats.joint import (
-    JointDraws,
-    differences,
-    items_to_resolve,
-    mark_draws,
-    resolvable_difference,
-)
+from layton_batch.stats.joint import JointDraws, differences, items_to_resolve, resolvable_difference
 from layton_batch.stats.planning import Separation, labels_to_separate
 from layton_batch.text import did_you_mean
 
@@ -111,7 +96,7 @@ def compare_marks(sheets: Sequence[ItemScores], names: tuple[str, str], rules: R
     sheets = sorted(sheets, key=lambda sheet: sheet.entrant)
     entrants = [sheet.entrant for sheet in sheets]
     pair = _pair(entrants, names)
-    new = mark_draws(mark_matrix(sheets), seed=STREAM, draws=drawn(len(sheets)), span=span_of(sheets))
+    new = mark_law(sheets, rules.level).draws
     items = min(len(sheets[i].item_ids) for i in pair)
     standing = _standing("new", new, pair, rules.level)
     needed = _items(new, items, pair, rules.level)

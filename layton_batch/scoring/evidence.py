@@ -75,7 +75,8 @@ class ItemScores:
     """One entrant's marks by a rule, item by item; in the same order ``kinds``, what became of its replies, and
     ``failures``, the rule's words for what is not right (None: nothing failed; empty: the rule has none).
 
-    ``span``: the least and the greatest mark that the rule can give."""
+    ``span``: the least and the greatest mark that the rule can give. ``strata``: in the same order the kinds of items
+    of which the benchmark has as many as it is meant to have; empty where it is not put together like that."""
 
     entrant: Entrant
     item_ids: Sequence[str]
@@ -83,6 +84,7 @@ class ItemScores:
     kinds: Sequence[str]
     failures: Sequence[str | None] = ()
     span: tuple[float, float] = (0.0, 1.0)
+    strata: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,6 +195,14 @@ def mark_matrix(sheets: Sequence[ItemScores]) -> np.ndarray[tuple[int, int], np.
         seen.add(sheet.entrant)
         row[[place[item] for item in sheet.item_ids]] = sheet.marks
     return matrix
+
+
+def strata_of(sheets: Sequence[ItemScores]) -> list[str] | None:
+    """The stratum of every item, in the order of their ids; None where one has none."""
+    if not all(sheet.strata and all(sheet.strata) for sheet in sheets):
+        return None
+    found = {item: name for sheet in sheets for item, name in zip(sheet.item_ids, sheet.strata, strict=True)}
+    return [found[item] for item in sorted(found)]
 
 
 def span_of(sheets: Sequence[ItemScores]) -> tuple[float, float]:

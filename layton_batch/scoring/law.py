@@ -1,16 +1,28 @@
-"""The posterior of a jury board by its method: scores, joint draws, plans and the slope, all of one law."""
+"""The posterior of a board: of a jury's by its method, with scores, joint draws, plans and the slope, all of one law;
+and of one graded by rule."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from layton_batch.scoring.evidence import Counted
+from layton_batch.scoring.evidence import Counted, ItemScores, mark_matrix, span_of, strata_of
 from layton_batch.scoring.rules import HIERARCHICAL, Rules
 from layton_batch.stats.calibrated import CalibratedScore, Posterior, calibrated_scores, posterior
 from layton_batch.stats.hierarchical import Fit, fit
 from layton_batch.stats.hierarchical_scores import collapsed, hierarchical_scores, slope_interval
-from layton_batch.stats.joint import DRAWS, JointDraws, joint_draws, joint_draws_new_items
+from layton_batch.stats.joint import (
+    DRAWS,
+    JointDraws,
+    MarkScores,
+    joint_draws,
+    joint_draws_new_items,
+    large_strata,
+    mark_draws,
+    mark_scores,
+)
 from layton_batch.stats.label_table import label_table
 from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
 
@@ -92,3 +104,19 @@ class _Hierarchical:
     @property
     def slope(self) -> tuple[float, float, float] | None:
         return slope_interval(self._fit, self._rules.level)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MarkLaw:
+    """``draws``: of the mean marks on new items; ``scores``: with their intervals. Both in the order of the sheets."""
+
+    draws: JointDraws
+    scores: MarkScores
+
+
+def mark_law(sheets: Sequence[ItemScores], level: float = 0.95) -> MarkLaw:
+    """Of a board graded by rule. Raises DataError for marks that are no numbers."""
+    marks, span, names = mark_matrix(sheets), span_of(sheets), strata_of(sheets)
+    strata = large_strata(names, marks) if names else None
+    draws = mark_draws(marks, seed=STREAM, draws=drawn(len(sheets)), span=span, strata=strata)
+    return MarkLaw(draws, mark_scores(marks, draws, level=level, span=span, strata=strata))

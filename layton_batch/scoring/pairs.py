@@ -7,19 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layton_batch.scoring.evidence import (
-    Ballot,
-    Entrant,
-    ItemScores,
-    Label,
-    count_votes,
-    in_order,
-    mark_matrix,
-    span_of,
-)
-from layton_batch.scoring.law import STREAM, drawn, law_of
+from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label, count_votes, in_order
+from layton_batch.scoring.law import law_of, mark_law
 from layton_batch.scoring.rules import Rules
-from layton_batch.stats.joint import JointDraws, mark_draws
+from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.strata import FloatArray
 
 MOST = 60
@@ -53,7 +44,7 @@ def pairs_by_marks(sheets: Sequence[ItemScores]) -> list[Pair]:
     if not 1 < len(sheets) <= MOST:
         return []
     sheets = sorted(sheets, key=lambda sheet: sheet.entrant)
-    draws = mark_draws(mark_matrix(sheets), seed=STREAM, draws=drawn(len(sheets)), span=span_of(sheets))
+    draws = mark_law(sheets).draws
     return _pairs([sheet.entrant for sheet in sheets], None, _chances(draws), draws.models.tolist())
 
 

@@ -69,6 +69,7 @@ def _mean_sheet(rounds: Sequence[ItemScores]) -> ItemScores:
     if len(rounds) == 1:
         return first
     marks: dict[str, list[float]] = defaultdict(list)
+    strata = {item: name for sheet in rounds for item, name in zip(sheet.item_ids, sheet.strata, strict=False)}
     ends: dict[str, tuple[str, str | None]] = {}
     for sheet in rounds:
         failures = sheet.failures or [None] * len(sheet.item_ids)
@@ -82,6 +83,7 @@ def _mean_sheet(rounds: Sequence[ItemScores]) -> ItemScores:
         marks=[sum(given) / len(given) for given in marks.values()],
         kinds=[kind for kind, _ in ends.values()],
         failures=[failure for _, failure in ends.values()] if first.failures else (),
+        strata=[strata[item] for item in marks] if strata else (),
     )
 
 

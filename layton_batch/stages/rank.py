@@ -30,7 +30,7 @@ from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.stages.readiness import finished
 from layton_batch.stages.served_models import served_others
 from layton_batch.states import PredictionKind, Role
-from layton_batch.tasks.protocol import mark_span
+from layton_batch.tasks.protocol import HasStrata, mark_span
 from layton_batch.text import plural
 
 MOST_PLANNED = 50_000
@@ -330,13 +330,15 @@ def sample_sheets(run: Run, metric: str) -> list[ItemScores]:
 def _item_scores(run: Run, job: Job, metric: str) -> ItemScores:
     kinds = tables.read_part(run.folder.part("predictions", job.id), columns=["item_id", "kind"])
     rows = _scores(run, job, metric).join(kinds, on="item_id", how="left", maintain_order="left")
+    items = rows["item_id"].to_list()
     return ItemScores(
         entrant=entrant(run, job),
-        item_ids=rows["item_id"].to_list(),
+        item_ids=items,
         marks=rows["vote"].fill_null(float("nan")).to_list(),
         kinds=rows["kind"].to_list(),
         failures=rows["flag"].to_list(),
         span=(0.0, 1.0) if run.task.uses_jury else mark_span(run.task, metric),
+        strata=[run.task.stratum(run.item(item)) for item in items] if isinstance(run.task, HasStrata) else (),
     )
 
 

@@ -11,6 +11,10 @@ sample: item weights are Exp(1), shared by all models (the Bayesian bootstrap: R
 model has two items of its own besides, with the least and the greatest mark possible and weights Gamma(1/2). For marks
 of 0 and 1 a model's draws are then exactly Beta(1/2 + right, 1/2 + wrong), Jeffreys' posterior: never certain, however
 right a model is. Marks are any finite numbers; [K, I] with NaN where a model was not asked.
+
+Where a benchmark is put together of strata (so many puzzles of each size), new items are too: items are weighed within
+their stratum, and each stratum counts as it does at hand. A stratum of n items has weights Gamma((n - 2) / n), so that
+the variance of its mean is the unbiased estimate's, also where n is small.
 """
 
 from __future__ import annotations
@@ -189,12 +193,17 @@ class MarkScores:
 
 
 def mark_scores(
-    marks: FloatArray, draws: JointDraws, *, level: float = 0.95, span: tuple[float, float] = (0.0, 1.0)
+    marks: FloatArray,
+    draws: JointDraws,
+    *,
+    level: float = 0.95,
+    span: tuple[float, float] = (0.0, 1.0),
+    strata: IntArray | None = None,
 ) -> MarkScores:
     """Score every model; `draws` are `mark_draws` of the same marks. Raises ValueError for a level not in (0, 1).
 
-    Models whose board has marks of 0 and 1 only, of a rule that gives no others than from 0 to 1, get Jeffreys'
-    interval in closed form, others the draws' quantiles.
+    Models whose board has marks of 0 and 1 only, of a rule that gives no others than from 0 to 1, and no strata, get
+    Jeffreys' interval in closed form, others the draws' quantiles.
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, not {level!r}")
@@ -202,21 +211,46 @@ def mark_scores(
     count = asked.sum(axis=1)
     total = np.where(asked, marks, 0.0).sum(axis=1)
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
-    if span == (0.0, 1.0) and np.isin(marks[asked], (0.0, 1.0)).all():
+    is_binary = span == (0.0, 1.0) and bool(np.isin(marks[asked], (0.0, 1.0)).all())
+    if is_binary and strata is None:
         low, high = (betaincinv(total + 0.5, count - total + 0.5, np.array(p)) for p in tails)
-        low, high = np.where(total == 0, 0.0, low), np.where(total == count, 1.0, high)
     else:
         low, high = np.quantile(draws.theta, tails, axis=0)
+    if is_binary:
+        low, high = np.where(total == 0, 0.0, low), np.where(total == count, 1.0, high)
     return MarkScores(total / np.maximum(count, 1), low, high)
 
 
+LEAST_ITEMS = 10
+"""Of a stratum, for each model: too few say little of their spread."""
+
+
+def large_strata(names: Sequence[str], marks: FloatArray) -> IntArray | None:
+    """[I] the stratum of every item, from 0; those in which a model has fewer than `LEAST_ITEMS` marks stand together.
+    None where that leaves one."""
+    kinds, code = np.unique(np.array(names), return_inverse=True)
+    least = np.array([np.isfinite(marks[:, code == one]).sum(axis=1).min() for one in range(len(kinds))])
+    large = least >= LEAST_ITEMS
+    if not large.all() and np.isfinite(marks[:, ~large[code]]).sum(axis=1).min() < LEAST_ITEMS and large.any():
+        large[np.argmin(np.where(large, least, least.max() + 1))] = False
+    merged = np.where(large, np.cumsum(large), 0)
+    found = np.unique(merged[code], return_inverse=True)[1].astype(np.int64)
+    return found if found.any() else None
+
+
 def mark_draws(
-    marks: FloatArray, *, seed: int, draws: int = DRAWS, span: tuple[float, float] = (0.0, 1.0)
+    marks: FloatArray,
+    *,
+    seed: int,
+    draws: int = DRAWS,
+    span: tuple[float, float] = (0.0, 1.0),
+    strata: IntArray | None = None,
 ) -> JointDraws:
     """Draws [T, K] of the mean mark on new items, shared weights making comparisons paired.
 
-    `span`: the least and the greatest mark that the rule can give; marks beyond it stretch it. Raises ValueError for a
-    model without a mark or a mark that is infinite.
+    `span`: the least and the greatest mark that the rule can give; marks beyond it stretch it. `strata`: as
+    `large_strata` makes them; None: new items may be of any kind. Raises ValueError for a model without a mark or a
+    mark that is infinite.
     """
     asked = np.isfinite(marks)
     if np.isinf(marks).any() or not asked.any(axis=1).all():
@@ -226,11 +260,23 @@ def mark_draws(
     least, most = min(span[0], float(marks[asked].min())), max(span[1], float(marks[asked].max()))
     given, there = np.where(asked, marks, 0.0).T, asked.T.astype(np.float64)
     theta = np.empty((draws, models))
+    parts = [np.flatnonzero(strata == one) for one in np.unique(strata)] if strata is not None else []
     block = max(1, _CELLS // max(1, items, models))
     for at in range(0, draws, block):
         rows = min(block, draws - at)
-        weights = rng.standard_exponential((rows, items))
+        if parts:
+            mass, found = there.sum(axis=0), sum(_weighed(given[one], there[one], rows, rng) for one in parts)
+        else:
+            weights = rng.standard_exponential((rows, items))
+            mass, found = weights @ there, weights @ given
         low, high = rng.standard_gamma(HALF_ITEM, (2, rows, models))
-        mass = weights @ there + low + high
-        theta[at : at + rows] = (weights @ given + least * low + most * high) / mass
+        theta[at : at + rows] = (found + least * low + most * high) / (mass + low + high)
     return JointDraws(theta, np.arange(models))
+
+
+def _weighed(given: FloatArray, there: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
+    """[T, K] sums of the marks of one stratum, its items weighed: [I', K] `given`, `there`."""
+    items = len(given)
+    weights = rng.standard_gamma((items - 2) / items, (draws, items))
+    found: FloatArray = there.sum(axis=0) * (weights @ given) / (weights @ there)
+    return found

@@ -23,7 +23,7 @@ from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, RequestOutcome
 from layton_batch.tasks import validate_items
-from layton_batch.tasks.protocol import RuleTask, mark_span
+from layton_batch.tasks.protocol import RuleTask, mark_span, stratum_of
 from layton_batch.text import NONE
 
 if TYPE_CHECKING:
@@ -63,11 +63,12 @@ class GradedReply:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of an item on a board: its mark (None: outside the score), a kind of ``PredictionKind``, and for what
-    is not right the failure."""
+    is not right the failure. ``stratum``: the item's kind, where its benchmark is put together of kinds."""
 
     mark: float | None
     kind: str
     failure: str | None
+    stratum: str = ""
 
 
 class Report(Protocol):
@@ -240,7 +241,8 @@ class OfflineForm:
 
     def outcome(self, reply: GradedReply, metric: str) -> Outcome:
         """What became of an item, by one metric."""
-        return Outcome(float(reply.grade.marks[metric]), str(reply.prediction.kind), reply.grade.tag)
+        mark, stratum = float(reply.grade.marks[metric]), stratum_of(self._task, reply.item)
+        return Outcome(mark, str(reply.prediction.kind), reply.grade.tag, stratum)
 
     def report_text(self, document: JsonValue) -> str:
         """The report of one model as a file."""

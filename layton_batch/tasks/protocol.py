@@ -125,6 +125,20 @@ def mark_span(task: Task, metric: str) -> tuple[float, float]:
     return task.span(metric) if isinstance(task, StatesSpan) else (0.0, 1.0)
 
 
+@runtime_checkable
+class HasStrata(Protocol):
+    """A task whose benchmark is put together of so many items of each kind, as new ones would be."""
+
+    def stratum(self, item: Item) -> str:
+        """The item's kind."""
+        ...
+
+
+def stratum_of(task: Task, item: Item) -> str:
+    """The item's kind, by which its benchmark is put together; empty where it is not."""
+    return task.stratum(item) if isinstance(task, HasStrata) else ""
+
+
 _UNFENCED = (
     "a participant's text is not fenced in the judges' prompts: what it says can pass for a reference or an "
     "instruction, and sway a judge"

@@ -91,6 +91,10 @@ class ZebraLogicTask:
             raise DataError(f"no bundled items for split {split!r}; there are {', '.join(SPLITS)}")
         return HERE / "data" / "zebralogic" / "puzzles.jsonl"
 
+    def stratum(self, item: Item) -> str:
+        """The grid's size: the benchmark has as many puzzles of each."""
+        return item.category or ""
+
     def prompt(self, item: Item) -> Prompt:
         """One user text; the puzzle is fenced in the corrected protocol, and stands as it is in the published ones."""
         gold = gold_of(item)

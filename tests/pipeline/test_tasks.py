@@ -26,6 +26,7 @@ from layton_batch.sandbox import Fault, Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files, load_items
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import preview
+from layton_batch.stages.rank import item_scores
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.rome import RomeTask
@@ -106,6 +107,11 @@ def test_a_run_grades_every_reply_ranks_the_models_and_accounts_for_the_sandboxs
         assert joined["mark"].to_list() == joined["vote"].to_list()
         means = dict(marks.group_by("model").agg(pl.col("mark").mean()).iter_rows())
         board = bench.table(text, "leaderboard").filter(pl.col("metric") == metric)
+        with bench.open(text) as run:
+            kinds = {item.id: item.category for item in run.items}
+            sheets = item_scores(run, metric)
+        stratified = [[kinds[item] for item in sheet.item_ids] if task == "zebralogic" else [] for sheet in sheets]
+        assert [list(sheet.strata) for sheet in sheets] == stratified
         in_percent = {model: pytest.approx(100 * mean, abs=PRINTED) for model, mean in means.items()}
         assert dict(board.select("model", "score").iter_rows()) == in_percent
         assert board["score"].is_sorted(descending=True)

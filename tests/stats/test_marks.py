@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from layton_batch.stats.joint import differences, mark_draws, mark_scores
+from layton_batch.stats.joint import differences, large_strata, mark_draws, mark_scores
 from layton_batch.stats.strata import FloatArray
 
 
@@ -51,6 +51,52 @@ def test_intervals_of_graded_marks_hold_the_truth(values: tuple[float, ...], ite
     scores = mark_scores(marks, mark_draws(marks, seed=5, draws=1500))
     held = (scores.new_lower <= truth) & (truth <= scores.new_upper)
     assert held.mean() == pytest.approx(0.95, abs=0.03)
+
+
+STRATA = [(25, 40), (5, 10)]
+"""How many, and items in each."""
+
+
+@pytest.mark.parametrize(("count", "size"), STRATA)
+@pytest.mark.parametrize("ease", [0.0, 2.0])
+def test_intervals_within_strata_hold_the_truth_and_are_narrower_where_strata_differ(
+    count: int, size: int, ease: float
+) -> None:
+    rate = 1 / (1 + np.exp(-(ease + 2.5 * np.linspace(1, -1, count))))
+    marks = (np.random.default_rng(7).random((400, count * size)) < np.repeat(rate, size)).astype(float)
+    strata = large_strata([f"{one}" for one in range(count) for _ in range(size)], marks)
+    assert strata is not None
+    scores = mark_scores(marks, mark_draws(marks, seed=5, draws=1500, strata=strata), strata=strata)
+    plain = mark_scores(marks, mark_draws(marks, seed=5, draws=10))
+    held = (scores.new_lower <= rate.mean()) & (rate.mean() <= scores.new_upper)
+    assert held.mean() == pytest.approx(0.95, abs=0.03)
+    assert ((scores.new_lower <= scores.mean) & (scores.mean <= scores.new_upper)).all()
+    width, usual = (one.new_upper - one.new_lower for one in (scores, plain))
+    assert width.mean() < 0.92 * usual.mean()
+
+
+def test_strata_with_few_items_stand_together() -> None:
+    marks = np.ones((2, 60))
+    names = ["a"] * 30 + ["b"] * 20 + [f"c{i}" for i in range(10)]
+    found = large_strata(names, marks)
+    assert found is not None
+    assert [len(set(found[:30])), len(set(found[30:50])), len(set(found[50:])), len(set(found))] == [1, 1, 1, 3]
+    marks[1, 12:30] = np.nan  # one model has few of that kind
+    marks[1, 0:4] = np.nan
+    fewer = large_strata(names, marks)
+    assert fewer is not None
+    assert len(set(fewer)) == 2
+    assert set(fewer[:30]) == set(fewer[50:])
+    assert large_strata(["a"] * 30 + ["b"] * 9, np.ones((1, 39))) is None
+    assert large_strata([f"{i}" for i in range(39)], np.ones((1, 39))) is None
+
+
+def test_who_is_always_right_within_strata_is_not_certain() -> None:
+    marks = np.ones((1, 80))
+    strata = np.repeat(np.arange(4), 20)
+    scores = mark_scores(marks, mark_draws(marks, seed=0, strata=strata), strata=strata)
+    assert scores.new_upper[0] == 1
+    assert scores.new_lower[0] == pytest.approx(stats.beta.ppf(0.025, 80.5, 0.5), abs=0.003)
 
 
 def test_marks_that_are_all_the_same_are_not_certain() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from layton_batch.errors import DataError, ManifestError
@@ -219,9 +219,9 @@ class ZebraForm(OfflineForm):
         """Infrastructure errors are outside the score."""
         found = super().outcome(reply, metric)
         if found.failure in INFRASTRUCTURE:
-            return Outcome(None, PredictionKind.MISSING.value, found.failure)
+            return replace(found, mark=None, kind=PredictionKind.MISSING.value)
         read = found.failure in {None, Tag.WRONG_ANSWER}
-        return Outcome(found.mark, str(PredictionKind.ANSWERED if read else PredictionKind.UNPARSED), found.failure)
+        return replace(found, kind=str(PredictionKind.ANSWERED if read else PredictionKind.UNPARSED))
 
     def lines(self, document: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
         yield "score", percent(document["score"])
