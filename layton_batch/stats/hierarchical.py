@@ -32,6 +32,7 @@ PRIOR_SPREAD, LEAST_RATE = 1.25, 0.03
 OWN_SPREAD, SEAT_SPREAD, OTHER_JURY_SPREAD = 0.3, 1.5, 1.0
 _NEGLIGIBLE = 1e-4  # weight of a cell of slope and spread that is left out
 _FLOOR = 1e-300
+_BLOCK = 256  # models at a time, so that thousands stay within memory
 _LEAST_RELIABILITY = 0.3
 
 
@@ -49,12 +50,18 @@ def kernel(spread: float) -> FloatArray:
 
 OWN, SEAT, _OTHER_JURY = kernel(OWN_SPREAD), kernel(SEAT_SPREAD), kernel(OTHER_JURY_SPREAD)
 MAKERS: FloatArray = np.stack([kernel(float(s)) for s in SPREADS])
+_OWN_UP, _SEAT_UP = (np.ascontiguousarray(one.T) for one in (OWN, SEAT))
+_MAKERS_UP = np.ascontiguousarray(MAKERS.transpose(0, 2, 1))
 
 
 def _through(logs: FloatArray, kernel: FloatArray) -> FloatArray:
     """log of exp(logs) @ kernel; the last axis is the grid, or the last two with a stack of kernels."""
     top = logs.max(axis=-1, keepdims=True)
-    return np.asarray(np.log(np.exp(logs - top) @ kernel + _FLOOR) + top)
+    found: FloatArray = np.exp(logs - top) @ kernel
+    found += _FLOOR
+    np.log(found, out=found)
+    found += top
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +104,7 @@ def upward(table: LabelTable, rows: Rows, shift: FloatArray) -> Upward:
     labels = table.labels[rows.author, rows.vote][:, None]
     positives = table.positives[rows.author, rows.vote][:, None]
     likelihood = positives * at - labels * _softplus(at)
-    own = _through(likelihood, OWN.T)
+    own = _through(likelihood, _OWN_UP)
     made = np.zeros((len(rows.cell_vote), len(GRID)))
     np.add.at(made, rows.cell, own)
     return Upward(likelihood, own, made)
@@ -144,18 +151,20 @@ class Shares:
 def votes(rows: Rows, shares: Shares, up: Upward) -> Votes:
     """Makers to votes, votes to shares, up and down the rising shares, and back to votes."""
     count = len(shares.of_vote)
-    said = _through(up.made[None], MAKERS.transpose(0, 2, 1))
+    said = _through(up.made[None], _MAKERS_UP)
     heard = np.zeros((len(SPREADS), count, len(GRID)))
     for cell, vote in enumerate(rows.cell_vote):
         heard[:, vote] += said[:, cell]
     node = np.zeros((len(SPREADS), len(shares.judged), len(GRID))) + shares.prior()
-    to_share = np.where(shares.alone[:, None] > 0, heard, _through(heard, SEAT.T))
+    shared = np.flatnonzero(shares.alone == 0)
+    to_share = heard.copy()
+    to_share[:, shared] = _through(heard[:, shared], _SEAT_UP)
     for vote, share in enumerate(shares.of_vote):
         node[:, share] += to_share[:, vote]
     forward, evidence, posterior = _rising(node, shares)
     logs = posterior[:, shares.of_vote]
-    down = _through(logs - to_share, SEAT) + heard
-    return Votes(np.where(shares.alone[:, None] > 0, logs, down), said, forward, heard, evidence)
+    logs[:, shared] = _through(logs[:, shared] - to_share[:, shared], SEAT) + heard[:, shared]
+    return Votes(logs, said, forward, heard, evidence)
 
 
 def _rising(node: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -215,17 +224,25 @@ def fit(table: LabelTable, models: int, *, other_jury: bool = False) -> Fit:
     centre = float(np.average(table.ability, weights=weight)) if weight.any() else float(scored.sum() / max(models, 1))
     ability = table.ability - centre
     learnt = ability * _reliability(table, ability)
-    evidence = np.stack([votes(rows, shares, upward(table, rows, slope * learnt)).evidence for slope in SLOPES])
+    ups = [upward(table, rows, slope * learnt) for slope in SLOPES]
+    founds = [votes(rows, shares, up) for up in ups]
+    evidence = np.stack([found.evidence for found in founds])
     prior = -0.5 * ((SLOPES - SLOPE_MEAN) / SLOPE_SD) ** 2
     logs = evidence + prior[:, None] + np.log(SPREAD_CHANCES)
     chance = np.exp(logs - logs.max())
     chance = np.where(chance / chance.sum() < _NEGLIGIBLE, 0.0, chance)
     kept = np.flatnonzero(chance.sum(axis=1) > 0)
     chance = chance[kept] / chance[kept].sum()
-    found = [
-        _moments(table, rows, shares, models, SLOPES[at], (ability, learnt), chance[i], other_jury)
-        for i, at in enumerate(kept)
-    ]
+    found = []
+    for at, likely in zip(kept, chance, strict=True):
+        spreads = np.flatnonzero(likely)
+        makers = _makers(table, rows, founds[at], spreads, other_jury)
+        blocks = []
+        for start in range(0, models, _BLOCK):
+            part = np.arange(start, min(start + _BLOCK, models))
+            message = _before(table, rows, part, ups[at], makers)
+            blocks.append(_moments(table, part, SLOPES[at], ability[part], message, likely[spreads]))
+        found.append([np.concatenate(one, axis=1) for one in zip(*blocks, strict=True)])
     parts, mean, square = (np.stack(part) for part in zip(*found, strict=True))
     size = np.maximum(mean * (1 - mean) / np.maximum(square - mean**2, 1e-15) - 1, 1e-3)
     return Fit(table, models, ability, learnt, SLOPES[kept], chance, parts, mean * size, (1 - mean) * size, other_jury)
@@ -250,62 +267,61 @@ below, would have the same variance, but where the judges are poor they leave ou
 
 def _moments(
     table: LabelTable,
-    rows: Rows,
-    shares: Shares,
-    models: int,
+    part: IntArray,
     slope: float,
-    abilities: tuple[FloatArray, FloatArray],
+    ability: FloatArray,
+    message: FloatArray,
     chance: FloatArray,
-    other_jury: bool,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """For one slope: its chance [N, K] with each of the `DOUBTS`, and the first and second moment [N, K, B] of every
-    rate; `chance` [S]: the slope's with each spread."""
-    ability, learnt = abilities
-    up = upward(table, rows, slope * learnt)
-    found = votes(rows, shares, up)
-    width = len(table.place)
-    weight, total = np.zeros((len(DOUBTS), models)), np.zeros((2, len(DOUBTS), models, width))
-    before = [_before(table, rows, models, up, found, int(s), other_jury) for s in np.flatnonzero(chance)]
+    """For one slope and the models in `part`: its chance [N, K] with each of the `DOUBTS`, and the first and second
+    moment [N, K, B] of every rate; by spread `message` [S, K, B, G], what all others say of it, and `chance` [S], the
+    slope's with it."""
+    before = _log_mass(message)
+    weight = np.zeros((len(DOUBTS), len(part)))
+    total = np.zeros((len(DOUBTS), len(part), len(table.place), 2))
     tops: FloatArray | None = None
-    for s, message in zip(np.flatnonzero(chance), before, strict=True):
-        for side, off in enumerate(DOUBTS):
-            shift = slope * (ability + off * table.doubt)[:models]
-            logs = message + own_likelihood(table, rows, models, shift)
-            peak = logs.max(axis=-1, keepdims=True)
-            density = np.exp(logs - peak)
-            mass = density.sum(axis=-1)
-            evidence = (np.log(mass) + peak[..., 0] - np.log(np.exp(message - message.max(axis=-1, keepdims=True)).sum(
-                axis=-1)) - message.max(axis=-1)).sum(axis=1)  # fmt: skip
-            tops = evidence if tops is None else tops
-            chances = chance[s] * DOUBT_CHANCES[side] * np.exp(np.clip(evidence - tops, -50, 50))
-            rate = 1 / (1 + np.exp(-(GRID + shift[:, None])))
-            mean = np.einsum("kbg,kg->kb", density, rate) / mass
-            square = np.einsum("kbg,kg->kb", density, rate**2) / mass
-            weight[side] += chances
-            total[:, side] += chances[:, None] * np.stack([mean, square])
-    mean, square = total / weight[None, ..., None]
-    return chance.sum() * weight / weight.sum(axis=0), mean, square
+    for side, off in enumerate(DOUBTS):
+        shift = slope * (ability + off * table.doubt[part])
+        logs = message + own_likelihood(table, part, shift)
+        peak = logs.max(axis=-1, keepdims=True)
+        density = np.exp(np.subtract(logs, peak, out=logs), out=logs)
+        mass = density.sum(axis=-1)
+        evidence = (np.log(mass) + peak[..., 0] - before).sum(axis=-1)
+        tops = evidence[0] if tops is None else tops
+        chances = chance[:, None] * DOUBT_CHANCES[side] * np.exp(np.clip(evidence - tops, -50, 50))
+        rate = 1 / (1 + np.exp(-(GRID + shift[:, None])))
+        weight[side] = chances.sum(axis=0)
+        means = density @ np.stack([rate, rate**2], axis=-1) / mass[..., None]
+        total[side] = (chances[..., None, None] * means).sum(axis=0)
+    moments = total / weight[..., None, None]
+    return chance.sum() * weight / weight.sum(axis=0), moments[..., 0], moments[..., 1]
 
 
-def own_likelihood(table: LabelTable, rows: Rows, models: int, shift: FloatArray) -> FloatArray:
+def _log_mass(logs: FloatArray) -> FloatArray:
+    """log of the sum of exp(logs) over the grid."""
+    top = logs.max(axis=-1)
+    return np.asarray(np.log(np.exp(logs - top[..., None]).sum(axis=-1)) + top)
+
+
+def own_likelihood(table: LabelTable, models: IntArray, shift: FloatArray) -> FloatArray:
     """[K, B, G] of the models' own labels, at log odds less the shift [K]."""
     at = GRID + shift[:, None]
-    labels, positives = (part[:models][:, table.place] for part in (table.labels, table.positives))
+    labels, positives = (part[models][:, table.place] for part in (table.labels, table.positives))
     return np.asarray(positives[..., None] * at[:, None] - labels[..., None] * _softplus(at)[:, None])
 
 
-def _before(
-    table: LabelTable, rows: Rows, models: int, up: Upward, found: Votes, spread: int, other_jury: bool
-) -> FloatArray:
-    """[K, B, G] logs of what all others say of every model's rate, its log odds less its shift, for one slope and
-    spread."""
-    cell = rows.of_cell[:, table.place]
-    row = rows.of_row[:models][:, table.place]
+def _makers(table: LabelTable, rows: Rows, found: Votes, spreads: IntArray, other_jury: bool) -> FloatArray:
+    """[S, F, B, G] logs of what the votes and other makers say of every maker's rate, for one slope and by spread."""
+    said = np.concatenate([found.said, np.zeros((len(found.said), 1, len(GRID)))], axis=1)[spreads]
+    votes = found.logs[spreads][:, None, table.place]
+    maker = _through(votes - said[:, rows.of_cell[:, table.place]], MAKERS[spreads][:, None])
+    return _through(maker, _OTHER_JURY) if other_jury else maker
+
+
+def _before(table: LabelTable, rows: Rows, part: IntArray, up: Upward, makers: FloatArray) -> FloatArray:
+    """[S, K, B, G] logs of what all others say of every rate of the models in `part`, its log odds less its shift."""
     nothing = np.zeros((1, len(GRID)))
-    said, made = (np.concatenate([part, nothing]) for part in (found.said[spread], up.made))
-    own = np.concatenate([up.own, nothing])
-    maker = _through(found.logs[spread][table.place] - said[cell], MAKERS[spread])
-    if other_jury:
-        maker = _through(maker, _OTHER_JURY)
-    whose = table.maker[:models]
-    return _through(maker[whose] + made[cell[whose]] - own[row], OWN)
+    made, own = (np.concatenate([one, nothing]) for one in (up.made, up.own))
+    whose = table.maker[part]
+    cell, row = rows.of_cell[whose][:, table.place], rows.of_row[part][:, table.place]
+    return _through(makers[:, whose] + (made[cell] - own[row]), OWN)

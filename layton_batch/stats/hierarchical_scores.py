@@ -27,12 +27,13 @@ def hierarchical_scores(strata: Strata, fit: Fit, *, level: float = 0.95) -> tup
     left = strata.n - strata.own_labels
     known = strata.own_positives.sum(axis=1)
     low, high = (np.zeros(len(strata.items), dtype=np.int64) for _ in range(2))
-    for part in distributions.chunks(left[scored].sum(axis=1)):
-        rows = scored[part]
-        pmf = np.zeros((1, 1))
-        for i, side in np.ndindex(fit.parts.shape[:2]):
-            law = positives_pmf(Posterior(fit.alpha[i, side], fit.beta[i, side], left), rows)
-            pmf = pmf + fit.parts[i, side, rows, None] * law
+    sides = fit.parts.shape[1]
+    for part in distributions.chunks(sides * left[scored].sum(axis=1)):
+        rows, pmf = scored[part], np.zeros((1, 1))
+        every, unlabelled = np.arange(sides * len(rows)), np.tile(left[rows], (sides, 1))
+        for parts, alpha, beta in zip(fit.parts, fit.alpha, fit.beta, strict=True):
+            law = positives_pmf(Posterior(_flat(alpha[:, rows]), _flat(beta[:, rows]), unlabelled), every)
+            pmf = pmf + (parts[:, rows, None] * law.reshape(sides, len(rows), -1)).sum(axis=0)
         low[rows], high[rows] = distributions.shortest_set(pmf, level)
     items = np.maximum(strata.items, 1)
     new = np.zeros((3, len(items)))
@@ -55,21 +56,24 @@ def _new_items(strata: Strata, fit: Fit, scored: IntArray, level: float) -> Floa
     and what one more such vote sways all rates by.
     """
     first, second, score = (np.zeros(len(scored)) for _ in range(3))
-    n, zeros = strata.n[scored], strata.known_zeros[scored]
-    sway = fit.table.sway[scored][:, fit.table.place]
-    for i, side in np.ndindex(fit.parts.shape[:2]):
-        weight, alpha, beta = (part[i, side, scored] for part in (fit.parts, fit.alpha, fit.beta))
+    sides = fit.parts.shape[1]
+    n, zeros = np.tile(strata.n[scored], (sides, 1)), np.tile(strata.known_zeros[scored], sides)
+    sway = np.tile(fit.table.sway[scored][:, fit.table.place], (sides, 1)) / n.sum(axis=1).clip(1)[:, None]
+    for i, slope in enumerate(fit.slopes):
+        weight, alpha, beta = fit.parts[i][:, scored], _flat(fit.alpha[i][:, scored]), _flat(fit.beta[i][:, scored])
         rate = alpha / (alpha + beta)
-        moved = (
-            rate
-            + fit.slopes[i] * sway * (n * rate * (1 - rate)).sum(axis=1, keepdims=True) / n.sum(axis=1).clip(1)[:, None]
-        )
+        moved = rate + slope * sway * (n * rate * (1 - rate)).sum(axis=1, keepdims=True)
         mean, variance = new_items_moments(n, zeros, alpha, beta, moved=moved)
         plain, _ = new_items_moments(n, zeros, alpha, beta, unseen=0.0)
-        first += weight * mean
-        second += weight * (variance + mean**2)
-        score += weight * plain
+        first += (weight * mean.reshape(weight.shape)).sum(axis=0)
+        second += (weight * (variance + mean**2).reshape(weight.shape)).sum(axis=0)
+        score += (weight * plain.reshape(weight.shape)).sum(axis=0)
     return np.stack([score, *beta_ends(first, np.maximum(second - first**2, 1e-12), level)])
+
+
+def _flat(values: FloatArray) -> FloatArray:
+    """[N * K, B] of [N, K, B]."""
+    return values.reshape(-1, values.shape[-1])
 
 
 def collapsed(strata: Strata, fit: Fit) -> Posterior:

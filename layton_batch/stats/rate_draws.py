@@ -75,7 +75,7 @@ class _Cell:
         out = np.empty((*size, len(fit.table.place)))
         by_vote = self._votes()
         shifts = [self.slope * (fit.ability + off * fit.table.doubt)[: fit.models] for off in DOUBTS]
-        likelihoods = [own_likelihood(fit.table, self.rows, fit.models, shift) for shift in shifts]
+        likelihoods = [own_likelihood(fit.table, np.arange(fit.models), shift) for shift in shifts]
         doubt = (self.rng.random(size)[None] > self.doubt[:-1, None]).sum(axis=0)
         for b, vote in enumerate(fit.table.place.tolist()):
             moved = OTHER_JURY_SPREAD * self.rng.standard_normal(self.draws) if fit.other_jury else np.zeros(self.draws)

@@ -12,12 +12,16 @@ import numpy.typing as npt
 import polars as pl
 
 from layton_batch.stats.calibrated import calibrated_scores
+from layton_batch.stats.hierarchical import fit
+from layton_batch.stats.hierarchical_scores import hierarchical_scores
 from layton_batch.stats.joint import joint_draws
+from layton_batch.stats.label_table import label_table
 from layton_batch.stats.paper import paper_scores
 from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
 from layton_batch.stats.strata import GoldPredictions, Strata, TargetPredictions, build_strata
 from tests.bench.measure import DATA, told
 from tests.bench.measure import best as quickest
+from tests.stats.boards import Board, read_lines
 
 ITEMS, SEATS, GOLD_MODELS, PROVIDERS = 186, 3, 7, 5
 ITERATIONS, PUBLISHED_ITERATIONS = 40, 10_000
@@ -38,12 +42,23 @@ def main() -> None:
     told("table of 9 models, paper: scores and ranks", 1000 * best(lambda: paper_table(strata), 20), "ms", 5)
     told("table of 9 models, calibrated: both intervals", 1000 * best(lambda: calibrated_scores(strata), 20), "ms", 5)
     told("table of 9 models, rank box of 4,000 draws", 1000 * best(lambda: box(strata), 5), "ms", 100)
+    larger = made_up(1_000)
+    counted = build_strata(larger.target, larger.gold)
+    told("1,000 models x 186 items, hierarchical", best(lambda: hierarchical_table(larger, counted), 1), "s", 10)
     _many(5_000, limit=1.0, rounds=2)
     _many(100_000, limit=30.0, rounds=1)
     told("peak memory of all this", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "MiB", 1024)
     _reference(board, strata)
     if (source := DATA / "ppi_llm.jsonl").exists():
+        real = Board(read_lines(source.name), "both_correct")
+        told("published table, hierarchical", 1000 * best(lambda: hierarchical_table(real, real.strata), 10), "ms", 50)
         told("calibrated table from ppi file, CPU", quickest(["leaderboard", str(source)]).cpu, "s", 1.5)
+
+
+def hierarchical_table(board: Rows | Board, strata: Strata) -> object:
+    """Both intervals by the hierarchical method."""
+    table = label_table(board.target, board.gold, strata)
+    return hierarchical_scores(strata, fit(table, len(strata.items)))
 
 
 def made_up(models: int) -> Rows:
