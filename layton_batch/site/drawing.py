@@ -11,7 +11,8 @@ from markupsafe import Markup
 WIDTH = 760
 _LETTER = 6.6  # pixels of an average letter of 12 px
 _FILE_STYLE = Markup(
-    "<style>text{{font:12px 'DejaVu Sans',Arial,sans-serif;fill:#1b1f24}}.soft{{fill:#565f6b}}.title{{font-size:15px}}"
+    "<style>text{{font:12px 'DejaVu Sans',Arial,sans-serif;fill:#1b1f24}}.title{{font-size:15px}}"
+    ".soft{{fill:#565f6b;stroke:#fff;stroke-width:3px;paint-order:stroke}}"
     ".grid{{stroke:#e4e4dd}}.thin{{stroke:#8f949b;stroke-width:1.5}}.band{{fill:#a9c6e6}}.mark{{fill:#1d5a9e}}"
     ".front{{fill:none;stroke:#1d5a9e;stroke-width:1.5;stroke-dasharray:4 3}}.web{{fill:none;stroke:#e4e4dd}}"
     ".s0{{stroke:#1d5a9e;color:#1d5a9e}}.s1{{stroke:#b0362c;color:#b0362c}}.s2{{stroke:#1b7a4a;color:#1b7a4a}}"
