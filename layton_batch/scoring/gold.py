@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,7 +96,8 @@ def parse_gold(rows: Rows) -> Gold:
     """Rows as a gold set. Raises DataError naming file, line and column."""
     columns = _columns(rows)
     judges = _judges(columns, rows.places[0].file)
-    parsed = tuple(_gold_row(row, place, judges) for row, place in zip(rows.rows, rows.places, strict=True))
+    read = _Decisions(judges)
+    parsed = tuple(_gold_row(row, place, read) for row, place in zip(rows.rows, rows.places, strict=True))
     _check_unique(parsed, rows.places)
     other_jury = any(row.get(_OTHER_JURY) is True for row in rows.rows)
     return Gold(judges, parsed, read_records(rows, judges), other_jury)
@@ -122,7 +124,7 @@ def _judges(columns: Sequence[str], file: str) -> tuple[str, ...]:
     return judges
 
 
-def _gold_row(row: Row, place: Place, judges: Sequence[str]) -> GoldRow:
+def _gold_row(row: Row, place: Place, read: _Decisions) -> GoldRow:
     row = with_text_id(row, _TEXT_COLUMNS[0])
     item_id, provider, model = (_text(row, column, place) for column in _TEXT_COLUMNS)
     n_hints = row.get("n_hints", 0)
@@ -131,6 +133,7 @@ def _gold_row(row: Row, place: Place, judges: Sequence[str]) -> GoldRow:
     sample = row.get("sample")
     if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
         raise DataError(f"{place}: column 'sample' must be a whole number from 1, not {sample!r:.60}")
+    judges, human = read.of(row, place)
     return GoldRow(
         item_id=item_id,
         provider=provider,
@@ -138,8 +141,8 @@ def _gold_row(row: Row, place: Place, judges: Sequence[str]) -> GoldRow:
         n_hints=n_hints,
         answer=_optional_text(row, "answer", place),
         justification=_optional_text(row, "justification", place),
-        judges=tuple(_marks(row, (_ANSWER + j, _JUSTIFICATION + j, _BOTH + j), place) for j in judges),
-        human=_marks(row, _HUMAN, place),
+        judges=judges,
+        human=human,
         kind=_optional_text(row, "kind", place),
         ranked=row.get("ranked") is not False,
         propensity=propensity_of(row, place),
@@ -147,20 +150,39 @@ def _gold_row(row: Row, place: Place, judges: Sequence[str]) -> GoldRow:
     )
 
 
-def _marks(row: Row, columns: tuple[str, str, str], place: Place) -> Marks | None:
-    answer, justification, both = (row.get(column) for column in columns)
-    for column, value in zip(columns, (answer, justification, both), strict=True):
-        if value is not None and not isinstance(value, bool):
-            raise DataError(f"{place}: column {column!r} must be true, false or null, not {value!r:.60}")
+_Decided = tuple[tuple[Marks | None, ...], Marks | None]
+
+
+class _Decisions:
+    """What the judges and a person say of a row. A million rows say few different things: each is read once."""
+
+    def __init__(self, judges: Sequence[str]) -> None:
+        graders = [*((_ANSWER + one, _JUSTIFICATION + one, _BOTH + one) for one in judges), _HUMAN]
+        self._columns = [column for three in graders for column in three]
+        self._known: dict[tuple[bool | None, ...], _Decided] = {}
+
+    def of(self, row: Row, place: Place) -> _Decided:
+        """The marks of the judges, and the person's. Raises DataError for what is neither true, false nor null."""
+        values: list[bool | None] = []
+        for column in self._columns:
+            value = row.get(column)
+            if value is not None and value is not True and value is not False:
+                raise DataError(f"{place}: column {column!r} must be true, false or null, not {value!r:.60}")
+            values.append(value)
+        key = tuple(values)
+        found = self._known.get(key)
+        if found is None:
+            marks = [_marks(*key[at : at + 3]) for at in range(0, len(key), 3)]
+            found = self._known[key] = tuple(marks[:-1]), marks[-1]
+        return found
+
+
+def _marks(answer: bool | None, justification: bool | None, both: bool | None) -> Marks | None:
     if answer is None and justification is None and both is None:
         return None
     if both is None and answer is not None and justification is not None:
-        both = bool(answer and justification)
-    return Marks(_bool(answer), _bool(justification), _bool(both))
-
-
-def _bool(value: JsonValue) -> bool | None:
-    return value if isinstance(value, bool) else None
+        both = answer and justification
+    return Marks(answer, justification, both)
 
 
 def _text(row: Row, column: str, place: Place) -> str:
@@ -195,10 +217,11 @@ _PART = {"answer_correct": 0, "justification_correct": 1, "both_correct": 2}
 def rounds_of(gold: Gold, metric: str) -> list[tuple[list[Ballot], list[Label]]]:
     """By round, every recorded prediction with its jury's votes (one without any answer counts as wrong), and the
     labels. A model with fewer samples than others begins again with its first."""
-    counts = _samples(gold)
-    rounds = []
-    for number in range(1, 1 + max(counts.values(), default=1)):
-        rows = [row for row in gold.rows if _is_in(row, number, counts)]
+    counts, rounds = _samples(gold), []
+    most = max(counts.values(), default=1)
+    for number in range(1, 1 + most):
+        is_only = most == 1  # then most rows need no look
+        rows = [row for row in gold.rows if (is_only and row.sample is None) or _is_in(row, number, counts)]
         rounds.append(([_ballot(row, metric) for row in rows if row.ranked], _labels(rows, metric)))
     return rounds
 
@@ -212,7 +235,9 @@ def _samples(gold: Gold) -> dict[Entrant, int]:
     found: dict[Entrant, int] = {}
     for row in gold.rows:
         if row.ranked:
-            found[_entrant(row)] = max(found.get(_entrant(row), 1), row.sample or 1)
+            who, sample = _entrant(row), row.sample or 1
+            if sample > found.get(who, 0):
+                found[who] = sample
     return found
 
 
@@ -300,11 +325,19 @@ def _ballot(row: GoldRow, metric: str) -> Ballot:
 
 
 def _entrant(row: GoldRow) -> Entrant:
-    return Entrant(row.model, row.provider, row.n_hints)
+    return _one_entrant(row.model, row.provider, row.n_hints)
+
+
+_one_entrant = lru_cache(4096)(Entrant)
 
 
 def _votes(row: GoldRow, metric: str) -> tuple[int, int]:
-    marks = [mark for judge in row.judges if (mark := _mark(judge, metric)) is not None]
+    return _counted(row.judges, metric)
+
+
+@lru_cache(4096)
+def _counted(judges: tuple[Marks | None, ...], metric: str) -> tuple[int, int]:
+    marks = [mark for judge in judges if (mark := _mark(judge, metric)) is not None]
     return sum(marks), len(marks)
 
 
