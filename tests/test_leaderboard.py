@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from layton_batch.cli.board_sources import board_of
+from layton_batch.cli.board_sources import Asked, read_sources, rows_of
 from layton_batch.errors import DataError
 from layton_batch.files.tables import SCHEMAS, frame
 from layton_batch.reports.board import board_csv, board_markdown, board_notes, write_board
@@ -48,7 +48,8 @@ def real(metric: str, method: str = "calibrated", **asked: Any) -> list[BoardRow
     source = DATA / "ppi_llm.jsonl"
     if not source.exists():
         pytest.skip("the optional folder of real data is absent: no ppi_llm.jsonl")
-    return board_of([str(source)], DATA, Settings.from_environment({}, DATA), method, metric, **asked)
+    settings = Settings.from_environment({}, DATA)
+    return rows_of(read_sources([str(source)], DATA, settings, Asked(method, metric, **asked)))
 
 
 def recorded(metric: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:

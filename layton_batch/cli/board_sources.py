@@ -4,7 +4,7 @@ several of these."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,28 +103,6 @@ class Sources:
     """What a reader of a board has to know of these sources and of the labels."""
 
 
-def board_of(
-    sources: Sequence[str],
-    runs: Path,
-    settings: Settings,
-    method: str | None = None,
-    metric: str | None = None,
-    seed: int | None = None,
-    level: float | None = None,
-    provider_shift: float | None = None,
-    tell: Callable[[str], None] = lambda _line: None,
-) -> list[BoardRow]:
-    """One board over all sources. What is not asked for comes from the first run's manifest, else from the defaults.
-    ``tell`` gets a line for each thing that has to be said of the labels.
-
-    Raises ManifestError (unknown method or metric), DataError (bad file), StoreError (no such run).
-    """
-    found = read_sources(sources, runs, settings, Asked(method, metric, seed, level, provider_shift))
-    for line in found.notes:
-        tell(line)
-    return rows_of(found)
-
-
 def rows_of(found: Sources) -> list[BoardRow]:
     """The board of what the sources hold."""
     if found.sheets:
@@ -139,7 +117,10 @@ def rows_of(found: Sources) -> list[BoardRow]:
 def read_sources(
     sources: Sequence[str], runs: Path, settings: Settings, asked: Asked, *, verdicts: bool = False
 ) -> Sources:
-    """All sources together; with ``verdicts`` also every judge's by name. Raises as ``board_of``."""
+    """All sources together; with ``verdicts`` also every judge's by name.
+
+    Raises ManifestError (unknown method or metric), DataError (bad file), StoreError (no such run).
+    """
     asked.check()
     metric = asked.metric
     parts: list[Sources] = []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.cli.board_sources import board_of
+from layton_batch.cli.board_sources import Asked, read_sources, rows_of
 from layton_batch.run.status import RunState
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
@@ -35,7 +35,7 @@ PUBLISHED = [
 
 
 def table(source: str, runs: Path, metric: str | None = None) -> list[tuple[str, float | None, float | None, int, int]]:
-    rows = board_of([source], runs, Settings.from_environment({}, runs), "paper", metric, None)
+    rows = rows_of(read_sources([source], runs, Settings.from_environment({}, runs), Asked("paper", metric)))
     return [(row.model, row.score, row.half_width, row.rank_best or 0, row.rank_worst or 0) for row in rows]
 
 
