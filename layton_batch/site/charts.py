@@ -18,6 +18,7 @@ _ROW = 24.0
 _MOST_ROWS, _MOST_DOTS, _MOST_SHAPES, _MOST_LINES = 60, 40, 5, 5
 _LEAST_AXES = 3
 _LINES_HEIGHT = 300.0
+_BESIDE = 90.0  # pixels kept for the names of the last points
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def _against(
         return None
     height = 380.0
     picture = Picture(title, height)
-    across = scale([value for value, _ in points], 50, WIDTH - 20, log=True)
+    across = scale([value for value, _ in points], 50, WIDTH - _BESIDE, log=True)
     up = scale([one.score for _, one in points], height - 45, 10)
     _grid_down(picture, across, 10, height - 45, told)
     _grid_across(picture, up, 50, WIDTH - 20)
