@@ -65,6 +65,7 @@ def test_the_wheel_in_an_empty_environment_runs_the_demo_and_the_doctor(wheel: P
         "-q",
         "--no-deps",
         "--no-index",
+        "--ignore-installed",  # this environment's own stays what it is
         "--prefix",
         str(home),
         str(wheel),
