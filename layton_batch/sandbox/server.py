@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 import signal
 import socket
 import sys
@@ -201,10 +202,10 @@ def serve_forever(config: SandboxConfig, env_file: Path | None = None) -> None:
     if env_file is not None:
         environment_file.check_replaceable(env_file)  # before anything listens
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    done = threading.Event()
+    told, ends = os.pipe()  # an event that is set by a handler while it begins to be waited for is never set
 
     def leave(_number: int, _frame: FrameType | None) -> None:
-        done.set()
+        os.write(ends, b".")
 
     previous = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -214,7 +215,9 @@ def serve_forever(config: SandboxConfig, env_file: Path | None = None) -> None:
             sys.stderr.flush()
             if env_file is not None:
                 environment_file.write(env_file, sandbox.environment())
-            done.wait()
+            os.read(told, 1)
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+        os.close(told)
+        os.close(ends)

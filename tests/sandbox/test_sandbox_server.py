@@ -215,7 +215,7 @@ def test_serving_for_ever_says_where_and_ends_at_a_signal(number, tmp_path):
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": root},
     )
-    with process:
+    try:
         assert process.stderr is not None
         line = process.stderr.readline().decode()
         wait_for(ready)
@@ -224,8 +224,11 @@ def test_serving_for_ever_says_where_and_ends_at_a_signal(number, tmp_path):
         assert "export OPENAI_API_KEY=sandbox-key-openai" in line
         assert get(f"{url}/sandbox/health")["status"] == "ok"
         process.send_signal(number)
-        assert process.wait(20) == 0
-        assert process.stderr.read() == b""
+        _, rest = process.communicate(timeout=20)
+        assert (process.returncode, rest) == (0, b"")
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def wait_for(path: Path) -> None:
