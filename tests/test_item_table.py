@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.files import item_table
+from layton_batch.files import item_shelf, item_table
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Item, JsonValue
 from layton_batch.tasks.layton import _item
@@ -23,7 +23,7 @@ def test_picarats_come_back_and_the_tasks_payload_is_as_it_was(tmp_path: Path) -
 
 
 def test_a_run_that_began_without_picarats_has_the_same_items() -> None:
-    assert item_table.digest([ITEM]) == item_table.digest([replace(ITEM, picarats=None)])
+    assert item_shelf.digest([ITEM]) == item_shelf.digest([replace(ITEM, picarats=None)])
 
 
 @pytest.mark.parametrize(

@@ -79,9 +79,9 @@ class ShownPrompts:
             self._about, self._kept, self._size = judged, {}, 0
 
     def of(self, item: Item, said: Prediction | None, prompt: Callable[[], Prompt]) -> Shown:
-        """What ``prompt`` gives of this very item and what was said of it, or gave before."""
+        """What ``prompt`` gives of this item and what was said of it, or gave before."""
         known = self._kept.get(item.id)
-        if known is not None and known[0] is item and known[1] == said:
+        if known is not None and known[:2] == (item, said):
             return known[2]
         shown = self._encoded(prompt)
         if known is None and self._size < KEPT_BYTES:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import glob
+import marshal
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ import orjson
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError
 from layton_batch.files.csv_rows import SEPARATORS, csv_rows
+from layton_batch.files.long_list import LongList
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 
@@ -49,10 +51,10 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rows(Sequence[Row]):
-    """The rows of a source in order, and the place of each."""
+    """The rows of a source in order, and the place of each. Those of a long source are read anew each time."""
 
-    rows: tuple[Row, ...]
-    places: tuple[Place, ...]
+    rows: Sequence[Row]
+    places: Sequence[Place]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -71,16 +73,24 @@ def read_rows(source: str, base: Path, settings: Settings, clock: Clock | None =
     Raises DataError with file, line and reason: not there, no access, not JSONL, Parquet or CSV, a line that is not an
     object, no rows at all.
     """
-    found: list[tuple[Place, Row]] = []
+    rows, places = LongList[Row](marshal.loads), list[Place]()
+    for place, row in _of_source(source, base, settings, clock or SystemClock(), patient=patient):
+        rows.keep(row, marshal.dumps(row))  # type: ignore[arg-type]
+        places.append(place)
+    if not places:
+        raise DataError(f"{shown(source)}: the source is empty; there must be at least one row")
+    return Rows(rows, tuple(places))
+
+
+def _of_source(
+    source: str, base: Path, settings: Settings, clock: Clock, *, patient: bool
+) -> Iterator[tuple[Place, Row]]:
     if is_address(source):
-        with _downloaded(*_located(source, settings), clock or SystemClock(), patient=patient) as path:
-            found.extend(_taken(path, shown(source)))
+        with _downloaded(*_located(source, settings), clock, patient=patient) as path:
+            yield from _taken(path, shown(source))
     else:
         for path in _local_files(source, base, settings.cwd):
-            found.extend(_taken(path, str(path)))
-    if not found:
-        raise DataError(f"{shown(source)}: the source is empty; there must be at least one row")
-    return Rows(tuple(row for _, row in found), tuple(place for place, _ in found))
+            yield from _taken(path, str(path))
 
 
 def with_text_id(row: Row, column: str) -> Row:

@@ -222,10 +222,12 @@ def writing(path: Path, name: str, origin: str | None = None) -> Iterator[Callab
     """What adds a row to the part file that ``path`` becomes when the block ends well; ``origin`` as for ``write``."""
     with atomic.scratch(path) as folder:
         spilt: list[Path] = []
-        portion = _Portion()
+        portion, least = _Portion(), PORTION_ROWS
 
         def add(row: Row) -> None:
+            nonlocal least
             if portion.add(row):
+                least = min(least, len(portion.rows))
                 spilt.append(folder / f"{len(spilt):06d}.arrow")
                 _write_portion(spilt[-1], frame(name, portion.take()))
 
@@ -234,7 +236,7 @@ def writing(path: Path, name: str, origin: str | None = None) -> Iterator[Callab
         if not spilt:
             write(path, rest, origin)
         else:
-            _write_together(path, name, [pl.scan_ipc(spilt), rest.lazy()], origin)
+            _write_together(path, name, [pl.scan_ipc(spilt), rest.lazy()], origin, least)
 
 
 def portions(rows: Iterable[Row]) -> Iterator[Sequence[Row]]:
@@ -254,13 +256,16 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
 
 
 def read_portions(path: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """A part file, ``PORTION_ROWS`` rows at a time. Raises DamagedTableError as :func:`read_part`."""
+    """A part file, at most ``PORTION_ROWS`` rows and about ``PORTION_CHARACTERS`` of the file at a time. Raises
+    DamagedTableError as :func:`read_part`."""
     with _readable(path):
+        size = path.stat().st_size
         table = pl.scan_parquet(path, glob=False).select(columns)
         rows = table.select(pl.len()).collect().item()
-    for start in range(0, rows, PORTION_ROWS):
+    step = max(1, min(PORTION_ROWS, PORTION_CHARACTERS * rows // size))
+    for start in range(0, rows, step):
         with _readable(path):
-            portion = table.slice(start, PORTION_ROWS).collect()
+            portion = table.slice(start, step).collect()
         yield portion
 
 
@@ -315,12 +320,20 @@ class _Portion:
     def add(self, row: Row) -> bool:
         """Whether it is full now."""
         self.rows.append(row)
-        self.characters += sum(len(value) for value in row.values() if isinstance(value, str))
+        self.characters += sum(map(_characters, row.values()))
         return len(self.rows) >= PORTION_ROWS or self.characters >= PORTION_CHARACTERS
 
     def take(self) -> list[Row]:
         rows, self.rows, self.characters = self.rows, [], 0
         return rows
+
+
+def _characters(value: object) -> int:
+    if isinstance(value, str):
+        return len(value)
+    return sum(
+        map(_characters, value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
+    )
 
 
 def _write_portion(path: Path, table: pl.DataFrame) -> None:
@@ -331,10 +344,10 @@ def _write_portion(path: Path, table: pl.DataFrame) -> None:
         table.write_ipc(path)
 
 
-def _write_together(path: Path, name: str, tables: Sequence[pl.LazyFrame], origin: str | None) -> None:
+def _write_together(path: Path, name: str, tables: Sequence[pl.LazyFrame], origin: str | None, group_rows: int) -> None:
     table = pl.concat(tables).select(list(SCHEMAS[name]))
     with atomic.writing(path) as handle, _said(path):
-        table.sink_parquet(handle, row_group_size=PORTION_ROWS, metadata=_metadata(origin), **_FORM)
+        table.sink_parquet(handle, row_group_size=group_rows, metadata=_metadata(origin), **_FORM)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
@@ -49,6 +50,7 @@ def judge_prompts_sha256(
 
 def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock | None = None) -> Sequence[Item]:
     """The items a manifest asks about. Raises DataError: unreadable, empty, an id twice, a row that is no item."""
+    from layton_batch.files.item_shelf import Shelf
     from layton_batch.files.sources import read_rows, shown
 
     asked = manifest.items
@@ -59,4 +61,4 @@ def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock 
         validate_items(items)
     except DataError as error:
         raise DataError(f"{shown(source)}: {error}") from error
-    return items[: asked.limit]
+    return items if asked.limit is None else Shelf(islice(items, asked.limit))

@@ -16,6 +16,7 @@ from layton_batch.clock import Clock, Pacing
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import DamagedTableError, StoppedError
 from layton_batch.files import item_table, tables
+from layton_batch.files.item_shelf import ById
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.manifest import Manifest
@@ -214,18 +215,19 @@ class Run:
         """The run's items as frozen at its beginning."""
         return item_table.read(self.folder)
 
+    @cached_property
+    def by_id(self) -> Mapping[str, Item]:
+        """Each of the run's items."""
+        return ById(self.items)
+
     def item(self, item_id: str) -> Item:
         """One of the run's items."""
-        return self._by_id[item_id]
-
-    @cached_property
-    def _by_id(self) -> dict[str, Item]:
-        return {item.id: item for item in self.items}
+        return self.by_id[item_id]
 
     def forget_items(self) -> None:
         """Others were written: they are read when they are needed next."""
         self.__dict__.pop("items", None)
-        self.__dict__.pop("_by_id", None)
+        self.__dict__.pop("by_id", None)
         self.forget_jobs()
 
     def task_of(self, spec: ModelSpec) -> Task:
@@ -245,7 +247,7 @@ class Run:
     def wanted_rejudging(self) -> Sequence[Rejudged]:
         """The labelled answers of the gold set that go before the run's jury, under the manifest's names of jobs."""
         gold = self.load_gold() if self.task.uses_jury else None
-        return rejudge_jobs(self.manifest, gold, self._by_id) if gold else ()
+        return rejudge_jobs(self.manifest, gold, self.by_id) if gold else ()
 
     @cached_property
     def rejudging(self) -> Mapping[str, Rejudged]:

@@ -17,7 +17,7 @@ from threading import Event
 from layton_batch import __version__
 from layton_batch.clock import Clock, Pacing, SystemClock
 from layton_batch.errors import DataError, ManifestError, StoreError, file_error
-from layton_batch.files import atomic, item_table
+from layton_batch.files import atomic, item_shelf, item_table
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import is_address
 from layton_batch.log import EventLog, is_telling
@@ -255,7 +255,7 @@ class _Inputs:
 
     def asked(self) -> str:
         """What the manifest and its items ask, a digest."""
-        return asked_digest(self.manifest, item_table.digest(self.items()))
+        return asked_digest(self.manifest, item_shelf.digest(self.items()))
 
     @functools.cache  # noqa: B019  lives as long as the run
     def items(self) -> Sequence[Item]:

@@ -9,7 +9,7 @@ import orjson
 
 from layton_batch.clock import iso
 from layton_batch.errors import ManifestError
-from layton_batch.files import item_table
+from layton_batch.files.item_shelf import digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, JsonValue
@@ -52,7 +52,7 @@ def run_json(
 
 def item_changes(old: Sequence[Item], new: Sequence[Item]) -> str | None:
     """What another list of items changed, in a sentence; None: nothing but their order."""
-    before, after = ({item.id: item_table.digest([item]) for item in items} for items in (old, new))
+    before, after = ({item.id: digest([item]) for item in items} for items in (old, new))
     both = before.keys() & after.keys()
     counts = {
         "added": len(after.keys() - before.keys()),

@@ -59,7 +59,7 @@ def keep_what_jobs_ask(store: RunStore, folder: RunFolder) -> None:
         identities = {job.id: job_identity(known, job) for job in jobs}
     except ManifestError:
         identities = {}
-    identify(store, identities, item_table.digest(item_table.read(folder)))
+    identify(store, identities, item_table.read(folder).digest)
 
 
 def revision(stored: Sequence[Job], wanted: Sequence[Job], asked: str, items: str, *, new_items: bool) -> Revision:

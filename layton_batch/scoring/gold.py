@@ -97,16 +97,16 @@ def parse_gold(rows: Rows) -> Gold:
     columns = _columns(rows)
     judges = _judges(columns, rows.places[0].file)
     read = _Decisions(judges)
-    parsed = tuple(_gold_row(row, place, read) for row, place in zip(rows.rows, rows.places, strict=True))
+    parsed = tuple(_gold_row(row, place, read) for row, place in zip(rows, rows.places, strict=True))
     _check_unique(parsed, rows.places)
-    other_jury = any(row.get(_OTHER_JURY) is True for row in rows.rows)
-    return Gold(judges, parsed, read_records(rows, judges), other_jury)
+    other_jury = _OTHER_JURY in columns and any(row.get(_OTHER_JURY) is True for row in rows)
+    return Gold(judges, parsed, read_records(rows, columns, judges), other_jury)
 
 
 def _columns(rows: Rows) -> Sequence[str]:
     """Every column of any row, in order of first appearance: writers may leave out a null."""
     found: dict[str, None] = {}
-    for shape in dict.fromkeys(tuple(row) for row in rows.rows):
+    for shape in dict.fromkeys(map(tuple, rows)):
         found.update(dict.fromkeys(shape))
     missing = [column for column in _NEEDED if column not in found]
     if missing:

@@ -7,7 +7,7 @@ object) and ``judge_prompt_sha256_<judge>``. Published sets have none of these; 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from layton_batch.errors import DataError
@@ -54,26 +54,27 @@ def record_columns(judge: str, record: JudgeRecord) -> dict[str, str]:
     return {f"{_PREFIX}{name}_{judge}": value for name, value in asdict(record).items() if value is not None}
 
 
-def read_records(rows: Rows, judges: Sequence[str]) -> Mapping[str, JudgeRecord]:
-    """By judge, what the columns tell; judges of whom nothing is known are left out.
+def read_records(rows: Rows, columns: Collection[str], judges: Sequence[str]) -> Mapping[str, JudgeRecord]:
+    """By judge, what those of the ``columns`` tell that are about it; judges of whom nothing is known are left out.
 
     Raises DataError where a column does not say the same in every row that has it: such votes are of several juries.
     """
-    found = {judge: _read(rows, judge) for judge in judges}
+    found = {judge: _read(rows, columns, judge) for judge in judges}
     return {judge: record for judge, record in found.items() if not record.is_empty}
 
 
-def _read(rows: Rows, judge: str) -> JudgeRecord:
+def _read(rows: Rows, columns: Collection[str], judge: str) -> JudgeRecord:
     record = JudgeRecord()
     for name in asdict(record):
-        value = _value(rows, f"{_PREFIX}{name}_{judge}", is_json=name == "settings")
-        record = replace(record, **{name: value})
+        column = f"{_PREFIX}{name}_{judge}"
+        if column in columns:
+            record = replace(record, **{name: _value(rows, column, is_json=name == "settings")})
     return record
 
 
 def _value(rows: Rows, column: str, *, is_json: bool) -> str | None:
     known: str | None = None
-    for row, place in zip(rows.rows, rows.places, strict=True):
+    for row, place in zip(rows, rows.places, strict=True):
         value = row.get(column)
         if value is None:
             continue

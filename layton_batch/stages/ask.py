@@ -196,26 +196,24 @@ def _prompts(run: Run, job: Job) -> Iterator[tuple[str, Shown]]:
 def _write_requests(run: Run, job: Job, judged: ModelSpec | None, asking: _Asking, packed: Packed) -> None:
     """The table of the job's requests: rows of before in their order, for batch files are in it, and new ones."""
     whose = {"model": judged.name if judged else job.spec.name, "judge": job.spec.name if judged else None}
-    rows = [
-        {
-            "custom_id": name,
-            "job_id": job.id,
-            "role": str(job.role),
-            "item_id": item_id,
-            "shard_id": packed.shard_of[name],
-            "max_cost": decimal_text(packed.max_cost.get(name)),
-            "fingerprint": print_,
-            "sample": job.spec.sample,
-            "retired": False,
-            **whose,
-        }
-        for name, (item_id, print_) in asking.rows.items()
-    ]
-    known = asking.known.with_columns(
-        *(pl.lit(value, pl.String).alias(column) for column, value in whose.items()),
-        retired=~pl.col("custom_id").is_in(list(asking.kept)),
+    named = [pl.lit(value, pl.String).alias(column) for column, value in whose.items()]
+    known = asking.known.with_columns(*named, retired=~pl.col("custom_id").is_in(list(asking.kept)))
+    said = {
+        "custom_id": asking.rows,
+        "item_id": (item_id for item_id, _ in asking.rows.values()),
+        "shard_id": map(packed.shard_of.__getitem__, asking.rows),
+        "max_cost": (decimal_text(packed.max_cost.get(name)) for name in asking.rows),
+        "fingerprint": (print_ for _, print_ in asking.rows.values()),
+    }
+    new = pl.DataFrame([pl.Series(column, list(values), pl.String) for column, values in said.items()])
+    new = new.with_columns(
+        *named,
+        job_id=pl.lit(job.id),
+        role=pl.lit(str(job.role)),
+        sample=pl.lit(job.spec.sample, pl.Int64),
+        retired=pl.lit(False),
     )
-    tables.write(run.folder.part("requests", job.id), pl.concat([known, tables.frame("requests", rows)]))
+    tables.write(run.folder.part("requests", job.id), pl.concat([known, new.select(known.columns)]))
 
 
 def first_attempt(run: Run, job: Job, shard: Shard) -> Batch:

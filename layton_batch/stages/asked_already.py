@@ -11,7 +11,7 @@ import polars as pl
 from layton_batch.batches.fingerprints import requests_of, without_retired
 from layton_batch.batches.paid_answers import PaidBeside, asked_in, said_of_place
 from layton_batch.errors import LaytonBatchError
-from layton_batch.files import item_table
+from layton_batch.files.item_shelf import digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, Job, ModelSpec
@@ -49,7 +49,7 @@ class AskedAlready:
         found = revision(stored, wanted, "", "", new_items=False)
         pairs = zip(wanted, found.jobs, strict=True)
         self._stored = {job.id: known[there.id] for job, there in pairs if there.id in known}
-        self._same_items = row is not None and row.items == item_table.digest(items)
+        self._same_items = row is not None and row.items == digest(items)
 
     def unchanged(self, job: Job) -> int | None:
         """How many requests the job has, where all of them were planned and nothing that they hang on has changed."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from layton_batch.batches.request_lines import LineWriter, Shown, ShownPrompts, images
-from layton_batch.costs.estimate import TokenBound
+from layton_batch.costs.estimate import TokenBound, text_bytes
 from layton_batch.costs.expected import expected_tokens
-from layton_batch.records import Item, ModelSpec, Prediction, Prompt
+from layton_batch.records import Item, ModelSpec, Prediction
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.protocol import Candidate, JuryTask, is_unfenced
 
@@ -41,8 +42,8 @@ class JudgeRequests:
     """The requests of every judge about every item, each measured once, whichever participant is judged."""
 
     def __init__(self, task: JuryTask, items: Sequence[Item]) -> None:
-        kept = ShownPrompts()
-        self._prompts = [(item.id, *_shown_and_growth(kept, task, item)) for item in items]
+        self._task, self._items = task, items
+        self._shown, self._growth = ShownPrompts(), dict[str, int]()
         self._line_bytes = UNFENCED_LINE_BYTES_PER_BYTE if is_unfenced(task) else LINE_BYTES_PER_BYTE
         self._measured: dict[tuple[str, str], list[JudgeRequest]] = {}
 
@@ -58,21 +59,15 @@ class JudgeRequests:
                     growth=growth,
                     line_bytes=self._line_bytes,
                 )
-                for item_id, shown, growth in self._prompts
+                for item_id, shown, growth in map(self._shown_and_growth, self._items)
             ]
         return self._measured[key]
 
-
-def _shown_and_growth(kept: ShownPrompts, task: JuryTask, item: Item) -> tuple[Shown, int]:
-    """A manifest's own template may show the submission more than once."""
-    said = _submission(item, "x")
-    short, longer = (task.judge_prompt(Candidate(item, one)) for one in (said, _submission(item, "xx")))
-    return kept.of(item, said, lambda: short), _characters(longer) - _characters(short)
-
-
-def _submission(item: Item, text: str) -> Prediction:
-    return Prediction(item.id, "x", PredictionKind.ANSWERED, "x", text)
-
-
-def _characters(prompt: Prompt) -> int:
-    return len(prompt.system) + sum(len(part) for part in prompt.parts if isinstance(part, str))
+    def _shown_and_growth(self, item: Item) -> tuple[str, Shown, int]:
+        """A manifest's own template may show the submission more than once."""
+        short, longer = (Prediction(item.id, "x", PredictionKind.ANSWERED, "x", text) for text in ("x", "xx"))
+        shown = self._shown.of(item, short, partial(self._task.judge_prompt, Candidate(item, short)))
+        if item.id not in self._growth:
+            more = self._task.judge_prompt(Candidate(item, longer))
+            self._growth[item.id] = text_bytes(more) - shown.text_bytes
+        return item.id, shown, self._growth[item.id]

@@ -17,7 +17,7 @@ from layton_batch.batches.shared_questions import Questions, Standing, closed, n
 from layton_batch.batches.usage_rows import PERHAPS_BILLED
 from layton_batch.costs.estimate import output_bound
 from layton_batch.manifest.jury import METRIC_FIELDS
-from layton_batch.records import Batch, Item, Job, ModelSpec, Prompt, Request, Response, RowCount
+from layton_batch.records import Batch, Job, ModelSpec, Prompt, Request, Response, RowCount
 from layton_batch.run.context import Run
 from layton_batch.run.imported import is_imported
 from layton_batch.stages.candidates import candidates
@@ -102,7 +102,6 @@ def _wanted(run: Run, job: Job, batches: Mapping[str, Batch]) -> Sequence[_Unusa
     policy, times = run.manifest.policy, {name: reask_of(run, batch) for name, batch in batches.items()}
     found: list[_Unusable] = []
     last = {row["custom_id"]: row for row in last_responses(run, job.id).iter_rows(named=True)}
-    items = {item.id: item for item in run.items}
     for row in final_responses(run.folder, job.id, parts_of(run, job.id)):
         response, item_id = response_from(row), str(row["item_id"])
         if response.outcome is not RequestOutcome.SUCCEEDED:
@@ -112,7 +111,7 @@ def _wanted(run: Run, job: Job, batches: Mapping[str, Batch]) -> Sequence[_Unusa
             continue  # it was asked again, and may have been answered: a person's `retry` asks once more
         if times[key[0]] >= (policy.reask_truncated if truncated else policy.reask_unparsed):
             continue
-        if not _usable(run, job, items, item_id, str(row["model"]), response):
+        if not _usable(run, job, item_id, str(row["model"]), response):
             found.append(_Unusable(response.custom_id, item_id, truncated, key))
     return found
 
@@ -121,9 +120,9 @@ def _key(row: Mapping[str, str]) -> RowKey:
     return row["batch_id"], RequestOutcome(row["outcome"]), ErrorClass(row["error_class"])
 
 
-def _usable(run: Run, job: Job, items: Mapping[str, Item], item_id: str, model: str, response: Response) -> bool:
+def _usable(run: Run, job: Job, item_id: str, model: str, response: Response) -> bool:
     if job.role is Role.PREDICT:
-        return run.task.parse(items[item_id], model, response).kind is not PredictionKind.UNPARSED
+        return run.task.parse(run.item(item_id), model, response).kind is not PredictionKind.UNPARSED
     verdict = juried(run.task).parse_verdict(item_id, model, job.spec.name, response)
     return all(getattr(verdict, METRIC_FIELDS[metric]) is not None for metric in run.task.metrics)
 

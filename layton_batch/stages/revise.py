@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from layton_batch.errors import StaleStateError
-from layton_batch.files import atomic, item_table
+from layton_batch.files import atomic, item_shelf, item_table
 from layton_batch.records import Job
 from layton_batch.run.context import Run
 from layton_batch.run.imported import imported_models
@@ -23,7 +23,7 @@ def revise(run: Run) -> bool:
     if row is None or run.asked is None or row.applied == run.asked:
         return False
     items = run.load_items()
-    digest = item_table.digest(items)
+    digest = item_shelf.digest(items)
     new_items = digest != row.items
     if new_items:
         item_table.write(run.folder, items)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from layton_batch.errors import DataError, ManifestError
+from layton_batch.files.item_shelf import Shelf
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, Verdict
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.layton_rules import original
@@ -77,11 +78,11 @@ class LaytonTask:
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of this task's split as items; rows that say they belong to the other split are passed over."""
         split = self._options.split
-        chosen = [(number, row) for number, row in enumerate(rows, 1) if row.get("split") in (split, None)]
-        found = [(_item(row, number, split), row) for number, row in chosen]
+        chosen = ((number, row) for number, row in enumerate(rows, 1) if row.get("split") in (split, None))
+        found = ((_item(row, number, split), row) for number, row in chosen)
         if self.protocol == ORIGINAL:
-            return [original.with_references(item, row) for item, row in found]
-        return [item for item, _ in found]
+            return Shelf(original.with_references(item, row) for item, row in found)
+        return Shelf(item for item, _ in found)
 
     def bundled(self, split: str) -> Path:
         if split not in SPLITS:

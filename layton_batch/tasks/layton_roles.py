@@ -33,7 +33,7 @@ class JustifyTask(LaytonTask):
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Raises DataError also for a riddle of which neither answer nor solution is recorded."""
-        items = super().items([{**row, "justification": None} for row in rows])
+        items = super().items({**row, "justification": None} for row in rows)
         for item in items:
             if item.answer is None and item.solution is None:
                 raise DataError(f"item {item.id!r}: has neither an answer nor a solution to explain")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from layton_batch.errors import DataError, ManifestError
+from layton_batch.files.item_shelf import Shelf
 from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, Verdict
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.offline import GradingOptions
@@ -88,7 +89,7 @@ class _Rome:
         folders = (self._pictures,) if self._pictures else folders_of(rows)
         numbered = zip(itertools.count(1), rows, itertools.cycle(folders), strict=False)
         found = (self._item(row, number, folder) for number, row, folder in numbered)
-        return [item for item in found if item is not None]
+        return Shelf(item for item in found if item is not None)
 
     def bundled(self, split: str) -> Path:
         if split not in SPLITS:

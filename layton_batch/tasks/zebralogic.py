@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from layton_batch.errors import DataError, ManifestError
+from layton_batch.files.item_shelf import Shelf
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.offline import GradingOptions
@@ -77,14 +78,15 @@ class ZebraLogicTask:
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of this task's split as items. Where an id is there twice, its set is put before it."""
-        found = [(row, _item(row, number, self._options.split)) for number, row in enumerate(rows, 1)]
-        times = Counter(item.id for _, item in found)
-        sizes = dict(zip(SPLITS[len(ALL) :], GROUPS.values(), strict=True)).get(self._options.split)
-        return [
-            item if times[item.id] == 1 else _with_set(item, row)
-            for row, item in found
+        sets, split = list[JsonValue](), self._options.split
+        found = Shelf(_item(row, number, split) for number, row in enumerate(_noting_sets(rows, sets), 1))
+        times = Counter(item.id for item in found)
+        sizes = dict(zip(SPLITS[len(ALL) :], GROUPS.values(), strict=True)).get(split)
+        return Shelf(
+            item if times[item.id] == 1 else _with_set(item, name)
+            for name, item in zip(sets, found, strict=True)
             if sizes is None or item.category in sizes
-        ]
+        )
 
     def bundled(self, split: str) -> Path:
         if split not in SPLITS:
@@ -193,8 +195,13 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str) -> Item:
     )
 
 
-def _with_set(item: Item, row: Mapping[str, JsonValue]) -> Item:
-    name = row.get("set")
+def _noting_sets(rows: Iterable[Mapping[str, JsonValue]], sets: list[JsonValue]) -> Iterator[Mapping[str, JsonValue]]:
+    for row in rows:
+        sets.append(row.get("set"))
+        yield row
+
+
+def _with_set(item: Item, name: JsonValue) -> Item:
     if not isinstance(name, str) or not name.isprintable():
         return item  # the check of ids says that it is there twice
     return replace(item, id=f"{name}:{item.id}")

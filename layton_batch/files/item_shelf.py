@@ -1,0 +1,102 @@
+"""Items of which not many are in memory, with the digest of them all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from layton_batch.files.long_list import LongList
+from layton_batch.records import Image, Item
+
+_PICARATS = "_picarats"
+"""Stands in a kept item's payload beside what the task put there. It identifies nothing: a run that began before it was
+kept has the same items, and asks nothing again."""
+
+
+class Shelf(LongList[Item]):
+    """Items in their order; from disk each comes as it is frozen with a run. ``ids``: of each."""
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        super().__init__(lambda packed: item_from(orjson.loads(packed)))
+        self._sum, self.ids = sha256(), list[str]()
+        for item in items:
+            self.ids.append(item.id)
+            identity = orjson.dumps(_identity(item))
+            self._sum.update(identity + b"\n")
+            self.keep(item, identity if item.picarats is None else orjson.dumps(item_row(item)))
+
+    @property
+    def digest(self) -> str:
+        """Of all that is kept of the items, and of their order."""
+        return self._sum.hexdigest()
+
+
+class ById(Mapping[str, Item]):
+    """Each of the items by its id."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._items, self._places = items, {name: place for place, name in enumerate(ids_of(items))}
+
+    def __getitem__(self, item_id: str) -> Item:
+        return self._items[self._places[item_id]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+def ids_of(items: Sequence[Item]) -> Sequence[str]:
+    """The id of each item."""
+    return items.ids if isinstance(items, Shelf) else [item.id for item in items]
+
+
+def digest(items: Sequence[Item]) -> str:
+    """As :attr:`Shelf.digest`."""
+    return (items if isinstance(items, Shelf) else Shelf(items)).digest
+
+
+def item_row(item: Item) -> dict[str, object]:
+    """All that is kept of an item, as a row of the table of items."""
+    row = _identity(item)
+    if item.picarats is not None:
+        row["payload"] = orjson.dumps({**item.payload, _PICARATS: item.picarats}).decode()
+    return row
+
+
+def _identity(item: Item) -> dict[str, object]:
+    return {
+        "item_id": item.id,
+        "split": item.split,
+        "category": item.category,
+        "question": item.question,
+        "images": [{"media_type": image.media_type, "base64": image.base64} for image in item.images],
+        "hints": list(item.hints),
+        "answer": item.answer,
+        "justification": item.justification,
+        "solution": item.solution,
+        "payload": orjson.dumps(dict(item.payload)).decode(),
+    }
+
+
+def item_from(row: Mapping[str, Any]) -> Item:
+    """The item of a row."""
+    payload = orjson.loads(row["payload"])
+    picarats = payload.pop(_PICARATS, None)
+    return Item(
+        id=row["item_id"],
+        split=row["split"],
+        category=row["category"],
+        question=row["question"],
+        images=tuple(Image(image["media_type"], image["base64"]) for image in row["images"]),
+        hints=tuple(row["hints"]),
+        answer=row["answer"],
+        justification=row["justification"],
+        solution=row["solution"],
+        payload=payload,
+        picarats=picarats,
+    )
