@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from layton_batch.batches.request_lines import LineWriter, Shown, ShownPrompts, images
 from layton_batch.costs.estimate import TokenBound, text_bytes
@@ -66,7 +66,7 @@ class JudgeRequests:
     def _shown_and_growth(self, item: Item) -> tuple[str, Shown, int]:
         """A manifest's own template may show the submission more than once."""
         short, longer = (Prediction(item.id, "x", PredictionKind.ANSWERED, "x", text) for text in ("x", "xx"))
-        shown = self._shown.of(item, short, partial(self._task.judge_prompt, Candidate(item, short)))
+        shown = self._shown.of(item, short, cache(partial(self._task.judge_prompt, Candidate(item, short))))
         if item.id not in self._growth:
             more = self._task.judge_prompt(Candidate(item, longer))
             self._growth[item.id] = text_bytes(more) - shown.text_bytes

@@ -172,7 +172,7 @@ def test_a_dialect_that_says_so_and_does_not_is_found_out() -> None:
         writer.line("r", "1", spec, shown)
 
 
-def test_a_prompt_is_kept_for_the_very_item_and_answer_that_it_shows() -> None:
+def test_a_prompt_is_kept_for_the_item_and_answer_that_it_shows() -> None:
     kept, first = ShownPrompts(), item("1")
     made: list[str] = []
 
@@ -184,7 +184,8 @@ def test_a_prompt_is_kept_for_the_very_item_and_answer_that_it_shows() -> None:
     for one, answer, what in (
         (first, None, "item"),
         (first, None, "item, again"),
-        (item("1"), None, "another of the same name"),
+        (item("1"), None, "the item, read anew"),
+        (replace(first, question="Why?"), None, "another of the same name"),
         (first, said, "what was said"),
         (first, other, "something else"),
     ):
