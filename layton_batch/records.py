@@ -1,7 +1,6 @@
 """READ SECOND. Every noun of the glossary as a frozen record.
 
-Records carry values; none reaches outside. Money is ``Decimal`` US dollars, times are epoch seconds, scores fractions.
-"""
+Records carry values. Money is ``Decimal`` US dollars, times are epoch seconds, scores fractions."""
 
 from __future__ import annotations
 

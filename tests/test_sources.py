@@ -15,7 +15,8 @@ import polars as pl
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.files.sources import LONGEST_WAIT_SECONDS, WAITS_SECONDS, Place, Rows, read_rows, shown
+from layton_batch.files.addresses import LONGEST_WAIT_SECONDS, WAITS_SECONDS, shown
+from layton_batch.files.sources import Place, Rows, read_rows
 from layton_batch.settings import Settings
 from tests.manual_clock import ManualClock
 
@@ -37,7 +38,7 @@ def test_rows_know_their_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes(GOOD)
     rows = read("x.jsonl", tmp_path)
     assert (len(rows), rows[1]["text"]) == (2, "é")
-    assert rows.places == (Place(str(tmp_path / "x.jsonl"), 1), Place(str(tmp_path / "x.jsonl"), 3))
+    assert tuple(rows.places) == (Place(str(tmp_path / "x.jsonl"), 1), Place(str(tmp_path / "x.jsonl"), 3))
     assert str(rows.places[1]).endswith("x.jsonl, line 3")
 
 

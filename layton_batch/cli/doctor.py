@@ -14,7 +14,7 @@ from pathlib import Path
 
 from layton_batch.clock import SystemClock
 from layton_batch.errors import LaytonBatchError, MissingKeyError
-from layton_batch.files.sources import shown
+from layton_batch.files.addresses import shown
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models

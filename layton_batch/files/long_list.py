@@ -6,7 +6,8 @@ import os
 import tempfile
 import weakref
 from array import array
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from operator import eq
 from typing import IO, TypeVar, overload
@@ -16,6 +17,8 @@ from layton_batch.errors import file_error
 Value = TypeVar("Value")
 IN_MEMORY = 8 << 20
 """Bytes of packed values."""
+_AT_ONCE = 1 << 20
+"""Bytes that are read at once where one value after another is asked for."""
 
 
 class LongList(Sequence[Value]):
@@ -25,12 +28,13 @@ class LongList(Sequence[Value]):
     where there is no space for it.
     """
 
-    def __init__(self, unpack: Callable[[bytes], Value]) -> None:
+    def __init__(self, unpack: Callable[[bytes | memoryview], Value]) -> None:
         self._unpack = unpack
         self._here: list[Value] = []
         self._room = IN_MEMORY
         self._file: IO[bytes] | None = None
         self._ends = array("Q", [0])
+        self._is_written = True
 
     def keep(self, value: Value, packed: bytes) -> None:
         """Put a value at the end."""
@@ -43,6 +47,7 @@ class LongList(Sequence[Value]):
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115  goes with the list
                 weakref.finalize(self, _let_go, self._file)
             self._file.write(packed)
+            self._is_written = False
         except OSError as error:
             raise self._no_room(error) from error
         self._ends.append(self._ends[-1] + len(packed))
@@ -58,12 +63,27 @@ class LongList(Sequence[Value]):
         if isinstance(index, slice):
             return [self[at] for at in range(*index.indices(len(self)))]
         at = range(len(self))[index] - len(self._here)
-        if at < 0 or self._file is None:
-            return self._here[at]
+        return self._here[at] if at < 0 else self._unpack(self._packed(*self._ends[at : at + 2]))
+
+    def __iter__(self) -> Iterator[Value]:
+        yield from self._here
+        first, count = 0, len(self._ends) - 1
+        while first < count:
+            start = self._ends[first]
+            end = max(first + 1, bisect_right(self._ends, start + _AT_ONCE, first, count + 1) - 1)
+            packed = memoryview(self._packed(start, self._ends[end]))
+            for at in range(first, end):
+                yield self._unpack(packed[self._ends[at] - start : self._ends[at + 1] - start])
+            first = end
+
+    def _packed(self, start: int, end: int) -> bytes:
+        """What is on disk from one byte to another."""
+        assert self._file is not None  # noqa: S101 - there is a value on disk
         try:
-            self._file.flush()
-            start, end = self._ends[at : at + 2]
-            return self._unpack(os.pread(self._file.fileno(), end - start, start))
+            if not self._is_written:
+                self._file.flush()
+                self._is_written = True
+            return os.pread(self._file.fileno(), end - start, start)
         except OSError as error:
             raise self._no_room(error) from error
 

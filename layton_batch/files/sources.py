@@ -1,40 +1,37 @@
 """Rows from wherever a manifest says they are: the hub, the web, a file, a glob; JSONL, Parquet or CSV.
 
-Each line is decoded by itself, so that an error names its file and line. Nothing here trusts the file's content. What
-comes over HTTP is streamed to disk, bounded in tries and in time."""
+Each line is decoded by itself, so that an error names its file and line. Nothing here trusts the file's content."""
 
 from __future__ import annotations
 
 import base64
 import glob
+import itertools
 import marshal
-import tempfile
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
-from urllib.parse import urlsplit, urlunsplit
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, overload
 
 import orjson
 
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError
+from layton_batch.files.addresses import downloaded, is_address, located, shown
 from layton_batch.files.csv_rows import SEPARATORS, csv_rows
 from layton_batch.files.long_list import LongList
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 
 if TYPE_CHECKING:
-    import httpx
+    import polars as pl
 
 
 Row = Mapping[str, JsonValue]
 
-_HUB = "hf://"
-_WEB = ("http://", "https://")
 _PARQUET_MAGIC = b"PAR1"
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
@@ -49,12 +46,43 @@ class Place(NamedTuple):
         return f"{self.file}, line {self.line}"
 
 
+class Places(Sequence[Place]):
+    """The places of many rows: a number each."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, int] = {}
+        self._file, self._line = array("I"), array("Q")
+
+    def append(self, place: Place) -> None:
+        self._file.append(self._files.setdefault(place.file, len(self._files)))
+        self._line.append(place.line)
+
+    def __len__(self) -> int:
+        return len(self._line)
+
+    @overload
+    def __getitem__(self, index: int) -> Place: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Place]: ...
+    def __getitem__(self, index: int | slice) -> Place | Sequence[Place]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        return Place(list(self._files)[self._file[index]], self._line[index])
+
+    def __iter__(self) -> Iterator[Place]:
+        return map(Place, map(list(self._files).__getitem__, self._file), self._line)
+
+
 @dataclass(frozen=True, slots=True)
 class Rows(Sequence[Row]):
     """The rows of a source in order, and the place of each. Those of a long source are read anew each time."""
 
     rows: Sequence[Row]
     places: Sequence[Place]
+
+    def placed(self) -> Iterator[tuple[Place, Row]]:
+        """Each with its place."""
+        return zip(self.places, self.rows, strict=True)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -73,20 +101,30 @@ def read_rows(source: str, base: Path, settings: Settings, clock: Clock | None =
     Raises DataError with file, line and reason: not there, no access, not JSONL, Parquet or CSV, a line that is not an
     object, no rows at all.
     """
-    rows, places = LongList[Row](marshal.loads), list[Place]()
-    for place, row in _of_source(source, base, settings, clock or SystemClock(), patient=patient):
+    rows, places = LongList[Row](marshal.loads), Places()
+    for place, row in placed_rows(source, base, settings, clock, patient=patient):
         rows.keep(row, marshal.dumps(row))  # type: ignore[arg-type]
         places.append(place)
-    if not places:
+    return Rows(rows, places)
+
+
+def placed_rows(
+    source: str, base: Path, settings: Settings, clock: Clock | None = None, *, patient: bool = True
+) -> Iterator[tuple[Place, Row]]:
+    """As ``read_rows``, each row with its place as it is taken; an error is raised where it is reached."""
+    found = _of_source(source, base, settings, clock or SystemClock(), patient=patient)
+    first = next(found, None)
+    if first is None:
         raise DataError(f"{shown(source)}: the source is empty; there must be at least one row")
-    return Rows(rows, tuple(places))
+    yield first
+    yield from found
 
 
 def _of_source(
     source: str, base: Path, settings: Settings, clock: Clock, *, patient: bool
 ) -> Iterator[tuple[Place, Row]]:
     if is_address(source):
-        with _downloaded(*_located(source, settings), clock, patient=patient) as path:
+        with downloaded(*located(source, settings), clock, patient=patient) as path:
             yield from _taken(path, shown(source))
     else:
         for path in _local_files(source, base, settings.cwd):
@@ -97,17 +135,6 @@ def with_text_id(row: Row, column: str) -> Row:
     """The row with an id that is a number as its text, as items have it."""
     value = row.get(column)
     return {**row, column: str(value)} if isinstance(value, int) and not isinstance(value, bool) else row
-
-
-def is_address(source: str) -> bool:
-    """Whether a source is on the hub or the web, not among the local files."""
-    return source.startswith((_HUB, *_WEB))
-
-
-def download(source: str, settings: Settings, clock: Clock | None = None) -> bytes:
-    """The content of a small file at an address, as it is there. Raises DataError as ``read_rows``."""
-    with _downloaded(*_located(source, settings), clock or SystemClock()) as path:
-        return path.read_bytes()
 
 
 def stream_rows(path: Path) -> Iterator[Row]:
@@ -149,28 +176,6 @@ def json_list(path: Path) -> Sequence[Row] | None:
 
 
 # ---- finding -------------------------------------------------------------------------------------------------------
-
-
-def _located(source: str, settings: Settings) -> tuple[str, str | None]:
-    """The URL of an address, and the token that goes there."""
-    return (_hub_url(source, settings), settings.hf_token) if source.startswith(_HUB) else (source, None)
-
-
-def _hub_url(source: str, settings: Settings) -> str:
-    parts = source.removeprefix(_HUB).split("/")
-    if len(parts) < 4 or parts[0] != "datasets" or not all(parts) or ".." in parts:
-        raise DataError(f"{source}: a hub source has the form hf://datasets/<owner>/<name>/<path of the file>")
-    owner, name, path = parts[1], parts[2], "/".join(parts[3:])
-    return f"{settings.hf_endpoint}/datasets/{owner}/{name}/resolve/main/{path}"
-
-
-@contextmanager
-def _downloaded(url: str, token: str | None, clock: Clock, *, patient: bool = True) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="layton-batch-") as folder:
-        # The suffix is kept: it says what the file is.
-        path = Path(folder) / f"source{Path(url.partition('?')[0]).suffix}"
-        fetch(url, path, token=token, clock=clock, waits=WAITS_SECONDS if patient else ())
-        yield path
 
 
 def _local_files(source: str, base: Path, cwd: Path) -> list[Path]:
@@ -247,16 +252,28 @@ def _kind(value: object) -> str:
 
 
 def _parquet(path: Path, name: str) -> Iterator[tuple[Place, Row]]:
+    numbers = itertools.count(1)
+    for portion in _portions(path, name):
+        for row in portion.iter_rows(named=True):
+            place = Place(name, next(numbers))
+            yield place, {column: _plain(value, column, place) for column, value in row.items()}
+
+
+def _portions(path: Path, name: str) -> Iterator[pl.DataFrame]:
     import polars as pl
 
-    try:
-        frame = pl.read_parquet(path, glob=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        first = str(error).partition("\n")[0]
-        raise DataError(f"{name}: not a readable Parquet file ({first})") from error
-    for number, row in enumerate(frame.iter_rows(named=True), 1):
-        place = Place(name, number)
-        yield place, {column: _plain(value, column, place) for column, value in row.items()}
+    from layton_batch.files.parquet_portions import portions_of
+
+    found = portions_of(path)
+    while True:
+        try:
+            portion = next(found, None)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+            first = str(error).partition("\n")[0]
+            raise DataError(f"{name}: not a readable Parquet file ({first})") from error
+        if portion is None:
+            return
+        yield portion
 
 
 def _plain(value: object, column: str, place: Place) -> JsonValue:
@@ -275,93 +292,3 @@ def _plain(value: object, column: str, place: Place) -> JsonValue:
         case list() | tuple():
             return [_plain(part, column, place) for part in value]
     raise DataError(f"{place}: column {column!r} holds a {type(value).__name__}, which has no form in JSON")
-
-
-WAITS_SECONDS = (1.0, 2.0, 4.0)
-LONGEST_WAIT_SECONDS = 60.0
-LONGEST_DOWNLOAD_SECONDS = 1800.0
-CONNECT_SECONDS, READ_SECONDS = 10.0, 60.0
-_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
-
-
-class _PassingError(Exception):
-    """A try that failed in a way the next one may not."""
-
-    def __init__(self, reason: str, wait: float | None = None) -> None:
-        super().__init__(reason)
-        self.wait = wait
-
-
-def fetch(url: str, target: Path, *, token: str | None, clock: Clock, waits: Sequence[float] = WAITS_SECONDS) -> None:
-    """Download ``url`` into ``target``, trying again after each of the waits.
-
-    ``token`` goes only to the URL's own host, never along a redirect elsewhere.
-
-    Raises DataError after the last try, or at once where another try cannot help (401, 403, 404, bad address).
-    """
-    import httpx
-
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-    with httpx.Client(headers=headers, timeout=timeout, follow_redirects=True) as client:
-        for wait in (*waits, None):
-            try:
-                _try(client, url, target, clock)
-            except _PassingError as error:
-                if wait is None:
-                    tries = f"{len(waits) + 1} times, at last with" if waits else "with"
-                    raise DataError(f"{shown(url)}: download failed {tries}: {error}") from error
-                clock.sleep(min(error.wait or wait, LONGEST_WAIT_SECONDS))
-            else:
-                return
-
-
-def _try(client: httpx.Client, url: str, target: Path, clock: Clock) -> None:
-    import httpx
-
-    give_up_at = clock.now() + LONGEST_DOWNLOAD_SECONDS
-    try:
-        with client.stream("GET", url) as response, target.open("wb") as handle:
-            _check(response, url)
-            for chunk in response.iter_bytes():
-                handle.write(chunk)
-                if clock.now() > give_up_at:
-                    raise DataError(
-                        f"{shown(url)}: download took longer than {LONGEST_DOWNLOAD_SECONDS / 60:.0f} minutes"
-                    )
-    except (httpx.TransportError, httpx.DecodingError) as error:
-        raise _PassingError(str(error) or type(error).__name__) from error
-    except (httpx.InvalidURL, httpx.TooManyRedirects, ValueError) as error:
-        raise DataError(f"{shown(url)}: cannot be downloaded ({error})") from error
-    except OSError as error:
-        raise DataError(f"{shown(url)}: cannot be stored ({error.strerror or error})") from error
-
-
-def _check(response: httpx.Response, url: str) -> None:
-    status = response.status_code
-    if response.is_success:
-        return
-    if status in {401, 403}:
-        raise DataError(
-            f"{shown(url)}: access refused (HTTP {status}). If the data set is gated, open its page on the hub, ask "
-            "for access there, and set HF_TOKEN to a token of that account"
-        )
-    if status == 404:
-        raise DataError(
-            f"{shown(url)}: there is no such file (HTTP 404); a private data set looks the same without HF_TOKEN"
-        )
-    if status in _PASSING:
-        after = response.headers.get("retry-after", "")
-        raise _PassingError(f"HTTP {status}", float(after) if after.isdigit() else None)
-    raise DataError(f"{shown(url)}: download refused (HTTP {status})")
-
-
-def shown(source: str) -> str:
-    """A source fit for messages: a URL without its user, query and fragment, where secrets travel."""
-    if "://" not in source:
-        return source
-    try:
-        parts = urlsplit(source)
-    except ValueError:
-        return source.partition("://")[0] + "://…"
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

@@ -19,6 +19,7 @@ import polars as pl
 from layton_batch import __version__
 from layton_batch.errors import DamagedTableError, StorageError, file_error
 from layton_batch.files import atomic
+from layton_batch.files.parquet_portions import PORTION_CHARACTERS, PORTION_ROWS, portions_of
 from layton_batch.files.shared_columns import USAGE, VERDICTS, Columns
 
 _IMAGE = pl.Struct({"media_type": pl.String, "base64": pl.String})
@@ -172,8 +173,6 @@ DERIVED = frozenset(
 )
 """Tables that are made again where they are gone."""
 Row = Mapping[str, object]
-PORTION_ROWS, PORTION_CHARACTERS = 1_000, 32_000_000
-"""How much of a long table is held in memory at a time."""
 _FORM: Mapping[str, Any] = {"compression": "zstd", "compression_level": 3}
 _MADE_FROM = "layton_batch.made_from"
 """The key in a file's metadata of the digest of what the table was made from."""
@@ -258,14 +257,12 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
 def read_portions(path: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     """A part file, at most ``PORTION_ROWS`` rows and about ``PORTION_CHARACTERS`` of the file at a time. Raises
     DamagedTableError as :func:`read_part`."""
-    with _readable(path):
-        size = path.stat().st_size
-        table = pl.scan_parquet(path, glob=False).select(columns)
-        rows = table.select(pl.len()).collect().item()
-    step = max(1, min(PORTION_ROWS, PORTION_CHARACTERS * rows // size))
-    for start in range(0, rows, step):
+    found = portions_of(path, columns, PORTION_ROWS, PORTION_CHARACTERS)
+    while True:
         with _readable(path):
-            portion = table.slice(start, step).collect()
+            portion = next(found, None)
+        if portion is None:
+            return
         yield portion
 
 
@@ -396,14 +393,3 @@ def _finished(folder: Path) -> Iterator[Path]:
     for root, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (Path(root, name) for name in files if name.endswith(".parquet") and not name.startswith("."))
-
-
-def storable(text: str | None) -> str | None:
-    """Text as Parquet can hold it: lone surrogates, which no UTF-8 has, become U+FFFD."""
-    if text is None or text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text

@@ -50,8 +50,9 @@ def judge_prompts_sha256(
 
 def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock | None = None) -> Sequence[Item]:
     """The items a manifest asks about. Raises DataError: unreadable, empty, an id twice, a row that is no item."""
+    from layton_batch.files.addresses import shown
     from layton_batch.files.item_shelf import Shelf
-    from layton_batch.files.sources import read_rows, shown
+    from layton_batch.files.sources import read_rows
 
     asked = manifest.items
     source = str(task.bundled(asked.split)) if asked.source == BUNDLED else asked.source

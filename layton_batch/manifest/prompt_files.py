@@ -13,8 +13,8 @@ from pathlib import Path
 
 from layton_batch.clock import Clock
 from layton_batch.errors import DataError
+from layton_batch.files.addresses import download, is_address, shown
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.files.sources import download, is_address, shown
 from layton_batch.settings import Settings
 
 MOST_BYTES = 1_000_000

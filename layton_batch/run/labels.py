@@ -18,8 +18,9 @@ import orjson
 from layton_batch.clock import Clock, utc
 from layton_batch.errors import DataError, FileError
 from layton_batch.files import atomic
+from layton_batch.files.addresses import is_address, shown
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.files.sources import Rows, is_address, read_rows, shown
+from layton_batch.files.sources import Rows, read_rows
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.run.label_log import is_log, log_paths, read_deeds
 from layton_batch.run.rejudging import frozen_gold

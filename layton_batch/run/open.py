@@ -18,8 +18,8 @@ from layton_batch import __version__
 from layton_batch.clock import Clock, Pacing, SystemClock
 from layton_batch.errors import DataError, ManifestError, StoreError, file_error
 from layton_batch.files import atomic, item_shelf, item_table
+from layton_batch.files.addresses import is_address
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.files.sources import is_address
 from layton_batch.log import EventLog, is_telling
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest, frozen_prices

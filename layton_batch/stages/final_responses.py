@@ -11,6 +11,7 @@ import polars as pl
 
 from layton_batch.batches.fingerprints import retired_ids, without_retired
 from layton_batch.files import tables
+from layton_batch.files.parquet_portions import PORTION_ROWS
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Response
 from layton_batch.run.context import Run
@@ -31,7 +32,7 @@ def final_responses(folder: RunFolder, job_id: str, parts: Sequence[Path]) -> It
     best = _that_count(_in_brief(parts)).select("custom_id", "part", "row")
     placed = requests.join(best, on="custom_id", how="left", maintain_order="left")
     read = functools.lru_cache(_KEPT_OPEN)(tables.read_part)
-    for portion in placed.iter_slices(tables.PORTION_ROWS):
+    for portion in placed.iter_slices(PORTION_ROWS):
         said = [read(parts[part])[rows] for part, rows in _rows_by_part(portion)]
         texts = pl.concat(said) if said else tables.frame("responses", [])
         whole = portion.drop("part", "row").join(

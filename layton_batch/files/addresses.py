@@ -1,0 +1,142 @@
+"""What is at an address on the hub or the web: streamed to disk, bounded in tries and in time."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+from layton_batch.clock import Clock, SystemClock
+from layton_batch.errors import DataError
+from layton_batch.settings import Settings
+
+if TYPE_CHECKING:
+    import httpx
+
+
+_HUB = "hf://"
+_WEB = ("http://", "https://")
+WAITS_SECONDS = (1.0, 2.0, 4.0)
+LONGEST_WAIT_SECONDS = 60.0
+LONGEST_DOWNLOAD_SECONDS = 1800.0
+CONNECT_SECONDS, READ_SECONDS = 10.0, 60.0
+_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+def is_address(source: str) -> bool:
+    """Whether a source is on the hub or the web, not among the local files."""
+    return source.startswith((_HUB, *_WEB))
+
+
+def download(source: str, settings: Settings, clock: Clock | None = None) -> bytes:
+    """The content of a small file at an address, as it is there. Raises DataError as ``read_rows``."""
+    with downloaded(*located(source, settings), clock or SystemClock()) as path:
+        return path.read_bytes()
+
+
+def located(source: str, settings: Settings) -> tuple[str, str | None]:
+    """The URL of an address, and the token that goes there."""
+    return (_hub_url(source, settings), settings.hf_token) if source.startswith(_HUB) else (source, None)
+
+
+def _hub_url(source: str, settings: Settings) -> str:
+    parts = source.removeprefix(_HUB).split("/")
+    if len(parts) < 4 or parts[0] != "datasets" or not all(parts) or ".." in parts:
+        raise DataError(f"{source}: a hub source has the form hf://datasets/<owner>/<name>/<path of the file>")
+    owner, name, path = parts[1], parts[2], "/".join(parts[3:])
+    return f"{settings.hf_endpoint}/datasets/{owner}/{name}/resolve/main/{path}"
+
+
+@contextmanager
+def downloaded(url: str, token: str | None, clock: Clock, *, patient: bool = True) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="layton-batch-") as folder:
+        # The suffix is kept: it says what the file is.
+        path = Path(folder) / f"source{Path(url.partition('?')[0]).suffix}"
+        fetch(url, path, token=token, clock=clock, waits=WAITS_SECONDS if patient else ())
+        yield path
+
+
+class _PassingError(Exception):
+    """A try that failed in a way the next one may not."""
+
+    def __init__(self, reason: str, wait: float | None = None) -> None:
+        super().__init__(reason)
+        self.wait = wait
+
+
+def fetch(url: str, target: Path, *, token: str | None, clock: Clock, waits: Sequence[float] = WAITS_SECONDS) -> None:
+    """Download ``url`` into ``target``, trying again after each of the waits.
+
+    ``token`` goes only to the URL's own host, never along a redirect elsewhere.
+
+    Raises DataError after the last try, or at once where another try cannot help (401, 403, 404, bad address).
+    """
+    import httpx
+
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
+    with httpx.Client(headers=headers, timeout=timeout, follow_redirects=True) as client:
+        for wait in (*waits, None):
+            try:
+                _try(client, url, target, clock)
+            except _PassingError as error:
+                if wait is None:
+                    tries = f"{len(waits) + 1} times, at last with" if waits else "with"
+                    raise DataError(f"{shown(url)}: download failed {tries}: {error}") from error
+                clock.sleep(min(error.wait or wait, LONGEST_WAIT_SECONDS))
+            else:
+                return
+
+
+def _try(client: httpx.Client, url: str, target: Path, clock: Clock) -> None:
+    import httpx
+
+    give_up_at = clock.now() + LONGEST_DOWNLOAD_SECONDS
+    try:
+        with client.stream("GET", url) as response, target.open("wb") as handle:
+            _check(response, url)
+            for chunk in response.iter_bytes():
+                handle.write(chunk)
+                if clock.now() > give_up_at:
+                    raise DataError(
+                        f"{shown(url)}: download took longer than {LONGEST_DOWNLOAD_SECONDS / 60:.0f} minutes"
+                    )
+    except (httpx.TransportError, httpx.DecodingError) as error:
+        raise _PassingError(str(error) or type(error).__name__) from error
+    except (httpx.InvalidURL, httpx.TooManyRedirects, ValueError) as error:
+        raise DataError(f"{shown(url)}: cannot be downloaded ({error})") from error
+    except OSError as error:
+        raise DataError(f"{shown(url)}: cannot be stored ({error.strerror or error})") from error
+
+
+def _check(response: httpx.Response, url: str) -> None:
+    status = response.status_code
+    if response.is_success:
+        return
+    if status in {401, 403}:
+        raise DataError(
+            f"{shown(url)}: access refused (HTTP {status}). If the data set is gated, open its page on the hub, ask "
+            "for access there, and set HF_TOKEN to a token of that account"
+        )
+    if status == 404:
+        raise DataError(
+            f"{shown(url)}: there is no such file (HTTP 404); a private data set looks the same without HF_TOKEN"
+        )
+    if status in _PASSING:
+        after = response.headers.get("retry-after", "")
+        raise _PassingError(f"HTTP {status}", float(after) if after.isdigit() else None)
+    raise DataError(f"{shown(url)}: download refused (HTTP {status})")
+
+
+def shown(source: str) -> str:
+    """A source fit for messages: a URL without its user, query and fragment, where secrets travel."""
+    if "://" not in source:
+        return source
+    try:
+        parts = urlsplit(source)
+    except ValueError:
+        return source.partition("://")[0] + "://…"
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
