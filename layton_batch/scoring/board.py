@@ -13,15 +13,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from layton_batch.scoring.evidence import (
-    Ballot,
-    Counted,
-    Entrant,
-    ItemScores,
-    Label,
-    count_votes,
-    in_order,
-)
+from layton_batch.scoring.ballots import Ballots
+from layton_batch.scoring.counting import Counted, count_votes, in_order
+from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
 from layton_batch.scoring.law import law_of, mark_law
 from layton_batch.scoring.rules import PAPER, Rules
 from layton_batch.stats.calibrated import CalibratedScore
@@ -126,6 +120,7 @@ def rank_board(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules)
     """
     if not ballots:
         return []
+    ballots = Ballots.of(ballots)
     if rules.method == PAPER:
         rows = _paper_board(count_votes(ballots, labels, by_seats=False), rules)
     else:
@@ -146,14 +141,11 @@ def _with_other_hints(rows: Sequence[BoardRow], labels: Sequence[Label]) -> list
     return [flagged for row in rows for flagged in (with_flag([row], OTHER_HINTS) if row in found else [row])]
 
 
-def _with_a_short_jury(ballots: Sequence[Ballot], labels: Sequence[Label]) -> set[tuple[str, str, int]]:
+def _with_a_short_jury(ballots: Ballots, labels: Sequence[Label]) -> set[tuple[str, str, int]]:
     """Entrants of whom some answers have fewer verdicts than others of theirs, or by more than the one judge who leaves
     before its own family's answers fewer than any answer of the board or of the labels."""
-    sizes: dict[Entrant, set[int]] = defaultdict(set)
-    for ballot in ballots:
-        if ballot.total:
-            sizes[ballot.entrant].add(ballot.total)
-    most = max([*(ballot.total for ballot in ballots), *(label.total for label in labels)], default=0)
+    sizes = ballots.jury_sizes()
+    most = max([*map(max, sizes.values()), *(label.total for label in labels)], default=0)
     short = (one for one, totals in sizes.items() if len(totals) > 1 or min(totals) < most - 1)
     return {(one.model, one.provider, one.n_hints) for one in short}
 
@@ -173,7 +165,7 @@ def _paper_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     scores = paper_scores(strata, seed=rules.seed)
     scored = [_paper_print(one, behind[i], unjudged[i]) for i, one in enumerate(scores)]
     ranks = paper_ranks([one.score for one in scored], [one.half_width for one in scored])
-    kinds = Counter((ballot.entrant, ballot.kind) for ballot in counted.ballots)
+    kinds = counted.ballots.kinds_of()
     rows = []
     for i in ranks.order.tolist():
         rank, best, worst = ranks.of(i) or (None, None, None)
@@ -197,7 +189,7 @@ def _jury_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     scored = [_calibrated_print(one, unjudged[i]) for i, one in enumerate(scores)]
     rank = score_ranks([one.score for one in scores])
     here, new = (_ranges(draws, rank, rules) for draws in law.draws())
-    kinds = Counter((ballot.entrant, ballot.kind) for ballot in counted.ballots)
+    kinds = counted.ballots.kinds_of()
     return [
         _row(counted.entrants[i], scored[i], int(rank[i]), (here[i], new[i]), kinds, rules)
         for i in np.argsort(rank, kind="stable").tolist()

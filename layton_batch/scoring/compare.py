@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label, count_votes, in_order
+from layton_batch.scoring.counting import count_votes, in_order
+from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
 from layton_batch.scoring.law import law_of, mark_law
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.joint import JointDraws, differences, items_to_resolve, resolvable_difference

@@ -9,7 +9,8 @@ from statistics import NormalDist
 import numpy as np
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.evidence import Ballot, Counted, Judged, Label, count_votes, in_order, settled
+from layton_batch.scoring.counting import Counted, count_votes, in_order, settled
+from layton_batch.scoring.evidence import Ballot, Judged, Label
 from layton_batch.scoring.law import law_of
 from layton_batch.scoring.rules import HIERARCHICAL, Rules
 from layton_batch.stats.calibrated import new_items_moments, posterior_mean

@@ -10,7 +10,8 @@ from statistics import NormalDist
 import numpy as np
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.scoring.evidence import Ballot, Counted, Entrant, Label, count_votes, in_order
+from layton_batch.scoring.counting import Counted, count_votes, in_order
+from layton_batch.scoring.evidence import Ballot, Entrant, Label
 from layton_batch.scoring.law import law_of
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.calibrated import Posterior

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from layton_batch.scoring.evidence import Counted, ItemScores, mark_matrix, span_of, strata_of
+from layton_batch.scoring.counting import Counted
+from layton_batch.scoring.evidence import ItemScores, mark_matrix, span_of, strata_of
 from layton_batch.scoring.rules import HIERARCHICAL, Rules
 from layton_batch.stats.calibrated import CalibratedScore, Posterior, calibrated_scores, posterior
 from layton_batch.stats.hierarchical import Fit, fit

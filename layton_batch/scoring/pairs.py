@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label, count_votes, in_order
+from layton_batch.scoring.counting import count_votes, in_order
+from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
 from layton_batch.scoring.law import law_of, mark_law
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.joint import JointDraws
