@@ -9,13 +9,15 @@ import orjson
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.gold import Gold, Marks, bundled_gold, read_gold
+from layton_batch.files import long_list
+from layton_batch.scoring.gold import Gold, Marks, Recorded, labels_of
+from layton_batch.scoring.gold_file import bundled_gold, read_gold
 from layton_batch.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 REAL = ROOT / ".." / "shared" / "data" / "layton" / "ppi_llm.jsonl"
 
-Cell = str | int | bool | None | list[int]
+Cell = str | int | float | bool | None | list[int]
 
 
 def row(**changes: Cell) -> dict[str, Cell]:
@@ -126,3 +128,51 @@ def test_the_published_gold_set_is_read_whole_and_without_polars() -> None:
     assert sum(one.human is not None for one in found.rows) == 614
     assert sum(marks is not None for one in found.rows for marks in one.judges) == 5022
     assert found.judges[0] == "mistral-large-2512"
+
+
+def test_a_long_set_is_the_same_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        row(riddle_id=f"r{number}", answer=f"said {number}" if number % 3 else None,
+            kind="unparsed" if number % 5 else "", ranked=number % 7 > 0, sample=number % 4 + 1,
+            propensity=0.5 if number % 2 else None)
+        for number in range(100)
+    ]  # fmt: skip
+    here = gold(tmp_path, *rows)
+    monkeypatch.setattr(long_list, "IN_MEMORY", 0)
+    there = gold(tmp_path, *rows)
+    assert list(there.rows) == list(here.rows) == [here.rows[at] for at in range(100)]
+    assert list(Recorded(here.rows)) == list(here.rows)
+    assert there.rows[7].ranked is False
+    assert (there.rows[7].answer, there.rows[7].propensity, there.rows[7].sample) == ("said 7", 0.5, 4)
+
+
+def test_a_number_is_no_decision_where_the_same_was_said_before(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"line 2: column 'both_correct_b' must be true, false or null, not 1"):
+        gold(tmp_path, row(both_correct_b=True), row(riddle_id="r2", both_correct_b=1))
+
+
+def test_what_is_wrong_with_the_columns_is_told_before_what_is_wrong_with_a_row(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="has no column provider"):
+        gold(tmp_path, without("provider"), without("provider"))
+    with pytest.raises(DataError, match="line 1: column 'provider' must be text"):
+        gold(tmp_path, without("provider"), row())
+
+
+def test_a_prediction_that_is_there_again_is_told_with_both_places(tmp_path: Path) -> None:
+    first, other = row(), row(riddle_id="r2")
+    with pytest.raises(DataError, match=r"line 3: item 'r1' of model 'm' stands already in .*gold\.jsonl, line 1"):
+        gold(tmp_path, first, other, first, other)
+
+
+def test_a_label_that_a_later_sample_brings_is_not_lost(tmp_path: Path) -> None:
+    unlabelled = dict.fromkeys(("human_answer_correct", "human_justification_correct", "human_both_correct"))
+    found = gold(tmp_path, row(sample=1, **unlabelled), row(sample=2), row(sample=3))
+    (label,) = labels_of(found, "both_correct")
+    assert label.correct
+
+
+def test_judges_that_other_rows_name_did_not_sit(tmp_path: Path) -> None:
+    later = {f"{column}_c": True for column in ("is_answer_correct", "is_justification_correct", "both_correct")}
+    found = gold(tmp_path, row(), row(riddle_id="r2", **later))
+    assert found.judges == ("b", "a", "c")
+    assert [one.judges[2] for one in found.rows] == [None, Marks(True, True, True)]

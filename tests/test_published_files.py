@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from layton_batch.files.sources import read_rows
-from layton_batch.scoring.gold import read_gold
+from layton_batch.scoring.gold_file import read_gold
 from layton_batch.settings import Settings
 from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import TaskOptions

@@ -16,6 +16,7 @@ import pytest
 
 from layton_batch.errors import DataError
 from layton_batch.files.addresses import LONGEST_WAIT_SECONDS, WAITS_SECONDS, shown
+from layton_batch.files.parquet_portions import PORTION_ROWS
 from layton_batch.files.sources import Place, Rows, read_rows
 from layton_batch.settings import Settings
 from tests.manual_clock import ManualClock
@@ -117,6 +118,18 @@ def test_an_empty_source_is_an_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.jsonl").write_bytes(content)
     with pytest.raises(DataError, match=r"x\.jsonl: the source is empty"):
         read("x.jsonl", tmp_path)
+
+
+def test_a_long_parquet_file_comes_in_portions_and_its_lines_are_counted_on(tmp_path: Path) -> None:
+    rows = 2 * PORTION_ROWS + 7
+    frame = pl.DataFrame({"id": [str(number) for number in range(rows)], "bytes": [b"\xff"] * rows})
+    frame.write_parquet(tmp_path / "x.parquet", row_group_size=300)
+    found = read("x.parquet", tmp_path)
+    assert [row["id"] for row in found] == frame["id"].to_list()
+    assert found[-1] == {"id": str(rows - 1), "bytes": "/w=="}
+    assert [place.line for place in found.places] == list(range(1, rows + 1))
+    assert found.places[-1] == (str(tmp_path / "x.parquet"), rows)
+    assert found.places[5:7] == [(str(tmp_path / "x.parquet"), 6), (str(tmp_path / "x.parquet"), 7)]
 
 
 def test_a_parquet_file_without_rows_or_cut_off_is_an_error(tmp_path: Path) -> None:

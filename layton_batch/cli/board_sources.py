@@ -78,12 +78,12 @@ class Sources:
     """Everything several sources hold on one metric: a jury's votes and people's labels, or a rule's marks."""
 
     rules: Rules
-    ballots: list[Ballot] = field(default_factory=list)
+    ballots: Sequence[Ballot] = ()
     labels: list[Label] = field(default_factory=list)
     sheets: list[ItemScores] = field(default_factory=list)
     sampled: list[ItemScores] = field(default_factory=list)
     """The marks behind those of ``sheets``, a sheet a sample."""
-    later: list[tuple[list[Ballot], list[Label]]] = field(default_factory=list)
+    later: Sequence[tuple[Sequence[Ballot], list[Label]]] = ()
     """What ``ballots`` and ``labels`` hold of the first round, of each further one."""
     samples: dict[str, int] = field(default_factory=dict)
     """By model, how often it was asked."""
@@ -132,7 +132,6 @@ def read_sources(
     of_runs = [part.rules for part in parts if part.is_run]
     found = Sources(replace(asked.rules((of_runs or [parts[0].rules])[0]), metric=parts[0].rules.metric))
     for part in parts:
-        found.ballots += part.ballots
         found.sheets += part.sheets
         found.sampled += part.sampled
         found.samples |= part.samples
@@ -141,6 +140,7 @@ def read_sources(
         found.judge_families |= part.judge_families
         found.other_models |= part.other_models
         found.notes += part.notes
+    found.ballots = _together([part.ballots for part in parts])
     found.annotated = Joined({key: one for part in parts for key, one in part.annotated.by_prediction.items()})
     # a label that several sources carry is one label
     found.labels = list(dict.fromkeys(label for part in parts for label in part.labels))
@@ -156,12 +156,16 @@ def read_sources(
     return found
 
 
-def _round(parts: Sequence[Sources], number: int) -> tuple[list[Ballot], list[Label]]:
+def _together(ballots: Sequence[Sequence[Ballot]]) -> Sequence[Ballot]:
+    return ballots[0] if len(ballots) == 1 else [ballot for cast in ballots for ballot in cast]
+
+
+def _round(parts: Sequence[Sources], number: int) -> tuple[Sequence[Ballot], list[Label]]:
     """All sources in one of the later rounds; those with fewer begin again with their first."""
     rounds = [[(part.ballots, part.labels), *part.later] for part in parts]
     chosen = [mine[number % len(mine)] for mine in rounds]
     labels = dict.fromkeys(label for _, given in chosen for label in given)
-    return [ballot for cast, _ in chosen for ballot in cast], list(labels)
+    return _together([cast for cast, _ in chosen]), list(labels)
 
 
 def _bring_together(found: Sources, asked: Asked) -> None:
@@ -195,7 +199,8 @@ def _named(source: str) -> bool:
 
 def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
     from layton_batch.grading.harnesses import together
-    from layton_batch.scoring.gold import judged_of, read_gold, rounds_of, samples_of
+    from layton_batch.scoring.gold import judged_of, rounds_of, samples_of
+    from layton_batch.scoring.gold_file import read_gold
 
     is_named = not _is_file(source)
     name, path = ("", source) if not is_named else source.split("=", 1)

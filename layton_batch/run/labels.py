@@ -7,10 +7,11 @@ is said.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import orjson
@@ -20,12 +21,13 @@ from layton_batch.errors import DataError, FileError
 from layton_batch.files import atomic
 from layton_batch.files.addresses import is_address, shown
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.files.sources import Rows, read_rows
+from layton_batch.files.sources import Rows, placed_rows, read_rows
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.run.label_log import is_log, log_paths, read_deeds
 from layton_batch.run.rejudging import frozen_gold
 from layton_batch.scoring.annotations import Annotation, annotation_row, latest, parse_annotations
-from layton_batch.scoring.gold import BUNDLED, Gold, bundled_gold, gold_rows, parse_gold
+from layton_batch.scoring.gold import Gold
+from layton_batch.scoring.gold_file import BUNDLED, bundled_gold, gold_rows, parse_gold
 from layton_batch.settings import Settings
 from layton_batch.text import plural
 
@@ -121,14 +123,12 @@ class LabelSources:
         notes: list[str] = []
         gold = self._gold(notes)
         annotations = [*self._annotations(notes, keep=True), *self.imported(), *self._made_in_app(notes)]
-        content = [orjson.dumps(row) for row in gold_rows(gold)] if gold else []
-        content += [orjson.dumps(annotation_row(one)) for one in annotations]
         return Labels(
             gold=gold,
             annotations=tuple(annotations),
             change=_changed(self._first(), _marks(gold, annotations)),
             notes=tuple(notes),
-            digest=sha256(b"\n".join(content)).hexdigest() if content else "",
+            digest=_digest(chain(gold_rows(gold) if gold else (), map(annotation_row, annotations))),
         )
 
     def _gold(self, notes: list[str]) -> Gold | None:
@@ -138,14 +138,14 @@ class LabelSources:
         source = table.source
         first, newest = self.folder.gold(source), _newest(self.folder.gold(source))
         try:
-            gold = parse_gold(self._rows(source))
+            gold = parse_gold(self._rows(source).placed())
         except DataError as error:
             kept = _first_there(newest, first)
             if kept is None or not self._may_use_copy(source):
                 raise
             notes.append(_copy_used(error, kept))
-            return parse_gold(read_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
-        _keep(gold_rows(gold), newest, first)
+            return parse_gold(placed_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
+        _keep(lambda: gold_rows(gold), newest, first)
         return gold
 
     def _annotations(self, notes: list[str], *, keep: bool) -> list[Annotation]:
@@ -166,7 +166,7 @@ class LabelSources:
             notes.append(_copy_used(error, kept))
             return parse_annotations(read_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
         if keep:
-            _keep(map(annotation_row, found), newest, first)
+            _keep(lambda: map(annotation_row, found), newest, first)
         return found
 
     def _rows(self, source: str) -> Rows:
@@ -218,7 +218,7 @@ class LabelSources:
         table = self.manifest.gold
         gold, annotations = None, list[Annotation]()
         if table is not None and table.source is not None and (kept := self.folder.gold(table.source)).exists():
-            gold = parse_gold(read_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
+            gold = parse_gold(placed_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
         if table is not None and table.annotations is not None:
             kept = self.folder.annotations(table.annotations)
             if kept.exists() and kept.stat().st_size:
@@ -275,18 +275,33 @@ def _copy_used(error: DataError, kept: Path) -> str:
     return f"{shown(str(error))}; the run's copy of {day} is used"
 
 
-def _keep(rows: Iterable[Mapping[str, object]], newest: Path, first: Path) -> None:
+def _keep(rows: Callable[[], Iterable[Mapping[str, object]]], newest: Path, first: Path) -> None:
     """Keep what was read, for the day it cannot be; a folder that cannot be written to has the copy it has."""
-    content = _lines(rows)
     held = _first_there(newest, first)
-    if held is not None and held.read_bytes() != content:
+    if held is not None and not _holds(held, rows()):
         with suppress(FileError):
-            atomic.write_bytes(newest, content)
+            _write(newest, rows())
+
+
+def _holds(path: Path, rows: Iterable[Mapping[str, object]]) -> bool:
+    with path.open("rb") as held:
+        return all(line == wanted for line, wanted in zip_longest(held, map(_line, rows)))
 
 
 def _write(path: Path, rows: Iterable[Mapping[str, object]]) -> None:
-    atomic.write_bytes(path, _lines(rows))
+    with atomic.writing(path) as handle:
+        handle.writelines(map(_line, rows))
 
 
-def _lines(rows: Iterable[Mapping[str, object]]) -> bytes:
-    return b"".join(orjson.dumps(row) + b"\n" for row in rows)
+def _line(row: Mapping[str, object]) -> bytes:
+    return orjson.dumps(row) + b"\n"
+
+
+def _digest(rows: Iterable[Mapping[str, object]]) -> str:
+    """Of the lines, of which the last has no end; empty without any."""
+    found, last = sha256(), None
+    for line in map(_line, rows):
+        found.update(last or b"")
+        last = line
+    found.update((last or b"").removesuffix(b"\n"))
+    return found.hexdigest() if last else ""

@@ -39,7 +39,8 @@ from layton_batch.run.rejudging import check_labels
 from layton_batch.run.revisions import item_changes, run_json
 from layton_batch.run.stores import open_store, store_at
 from layton_batch.run.wanted_jobs import keep_what_jobs_ask
-from layton_batch.scoring.gold import BUNDLED, Gold, read_gold
+from layton_batch.scoring.gold import Gold
+from layton_batch.scoring.gold_file import BUNDLED, read_gold
 from layton_batch.settings import Settings
 from layton_batch.store import RunStore
 from layton_batch.store.locks import require_locks

@@ -1,39 +1,26 @@
-"""The gold set: predictions that people labelled, with the verdicts of every judge, in layton-eval-ppi's form.
+"""The gold set: predictions that people labelled, with the verdicts of every judge.
 
-A row names ``riddle_id, provider, model, n_hints`` (no such column, as in the published visual set: 0) and holds, for
-every judge, ``is_answer_correct_<judge>`` and ``is_justification_correct_<judge>`` (null: did not sit), and the same
-from a person as ``human_answer_correct`` and ``human_justification_correct`` (null: not labelled).
-``both_correct_<judge>`` and ``human_both_correct`` are taken where the file has them and derived where it does not.
-Four more columns may be there, which our own exports have: ``kind``, what became of the reply, ``ranked``, false for
-an answer that brings a label only, ``propensity``, the chance with which it was picked to be labelled, and ``sample``,
-which answer of the model to the item it is (of a label only: in which round it counts; none: in all). A row of a run
-whose labels stand beside another jury's votes says so (``labels_of_another_jury``).
-What a file may say of its judges is in :mod:`layton_batch.scoring.jury_record`.
+How it stands in a file is in :mod:`layton_batch.scoring.gold_file`.
 """
 
 from __future__ import annotations
 
+import marshal
+import math
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, overload
 
-from layton_batch.clock import Clock
-from layton_batch.errors import DataError
-from layton_batch.files.sources import Place, Row, Rows, read_rows, with_text_id
-from layton_batch.records import JsonValue
-from layton_batch.scoring.evidence import Ballot, Entrant, Judged, Label, content_key
-from layton_batch.scoring.jury_record import JudgeRecord, read_records, record_columns
-from layton_batch.scoring.propensity import propensity_of
-from layton_batch.settings import Settings
+import numpy as np
 
-BUNDLED = "bundled"
-_ANSWER, _JUSTIFICATION, _BOTH = "is_answer_correct_", "is_justification_correct_", "both_correct_"
-_HUMAN = ("human_answer_correct", "human_justification_correct", "human_both_correct")
-_OTHER_JURY = "labels_of_another_jury"
-_TEXT_COLUMNS = ("riddle_id", "provider", "model")
-_NEEDED = (*_TEXT_COLUMNS, *_HUMAN[:2])
+from layton_batch.files.long_list import LongList
+from layton_batch.scoring.ballots import Ballots
+from layton_batch.scoring.evidence import Entrant, Judged, Label, content_key
+from layton_batch.scoring.jury_record import JudgeRecord
+from layton_batch.stats.strata import BoolArray, FloatArray, IntArray
+
+_ANSWERED, _MISSING = "answered", "missing"
 
 
 class Marks(NamedTuple):
@@ -62,150 +49,138 @@ class GoldRow:
     sample: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+Decided = tuple[tuple[Marks | None, ...], Marks | None]
+"""What the judges say, in the order of :attr:`Gold.judges`, and what a person says."""
+_Said = tuple[str | None, str | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """Row r is of ``entrants[who[r]]`` on ``items[item[r]]``, and ``decided[decision[r]]`` is said of it. ``sample``: 0
+    where there is none; ``propensity``: NaN; ``silent``: there is no answer."""
+
+    entrants: Sequence[Entrant]
+    items: Sequence[str]
+    kinds: Sequence[str | None]
+    who: IntArray
+    item: IntArray
+    kind: IntArray
+    decision: IntArray
+    content: IntArray
+    sample: IntArray
+    propensity: FloatArray
+    ranked: BoolArray
+    silent: BoolArray
+
+
+class Recorded(Sequence[GoldRow]):
+    """Many of them, in columns; what answers say is on disk where it is long.
+
+    ``decided``: what judges and a person say of a row, each combination once.
+    """
+
+    def __init__(self, rows: Iterable[GoldRow] = ()) -> None:
+        self.decided: list[Decided] = []
+        self._entrants: dict[Entrant, int] = {}
+        self._items: dict[str, int] = {}
+        self._kinds: dict[str | None, int] = {}
+        self._who, self._item, self._kind = array("q"), array("q"), array("q")
+        self._decision, self._content, self._sample = array("q"), array("q"), array("q")
+        self._propensity, self._ranked, self._silent = array("d"), bytearray(), bytearray()
+        self._said = LongList[_Said](marshal.loads)
+        known: dict[Decided, int] = {}
+        for row in rows:
+            decided = row.judges, row.human
+            if decided not in known:
+                known[decided] = len(known)
+                self.decided.append(decided)
+            who = Entrant(row.model, row.provider, row.n_hints)
+            self.add(who, row.item_id, (row.answer, row.justification), known[decided], row.kind)
+            if not row.ranked or row.propensity is not None or row.sample is not None:
+                self.tell_last(row.ranked, row.propensity, row.sample)
+
+    def add(self, who: Entrant, item_id: str, said: _Said, decision: int, kind: str | None) -> None:
+        """Put a row at the end; ``decision`` is its place in ``decided``."""
+        self._who.append(self._entrants.setdefault(who, len(self._entrants)))
+        self._item.append(self._items.setdefault(item_id, len(self._items)))
+        self._kind.append(self._kinds.setdefault(kind, len(self._kinds)))
+        self._decision.append(decision)
+        self._content.append(content_key(*said))
+        self._silent.append(said[0] is None)
+        self._said.keep(said, marshal.dumps(said))
+        self._sample.append(0)
+        self._propensity.append(math.nan)
+        self._ranked.append(True)
+
+    def tell_last(self, ranked: bool, propensity: float | None, sample: int | None) -> None:
+        """What few rows say, of the one at the end."""
+        self._ranked[-1], self._sample[-1] = ranked, sample or 0
+        self._propensity[-1] = math.nan if propensity is None else propensity
+
+    def __len__(self) -> int:
+        return len(self._who)
+
+    @overload
+    def __getitem__(self, index: int) -> GoldRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[GoldRow]: ...
+    def __getitem__(self, index: int | slice) -> GoldRow | Sequence[GoldRow]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        at = range(len(self))[index]
+        return self._row(at, self._said[at], list(self._entrants), list(self._items), list(self._kinds))
+
+    def __iter__(self) -> Iterator[GoldRow]:
+        names = list(self._entrants), list(self._items), list(self._kinds)
+        return (self._row(at, said, *names) for at, said in enumerate(self._said))
+
+    def _row(
+        self, at: int, said: _Said, entrants: Sequence[Entrant], items: Sequence[str], kinds: Sequence[str | None]
+    ) -> GoldRow:
+        who, propensity = entrants[self._who[at]], self._propensity[at]
+        judges, human = self.decided[self._decision[at]]
+        return GoldRow(
+            item_id=items[self._item[at]],
+            provider=who.provider,
+            model=who.model,
+            n_hints=who.n_hints,
+            answer=said[0],
+            justification=said[1],
+            judges=judges,
+            human=human,
+            kind=kinds[self._kind[at]],
+            ranked=bool(self._ranked[at]),
+            propensity=None if math.isnan(propensity) else propensity,
+            sample=self._sample[at] or None,
+        )
+
+    def columns(self) -> Columns:
+        """As they are now."""
+        return Columns(
+            entrants=list(self._entrants),
+            items=list(self._items),
+            kinds=list(self._kinds),
+            who=np.array(self._who),
+            item=np.array(self._item),
+            kind=np.array(self._kind),
+            decision=np.array(self._decision),
+            content=np.array(self._content),
+            sample=np.array(self._sample),
+            propensity=np.array(self._propensity),
+            ranked=np.array(self._ranked, dtype=np.bool_),
+            silent=np.array(self._silent, dtype=np.bool_),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Gold:
     """A gold set. ``judges`` are the names in the file's column names, in column order; ``recorded``: what more it says
     of them, by name; ``other_jury``: whether it is a run's export whose labels stand beside another jury's votes."""
 
     judges: tuple[str, ...]
-    rows: tuple[GoldRow, ...]
+    rows: Recorded
     recorded: Mapping[str, JudgeRecord] = field(default_factory=dict)
     other_jury: bool = False
-
-
-def read_gold(
-    source: str, base: Path, settings: Settings, clock: Clock | None = None, bundled_items: Path | None = None
-) -> Gold:
-    """The gold set of a source as ``sources.read_rows`` takes it; ``bundled`` is the one beside ``bundled_items``.
-
-    Raises DataError with file, line, column and reason.
-    """
-    if source == BUNDLED:
-        if bundled_items is None:
-            raise DataError("gold source 'bundled': this task has no bundled gold set")
-        source = str(bundled_gold(bundled_items))
-    return parse_gold(read_rows(source, base, settings, clock))
-
-
-def bundled_gold(bundled_items: Path) -> Path:
-    """Where the gold set of bundled items is: ``gold_<split>.jsonl`` beside ``riddles_<split>.jsonl``."""
-    return bundled_items.with_name("gold_" + bundled_items.name.partition("_")[2])
-
-
-def parse_gold(rows: Rows) -> Gold:
-    """Rows as a gold set. Raises DataError naming file, line and column."""
-    columns = _columns(rows)
-    judges = _judges(columns, rows.places[0].file)
-    read = _Decisions(judges)
-    parsed = tuple(_gold_row(row, place, read) for row, place in zip(rows, rows.places, strict=True))
-    _check_unique(parsed, rows.places)
-    other_jury = _OTHER_JURY in columns and any(row.get(_OTHER_JURY) is True for row in rows)
-    return Gold(judges, parsed, read_records(rows, columns, judges), other_jury)
-
-
-def _columns(rows: Rows) -> Sequence[str]:
-    """Every column of any row, in order of first appearance: writers may leave out a null."""
-    found: dict[str, None] = {}
-    for shape in dict.fromkeys(map(tuple, rows)):
-        found.update(dict.fromkeys(shape))
-    missing = [column for column in _NEEDED if column not in found]
-    if missing:
-        raise DataError(f"{rows.places[0].file}: not a gold set, it has no column {', '.join(missing)}")
-    return tuple(found)
-
-
-def _judges(columns: Sequence[str], file: str) -> tuple[str, ...]:
-    judges = tuple(column.removeprefix(_ANSWER) for column in columns if column.startswith(_ANSWER))
-    if not judges:
-        raise DataError(f"{file}: not a gold set, it has no column {_ANSWER}<judge>")
-    others = {column.removeprefix(_JUSTIFICATION) for column in columns if column.startswith(_JUSTIFICATION)}
-    if lone := sorted(set(judges) ^ others):
-        raise DataError(f"{file}: judge {lone[0]!r} has only one of the columns {_ANSWER}… and {_JUSTIFICATION}…")
-    return judges
-
-
-def _gold_row(row: Row, place: Place, read: _Decisions) -> GoldRow:
-    row = with_text_id(row, _TEXT_COLUMNS[0])
-    item_id, provider, model = (_text(row, column, place) for column in _TEXT_COLUMNS)
-    n_hints = row.get("n_hints", 0)
-    if isinstance(n_hints, bool) or not isinstance(n_hints, int) or n_hints < 0:
-        raise DataError(f"{place}: column 'n_hints' must be a whole number, not {n_hints!r}")
-    sample = row.get("sample")
-    if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
-        raise DataError(f"{place}: column 'sample' must be a whole number from 1, not {sample!r:.60}")
-    judges, human = read.of(row, place)
-    return GoldRow(
-        item_id=item_id,
-        provider=provider,
-        model=model,
-        n_hints=n_hints,
-        answer=_optional_text(row, "answer", place),
-        justification=_optional_text(row, "justification", place),
-        judges=judges,
-        human=human,
-        kind=_optional_text(row, "kind", place),
-        ranked=row.get("ranked") is not False,
-        propensity=propensity_of(row, place),
-        sample=sample,
-    )
-
-
-_Decided = tuple[tuple[Marks | None, ...], Marks | None]
-
-
-class _Decisions:
-    """What the judges and a person say of a row. A million rows say few different things: each is read once."""
-
-    def __init__(self, judges: Sequence[str]) -> None:
-        graders = [*((_ANSWER + one, _JUSTIFICATION + one, _BOTH + one) for one in judges), _HUMAN]
-        self._columns = [column for three in graders for column in three]
-        self._known: dict[tuple[bool | None, ...], _Decided] = {}
-
-    def of(self, row: Row, place: Place) -> _Decided:
-        """The marks of the judges, and the person's. Raises DataError for what is neither true, false nor null."""
-        values: list[bool | None] = []
-        for column in self._columns:
-            value = row.get(column)
-            if value is not None and value is not True and value is not False:
-                raise DataError(f"{place}: column {column!r} must be true, false or null, not {value!r:.60}")
-            values.append(value)
-        key = tuple(values)
-        found = self._known.get(key)
-        if found is None:
-            marks = [_marks(*key[at : at + 3]) for at in range(0, len(key), 3)]
-            found = self._known[key] = tuple(marks[:-1]), marks[-1]
-        return found
-
-
-def _marks(answer: bool | None, justification: bool | None, both: bool | None) -> Marks | None:
-    if answer is None and justification is None and both is None:
-        return None
-    if both is None and answer is not None and justification is not None:
-        both = answer and justification
-    return Marks(answer, justification, both)
-
-
-def _text(row: Row, column: str, place: Place) -> str:
-    value = row.get(column)
-    if not isinstance(value, str) or not value:
-        raise DataError(f"{place}: column {column!r} must be text, not {value!r:.60}")
-    return value
-
-
-def _optional_text(row: Mapping[str, JsonValue], column: str, place: Place) -> str | None:
-    value = row.get(column)
-    if value is not None and not isinstance(value, str):
-        raise DataError(f"{place}: column {column!r} must be text or null, not {value!r:.60}")
-    return value
-
-
-def _check_unique(rows: Sequence[GoldRow], places: Sequence[Place]) -> None:
-    seen: dict[tuple[str, str, str, int, bool, int | None], Place] = {}
-    for row, place in zip(rows, places, strict=True):
-        key = (row.item_id, row.provider, row.model, row.n_hints, row.ranked, row.sample)
-        if key in seen:
-            raise DataError(f"{place}: item {row.item_id!r} of model {row.model!r} stands already in {seen[key]}")
-        seen[key] = place
 
 
 # ---- the form a leaderboard takes: ballots and labels --------------------------------------------------------------
@@ -214,56 +189,100 @@ def _check_unique(rows: Sequence[GoldRow], places: Sequence[Place]) -> None:
 _PART = {"answer_correct": 0, "justification_correct": 1, "both_correct": 2}
 
 
-def rounds_of(gold: Gold, metric: str) -> list[tuple[list[Ballot], list[Label]]]:
+def rounds_of(gold: Gold, metric: str) -> list[tuple[Ballots, list[Label]]]:
     """By round, every recorded prediction with its jury's votes (one without any answer counts as wrong), and the
     labels. A model with fewer samples than others begins again with its first."""
-    counts, rounds = _samples(gold), []
-    most = max(counts.values(), default=1)
-    for number in range(1, 1 + most):
-        is_only = most == 1  # then most rows need no look
-        rows = [row for row in gold.rows if (is_only and row.sample is None) or _is_in(row, number, counts)]
-        rounds.append(([_ballot(row, metric) for row in rows if row.ranked], _labels(rows, metric)))
+    rows = gold.rows.columns()
+    sample, asked = np.maximum(rows.sample, 1), np.maximum(_samples(rows), 1)
+    rounds = []
+    for number in range(1, 1 + int(asked.max(initial=1))):
+        is_mine = sample == 1 + (number - 1) % asked[rows.who]
+        told = (rows.sample == 0) | (rows.sample == number)
+        ranked, others = rows.ranked & is_mine, ~rows.ranked & told
+        labels = _labels(gold, rows, np.flatnonzero(ranked | others), metric)
+        rounds.append((_ballots(gold, rows, np.flatnonzero(ranked), metric), labels))
     return rounds
 
 
 def samples_of(gold: Gold) -> dict[str, int]:
     """By model, how many answers to an item the file has."""
-    return {who.model: count for who, count in _samples(gold).items()}
+    rows = gold.rows.columns()
+    return {who.model: count for who, count in zip(rows.entrants, _samples(rows).tolist(), strict=True) if count}
 
 
-def _samples(gold: Gold) -> dict[Entrant, int]:
-    found: dict[Entrant, int] = {}
-    for row in gold.rows:
-        if row.ranked:
-            who, sample = _entrant(row), row.sample or 1
-            if sample > found.get(who, 0):
-                found[who] = sample
+def _samples(rows: Columns) -> IntArray:
+    """Of each entrant; 0 for one that is not ranked."""
+    found = np.zeros(len(rows.entrants), dtype=np.int64)
+    np.maximum.at(found, rows.who[rows.ranked], np.maximum(rows.sample[rows.ranked], 1))
     return found
 
 
-def _is_in(row: GoldRow, number: int, counts: Mapping[Entrant, int]) -> bool:
-    if not row.ranked:
-        return row.sample in (None, number)
-    return (row.sample or 1) == 1 + (number - 1) % counts[_entrant(row)]
+def _ballots(gold: Gold, rows: Columns, at: IntArray, metric: str) -> Ballots:
+    kinds: dict[str, int] = {}
+    named = np.array([kinds.setdefault(name, len(kinds)) for name in (_ANSWERED, _MISSING, *filter(None, rows.kinds))])
+    told = np.array([kinds[name] if name else -1 for name in rows.kinds], dtype=np.int64)[rows.kind[at]]
+    yes, total = (column[rows.decision[at]] for column in _votes(gold, metric))
+    untold = np.where(rows.silent[at] & (total == 0), named[1], named[0])
+    kind = np.where(told < 0, untold, told)
+    return Ballots(
+        entrants=rows.entrants,
+        items=rows.items,
+        kinds=list(kinds),
+        who=rows.who[at],
+        item=rows.item[at],
+        yes=yes,
+        total=total,
+        content=rows.content[at],
+        known_zero=kind != named[0],
+        kind=kind,
+    )
+
+
+def _votes(gold: Gold, metric: str) -> tuple[IntArray, IntArray]:
+    """How many say yes, and how many there are, in each decision."""
+    marks = [[_mark(judge, metric) for judge in judges] for judges, _ in gold.rows.decided]
+    yes, no = (np.array([one.count(word) for one in marks], dtype=np.int64) for word in (True, False))
+    return yes, yes + no
+
+
+def _mark(marks: Marks | None, metric: str) -> bool | None:
+    return None if marks is None else marks[_PART[metric]]
 
 
 def labels_of(gold: Gold, metric: str) -> list[Label]:
     """The predictions a person judged on this metric, with their jury's votes; what several samples say is one."""
-    once: dict[object, GoldRow] = {}
-    for row in gold.rows:
-        again = None if row.sample is None else (_entrant(row), row.item_id, content_key(row.answer, row.justification))
-        once.setdefault(again or id(row), row)
-    return _labels(once.values(), metric)
+    rows = gold.rows.columns()
+    labels = _labels(gold, rows, at := _labelled(gold, rows, metric), metric)
+    once: dict[object, Label] = {}
+    for row, label in zip(at.tolist(), labels, strict=True):
+        once.setdefault((label.entrant, label.item_id, label.content) if rows.sample[row] else row, label)
+    return list(once.values())
 
 
-def _labels(rows: Iterable[GoldRow], metric: str) -> list[Label]:
+def _labelled(gold: Gold, rows: Columns, metric: str) -> IntArray:
+    """The rows with a person's word on this metric."""
+    has_word = np.array([_mark(human, metric) is not None for _, human in gold.rows.decided], dtype=np.bool_)
+    return np.flatnonzero(has_word[rows.decision])
+
+
+def _labels(gold: Gold, rows: Columns, at: IntArray, metric: str) -> list[Label]:
+    """Of those of these rows that have one."""
+    yes, total = (column.tolist() for column in _votes(gold, metric))
     labels = []
-    for row in rows:
-        correct = _mark(row.human, metric)
-        if correct is not None:
-            yes, total = _votes(row, metric)
-            content = content_key(row.answer, row.justification)
-            labels.append(Label(_entrant(row), row.item_id, yes, total, correct, content, row.propensity))
+    for row in at[np.isin(at, _labelled(gold, rows, metric))].tolist():
+        decision, chance = int(rows.decision[row]), float(rows.propensity[row])
+        correct = bool(_mark(gold.rows.decided[decision][1], metric))
+        labels.append(
+            Label(
+                entrant=rows.entrants[rows.who[row]],
+                item_id=rows.items[rows.item[row]],
+                yes=yes[decision],
+                total=total[decision],
+                correct=correct,
+                content=int(rows.content[row]),
+                propensity=None if math.isnan(chance) else chance,
+            )
+        )
     return labels
 
 
@@ -278,96 +297,28 @@ def rejudged_labels(
 
     What that jury did not judge is left out.
     """
-    labels = []
-    for row in gold.rows:
-        correct, entrant = _mark(row.human, metric), _entrant(row)
-        content = content_key(row.answer, row.justification)
-        given = verdicts.get((entrant, row.item_id, content), {})
-        yes, total = own.get((entrant, row.item_id, content)) or (sum(given.values()), len(given))
-        if correct is not None and total:
-            labels.append(Label(entrant, row.item_id, yes, total, correct, content, row.propensity))
+    rows, labels = gold.rows.columns(), []
+    for label in _labels(gold, rows, _labelled(gold, rows, metric), metric):
+        prediction = label.entrant, label.item_id, label.content
+        given = verdicts.get(prediction, {})
+        yes, total = own.get(prediction) or (sum(given.values()), len(given))
+        if total:
+            labels.append(replace(label, yes=yes, total=total))
     return labels
 
 
 def judged_of(gold: Gold, metric: str) -> list[Judged]:
     """Every recorded prediction of the first round with each judge's verdict on this metric; the provider stands for
     the family."""
-    return [
-        Judged(
-            entrant=_entrant(row),
-            family=row.provider,
-            item_id=row.item_id,
-            verdicts={
-                name: mark
-                for name, marks in zip(gold.judges, row.judges, strict=True)
-                if (mark := _mark(marks, metric)) is not None
-            },
-            human=_mark(row.human, metric),
-            content=content_key(row.answer, row.justification),
-        )
-        for row in gold.rows
-        if row.sample in (None, 1)
+    rows = gold.rows.columns()
+    marks = [[_mark(one, metric) for one in judges] for judges, _ in gold.rows.decided]
+    verdicts = [
+        {name: mark for name, mark in zip(gold.judges, given, strict=True) if mark is not None} for given in marks
     ]
-
-
-def _ballot(row: GoldRow, metric: str) -> Ballot:
-    yes, total = _votes(row, metric)
-    kind = row.kind or ("missing" if row.answer is None and total == 0 else "answered")
-    return Ballot(
-        entrant=_entrant(row),
-        item_id=row.item_id,
-        yes=yes,
-        total=total,
-        content=content_key(row.answer, row.justification),
-        known_zero=kind != "answered",
-        kind=kind,
-    )
-
-
-def _entrant(row: GoldRow) -> Entrant:
-    return _one_entrant(row.model, row.provider, row.n_hints)
-
-
-_one_entrant = lru_cache(4096)(Entrant)
-
-
-def _votes(row: GoldRow, metric: str) -> tuple[int, int]:
-    return _counted(row.judges, metric)
-
-
-@lru_cache(4096)
-def _counted(judges: tuple[Marks | None, ...], metric: str) -> tuple[int, int]:
-    marks = [mark for judge in judges if (mark := _mark(judge, metric)) is not None]
-    return sum(marks), len(marks)
-
-
-def _mark(marks: Marks | None, metric: str) -> bool | None:
-    return None if marks is None else marks[_PART[metric]]
-
-
-def gold_rows(gold: Gold) -> Iterator[dict[str, object]]:
-    """The gold set in the form it was read in, layton-eval-ppi's, with what is known of its judges."""
-    known: dict[str, object] = {_OTHER_JURY: True} if gold.other_jury else {}
-    known |= {name: text for judge, one in gold.recorded.items() for name, text in record_columns(judge, one).items()}
-    for row in gold.rows:
-        plain: dict[str, object] = {
-            "riddle_id": row.item_id,
-            "provider": row.provider,
-            "model": row.model,
-            "n_hints": row.n_hints,
-            "answer": row.answer,
-            "justification": row.justification,
-        }
-        for judge, marks in zip(gold.judges, row.judges, strict=True):
-            plain |= _written(
-                marks, f"is_answer_correct_{judge}", f"is_justification_correct_{judge}", f"both_correct_{judge}"
-            )
-        people = _written(row.human, "human_answer_correct", "human_justification_correct", "human_both_correct")
-        kind = {"kind": row.kind} if row.kind else {}
-        chance = {} if row.propensity is None else {"propensity": row.propensity}
-        asked = {} if row.sample is None else {"sample": row.sample}
-        yield plain | people | kind | ({} if row.ranked else {"ranked": False}) | chance | asked | known
-
-
-def _written(marks: Marks | None, *names: str) -> dict[str, object]:
-    return dict(zip(names, marks or (None, None, None), strict=True))
+    words = [_mark(human, metric) for _, human in gold.rows.decided]
+    found = []
+    for row in np.flatnonzero(rows.sample <= 1).tolist():
+        who, decision = rows.entrants[rows.who[row]], rows.decision[row]
+        item_id, content = rows.items[rows.item[row]], int(rows.content[row])
+        found.append(Judged(who, who.provider, item_id, verdicts[decision], words[decision], content))
+    return found

@@ -29,8 +29,9 @@ from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_dra
 
 STREAM = 0
 """What joint draws start from: ranges that moved with a seed would say more about the seed than about the models."""
-_LEAST_DRAWS = 400
-_CELLS, _RATE_CELLS = 12_000_000, 3_000_000  # thousands of models: fewer draws, so that they stay within memory
+_LEAST_DRAWS, _ENOUGH_DRAWS = 400, 1_200
+_CELLS, _RATE_CELLS = 4_000_000, 3_000_000
+_MOST_CELLS = 12_000_000  # thousands of models: so that draws stay within memory
 
 
 class Law(Protocol):
@@ -54,9 +55,11 @@ def law_of(counted: Counted, rules: Rules) -> Law:
     return _Hierarchical(counted, rules) if rules.method == HIERARCHICAL else _Calibrated(counted, rules)
 
 
-def drawn(models: int, cells: int = _CELLS) -> int:
-    """How many joint draws a board of so many entrants gets."""
-    return min(DRAWS, max(_LEAST_DRAWS, cells // max(models, 1)))
+def drawn(models: int, cells: int = _CELLS, enough: int = _ENOUGH_DRAWS) -> int:
+    """How many joint draws a board of so many entrants gets: of 400 all, of 1,000 4,000, whose rank ranges are 1 to 3 %
+    longer."""
+    models = max(models, 1)
+    return min(DRAWS, max(_LEAST_DRAWS, min(enough, _MOST_CELLS // models), cells // models))
 
 
 class _Calibrated:
@@ -94,7 +97,7 @@ class _Hierarchical:
 
     def draws(self) -> tuple[JointDraws, JointDraws]:
         counted = self._counted
-        rates = rate_draws(self._fit, seed=STREAM, draws=drawn(len(counted.entrants), _RATE_CELLS))
+        rates = rate_draws(self._fit, seed=STREAM, draws=drawn(len(counted.entrants), _RATE_CELLS, 0))
         here = draws_on_these(counted.strata, rates, seed=STREAM)
         return here, draws_on_new(counted.strata, counted.target, self._fit, rates, seed=STREAM)
 

@@ -29,7 +29,8 @@ from layton_batch.run.open import connect_within, refuse_keys
 from layton_batch.run.own_prices import price_book
 from layton_batch.run.rejudging import Rejudged, check_labels, differences, rejudge_count, rejudge_jobs
 from layton_batch.run.wanted_jobs import identified, plan_jobs
-from layton_batch.scoring.gold import BUNDLED, Gold, read_gold
+from layton_batch.scoring.gold import Gold
+from layton_batch.scoring.gold_file import BUNDLED, read_gold
 from layton_batch.settings import Settings
 from layton_batch.stages.asked_already import AskedAlready
 from layton_batch.stages.judge_lengths import JudgeRequests

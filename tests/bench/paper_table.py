@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layton_batch.scoring.gold import read_gold
+from layton_batch.scoring.gold_file import read_gold
 from layton_batch.settings import Settings
 from tests.bench.measure import DATA, ROOT, best, told
 from tests.bench.stats import best as quickest
