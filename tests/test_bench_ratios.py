@@ -17,5 +17,5 @@ def test_a_ratio_that_is_gone_is_told() -> None:
 
 def test_what_is_kept_are_ratios_of_the_two_measurements() -> None:
     kept = json.loads(PATH.read_text(encoding="utf-8"))
-    assert {name.partition(" / ")[0] for name in kept} == {"prepare", "plan", "collect", "grade", "site"}
+    assert {name.partition(" / ")[0] for name in kept} == {"prepare", "plan", "collect", "grade", "site", "leaderboard"}
     assert all(ratio > 0 for ratio in kept.values())

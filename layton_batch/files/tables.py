@@ -368,6 +368,11 @@ def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.Da
     return pl.concat([_read_widened(part, wanted, schema) for part in found])
 
 
+def read_each(folder: Path, name: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """As :func:`read`, a part at a time."""
+    return (_read_widened(part, columns, SCHEMAS[name]) for part in parts(folder, name))
+
+
 def parts(folder: Path, name: str) -> list[Path]:
     """The files of a table, in the order of their names."""
     return sorted(_finished(folder / name))

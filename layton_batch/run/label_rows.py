@@ -32,7 +32,8 @@ def _label_rows(run: Run, joined: Joined) -> Iterator[dict[str, object]]:
     }
     if not gold and not annotations:
         return
-    for row in tables.read(run.folder.tables, "predictions", _SAID).iter_rows(named=True):
+    parts = tables.read_each(run.folder.tables, "predictions", _SAID)
+    for row in (row for part in parts for row in part.iter_rows(named=True)):
         who, sample = Entrant(row["model"], row["provider"], row["n_hints"]), row["sample"] or 1
         known = gold.get((who, row["item_id"], content_key(row["answer"], row["justification"])))
         marks = (None,) * len(_MARKS) if known is None or known.human is None else tuple(known.human)

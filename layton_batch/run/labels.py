@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from itertools import chain, zip_longest
 from pathlib import Path
 
@@ -113,8 +113,8 @@ class LabelSources:
             if is_missing(source, self.manifest, self.settings):
                 parts.append("missing")
             elif path.is_file():
-                with suppress(OSError):
-                    parts.append(sha256(path.read_bytes()).hexdigest())
+                with suppress(OSError), path.open("rb") as content:
+                    parts.append(file_digest(content, "sha256").hexdigest())
             else:
                 return None
         return sha256("\x1f".join(parts).encode()).hexdigest()
