@@ -124,6 +124,9 @@ class Forecaster:
                 self.latest, self.trouble = forecast(self.run, self.design, self._extra), ""
             except Exception as error:  # the app goes on with what it has: no label may be lost to a damaged table
                 self.trouble = str(error)
+            except BaseException:  # a panic below Python: nobody waits for ever
+                self._idle.set()
+                raise
             with self._lock:
                 if not self._again:
                     self._idle.set()
