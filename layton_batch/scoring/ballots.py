@@ -157,12 +157,12 @@ def _places(names: Sequence[Entrant] | Sequence[str]) -> IntArray:
     return places
 
 
-def _by_appearance(numbers: Ints, count: int) -> tuple[IntArray, list[int]]:
+def _by_appearance(numbers: Ints, count: int) -> tuple[Ints, list[int]]:
     """Numbers anew in the order in which they first come, and what each was."""
     first = np.full(count, len(numbers))
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]  # what is written last stays
     order = np.argsort(first, kind="stable")[: int((first < len(numbers)).sum())]
-    new = np.zeros(count, dtype=np.int64)
+    new = np.zeros(count, dtype=np.int32)
     new[order] = np.arange(len(order))
     return new[numbers], order.tolist()
 

@@ -18,7 +18,7 @@ from layton_batch.files.long_list import LongList
 from layton_batch.scoring.ballots import Ballots
 from layton_batch.scoring.evidence import Entrant, Judged, Label, content_key
 from layton_batch.scoring.jury_record import JudgeRecord
-from layton_batch.stats.strata import BoolArray, FloatArray, IntArray
+from layton_batch.stats.strata import BoolArray, FloatArray, IntArray, Ints
 
 _ANSWERED, _MISSING = "answered", "missing"
 
@@ -62,12 +62,12 @@ class Columns:
     entrants: Sequence[Entrant]
     items: Sequence[str]
     kinds: Sequence[str | None]
-    who: IntArray
-    item: IntArray
-    kind: IntArray
-    decision: IntArray
+    who: Ints
+    item: Ints
+    kind: Ints
+    decision: Ints
     content: IntArray
-    sample: IntArray
+    sample: Ints
     propensity: FloatArray
     ranked: BoolArray
     silent: BoolArray
@@ -84,8 +84,8 @@ class Recorded(Sequence[GoldRow]):
         self._entrants: dict[Entrant, int] = {}
         self._items: dict[str, int] = {}
         self._kinds: dict[str | None, int] = {}
-        self._who, self._item, self._kind = array("q"), array("q"), array("q")
-        self._decision, self._content, self._sample = array("q"), array("q"), array("q")
+        self._who, self._item, self._kind, self._decision = array("i"), array("i"), array("i"), array("i")
+        self._sample, self._content = array("i"), array("q")
         self._propensity, self._ranked, self._silent = array("d"), bytearray(), bytearray()
         self._said = LongList[_Said](marshal.loads)
         known: dict[Decided, int] = {}
@@ -155,20 +155,20 @@ class Recorded(Sequence[GoldRow]):
         )
 
     def columns(self) -> Columns:
-        """As they are now."""
+        """Views; no row can be added while one of them is there."""
         return Columns(
             entrants=list(self._entrants),
             items=list(self._items),
             kinds=list(self._kinds),
-            who=np.array(self._who),
-            item=np.array(self._item),
-            kind=np.array(self._kind),
-            decision=np.array(self._decision),
-            content=np.array(self._content),
-            sample=np.array(self._sample),
-            propensity=np.array(self._propensity),
-            ranked=np.array(self._ranked, dtype=np.bool_),
-            silent=np.array(self._silent, dtype=np.bool_),
+            who=np.asarray(self._who),
+            item=np.asarray(self._item),
+            kind=np.asarray(self._kind),
+            decision=np.asarray(self._decision),
+            content=np.asarray(self._content),
+            sample=np.asarray(self._sample),
+            propensity=np.asarray(self._propensity),
+            ranked=np.asarray(self._ranked).view(np.bool_),
+            silent=np.asarray(self._silent).view(np.bool_),
         )
 
 
@@ -238,10 +238,10 @@ def _ballots(gold: Gold, rows: Columns, at: IntArray, metric: str) -> Ballots:
     )
 
 
-def _votes(gold: Gold, metric: str) -> tuple[IntArray, IntArray]:
+def _votes(gold: Gold, metric: str) -> tuple[Ints, Ints]:
     """How many say yes, and how many there are, in each decision."""
     marks = [[_mark(judge, metric) for judge in judges] for judges, _ in gold.rows.decided]
-    yes, no = (np.array([one.count(word) for one in marks], dtype=np.int64) for word in (True, False))
+    yes, no = (np.array([one.count(word) for one in marks], dtype=np.int32) for word in (True, False))
     return yes, yes + no
 
 

@@ -36,6 +36,7 @@ _HUMAN = ("human_answer_correct", "human_justification_correct", "human_both_cor
 _OTHER_JURY = "labels_of_another_jury"
 _TEXT_COLUMNS = ("riddle_id", "provider", "model")
 _NEEDED = (*_TEXT_COLUMNS, *_HUMAN[:2])
+_SAMPLES = 10_000
 _FEW_HAVE = frozenset({"ranked", PROPENSITY, "sample"})
 
 
@@ -189,8 +190,8 @@ def _marks(answer: bool | None, justification: bool | None, both: bool | None) -
 
 def _sample(row: Row, place: Place) -> int | None:
     sample = row.get("sample")
-    if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
-        raise DataError(f"{place}: column 'sample' must be a whole number from 1, not {sample!r:.60}")
+    if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or not 1 <= sample <= _SAMPLES):
+        raise DataError(f"{place}: column 'sample' must be a whole number from 1 to {_SAMPLES:,}, not {sample!r:.60}")
     return sample
 
 
