@@ -1,7 +1,7 @@
 """Text for people: harmless whatever models and manifests wrote, and one form for money, counts and ranges.
 
 ``printable``, ``plain`` and ``one_line`` are for terminals, tables and logs; ``visible`` is for pages, whose readers
-use every script; ``storable`` is for tables. Escaping for HTML is the templates' business.
+use every script. Escaping for HTML is the templates' business.
 """
 
 from __future__ import annotations
@@ -124,14 +124,3 @@ def number_text(value: float | None, digits: int = 1) -> str:
 def range_text(low: float | None, high: float | None, digits: int = 1) -> str:
     """``83.3–92.9``; the mark for none where an end is not known."""
     return NONE if low is None or high is None else f"{low:.{digits}f}–{high:.{digits}f}"
-
-
-def storable(text: str | None) -> str | None:
-    """Text as Parquet can hold it: lone surrogates, which no UTF-8 has, become U+FFFD."""
-    if text is None or text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from layton_batch.errors import FileError
 from layton_batch.files import tables
+from layton_batch.files.tables import frame
 
 
 def marks(number: int, text: str = "") -> list[dict[str, object]]:
@@ -87,3 +88,10 @@ def test_a_folder_that_another_thread_is_writing_and_removes_is_not_looked_into(
 
     monkeypatch.setattr(os, "scandir", removed)
     assert tables.read(tmp_path, "usage")["custom_id"].to_list() == ["a"]
+
+
+def test_half_a_surrogate_pair_is_stored_as_a_replacement_character_and_a_pair_as_what_it_means() -> None:
+    texts = ["a\ud800b", "\ud834\udd1e", "naïve", None]
+    stored = frame("responses", [{"text": text, "attempt": 1} for text in texts])
+    assert stored["text"].to_list() == ["a\ufffdb", "𝄞", "naïve", None]
+    assert stored["attempt"].to_list() == [1] * 4

@@ -5,6 +5,7 @@ A batch may hold 50,000 answers of many pages. Which of them counts is told by t
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
@@ -67,8 +68,7 @@ class Replies:
         if self._spilled is None:
             raise ValueError("the file of the replies in full is not open")
         start, length = reply.place
-        self._spilled.seek(start)
-        return unpacked_reply(self._spilled.read(length))
+        return unpacked_reply(os.pread(self._spilled.fileno(), length, start))
 
 
 @contextmanager
@@ -81,7 +81,8 @@ def unpacked(folder: Path, decode: Decode, room: Path) -> Iterator[Replies]:
     try:
         spilled = tempfile.TemporaryFile(dir=room)  # noqa: SIM115  closed below; the block's own errors are not ours
         try:
-            found = _read(folder, decode, spilled)
+            found = _read(folder, decode, _Spill(spilled))
+            spilled.flush()
         except BaseException:
             spilled.close()
             raise
@@ -111,7 +112,21 @@ def read_apart(folder: Path, provider: str, room: Path) -> Replies:
     """In a worker: the replies in the parts under ``folder``, in full in a file in ``room``."""
     room.mkdir()
     with (room / _IN_FULL).open("wb") as spilled:
-        return _read(folder, connect(provider, None).decode, spilled)
+        return _read(folder, connect(provider, None).decode, _Spill(spilled))
+
+
+@dataclass(slots=True)
+class _Spill:
+    """Replies in full, one after another."""
+
+    file: IO[bytes]
+    end: int = 0
+
+    def add(self, content: bytes) -> tuple[int, int]:
+        """Where it is now: start and length."""
+        self.file.write(content)
+        self.end += len(content)
+        return self.end - len(content), len(content)
 
 
 @dataclass(slots=True)
@@ -140,7 +155,7 @@ class _Copy:
         return theirs <= self.named and len(self.named) - len(theirs) >= nameless
 
 
-def _read(folder: Path, decode: Decode, spilled: IO[bytes]) -> Replies:
+def _read(folder: Path, decode: Decode, spilled: _Spill) -> Replies:
     entries: list[Response | ReplyIndex | str] = []
     found: dict[Path, _Copy] = {}
     damaged = 0
@@ -173,7 +188,7 @@ def _still_hidden(copy: _Copy, told: Iterable[_Copy]) -> Iterator[Response | str
     return (one for one in copy.hidden if isinstance(one, str) or one.custom_id not in others)
 
 
-def _read_copy(path: Path, decode: Decode, spilled: IO[bytes], seen: set[tuple[str, bytes]]) -> _Copy:
+def _read_copy(path: Path, decode: Decode, spilled: _Spill, seen: set[tuple[str, bytes]]) -> _Copy:
     """``seen``: the replies that earlier copies of the file have, which are not kept twice."""
     copy, own = _Copy(), set[tuple[str, bytes]]()
     for number, (line, complete) in enumerate(raw_results.lines(path), 1):
@@ -207,10 +222,8 @@ def _packed(response: Response) -> bytes | None:
         return None
 
 
-def _brief(response: Response, digest: bytes, content: bytes | None, spilled: IO[bytes]) -> Response | ReplyIndex:
+def _brief(response: Response, digest: bytes, content: bytes | None, spilled: _Spill) -> Response | ReplyIndex:
     """Whole where there is no text in it, or something of a dialect's own."""
     if content is None or (response.text is None and response.refusal is None):
         return response
-    start = spilled.tell()
-    spilled.write(content)
-    return ReplyIndex(response.custom_id, response.outcome, response.error_class, digest, (start, len(content)))
+    return ReplyIndex(response.custom_id, response.outcome, response.error_class, digest, spilled.add(content))

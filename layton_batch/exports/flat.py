@@ -10,6 +10,7 @@ import polars as pl
 
 from layton_batch.exports.run_contents import Contents, ModelContents
 from layton_batch.files import tables
+from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import JsonValue
 from layton_batch.reports.board import board_csv
@@ -47,11 +48,11 @@ def _predictions(found: Contents) -> pl.DataFrame:
     """A row a prediction. A judge that did not sit for a model is null there; so are verdicts that cannot be read."""
     judges = list(dict.fromkeys(judge.name for model in found.models for judge in model.judges))
     schema: dict[str, pl.DataType | type[pl.DataType]] = {
-        **{name: tables.SCHEMAS["predictions"][name] for name in _PREDICTION},
+        **{name: SCHEMAS["predictions"][name] for name in _PREDICTION},
         **{metric: pl.Float64() for metric in found.metrics},
         "flag": pl.String(),
         **{f"{name}_{judge}": pl.Boolean() for judge in judges for name in _VERDICT},
-        **{name: tables.SCHEMAS["usage"][name] for name in _TOKENS},
+        **{name: SCHEMAS["usage"][name] for name in _TOKENS},
     }
     rows = [row for model in (*found.models, *found.later) for row in _rows(model, found.metrics, judges)]
     return pl.DataFrame({name: [row[name] for row in rows] for name in schema}, schema=schema)

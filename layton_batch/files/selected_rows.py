@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from layton_batch.files import tables
+from layton_batch.files.table_columns import SCHEMAS
 
 
 def read_selected(
@@ -15,7 +16,7 @@ def read_selected(
 ) -> pl.DataFrame:
     """The rows in which ``column`` is one of ``values``, in the table's order. A column that parts of an earlier
     version lack is null there. Raises DamagedTableError where a part cannot be read."""
-    schema = {one: tables.SCHEMAS[name][one] for one in columns}
+    schema = {one: SCHEMAS[name][one] for one in columns}
     found = tables.parts(folder, name)
     if not found:
         return pl.DataFrame(schema=schema)

@@ -1,4 +1,4 @@
-"""The Parquet tables of a run: their columns, and how they are written and read.
+"""The Parquet tables of a run: how they are written and read.
 
 Each stage writes one part file per job or batch under ``tables/<name>/``; readers take all parts together. A table
 nobody wrote yet reads as an empty frame with the right columns.
@@ -20,153 +20,7 @@ from layton_batch import __version__
 from layton_batch.errors import DamagedTableError, StorageError, file_error
 from layton_batch.files import atomic
 from layton_batch.files.parquet_portions import PORTION_CHARACTERS, PORTION_ROWS, portions_of
-from layton_batch.files.shared_columns import USAGE, VERDICTS, Columns
-
-_IMAGE = pl.Struct({"media_type": pl.String, "base64": pl.String})
-
-SCHEMAS: Mapping[str, Columns] = {
-    "items": {
-        "item_id": pl.String,
-        "split": pl.String,
-        "category": pl.String,
-        "question": pl.String,
-        "images": pl.List(_IMAGE),
-        "hints": pl.List(pl.String),
-        "answer": pl.String,
-        "justification": pl.String,
-        "solution": pl.String,
-        "payload": pl.String,
-    },
-    "requests": {
-        **dict.fromkeys(("custom_id", "job_id", "role", "item_id", "model", "judge", "shard_id"), pl.String),
-        "max_cost": pl.String,
-        "fingerprint": pl.String,
-        "sample": pl.Int64,
-        "retired": pl.Boolean,
-    },
-    "attempts": {"custom_id": pl.String, "max_cost": pl.String, "reask": pl.Int64},
-    "responses": {
-        "custom_id": pl.String,
-        "job_id": pl.String,
-        "batch_id": pl.String,
-        "attempt": pl.Int64,
-        "outcome": pl.String,
-        "error_class": pl.String,
-        "error_code": pl.String,
-        "error_message": pl.String,
-        "text": pl.String,
-        "finish_reason": pl.String,
-        "raw_finish_reason": pl.String,
-        "refusal": pl.String,
-        "served_model": pl.String,
-    },
-    "usage": USAGE,
-    "reused": {**USAGE, "run": pl.String, "paid_as": pl.String},
-    "untold": {
-        "custom_id": pl.String,
-        "role": pl.String,
-        "provider": pl.String,
-        "model": pl.String,
-        "batch_id": pl.String,
-        "attempt": pl.Int64,
-        "why": pl.String,
-        "answered": pl.Boolean,
-        "bound_usd": pl.String,
-    },
-    "stated": {
-        "batch_id": pl.String,
-        "provider": pl.String,
-        "model": pl.String,
-        "usd": pl.String,
-        "input_tokens": pl.Int64,
-        "output_tokens": pl.Int64,
-    },
-    "predictions": {
-        **dict.fromkeys(("item_id", "model", "provider", "family", "split"), pl.String),
-        "n_hints": pl.Int64,
-        **dict.fromkeys(("kind", "answer", "justification", "raw_text", "note", "finish_reason"), pl.String),
-        **dict.fromkeys(("custom_id", "batch_id"), pl.String),
-        "attempt": pl.Int64,
-        "sample": pl.Int64,
-    },
-    "verdicts": VERDICTS,
-    "rejudged": VERDICTS,
-    "grades": {
-        **dict.fromkeys(("item_id", "model", "metric"), pl.String),
-        "mark": pl.Float64,
-        "tag": pl.String,
-        "note": pl.String,
-        "sample": pl.Int64,
-    },
-    "scores": {
-        **dict.fromkeys(("item_id", "model", "metric"), pl.String),
-        "yes": pl.Int64,
-        "total": pl.Int64,
-        "vote": pl.Float64,
-        "flag": pl.String,
-        "sample": pl.Int64,
-        "n_hints": pl.Int64,
-    },
-    "labels": {"item_id": pl.String, "model": pl.String}
-    | dict.fromkeys(("n_hints", "sample", "people"), pl.Int64)
-    | dict.fromkeys(("answer_correct", "justification_correct", "both_correct"), pl.Boolean),
-    "leaderboard": {
-        "rank": pl.Int64,
-        "rank_best": pl.Int64,
-        "rank_worst": pl.Int64,
-        "model": pl.String,
-        "provider": pl.String,
-        "n_hints": pl.Int64,
-        "score": pl.Float64,
-        "lower": pl.Float64,
-        "upper": pl.Float64,
-        "half_width": pl.Float64,
-        "method": pl.String,
-        "metric": pl.String,
-        "n_items": pl.Int64,
-        "n_unparsed": pl.Int64,
-        "n_missing": pl.Int64,
-        "n_unjudged": pl.Int64,
-        "flags": pl.String,
-        "level": pl.Float64,
-        "new_score": pl.Float64,
-        "new_lower": pl.Float64,
-        "new_upper": pl.Float64,
-        "new_rank_best": pl.Int64,
-        "new_rank_worst": pl.Int64,
-        "own_labels": pl.Int64,
-        "borrowed_labels": pl.Int64,
-        "smallest_gold_bin": pl.Int64,
-        "n_abstained": pl.Int64,
-        "labels_needed": pl.Int64,
-        "rounds": pl.Int64,
-        "round_sd": pl.Float64,
-    },
-    "pairs": {
-        **dict.fromkeys(("model", "other"), pl.String),
-        **dict.fromkeys(("n_hints", "other_hints"), pl.Int64),
-        **dict.fromkeys(("better", "better_new"), pl.Float64),
-    },
-    "label_need": {"labels": pl.Int64},
-    "judges": {"document": pl.String},
-    "cost": {
-        "provider": pl.String,
-        "model": pl.String,
-        "stage": pl.String,
-        "requests": pl.Int64,
-        "input_tokens": pl.Int64,
-        "cached_input_tokens": pl.Int64,
-        "output_tokens": pl.Int64,
-        "reasoning_tokens": pl.Int64,
-        "cost_usd": pl.String,
-        "unbatched_usd": pl.String,
-        "saved_usd": pl.String,
-        "price_source": pl.String,
-        "price_date": pl.String,
-    },
-}
-"""Column types by table. Money is exact decimal text; scores in ``leaderboard`` are percent, as printed."""
-
+from layton_batch.files.table_columns import SCHEMAS, Columns
 
 DERIVED = frozenset(
     {"predictions", "verdicts", "rejudged", "grades", "scores", "labels", "leaderboard", "judges", "cost"}
@@ -200,7 +54,16 @@ def frame(name: str, rows: Sequence[Row]) -> pl.DataFrame:
     """Rows as a frame with exactly the table's columns, in order."""
     schema = SCHEMAS[name]
     columns = {column: [row.get(column) for row in rows] for column in schema}
-    return pl.DataFrame(columns, schema=dict(schema), strict=True)
+    try:
+        return pl.DataFrame(columns, schema=dict(schema), strict=True)
+    except UnicodeEncodeError:
+        columns = {column: list(map(_storable, values)) for column, values in columns.items()}
+        return pl.DataFrame(columns, schema=dict(schema), strict=True)
+
+
+def _storable(value: object) -> object:
+    """Text as Parquet can hold it: lone surrogates, which no UTF-8 has, become U+FFFD."""
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(value, str) else value
 
 
 def write(path: Path, table: pl.DataFrame, origin: str | None = None) -> None:

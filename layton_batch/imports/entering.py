@@ -29,7 +29,7 @@ from layton_batch.stages.publish import publish
 from layton_batch.stages.rank import rank
 from layton_batch.stages.score import score
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
-from layton_batch.text import printable, storable
+from layton_batch.text import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,8 +313,8 @@ def _response_row(job: Job, batch: Batch, one: Response) -> tables.Row:
         "attempt": batch.attempt,
         "outcome": str(one.outcome),
         "error_class": str(ErrorClass.NONE if came else ErrorClass.INVALID_REQUEST),
-        "error_message": storable(one.error_message),
-        "text": storable(one.text),
+        "error_message": one.error_message,
+        "text": one.text,
         "finish_reason": str(one.finish_reason) if one.finish_reason else None,
-        "raw_finish_reason": storable(one.raw_finish_reason),
+        "raw_finish_reason": one.raw_finish_reason,
     }

@@ -11,7 +11,7 @@ import orjson
 from layton_batch.errors import FileError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.files.tables import SCHEMAS
+from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.site.board import Board, show_board
 from layton_batch.site.pages import render, short_line
 from layton_batch.site.reading import Asked, asked, date_of_tables, table

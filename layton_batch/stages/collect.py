@@ -33,7 +33,7 @@ from layton_batch.run.context import Run
 from layton_batch.run.lanes import Lane
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.rows import ACTUAL, RELEASED, UNKNOWN_COST
-from layton_batch.text import decimal_text, storable
+from layton_batch.text import decimal_text
 
 
 def collect(run: Run, lane: Lane) -> bool:
@@ -280,9 +280,9 @@ def _response_row(job: Job, batch: Batch, response: Response) -> dict[str, objec
         "error_class": str(response.error_class),
         "error_code": response.error_code,
         "error_message": response.error_message,
-        "text": storable(response.text),
+        "text": response.text,
         "finish_reason": str(response.finish_reason) if response.finish_reason else None,
         "raw_finish_reason": response.raw_finish_reason,
-        "refusal": storable(response.refusal),
+        "refusal": response.refusal,
         "served_model": response.served_model,
     }

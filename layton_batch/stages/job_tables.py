@@ -24,7 +24,6 @@ from layton_batch.records import Grade, Item, Job, Prediction, Verdict
 from layton_batch.stages.final_responses import final_responses, response_from
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.protocol import Task, juried
-from layton_batch.text import storable
 
 VERDICTS = {Role.JUDGE: "verdicts", Role.REJUDGE: "rejudged"}
 """The tables of a jury's verdicts: on this run's answers, and on labelled ones of the gold set."""
@@ -123,9 +122,9 @@ def _prediction_row(asked: Grading, item: Item, prediction: Prediction, row: Map
         "split": item.split,
         "n_hints": asked.hints,
         "kind": str(prediction.kind),
-        "answer": storable(prediction.answer),
-        "justification": storable(prediction.justification),
-        "raw_text": storable(prediction.raw_text),
+        "answer": prediction.answer,
+        "justification": prediction.justification,
+        "raw_text": prediction.raw_text,
         "note": prediction.note,
         "sample": asked.sample,
         **{name: row[name] for name in ("finish_reason", "custom_id", "batch_id", "attempt")},

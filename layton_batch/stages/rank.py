@@ -10,6 +10,7 @@ import polars as pl
 
 from layton_batch.clock import utc
 from layton_batch.files import tables
+from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job
 from layton_batch.run.context import Run
@@ -48,7 +49,7 @@ def rank(run: Run) -> bool:
 def _origin(run: Run, done: Sequence[Job]) -> str:
     """What the leaderboard is made from: the scores of these jobs' models, the labels, and the manifest's rules."""
     scores = [tables.made_from(run.folder.part("scores", job.id)) for job in done]
-    columns = ",".join((*tables.SCHEMAS["leaderboard"], "judges"))
+    columns = ",".join((*SCHEMAS["leaderboard"], "judges"))
     families = (f"{job.spec.name}\t{job.spec.provider}\t{job.spec.family}" for job in done)
     labels = [_labels_digest(run), *(tables.made_from(run.folder.part("rejudged", job.id)) for job in rejudging(run))]
     labels += ["of another jury"] if has_labels_of_another_jury(run) else []

@@ -15,7 +15,7 @@ import pytest
 
 import layton_batch as lb
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files import tables
+from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.interface import RunResult
 from tests.cli.cli_harness import Desk, call, desk
 from tests.harnesses.files import GOLDEN, eee_line, write_lines
@@ -75,7 +75,7 @@ def test_a_frame_of_scores_gives_the_board_that_the_same_lines_give(tmp_path: Pa
     )
     assert lb.leaderboard(frame).equals(lb.leaderboard(path))
     assert lb.leaderboard(path).to_dicts() == [
-        {name: row[name] for name in tables.SCHEMAS["leaderboard"]}
+        {name: row[name] for name in SCHEMAS["leaderboard"]}
         for row in json.loads(call("leaderboard", path, "--format", "json").out)
     ]
     assert lb.compare(frame, "finch", "wren").equals(lb.compare(path, "finch", "wren"))

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from layton_batch.files import tables
+from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.run.status import RunState
 from layton_batch.sandbox import Fault
 from tests.pipeline.lab import lab, manifest_text
@@ -27,7 +28,7 @@ def played(folder: Path) -> dict[str, pl.DataFrame]:
         status = bench.finish(TEXT)
         assert status.state is RunState.DONE
         assert {batch.attempt for batch in status.batches} >= {1, 2}
-        return {name: bench.table(TEXT, name) for name in tables.SCHEMAS}
+        return {name: bench.table(TEXT, name) for name in SCHEMAS}
 
 
 def test_every_table_is_the_same_in_portions_of_two_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
