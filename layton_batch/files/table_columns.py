@@ -126,6 +126,7 @@ SCHEMAS: Mapping[str, Columns] = {
         "flag": pl.String,
         "sample": pl.Int64,
         "n_hints": pl.Int64,
+        "content": pl.Int64,
     },
     "labels": {"item_id": pl.String, "model": pl.String}
     | dict.fromkeys(("n_hints", "sample", "people"), pl.Int64)

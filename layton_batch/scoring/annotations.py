@@ -314,6 +314,9 @@ def with_annotations(
     ballots: Sequence[Ballot], labels: Sequence[Label], joined: Joined, metric: str
 ) -> Iterator[Label]:
     """The labels of a gold set and those of annotations, one for each prediction. What has no votes has none."""
+    if not joined.by_prediction:
+        yield from labels
+        return
     known = {(label.entrant, label.item_id, label.content): label for label in labels}
     mine: dict[tuple[Entrant, str, int], Label] = {}
     for ballot in ballots:

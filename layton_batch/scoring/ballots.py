@@ -13,6 +13,7 @@ from layton_batch.scoring.evidence import Ballot, Entrant
 from layton_batch.stats.strata import BoolArray, IntArray, Ints
 
 _AT_ONCE = 10_000
+_Prediction = tuple[Entrant, str, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +112,7 @@ class Ballots(Sequence[Ballot]):
         again = order[1:][prediction[order][1:] == prediction[order][:-1]]
         return self[int(again.min())] if len(again) else None
 
-    def find(self, predictions: Sequence[tuple[Entrant, str, int]]) -> list[int]:
+    def find(self, predictions: Sequence[_Prediction]) -> list[int]:
         """The row of each entrant, item and content, -1 where there is none; no prediction is there twice."""
         who = {one: number for number, one in enumerate(self.entrants)}
         item = {one: number for number, one in enumerate(self.items)}
@@ -127,6 +128,13 @@ class Ballots(Sequence[Ballot]):
                     row = int(order[place])
             found.append(row)
         return found
+
+    def votes_on(
+        self, predictions: Sequence[tuple[Entrant, str, int]]
+    ) -> dict[tuple[Entrant, str, int], tuple[int, int]]:
+        """Yes votes and verdicts on those of these predictions that the jury judged; see :meth:`find`."""
+        rows = zip(predictions, self.find(predictions), strict=True)
+        return {one: (int(self.yes[row]), int(self.total[row])) for one, row in rows if row >= 0 and self.total[row]}
 
     def kinds_of(self) -> Counter[tuple[Entrant, str]]:
         """How often what became of each entrant's replies."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 
@@ -85,8 +86,11 @@ class ItemScores:
 
 
 def content_key(answer: str | None, justification: str | None) -> int:
-    """What makes two predictions the same one; equal within this process only."""
-    return hash((answer, justification))
+    """What makes two predictions the same one: 64 bits of a SHA-256, the same in every process, so that a table can
+    keep it."""
+    lengths = (-1 if said is None else len(said) for said in (answer, justification))
+    text = f"{':'.join(map(str, lengths))}:{answer or ''}{justification or ''}"
+    return int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "little", signed=True)
 
 
 def mark_matrix(sheets: Sequence[ItemScores]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:

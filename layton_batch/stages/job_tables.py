@@ -17,10 +17,12 @@ from layton_batch.errors import DamagedTableError
 from layton_batch.files import item_table, tables
 from layton_batch.files.item_shelf import ById
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Grade, Item, Job, Prediction, Verdict
+from layton_batch.scoring.vote_table import with_contents
 from layton_batch.stages.final_responses import final_responses, response_from
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.protocol import Task, juried
@@ -165,8 +167,8 @@ def _verdict_row(verdict: Verdict, asked: Grading, row: Mapping[str, object]) ->
 
 def count_votes(asked: Counting) -> None:
     """One row for each prediction and metric."""
-    rows = _vote_rows(asked) if asked.judges else _marks(asked)
-    tables.write(asked.folder.part("scores", asked.job.id), tables.frame("scores", list(rows)), asked.origin)
+    rows = _votes(asked) if asked.judges else tables.frame("scores", list(_marks(asked)))
+    tables.write(asked.folder.part("scores", asked.job.id), rows, asked.origin)
 
 
 def _marks(asked: Counting) -> Iterator[dict[str, object]]:
@@ -184,24 +186,37 @@ def _marks(asked: Counting) -> Iterator[dict[str, object]]:
         }
 
 
-def _vote_rows(asked: Counting) -> Iterator[dict[str, object]]:
+def _votes(asked: Counting) -> pl.DataFrame:
     """A jury's votes, metric by metric; what a judge left out shortens the jury of that item only."""
     folder, job = asked.folder, asked.job
-    predictions = tables.read_part(folder.part("predictions", job.id), columns=["item_id", "kind"])
-    columns = ["item_id", *dict.fromkeys(METRIC_FIELDS.get(metric, metric) for metric in asked.metrics)]
+    predictions = with_contents(folder.part("predictions", job.id), ["item_id", "kind"])
+    fields = {metric: METRIC_FIELDS.get(metric, metric) for metric in asked.metrics}
+    columns = ["item_id", *dict.fromkeys(fields.values())]
     verdicts = pl.concat([tables.read_part(folder.part("verdicts", name), columns=columns) for name in asked.judges])
-    for metric in asked.metrics:
-        field = METRIC_FIELDS.get(metric, metric)
-        votes = verdicts.group_by("item_id").agg(yes=pl.col(field).sum(), total=pl.col(field).count())
-        joined = predictions.join(votes, on="item_id", how="left", maintain_order="left")
-        for item_id, kind, yes, total in joined.iter_rows():
-            row = {"item_id": item_id, "model": job.spec.name, "metric": metric, "sample": job.spec.sample}
-            yield {**row, "n_hints": asked.hints, **_vote(kind, int(yes or 0), int(total or 0), len(asked.judges))}
+    votes = verdicts.group_by("item_id").agg(pl.all().sum().name.prefix("yes "), pl.all().count().name.prefix("total "))
+    joined = predictions.join(votes, on="item_id", how="left", maintain_order="left")
+    found = [
+        joined.with_columns(
+            model=pl.lit(job.spec.name),
+            metric=pl.lit(metric),
+            **_vote(pl.col(f"yes {field}"), pl.col(f"total {field}"), len(asked.judges)),
+            sample=pl.lit(job.spec.sample, pl.Int64),
+            n_hints=pl.lit(asked.hints, pl.Int64),
+        )
+        for metric, field in fields.items()
+    ]
+    schema = SCHEMAS["scores"]
+    return pl.concat([one.select(pl.col(name).cast(kind) for name, kind in schema.items()) for one in found])
 
 
-def _vote(kind: str, yes: int, total: int, seats: int) -> dict[str, object]:
-    if kind != PredictionKind.ANSWERED:
-        return {"yes": 0, "total": 0, "vote": 0.0, "flag": kind}
-    if total == 0:
-        return {"yes": 0, "total": 0, "vote": None, "flag": "unjudged"}
-    return {"yes": yes, "total": total, "vote": yes / total, "flag": None if total >= seats else "short_jury"}
+def _vote(yes: pl.Expr, total: pl.Expr, seats: int) -> dict[str, pl.Expr]:
+    """Of what never came before the jury the kind is the flag, and the vote 0."""
+    judged = pl.col("kind") == str(PredictionKind.ANSWERED)
+    yes, total = (pl.when(judged).then(one.fill_null(0)).otherwise(0) for one in (yes, total))
+    flag = pl.when(total == 0).then(pl.lit("unjudged")).when(total < seats).then(pl.lit("short_jury"))
+    return {
+        "yes": yes,
+        "total": total,
+        "vote": pl.when(~judged).then(0.0).when(total > 0).then(yes / total),
+        "flag": pl.when(~judged).then(pl.col("kind")).otherwise(flag),
+    }

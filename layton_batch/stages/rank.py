@@ -18,6 +18,7 @@ from layton_batch.run.label_rows import write_labels
 from layton_batch.run.rejudging import differences
 from layton_batch.scoring.annotations import Joined, join, settled, with_annotations
 from layton_batch.scoring.annotators import annotator_agreement
+from layton_batch.scoring.ballots import Ballots
 from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, with_flag
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Judged, Label, content_key
 from layton_batch.scoring.gold import GoldRow, Marks, judged_of, labels_of, rejudged_labels
@@ -28,9 +29,10 @@ from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import CALIBRATED, Rules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, rank_sampled
 from layton_batch.scoring.uncalibrated import rank_votes
+from layton_batch.scoring.vote_table import ballots_of, with_contents
 from layton_batch.stages.readiness import finished
 from layton_batch.stages.served_models import served_others
-from layton_batch.states import PredictionKind, Role
+from layton_batch.states import Role
 from layton_batch.tasks.protocol import HasStrata, mark_span
 from layton_batch.text import plural
 
@@ -62,7 +64,7 @@ def _labels_digest(run: Run) -> str | None:
     return run.load_labels().digest if run.task.uses_jury else None
 
 
-_Evidence = tuple[list[Ballot], list[Label]]
+_Evidence = tuple[Ballots, list[Label]]
 
 
 def board(run: Run, rules: Rules, first: _Evidence | None = None) -> list[BoardRow]:
@@ -96,18 +98,18 @@ def evidence(run: Run, metric: str, number: int = 1) -> _Evidence:
     """The votes on the models that are done, in one round, and people's labels as they are now. The gold set's stand
     beside the votes of this run's jury, where it judged the labelled answers again, else beside those in the gold set;
     annotations stand beside the votes of this run's jury on its own answers."""
-    ballots = [ballot for job in jobs_of_round(run, number) for ballot in _ballots(run, job, metric)]
+    ballots = _ballots(run, jobs_of_round(run, number), metric)
     labels = with_annotations(ballots, _gold_labels(run, metric, ballots), joined(run, ballots), metric)
     return ballots, list(labels)
 
 
-def _gold_labels(run: Run, metric: str, ballots: Sequence[Ballot]) -> list[Label]:
+def _gold_labels(run: Run, metric: str, ballots: Ballots) -> list[Label]:
     gold = run.load_labels().gold
     if gold is None:
         return []
-    own = {(one.entrant, one.item_id, one.content): (one.yes, one.total) for one in ballots if one.total}
+    labels = labels_of(gold, metric)
+    own = ballots.votes_on([(label.entrant, label.item_id, label.content) for label in labels])
     if not rejudging(run):
-        labels = labels_of(gold, metric)
         votes = [own.get((one.entrant, one.item_id, one.content), (one.yes, one.total)) for one in labels]
         return [replace(one, yes=yes, total=total) for one, (yes, total) in zip(labels, votes, strict=True)]
     return rejudged_labels(gold, metric, _rejudged(run, metric), own)
@@ -119,7 +121,7 @@ def joined(run: Run, ballots: Sequence[Ballot] | None = None, number: int = 1) -
     if not annotations:
         return Joined({})
     if ballots is None:
-        ballots = [ballot for job in jobs_of_round(run, number) for ballot in _ballots(run, job, run.task.metrics[0])]
+        ballots = _ballots(run, jobs_of_round(run, number), run.task.metrics[0])
     return join(annotations, ballots, {entrant(run, job): job.spec.model for job in finished_jobs(run)})
 
 
@@ -152,11 +154,7 @@ def _unseen(run: Run) -> int:
     later = {key for row in now.rows if row.human is not None and (key := (*_key(row), row.item_id)) not in judged_then}
     if not later:
         return 0
-    own = {
-        (one.entrant, one.content, one.item_id)
-        for job in finished_jobs(run)
-        for one in _ballots(run, job, run.task.metrics[0])
-    }
+    own = {(one.entrant, one.content, one.item_id) for one in _ballots(run, finished_jobs(run), run.task.metrics[0])}
     return len(later - own)
 
 
@@ -300,21 +298,21 @@ def _write_judges(run: Run, ballots: Sequence[Ballot], labels: Sequence[Label], 
     write_record(run.folder.part("judges", "judges"), record)
 
 
-def _ballots(run: Run, job: Job, metric: str) -> list[Ballot]:
-    who = entrant(run, job)
-    return [_ballot(who, row) for row in _scored_texts(run, job, metric)]
+def _ballots(run: Run, jobs: Sequence[Job], metric: str) -> Ballots:
+    votes = [_votes(run, job, metric, number) for number, job in enumerate(jobs)]
+    return ballots_of([entrant(run, job) for job in jobs], pl.concat(votes)) if votes else Ballots.of(())
+
+
+def _votes(run: Run, job: Job, metric: str, number: int) -> pl.DataFrame:
+    votes = _scores(run, job, metric)
+    if "content" not in votes.columns or votes["content"].has_nulls():  # an earlier version's: it is looked up
+        said = with_contents(run.folder.part("predictions", job.id), ["item_id"])
+        votes = votes.drop("content", strict=False).join(said, on="item_id", how="left", maintain_order="left")
+    return votes.with_columns(who=pl.lit(number, pl.Int32))
 
 
 def _scores(run: Run, job: Job, metric: str) -> pl.DataFrame:
     return tables.read_part(run.folder.part("scores", job.id)).filter(pl.col("metric") == metric)
-
-
-def _scored_texts(run: Run, job: Job, metric: str) -> Iterator[Mapping[str, object]]:
-    """The job's scores on one metric, each with what was said."""
-    scores = _scores(run, job, metric)
-    columns = ("item_id", "kind", "answer", "justification")
-    for said in tables.read_portions(run.folder.part("predictions", job.id), columns):
-        yield from said.join(scores, on="item_id", how="inner", maintain_order="left").iter_rows(named=True)
 
 
 def entrant(run: Run, job: Job) -> Entrant:
@@ -348,12 +346,8 @@ _Prediction = tuple[Entrant, str, int]
 
 def _said(run: Run, metric: str, ballots: Sequence[Ballot] | None) -> Iterator[_Prediction]:
     """Whose predictions of the first round there are: entrant, item and content."""
-    if ballots is not None:
-        yield from ((one.entrant, one.item_id, one.content) for one in ballots)
-        return
-    for job in jobs_of_round(run, 1):
-        for row in _scored_texts(run, job, metric):
-            yield entrant(run, job), str(row["item_id"]), content_key(row["answer"], row["justification"])  # type: ignore[arg-type]
+    cast = _ballots(run, jobs_of_round(run, 1), metric) if ballots is None else ballots
+    return ((one.entrant, one.item_id, one.content) for one in cast)
 
 
 def _own_judged(
@@ -374,16 +368,3 @@ def _own_judged(
                     verdicts.setdefault(item_id, {})[judge] = verdict
     for who, item_id, content in said:
         yield Judged(who, families[who], item_id, by_entrant[who].get(item_id, {}), None, content)
-
-
-def _ballot(who: Entrant, row: Mapping[str, object]) -> Ballot:
-    answer, justification = row["answer"], row["justification"]
-    return Ballot(
-        entrant=who,
-        item_id=str(row["item_id"]),
-        yes=int(str(row["yes"])),
-        total=int(str(row["total"])),
-        content=content_key(answer, justification),  # type: ignore[arg-type]
-        known_zero=row["kind"] != PredictionKind.ANSWERED,
-        kind=str(row["kind"]),
-    )

@@ -19,6 +19,7 @@ No interval leaves its score out: where the shortest set of counts would, its en
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,6 +109,13 @@ def positives_pmf(post: Posterior, models: IntArray) -> FloatArray:
     return np.broadcast_to(pmf, (len(models), pmf.shape[1]))
 
 
+def positives_pmfs(strata: Strata, post: Posterior) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Models that have items, some at a time, and :func:`positives_pmf` of them: memory stays bounded."""
+    scored = np.flatnonzero(strata.items > 0)
+    for part in distributions.chunks(post.unlabelled[scored].sum(axis=1)):
+        yield scored[part], positives_pmf(post, scored[part])
+
+
 def calibrated_scores(
     strata: Strata, *, level: float = 0.95, provider_shift: float = PROVIDER_SHIFT
 ) -> tuple[CalibratedScore, ...]:
@@ -117,12 +125,10 @@ def calibrated_scores(
     """
     distributions.check_level(level)
     post = posterior(strata, provider_shift=provider_shift)
-    scored = np.flatnonzero(strata.items > 0)
     low, high = (np.zeros(len(strata.items), dtype=np.int64) for _ in range(2))
-    for part in distributions.chunks(post.unlabelled[scored].sum(axis=1)):
-        rows = scored[part]
-        low[rows], high[rows] = distributions.shortest_set(positives_pmf(post, rows), level)
-    known = strata.own_positives.sum(axis=1)
+    for rows, pmf in positives_pmfs(strata, post):
+        low[rows], high[rows] = distributions.shortest_set(pmf, level)
+    known, scored = strata.own_positives.sum(axis=1), np.flatnonzero(strata.items > 0)
     new = np.zeros((3, len(strata.items)))
     new[:, scored] = new_items_interval(
         strata.n[scored], strata.known_zeros[scored], post.alpha[scored], post.beta[scored], level
@@ -141,8 +147,7 @@ def score_rows(
     strata: Strata, mean: FloatArray, here: tuple[FloatArray, FloatArray], new: FloatArray
 ) -> tuple[CalibratedScore, ...]:
     """Rows from the score [K], the ends `here` [K] each, and `new` [3, K]: score and ends for new items."""
-    low, high = np.minimum(here[0], mean), np.maximum(here[1], mean)
-    new_low, new_high = np.minimum(new[1], np.minimum(new[0], mean)), np.maximum(new[2], np.maximum(new[0], mean))
+    low, high, new_low, new_high = holding(mean, here, new)
     occupied = strata.n > 0
     own: list[int] = strata.own_labels.sum(axis=1).tolist()
     borrowed: list[int] = np.where(occupied, strata.borrowed_labels, 0).sum(axis=1).tolist()
@@ -169,6 +174,12 @@ def score_rows(
             )
         )
     return tuple(rows)
+
+
+def holding(mean: FloatArray, here: tuple[FloatArray, FloatArray], new: FloatArray) -> tuple[FloatArray, ...]:
+    """The ends `here` and for new items (`new` [3, K]: score and ends), moved to where they hold the score [K]."""
+    low, high = np.minimum(here[0], mean), np.maximum(here[1], mean)
+    return low, high, np.minimum(new[1], np.minimum(new[0], mean)), np.maximum(new[2], np.maximum(new[0], mean))
 
 
 # ---- for new items of the same kind --------------------------------------------------------------------------------

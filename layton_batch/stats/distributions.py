@@ -97,25 +97,38 @@ def shortest_set(pmf: FloatArray, level: float) -> tuple[IntArray, IntArray]:
     """First and last count, [K] each, of the shortest run with mass >= `level`; ties: most mass, then the smallest
     start.
 
-    The best mass of a run grows with its length, so the length is found by bisection, for all rows at once.
+    No run holds more than the likeliest counts, as many. Where these lie side by side, as those of a law with one peak
+    do, their number is the length; else it is found by bisection, since the best mass of a run grows with its length.
     """
     models, width = pmf.shape
     cdf = np.concatenate([np.zeros((models, 1)), np.cumsum(pmf, axis=1)], axis=1)
-    starts = np.arange(width)
-
-    def masses(length: IntArray) -> FloatArray:
-        ends = np.minimum(starts + length[:, None], width)
-        return np.asarray(np.take_along_axis(cdf, ends, axis=1) - cdf[:, :-1])
-
-    low, high = np.ones(models, dtype=np.int64), np.full(models, width, dtype=np.int64)
-    while (low < high).any():
-        middle = (low + high) // 2
-        enough = masses(middle).max(axis=1) >= level - SLACK
-        low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
-    mass = masses(low)
-    mass[starts + low[:, None] > width] = -1.0  # a run must lie inside the support
+    likeliest = np.cumsum(np.sort(pmf, axis=1)[:, ::-1], axis=1)
+    low = 1 + np.minimum(np.count_nonzero(likeliest < level - 2 * SLACK, axis=1), width - 1)
+    mass = _run_masses(cdf, low)
+    open_ = np.flatnonzero(mass.max(axis=1) < level - SLACK)
+    if len(open_):
+        low[open_] = _shortest_length(cdf[open_], low[open_], level)
+        mass[open_] = _run_masses(cdf[open_], low[open_])
+    mass[np.arange(width) + low[:, None] > width] = -1.0  # a run must lie inside the support
     start = np.argmax(mass >= mass.max(axis=1, keepdims=True) - SLACK, axis=1)
     return _with_likelier_ends(pmf, start, start + low - 1)
+
+
+def _run_masses(cdf: FloatArray, length: IntArray) -> FloatArray:
+    """[K, starts] mass of the run of each row's `length` from every start; `cdf` [K, counts + 1] begins with 0."""
+    width = cdf.shape[1] - 1
+    ends = np.minimum(np.arange(width) + length[:, None], width)
+    return np.asarray(np.take_along_axis(cdf, ends, axis=1) - cdf[:, :-1])
+
+
+def _shortest_length(cdf: FloatArray, least: IntArray, level: float) -> IntArray:
+    """[K] length of the shortest run with mass >= `level`; each is at least `least`."""
+    low, high = least, np.full(len(cdf), cdf.shape[1] - 1, dtype=np.int64)
+    while (low < high).any():
+        middle = (low + high) // 2
+        enough = _run_masses(cdf, middle).max(axis=1) >= level - SLACK
+        low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
+    return low
 
 
 def _with_likelier_ends(pmf: FloatArray, first: IntArray, last: IntArray) -> tuple[IntArray, IntArray]:

@@ -1,0 +1,255 @@
+"""The board of very many models: counts and scores by source, each kept until the source or the labels change.
+
+A refresh reads what is new: a source whose key is known is not read again, and where labels and rules are the same its
+models are not scored again. Scores and intervals are those of the ``calibrated`` method, digit for digit; rank ranges
+are wider than a small board's (``stats/many_models.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import astuple, dataclass
+
+import numpy as np
+import polars as pl
+
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.files.kept_frames import KeptFrames
+from layton_batch.files.table_columns import SCHEMAS
+from layton_batch.files.tables import digest
+from layton_batch.scoring.board import FAR_RANGES, OTHER_HINTS, SHORT_JURY, ceil_tenth, floor_tenth, round_tenth
+from layton_batch.scoring.counting import settled
+from layton_batch.scoring.evidence import Entrant, Label
+from layton_batch.scoring.rules import CALIBRATED, Rules
+from layton_batch.scoring.vote_counts import COUNTED, Votes, counts_of
+from layton_batch.scoring.vote_files import WHO
+from layton_batch.scoring.vote_table import ballots_of
+from layton_batch.stats.many_models import level_of_each, many_scores, ranges_left_open
+from layton_batch.stats.ranks import score_ranks
+from layton_batch.stats.strata import (
+    Flag,
+    FloatArray,
+    GoldPredictions,
+    IntArray,
+    Strata,
+    TargetPredictions,
+    build_strata,
+)
+
+LARGE = 2_000
+"""Models on a board: for more of them joint draws take too long."""
+_FAR = ("far_low", "far_high", "new_far_low", "new_far_high")
+_ANSWERED = "answered"
+
+
+def models_in(sources: Sequence[Votes], metric: str, kept: KeptFrames) -> int:
+    """How many entrants there are. Raises DataError for one that is in two sources."""
+    return _entrants(sources, metric, kept).height
+
+
+def large_board(
+    sources: Sequence[Votes], labels: Sequence[Label], rules: Rules, kept: KeptFrames, executor: Executor
+) -> pl.DataFrame:
+    """The table ``leaderboard``, best first. Sources are read one after another and scored by the executor.
+
+    Raises ManifestError for rules that it cannot follow, DataError for a model that is in two sources and for labels
+    that contradict each other.
+    """
+    if rules.method != CALIBRATED:
+        raise ManifestError(f"method {rules.method}: a board of more than {LARGE:,} models is ranked by {CALIBRATED}")
+    if not labels:
+        raise DataError(
+            f"a board of more than {LARGE:,} models needs human labels: give a file of labelled predictions beside the "
+            "votes"
+        )
+    given = settled(labels)
+    asked = digest(repr(rules), *sorted(map(repr, given)))
+    name = digest("board", asked, *(one.key for one in sources))
+    board = kept.get(name)
+    if board is None:
+        far = level_of_each(rules.level, _entrants(sources, rules.metric, kept).height)
+
+        def scored(one: Votes) -> pl.DataFrame:
+            return kept.made(digest("scores", one.key, asked, repr(far)), lambda: _scored(one, given, rules, far, kept))
+
+        board = kept.put(name, _ranked(pl.concat(executor.map(scored, sources)), given, rules))
+    kept.sweep()
+    return board
+
+
+def _counts(votes: Votes, metric: str, kept: KeptFrames) -> pl.DataFrame:
+    return kept.made(digest("counts", metric, votes.key), lambda: counts_of(votes, metric))
+
+
+def _entrants(sources: Sequence[Votes], metric: str, kept: KeptFrames) -> pl.DataFrame:
+    found = [
+        _counts(one, metric, kept).select(WHO).unique().with_columns(source=pl.lit(number))
+        for number, one in enumerate(sources)
+    ]
+    entrants = pl.concat(found)
+    again = entrants.filter(entrants.select(WHO).is_duplicated())
+    if again.height:
+        model, hints = again.select("model", "n_hints").row(0)
+        whose = again.filter((pl.col("model") == model) & (pl.col("n_hints") == hints))["source"]
+        names = " and ".join(str(sources[at]) for at in whose[:2])
+        raise DataError(f"model {model!r} (hint level {hints}) is in {names}; give each model's answers in one source")
+    return entrants
+
+
+# ---- the models of one source --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Counted:
+    """``who`` [R]: the entrant of a row of counts. Rows of one are together, entrants in the order of their names."""
+
+    entrants: pl.DataFrame
+    counts: pl.DataFrame
+    who: IntArray
+
+
+def _scored(votes: Votes, labels: Sequence[Label], rules: Rules, far: float, kept: KeptFrames) -> pl.DataFrame:
+    """The entrants of a source with all that the others on the board do not change, as it is printed, and the ends of
+    which rank ranges are made."""
+    counts = _counts(votes, rules.metric, kept)
+    entrants = counts.select(WHO).unique(maintain_order=True)
+    who = counts.join(entrants.with_row_index("who"), on=WHO, how="left", maintain_order="left")["who"]
+    counted = _Counted(entrants, counts, who.to_numpy().astype(np.int64))
+    strata = _strata(votes, counted, labels, rules.metric)
+    found = many_scores(strata, level=rules.level, far_level=far, provider_shift=rules.provider_shift)
+    (score, lower, upper), (new_score, new_lower, new_upper) = found.here, found.new
+    low, high = _tenths(floor_tenth, lower), _tenths(ceil_tenth, upper)
+    judged = pl.col("total") > 0
+    sizes = counts.group_by(WHO, maintain_order=True).agg(
+        *(pl.col("times").filter(pl.col("kind") == kind).sum().alias(f"n_{kind}") for kind in _NEVER),
+        pl.col("total").filter(judged).min().alias("seats_min"),
+        pl.col("total").filter(judged).max().alias("seats_max"),
+    )
+    least = strata.smallest_gold_bin(strata.borrowed_labels)
+    return sizes.with_columns(
+        exact=pl.Series(score),
+        score=pl.Series(_tenths(round_tenth, score)),
+        lower=pl.Series(low),
+        upper=pl.Series(high),
+        half_width=pl.Series(np.ceil((high - low) * 5 - 1e-9) / 10),
+        new_score=pl.Series(_tenths(round_tenth, new_score)),
+        new_lower=pl.Series(_tenths(floor_tenth, new_lower)),
+        new_upper=pl.Series(_tenths(ceil_tenth, new_upper)),
+        n_items=pl.Series(strata.items),
+        n_unjudged=pl.Series(strata.unjudged),
+        own_labels=pl.Series(strata.own_labels.sum(axis=1)),
+        borrowed_labels=pl.Series(np.where(strata.n > 0, strata.borrowed_labels, 0).sum(axis=1)),
+        smallest_gold_bin=pl.Series(least, dtype=pl.Int64),
+        flags=pl.Series(_flags(strata)),
+        **{name: pl.Series(one) for name, one in zip(_FAR, (*found.far_here, *found.far_new), strict=True)},
+    )
+
+
+_NEVER = ("abstained", "unparsed", "missing")
+
+
+def _tenths(rounded: Callable[[float], float], fractions: FloatArray) -> FloatArray:
+    return np.array([rounded(one) for one in fractions.tolist()])
+
+
+def _flags(strata: Strata) -> list[str]:
+    own, borrowed = strata.own_labels.sum(axis=1), np.where(strata.n > 0, strata.borrowed_labels, 0).sum(axis=1)
+    lone = ((own == 0) & (borrowed > 0)).tolist()
+    told = strata.flags(strata.borrowed_labels + strata.own_labels)
+    known: dict[tuple[object, bool], str] = {}
+    for key in set(zip(told, lone, strict=True)):
+        names = [str(flag) for flag in key[0] if flag is not Flag.KNOWN_ZEROS]
+        known[key] = ", ".join(names + (["borrowed_only"] if key[1] else []))
+    return [known[key] for key in zip(told, lone, strict=True)]
+
+
+def _strata(votes: Votes, counted: _Counted, labels: Sequence[Label], metric: str) -> Strata:
+    counts = counted.counts
+    providers: dict[str, int] = {}
+    target = TargetPredictions(
+        model=counted.who,
+        item=np.arange(counts.height),
+        yes=counts["yes"].to_numpy(),
+        total=counts["total"].to_numpy(),
+        known_zero=(counts["kind"] != _ANSWERED).to_numpy(),
+        provider=_ints([providers.setdefault(name, len(providers)) for name in counted.entrants["provider"]]),
+        times=counts["times"].to_numpy(),
+    )
+    place = {Entrant(*one): number for number, one in enumerate(counted.entrants.iter_rows())}
+    gold = GoldPredictions(
+        model=_ints([place.get(label.entrant, -1) for label in labels]),
+        provider=_ints([providers.setdefault(label.entrant.provider, len(providers)) for label in labels]),
+        yes=_ints([label.yes for label in labels]),
+        total=_ints([label.total for label in labels]),
+        label=_ints([int(label.correct) for label in labels]),
+        own_target_row=_own_rows(votes, counted, labels, place, metric),
+    )
+    return build_strata(target, gold, by_seats=True)
+
+
+def _own_rows(
+    votes: Votes, counted: _Counted, labels: Sequence[Label], place: Mapping[Entrant, int], metric: str
+) -> IntArray:
+    """Of each label the row of counts that its very prediction is in, -1 where the source does not have that one."""
+    labelled = sorted({label.entrant for label in labels if label.entrant in place})
+    if not labelled:
+        return np.full(len(labels), -1)
+    rows = votes.read(metric, [*WHO, "item_id", "sample", "flag", "yes", "total", "content"])
+    whose = pl.DataFrame(list(map(astuple, labelled)), schema=list(WHO), orient="row").with_row_index("who")
+    rows = rows.join(whose, on=WHO, maintain_order="left")
+    rows = rows.filter(pl.col("sample") == pl.col("sample").min().over("who"))
+    cast = ballots_of(labelled, rows)
+    keys = zip(counted.who.tolist(), *(counted.counts[name].to_list() for name in COUNTED), strict=True)
+    row_of = {key: row for row, key in enumerate(keys)}
+    found = []
+    for row in cast.find([(label.entrant, label.item_id, label.content) for label in labels]):
+        one = cast[row] if row >= 0 else None
+        found.append(-1 if one is None else row_of[place[one.entrant], one.kind, one.yes, one.total])
+    return _ints(found)
+
+
+# ---- all of them beside each other ---------------------------------------------------------------------------------
+
+
+def _ranked(scored: pl.DataFrame, labels: Sequence[Label], rules: Rules) -> pl.DataFrame:
+    exact = scored["exact"].to_numpy()
+    here = ranges_left_open(scored.select("far_low", "far_high").to_numpy().T)
+    new = ranges_left_open(scored.select("new_far_low", "new_far_high").to_numpy().T)
+    most = max(*scored["seats_max"].fill_null(0), *(label.total for label in labels))
+    short = (pl.col("seats_min") != pl.col("seats_max")) | (pl.col("seats_min") < most - 1)
+    flags = pl.concat_list(
+        pl.when(pl.col("flags") != "").then("flags"),
+        pl.when(short).then(pl.lit(SHORT_JURY)),
+        pl.when(_of_other_hints(scored, labels)).then(pl.lit(OTHER_HINTS)),
+        pl.lit(FAR_RANGES),
+    )
+    board = scored.with_columns(
+        rank=pl.Series(score_ranks(exact)),
+        rank_best=pl.Series(here.best),
+        rank_worst=pl.Series(here.worst),
+        new_rank_best=pl.Series(new.best),
+        new_rank_worst=pl.Series(new.worst),
+        method=pl.lit(rules.method),
+        metric=pl.lit(rules.metric),
+        level=pl.lit(rules.level),
+        flags=flags.list.drop_nulls().list.join(", "),
+    )
+    columns = [
+        pl.col(name) if name in board.columns else pl.lit(None, kind).alias(name)
+        for name, kind in SCHEMAS["leaderboard"].items()
+    ]
+    return board.sort("rank", *WHO).select(columns)
+
+
+def _of_other_hints(scored: pl.DataFrame, labels: Sequence[Label]) -> pl.Series:
+    """Whether a row's model has labels at another hint level."""
+    whose, labelled = scored.select(WHO), {astuple(label.entrant) for label in labels}
+    levels = pl.DataFrame(list(labelled), schema=["model", "provider", "level"], orient="row")
+    found = whose.join(levels, on=["model", "provider"]).filter(pl.col("n_hints") != pl.col("level"))
+    told = whose.join(found.select(*WHO, told=True).unique(), on=WHO, how="left", maintain_order="left")
+    return told["told"].fill_null(value=False)
+
+
+def _ints(values: Sequence[int]) -> IntArray:
+    return np.array(values, dtype=np.int64)
