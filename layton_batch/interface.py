@@ -18,6 +18,7 @@ import polars as pl
 
 from layton_batch.cli.board_sources import Asked, Sources, read_sources, rows_of
 from layton_batch.cli.loop import deadline, drive
+from layton_batch.cli.vote_sources import large_frame
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import tables
@@ -176,6 +177,7 @@ def leaderboard(
     level: float | None = None,
     seed: int | None = None,
     max_score: float | None = None,
+    labels: Sequence[str | Path] = (),
     runs: str | Path = "runs",
 ) -> pl.DataFrame:
     """Rank models: a row each, best first, scores and intervals in percent, with the range of ranks that holds for all
@@ -183,9 +185,15 @@ def leaderboard(
 
     ``source``: runs, files or frames, one or several. A frame is either per-item scores (``model``, ``item_id``,
     ``score`` from 0 to 1; if you like ``provider``, ``n_hints``, ``sample``, ``kind``, and ``flag``, what was wrong) or
-    in layton-eval-ppi's form.
+    in layton-eval-ppi's form. ``labels``: files in that form of which only people's labels count.
     """
-    found = _read(source, Asked(method, metric, seed, level, None, max_score), runs_at(runs, Settings.from_process()))
+    settings, given = Settings.from_process(), _given(source)
+    asked = Asked(method, metric, seed, level, None, max_score, tuple(map(str, labels)))
+    names = [str(one) for one in given if not isinstance(one, pl.DataFrame)]
+    large = large_frame(names, settings, asked) if len(names) == len(given) else None
+    if large is not None:
+        return large[0]
+    found = _read(source, asked, runs_at(runs, settings))
     return tables.frame("leaderboard", [asdict(row) for row in rows_of(found)])
 
 
@@ -230,8 +238,12 @@ def compare(
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
+def _given(source: Source | Sequence[Source]) -> list[Source]:
+    return [source] if isinstance(source, str | Path | pl.DataFrame) else list(source)
+
+
 def _read(source: Source | Sequence[Source], asked: Asked, runs: Path) -> Sources:
-    given = [source] if isinstance(source, str | Path | pl.DataFrame) else list(source)
+    given = _given(source)
     marks = [one for one in given if isinstance(one, pl.DataFrame) and "score" in one.columns]
     if marks:
         if len(marks) < len(given):

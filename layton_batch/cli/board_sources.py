@@ -45,6 +45,8 @@ class Asked:
     provider_shift: float | None = None
     max_score: float | None = None
     """The highest mark in the files of other programs, where it is not 1."""
+    labels: tuple[str, ...] = ()
+    """Files in layton-eval-ppi's form of which only people's labels are taken."""
 
     def check(self) -> None:
         """Raises ManifestError for what no board can be scored by."""
@@ -58,7 +60,7 @@ class Asked:
             raise ManifestError(f"--provider-shift {shift:g}: 0 (providers are alike) or more, such as 0.25")
         if self.seed is not None and self.seed < 0:
             raise ManifestError(f"--seed {self.seed}: 0 or more")
-        _known("method", self.method, METHODS)
+        known_name("method", self.method, METHODS)
 
     def rules(self, found: Rules) -> Rules:
         """The rules of the sources with what was asked for in their place. Raises ManifestError as ``check``."""
@@ -125,10 +127,11 @@ def read_sources(
     metric = asked.metric
     parts: list[Sources] = []
     for source in sources:
-        read = _of_file if _is_file(source) or _named(source) else _of_run
+        read = _of_votes if is_votes(source) else _of_file if _is_file(source) or _named(source) else _of_run
         parts.append(read(source, runs, settings, metric, verdicts))
         if not parts[0].files:
             metric = parts[0].rules.metric  # a board has one metric: what is asked for, else the first source's
+    parts += [of_labels(path, settings, parts[0].rules.metric) for path in asked.labels]
     of_runs = [part.rules for part in parts if part.is_run]
     found = Sources(replace(asked.rules((of_runs or [parts[0].rules])[0]), metric=parts[0].rules.metric))
     for part in parts:
@@ -151,13 +154,28 @@ def read_sources(
     found.rules = replace(found.rules, other_jury=found.other_jury)
     if (found.sheets or found.files) and found.ballots:
         raise ManifestError("some sources are graded by rule and some by a jury: rank them separately")
+    if (found.sheets or found.files) and asked.labels:
+        raise ManifestError("--labels: these sources are graded by rule; people's labels are for a jury's votes")
     if found.files:
         _bring_together(found, asked)
     return found
 
 
 def _together(ballots: Sequence[Sequence[Ballot]]) -> Sequence[Ballot]:
-    return ballots[0] if len(ballots) == 1 else [ballot for cast in ballots for ballot in cast]
+    there = [cast for cast in ballots if cast]
+    return there[0] if len(there) == 1 else [ballot for cast in there for ballot in cast]
+
+
+def of_labels(path: str, settings: Settings, metric: str) -> Sources:
+    """A file of which only the labels are taken. Raises DataError for one that is not in the form."""
+    from layton_batch.scoring.gold import rounds_of
+    from layton_batch.scoring.gold_file import read_gold
+
+    gold = read_gold(path, settings.cwd, settings)
+    (_, labels), *later = rounds_of(gold, metric)
+    return Sources(
+        Rules(metric=metric), labels=labels, later=[((), given) for _, given in later], other_jury=gold.other_jury
+    )
 
 
 def _round(parts: Sequence[Sources], number: int) -> tuple[Sequence[Ballot], list[Label]]:
@@ -181,11 +199,22 @@ def _bring_together(found: Sources, asked: Asked) -> None:
     found.rules = replace(found.rules, metric=read.metric)
 
 
+def is_votes(source: str) -> bool:
+    """Whether a source is a file of votes, or a folder of such files."""
+    path = Path(source)
+    if "://" in source or not (path.is_dir() or path.suffix == ".parquet"):
+        return False
+    from layton_batch.scoring import vote_files
+
+    return vote_files.is_votes(source)
+
+
 def _is_file(source: str) -> bool:
     return "://" in source or Path(source).is_file()
 
 
-def _known(name: str, value: str | None, values: Sequence[str]) -> str | None:
+def known_name(name: str, value: str | None, values: Sequence[str]) -> str | None:
+    """The value of an option. Raises ManifestError where it is none of these."""
     if value is not None and value not in values:
         raise ManifestError(f"--{name} {value!r}: one of {', '.join(values)}")
     return value
@@ -209,7 +238,7 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
         return Sources(Rules(), files=together.named(files, name.strip()) if name else files)
     if is_named:
         raise ManifestError(f"{source}: only files of other programs take a name ({together.NAMES})")
-    wanted = _known("metric", metric, METRICS) or METRICS[0]
+    wanted = known_name("metric", metric, METRICS) or METRICS[0]
     gold = read_gold(source, settings.cwd, settings)
     judged = judged_of(gold, wanted) if verdicts else []
     jury = frozenset(gold.judges)
@@ -217,6 +246,16 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
     found = Sources(Rules(metric=wanted), *first, later=later, samples=samples_of(gold), judged=judged, jury=jury)
     found.other_jury = gold.other_jury
     return found
+
+
+def _of_votes(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
+    from layton_batch.scoring.vote_files import rounds, vote_files
+
+    if verdicts:
+        raise ManifestError(f"{source}: a file of votes does not say how each judge decided; give the run")
+    wanted = known_name("metric", metric, METRICS) or METRICS[0]
+    (first, *later), samples = rounds(vote_files(source), wanted)
+    return Sources(Rules(metric=wanted), first, later=[(one, []) for one in later], samples=samples)
 
 
 def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
@@ -235,7 +274,7 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
     )
 
     with read_run(find_run(source, runs), settings) as run:
-        _known("metric", metric, tuple(run.task.metrics))
+        known_name("metric", metric, tuple(run.task.metrics))
         found = Sources(replace(run.rules, metric=metric or run.rules.metric), is_run=True)
         found.other_models = answered_by_others(run)
         if not run.task.uses_jury:

@@ -37,10 +37,13 @@ def register(app: typer.Typer) -> None:
 def export(
     run_name: RunName,
     to: Annotated[
-        str, typer.Option("--to", metavar="FORM", help="ppi | annotations | results | items | csv | parquet | eee | hf")
+        str,
+        typer.Option(
+            "--to", metavar="FORM", help="ppi | annotations | results | items | votes | csv | parquet | eee | hf"
+        ),
     ],
     out: Annotated[
-        Path, typer.Option("--out", help="The file to write (ppi, annotations, results, items), or the folder.")
+        Path, typer.Option("--out", help="The file to write (ppi, annotations, results, items, votes), or the folder.")
     ],
     organization: Annotated[str, typer.Option("--organization", help="eee: who evaluated.")] = "not stated",
     dataset: Annotated[str | None, typer.Option("--dataset", help="hf: the benchmark, OWNER/NAME.")] = None,
@@ -52,10 +55,11 @@ def export(
 
     ppi, annotations, results: layton-eval's three files, JSONL: every answer with the verdicts and the label on it;
     the labels that people gave; the leaderboard. items: JSONL, the items with the explanations that people confirmed
-    (`role = "justify"`). csv, parquet: the leaderboard, and every prediction with its verdicts
+    (`role = "justify"`). votes: Parquet, a row a prediction and metric, for a folder that `leaderboard` ranks with all
+    that was put there. csv, parquet: the leaderboard, and every prediction with its verdicts
     or marks. eee: Every Eval Ever 0.3.0, a document a model and a line an item and metric, in its data store's folders;
     `leaderboard` reads the lines. hf: a file a model for `.eval_results/` of its repository on the hub. Models that are
-    not done yet are left out of the last four.
+    not done yet are left out of the last five.
     """
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError
@@ -83,9 +87,16 @@ def export(
 def _single_files() -> Mapping[str, Callable[[Run, Path], int]]:
     """By form, what writes a run into one file and says how many rows that are."""
     from layton_batch.exports.item_file import write_items
+    from layton_batch.exports.votes import write_votes
     from layton_batch.reports.layton_files import write_annotations, write_ppi, write_results
 
-    return {"ppi": write_ppi, "annotations": write_annotations, "results": write_results, "items": write_items}
+    return {
+        "ppi": write_ppi,
+        "annotations": write_annotations,
+        "results": write_results,
+        "items": write_items,
+        "votes": write_votes,
+    }
 
 
 def _forms() -> Mapping[str, Callable[[Contents, Asked], Files]]:

@@ -11,7 +11,7 @@ import typer
 from layton_batch.cli.run_commands import RUNS, Json, MaxScore, RunName, Runs
 from layton_batch.text import one_line
 
-SOURCES = "Runs, files in layton-eval-ppi's form, or per-item scores of other programs ([NAME=]FILE)."
+SOURCES = "Runs, files in layton-eval-ppi's form, files or folders of votes, or scores of other programs ([NAME=]FILE)."
 
 
 def register(app: typer.Typer) -> None:
@@ -70,6 +70,10 @@ def leaderboard(
     shift: Annotated[
         float | None, typer.Option("--provider-shift", help="How far providers may differ: 0 not, 0.25, 0.5 cautious.")
     ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option("--labels", metavar="FILE", help="Only people's labels are taken from this file."),
+    ] = None,
     form: Annotated[str, typer.Option("--format", help="table | json | csv | md")] = "table",
     wide: Annotated[bool, typer.Option("--wide", help="Every column in the table.")] = False,
     as_json: Json = False,
@@ -83,19 +87,30 @@ def leaderboard(
     models are ranked on the items that all have. NAME=FILE gives such a file's model another name.
     Sources are ranked together, as if they were one run. Labels count as they are now. No key; no network, unless a
     source or a run's labels are at an address: where labels there cannot be reached, the run's copy is used.
+
+    Votes are what `export --to votes` writes. Of more than 2,000 models in such files only what is new is read, and
+    rank ranges are made of intervals.
     """
     from layton_batch.cli.board_sources import Asked, read_sources, rows_of
     from layton_batch.cli.terminal import say
+    from layton_batch.cli.vote_sources import large_frame, shown_of
     from layton_batch.errors import ManifestError
     from layton_batch.reports.board import FORMATS, write_board
     from layton_batch.settings import Settings
 
     if form not in FORMATS:
         raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
-    asked = Asked(method, metric, seed, level, shift, max_score)
-    found = read_sources(sources, runs, Settings.from_process(), asked)
-    write_board(rows_of(found), "json" if as_json else form, wide=wide)
-    for note in found.notes:
+    asked = Asked(method, metric, seed, level, shift, max_score, tuple(labels or ()))
+    settings, form = Settings.from_process(), "json" if as_json else form
+    large = large_frame(sources, settings, asked)
+    if large is not None:
+        (rows, cut), notes = shown_of(large[0], form), large[1]
+        notes = [*notes, *cut]
+    else:
+        found = read_sources(sources, runs, settings, asked)
+        rows, notes = rows_of(found), found.notes
+    write_board(rows, form, wide=wide)
+    for note in notes:
         say(one_line(note))
 
 

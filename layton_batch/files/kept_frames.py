@@ -12,9 +12,6 @@ import polars as pl
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files import tables
 
-_MOST = 20
-"""Times as many frames as were asked for may stay: a board on another metric or of earlier labels may come again."""
-
 
 @dataclass(slots=True)
 class KeptFrames:
@@ -45,11 +42,11 @@ class KeptFrames:
         known = self.get(name)
         return self.put(name, make()) if known is None else known
 
-    def sweep(self) -> None:
-        """Delete what was not asked for, where it has become much."""
+    def sweep(self, most: int) -> None:
+        """Delete what was not asked for, where there are more than ``most`` frames."""
         with suppress(OSError):
             there = list(self.folder.glob("*.parquet"))
-            for path in there if len(there) > _MOST * max(len(self._asked), 1) else ():
+            for path in there if len(there) > most else ():
                 if path.stem not in self._asked:
                     path.unlink()
 

@@ -18,15 +18,25 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.kept_frames import KeptFrames
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.files.tables import digest
-from layton_batch.scoring.board import FAR_RANGES, OTHER_HINTS, SHORT_JURY, ceil_tenth, floor_tenth, round_tenth
+from layton_batch.scoring.board import (
+    FAR_RANGES,
+    OTHER_HINTS,
+    OTHER_JURY,
+    SHORT_JURY,
+    ceil_tenth,
+    floor_tenth,
+    round_tenth,
+)
 from layton_batch.scoring.counting import settled
 from layton_batch.scoring.evidence import Entrant, Label
 from layton_batch.scoring.rules import CALIBRATED, Rules
-from layton_batch.scoring.vote_counts import COUNTED, Votes, counts_of
-from layton_batch.scoring.vote_files import WHO
+from layton_batch.scoring.uncalibrated import UNCALIBRATED
+from layton_batch.scoring.vote_counts import COUNTED, counts_of
+from layton_batch.scoring.vote_files import WHO, VoteFile
 from layton_batch.scoring.vote_table import ballots_of
 from layton_batch.stats.many_models import level_of_each, many_scores, ranges_left_open
 from layton_batch.stats.ranks import score_ranks
+from layton_batch.stats.shares import wilson_interval
 from layton_batch.stats.strata import (
     Flag,
     FloatArray,
@@ -39,17 +49,31 @@ from layton_batch.stats.strata import (
 
 LARGE = 2_000
 """Models on a board: for more of them joint draws take too long."""
+_BOARDS_KEPT = 20
+"""Of so many boards' worth what was counted and scored stays: one on another metric or of earlier labels may come
+again."""
 _FAR = ("far_low", "far_high", "new_far_low", "new_far_high")
 _ANSWERED = "answered"
 
 
-def models_in(sources: Sequence[Votes], metric: str, kept: KeptFrames) -> int:
-    """How many entrants there are. Raises DataError for one that is in two sources."""
-    return _entrants(sources, metric, kept).height
+@dataclass(frozen=True, slots=True)
+class Size:
+    """``models``: entrants on a board; ``samples``: the most answers to an item that one of them gave, of which the
+    first counts."""
+
+    models: int
+    samples: int
+
+
+def size_of(sources: Sequence[VoteFile], metric: str, kept: KeptFrames) -> Size:
+    """Of the board of these sources. Raises DataError for a model that is in two of them."""
+    name = digest("size", metric, *(one.key for one in sources))
+    found = kept.made(name, lambda: _size(sources, metric, kept))
+    return Size(*found.row(0))
 
 
 def large_board(
-    sources: Sequence[Votes], labels: Sequence[Label], rules: Rules, kept: KeptFrames, executor: Executor
+    sources: Sequence[VoteFile], labels: Sequence[Label], rules: Rules, kept: KeptFrames, executor: Executor
 ) -> pl.DataFrame:
     """The table ``leaderboard``, best first. Sources are read one after another and scored by the executor.
 
@@ -58,33 +82,29 @@ def large_board(
     """
     if rules.method != CALIBRATED:
         raise ManifestError(f"method {rules.method}: a board of more than {LARGE:,} models is ranked by {CALIBRATED}")
-    if not labels:
-        raise DataError(
-            f"a board of more than {LARGE:,} models needs human labels: give a file of labelled predictions beside the "
-            "votes"
-        )
     given = settled(labels)
     asked = digest(repr(rules), *sorted(map(repr, given)))
     name = digest("board", asked, *(one.key for one in sources))
     board = kept.get(name)
     if board is None:
-        far = level_of_each(rules.level, _entrants(sources, rules.metric, kept).height)
+        far = level_of_each(rules.level, size_of(sources, rules.metric, kept).models)
 
-        def scored(one: Votes) -> pl.DataFrame:
-            return kept.made(digest("scores", one.key, asked, repr(far)), lambda: _scored(one, given, rules, far, kept))
+        def scored(one: VoteFile) -> pl.DataFrame:
+            score = _scored if given else _shares
+            return kept.made(digest("scores", one.key, asked, repr(far)), lambda: score(one, given, rules, far, kept))
 
         board = kept.put(name, _ranked(pl.concat(executor.map(scored, sources)), given, rules))
-    kept.sweep()
+        kept.sweep(_BOARDS_KEPT * (2 * len(sources) + 2))
     return board
 
 
-def _counts(votes: Votes, metric: str, kept: KeptFrames) -> pl.DataFrame:
+def _counts(votes: VoteFile, metric: str, kept: KeptFrames) -> pl.DataFrame:
     return kept.made(digest("counts", metric, votes.key), lambda: counts_of(votes, metric))
 
 
-def _entrants(sources: Sequence[Votes], metric: str, kept: KeptFrames) -> pl.DataFrame:
+def _size(sources: Sequence[VoteFile], metric: str, kept: KeptFrames) -> pl.DataFrame:
     found = [
-        _counts(one, metric, kept).select(WHO).unique().with_columns(source=pl.lit(number))
+        _counts(one, metric, kept).select(*WHO, "samples", source=pl.lit(number)).unique(WHO)
         for number, one in enumerate(sources)
     ]
     entrants = pl.concat(found)
@@ -94,7 +114,7 @@ def _entrants(sources: Sequence[Votes], metric: str, kept: KeptFrames) -> pl.Dat
         whose = again.filter((pl.col("model") == model) & (pl.col("n_hints") == hints))["source"]
         names = " and ".join(str(sources[at]) for at in whose[:2])
         raise DataError(f"model {model!r} (hint level {hints}) is in {names}; give each model's answers in one source")
-    return entrants
+    return pl.DataFrame({"models": [entrants.height], "samples": [entrants["samples"].max()]})
 
 
 # ---- the models of one source --------------------------------------------------------------------------------------
@@ -109,7 +129,7 @@ class _Counted:
     who: IntArray
 
 
-def _scored(votes: Votes, labels: Sequence[Label], rules: Rules, far: float, kept: KeptFrames) -> pl.DataFrame:
+def _scored(votes: VoteFile, labels: Sequence[Label], rules: Rules, far: float, kept: KeptFrames) -> pl.DataFrame:
     """The entrants of a source with all that the others on the board do not change, as it is printed, and the ends of
     which rank ranges are made."""
     counts = _counts(votes, rules.metric, kept)
@@ -120,14 +140,8 @@ def _scored(votes: Votes, labels: Sequence[Label], rules: Rules, far: float, kep
     found = many_scores(strata, level=rules.level, far_level=far, provider_shift=rules.provider_shift)
     (score, lower, upper), (new_score, new_lower, new_upper) = found.here, found.new
     low, high = _tenths(floor_tenth, lower), _tenths(ceil_tenth, upper)
-    judged = pl.col("total") > 0
-    sizes = counts.group_by(WHO, maintain_order=True).agg(
-        *(pl.col("times").filter(pl.col("kind") == kind).sum().alias(f"n_{kind}") for kind in _NEVER),
-        pl.col("total").filter(judged).min().alias("seats_min"),
-        pl.col("total").filter(judged).max().alias("seats_max"),
-    )
     least = strata.smallest_gold_bin(strata.borrowed_labels)
-    return sizes.with_columns(
+    return _sizes(counts).with_columns(
         exact=pl.Series(score),
         score=pl.Series(_tenths(round_tenth, score)),
         lower=pl.Series(low),
@@ -136,8 +150,6 @@ def _scored(votes: Votes, labels: Sequence[Label], rules: Rules, far: float, kep
         new_score=pl.Series(_tenths(round_tenth, new_score)),
         new_lower=pl.Series(_tenths(floor_tenth, new_lower)),
         new_upper=pl.Series(_tenths(ceil_tenth, new_upper)),
-        n_items=pl.Series(strata.items),
-        n_unjudged=pl.Series(strata.unjudged),
         own_labels=pl.Series(strata.own_labels.sum(axis=1)),
         borrowed_labels=pl.Series(np.where(strata.n > 0, strata.borrowed_labels, 0).sum(axis=1)),
         smallest_gold_bin=pl.Series(least, dtype=pl.Int64),
@@ -147,6 +159,44 @@ def _scored(votes: Votes, labels: Sequence[Label], rules: Rules, far: float, kep
 
 
 _NEVER = ("abstained", "unparsed", "missing")
+
+
+def _sizes(counts: pl.DataFrame) -> pl.DataFrame:
+    """By entrant, in their order, how many replies are of which kind, and the least and the greatest jury."""
+    seats = pl.col("total").filter(pl.col("total") > 0)
+    return counts.group_by(WHO, maintain_order=True).agg(
+        *(pl.col("times").filter(pl.col("kind") == kind).sum().alias(f"n_{kind}") for kind in _NEVER),
+        seats_min=seats.min(),
+        seats_max=seats.max(),
+        n_items=pl.col("times").sum(),
+        n_unjudged=pl.col("times").filter((pl.col("kind") == _ANSWERED) & (pl.col("total") == 0)).sum(),
+    )
+
+
+def _shares(votes: VoteFile, _: Sequence[Label], rules: Rules, far: float, kept: KeptFrames) -> pl.DataFrame:
+    """The entrants of a source where nobody labelled anything: the jury's own word, as ``scoring/uncalibrated.py``."""
+    counts = _counts(votes, rules.metric, kept)
+    yes = (pl.col("times") * pl.col("yes") / pl.col("total")).filter(pl.col("total") > 0).sum()
+    sizes = _sizes(counts)
+    judged = (sizes["n_items"] - sizes["n_unjudged"]).to_list()
+    said = counts.group_by(WHO, maintain_order=True).agg(yes=yes)["yes"].to_list()
+    share = [one / max(of, 1) for one, of in zip(said, judged, strict=True)]
+    near, wide = (
+        np.array([wilson_interval(one, of, level) for one, of in zip(share, judged, strict=True)]).T
+        for level in (rules.level, far)
+    )
+    return sizes.with_columns(
+        exact=pl.Series([one if of else None for one, of in zip(share, judged, strict=True)], dtype=pl.Float64),
+        score=pl.Series([round_tenth(one) if of else None for one, of in zip(share, judged, strict=True)]),
+        lower=pl.Series(_tenths(floor_tenth, near[0])),
+        upper=pl.Series(_tenths(ceil_tenth, near[1])),
+        half_width=pl.Series(_tenths(ceil_tenth, (near[1] - near[0]) / 2)),
+        own_labels=0,
+        borrowed_labels=0,
+        flags=pl.when(pl.col("n_unjudged") > 0).then(pl.lit("unjudged")).otherwise(pl.lit("")),
+        far_low=pl.Series(wide[0]),
+        far_high=pl.Series(wide[1]),
+    )
 
 
 def _tenths(rounded: Callable[[float], float], fractions: FloatArray) -> FloatArray:
@@ -164,7 +214,7 @@ def _flags(strata: Strata) -> list[str]:
     return [known[key] for key in zip(told, lone, strict=True)]
 
 
-def _strata(votes: Votes, counted: _Counted, labels: Sequence[Label], metric: str) -> Strata:
+def _strata(votes: VoteFile, counted: _Counted, labels: Sequence[Label], metric: str) -> Strata:
     counts = counted.counts
     providers: dict[str, int] = {}
     target = TargetPredictions(
@@ -189,7 +239,7 @@ def _strata(votes: Votes, counted: _Counted, labels: Sequence[Label], metric: st
 
 
 def _own_rows(
-    votes: Votes, counted: _Counted, labels: Sequence[Label], place: Mapping[Entrant, int], metric: str
+    votes: VoteFile, counted: _Counted, labels: Sequence[Label], place: Mapping[Entrant, int], metric: str
 ) -> IntArray:
     """Of each label the row of counts that its very prediction is in, -1 where the source does not have that one."""
     labelled = sorted({label.entrant for label in labels if label.entrant in place})
@@ -213,9 +263,6 @@ def _own_rows(
 
 
 def _ranked(scored: pl.DataFrame, labels: Sequence[Label], rules: Rules) -> pl.DataFrame:
-    exact = scored["exact"].to_numpy()
-    here = ranges_left_open(scored.select("far_low", "far_high").to_numpy().T)
-    new = ranges_left_open(scored.select("new_far_low", "new_far_high").to_numpy().T)
     most = max(*scored["seats_max"].fill_null(0), *(label.total for label in labels))
     short = (pl.col("seats_min") != pl.col("seats_max")) | (pl.col("seats_min") < most - 1)
     flags = pl.concat_list(
@@ -223,29 +270,45 @@ def _ranked(scored: pl.DataFrame, labels: Sequence[Label], rules: Rules) -> pl.D
         pl.when(short).then(pl.lit(SHORT_JURY)),
         pl.when(_of_other_hints(scored, labels)).then(pl.lit(OTHER_HINTS)),
         pl.lit(FAR_RANGES),
+        pl.lit(OTHER_JURY if labels and rules.other_jury else None, pl.String),
     )
     board = scored.with_columns(
-        rank=pl.Series(score_ranks(exact)),
-        rank_best=pl.Series(here.best),
-        rank_worst=pl.Series(here.worst),
-        new_rank_best=pl.Series(new.best),
-        new_rank_worst=pl.Series(new.worst),
-        method=pl.lit(rules.method),
+        *_places(scored),
+        method=pl.lit(rules.method if labels else UNCALIBRATED),
         metric=pl.lit(rules.metric),
         level=pl.lit(rules.level),
         flags=flags.list.drop_nulls().list.join(", "),
     )
     columns = [
-        pl.col(name) if name in board.columns else pl.lit(None, kind).alias(name)
+        pl.col(name).cast(kind) if name in board.columns else pl.lit(None, kind).alias(name)
         for name, kind in SCHEMAS["leaderboard"].items()
     ]
-    return board.sort("rank", *WHO).select(columns)
+    return board.sort("rank", *WHO, nulls_last=True).select(columns)
+
+
+def _places(scored: pl.DataFrame) -> list[pl.Series]:
+    """Ranks and their ranges; a model of which nothing was judged has none, and is in nobody's way."""
+    there = scored["exact"].is_not_null().to_numpy()
+    rank = score_ranks(scored["exact"].to_numpy())
+    found = {"rank": rank[there]}
+    for prefix in ("", "new_"):
+        ends = [name for name in _FAR if name.startswith(f"{prefix}far")]
+        if set(ends) <= set(scored.columns):
+            ranges = ranges_left_open(scored.select(ends).to_numpy()[there].T)
+            found |= {f"{prefix}rank_best": ranges.best, f"{prefix}rank_worst": ranges.worst}
+    columns = []
+    for name, values in found.items():
+        column = np.full(scored.height, np.nan)
+        column[there] = values
+        columns.append(pl.Series(name, column, nan_to_null=True).cast(pl.Int64))
+    return columns
 
 
 def _of_other_hints(scored: pl.DataFrame, labels: Sequence[Label]) -> pl.Series:
     """Whether a row's model has labels at another hint level."""
     whose, labelled = scored.select(WHO), {astuple(label.entrant) for label in labels}
-    levels = pl.DataFrame(list(labelled), schema=["model", "provider", "level"], orient="row")
+    schema = {"model": pl.String, "provider": pl.String, "level": pl.Int64}
+    levels = pl.DataFrame(list(labelled), schema=schema, orient="row")
     found = whose.join(levels, on=["model", "provider"]).filter(pl.col("n_hints") != pl.col("level"))
     told = whose.join(found.select(*WHO, told=True).unique(), on=WHO, how="left", maintain_order="left")
     return told["told"].fill_null(value=False)

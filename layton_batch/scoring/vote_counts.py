@@ -2,58 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
-
 import polars as pl
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.ballots import Ballots
-from layton_batch.scoring.vote_files import SCHEMA, WHO, check_votes
+from layton_batch.scoring.vote_files import WHO, VoteFile, check_votes
 from layton_batch.scoring.vote_table import kind_of
 
 COUNTED = ("kind", "yes", "total")
 
 
-class Votes(Protocol):
-    """Some models' votes, and no other source has votes on these models. Two with one ``key`` hold the same."""
-
-    @property
-    def key(self) -> str: ...
-
-    def read(self, metric: str, columns: Sequence[str]) -> pl.DataFrame:
-        """These columns of ``vote_files.SCHEMA``, a row a prediction."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class HeldVotes:
-    """Ballots of a gold set, which say by themselves on which metric they are."""
-
-    name: str
-    key: str
-    ballots: Ballots
-
-    def __str__(self) -> str:
-        return self.name
-
-    def read(self, metric: str, columns: Sequence[str]) -> pl.DataFrame:
-        cast, names = self.ballots, [(one.model, one.provider, one.n_hints) for one in self.ballots.entrants]
-        flags = [None if kind == "answered" else kind for kind in cast.kinds]
-        who = pl.DataFrame(names, schema={name: SCHEMA[name] for name in WHO}, orient="row")[cast.who]
-        return who.with_columns(
-            item_id=pl.Series(cast.items, dtype=pl.String).gather(cast.item),
-            sample=pl.lit(1, pl.Int64),
-            metric=pl.lit(metric),
-            flag=pl.Series(flags, dtype=pl.String).gather(cast.kind),
-            yes=pl.Series(cast.yes, dtype=pl.Int64),
-            total=pl.Series(cast.total, dtype=pl.Int64),
-            content=pl.Series(cast.content, dtype=pl.Int64),
-        ).select(columns)
-
-
-def counts_of(votes: Votes, metric: str) -> pl.DataFrame:
+def counts_of(votes: VoteFile, metric: str) -> pl.DataFrame:
     """``model, provider, n_hints, kind, yes, total`` and how many predictions (``times``) are alike in these, in this
     order; ``samples``: how many answers there are to an item, of which the first counts.
 

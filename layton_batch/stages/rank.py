@@ -299,16 +299,17 @@ def _write_judges(run: Run, ballots: Sequence[Ballot], labels: Sequence[Label], 
 
 
 def _ballots(run: Run, jobs: Sequence[Job], metric: str) -> Ballots:
-    votes = [_votes(run, job, metric, number) for number, job in enumerate(jobs)]
+    votes = [votes_of(run, job, metric).with_columns(who=pl.lit(n, pl.Int32)) for n, job in enumerate(jobs)]
     return ballots_of([entrant(run, job) for job in jobs], pl.concat(votes)) if votes else Ballots.of(())
 
 
-def _votes(run: Run, job: Job, metric: str, number: int) -> pl.DataFrame:
+def votes_of(run: Run, job: Job, metric: str) -> pl.DataFrame:
+    """The job's rows of the table ``scores`` on one metric, each with what tells which answer it is of."""
     votes = _scores(run, job, metric)
     if "content" not in votes.columns or votes["content"].has_nulls():  # an earlier version's: it is looked up
         said = with_contents(run.folder.part("predictions", job.id), ["item_id"])
         votes = votes.drop("content", strict=False).join(said, on="item_id", how="left", maintain_order="left")
-    return votes.with_columns(who=pl.lit(number, pl.Int32))
+    return votes
 
 
 def _scores(run: Run, job: Job, metric: str) -> pl.DataFrame:

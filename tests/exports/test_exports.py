@@ -251,3 +251,26 @@ def test_unknown_forms_files_in_the_way_and_unknown_runs_are_told(jury: RunFolde
         ended = call(*arguments)
         assert (ended.code, told in ended.err) == (2, True), ended.err
     assert not (tmp_path / "o").exists()
+
+
+# ---- votes ---------------------------------------------------------------------------------------------------------
+
+
+def test_votes_are_a_row_a_prediction_and_metric_and_the_same_file_each_time(jury: RunFolder, tmp_path: Path) -> None:
+    votes = tmp_path / "votes"
+    votes.mkdir()
+    told = _export(jury, "votes", votes / "tonight.parquet")
+    table = pl.read_parquet(votes / "tonight.parquet")
+    scores = tables.read(jury.tables, "scores")
+    assert f"{table.height} rows" in told.err
+    assert table.height == scores.height
+    again = tmp_path / "again.parquet"
+    _export(jury, "votes", again)
+    assert again.read_bytes() == (votes / "tonight.parquet").read_bytes()
+
+
+def test_a_run_that_a_rule_grades_has_no_votes(rule: RunFolder, tmp_path: Path) -> None:
+    ended = call("export", rule.root, "--to", "votes", "--out", tmp_path / "votes.parquet")
+    assert ended.code == 2
+    assert "graded by rule: there are no votes" in ended.err
+    assert not (tmp_path / "votes.parquet").exists()

@@ -132,6 +132,18 @@ def test_ppi_gives_the_board_again_as_a_file_and_as_a_frame(jury: Whole, tmp_pat
         assert lb.leaderboard(frame, metric=metric).equals(lb.leaderboard(jury.folder.root, metric=metric))
 
 
+def test_votes_in_a_folder_and_the_labels_beside_them_give_the_board_again(jury: Whole, tmp_path: Path) -> None:
+    folder = tmp_path / "votes"
+    folder.mkdir()
+    jury.export("votes", folder / "tonight.parquet")
+    gold = jury.export("ppi", tmp_path / "ppi.jsonl")
+    for metric in jury.metrics:
+        assert _board(folder, "--labels", gold, metric=metric) == _board(jury.folder.root, metric=metric)
+        assert lb.leaderboard(folder, labels=[gold], metric=metric).equals(
+            lb.leaderboard(jury.folder.root, metric=metric)
+        )
+
+
 @pytest.mark.parametrize("jury", [name for name in JURIES if name.endswith("labels")], indirect=True)
 def test_annotations_give_a_run_of_the_same_answers_the_same_board(jury: Whole, tmp_path: Path) -> None:
     path, name = jury.export("annotations", tmp_path / "annotations.jsonl"), tmp_path.name
