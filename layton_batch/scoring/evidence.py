@@ -3,7 +3,7 @@ runs or files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,6 +87,11 @@ class ItemScores:
 def content_key(answer: str | None, justification: str | None) -> int:
     """What makes two predictions the same one; equal within this process only."""
     return hash((answer, justification))
+
+
+def content_keys(answers: Sequence[str | None], justifications: Sequence[str | None]) -> Iterator[int]:
+    """Those of many."""
+    return map(hash, zip(answers, justifications, strict=True))
 
 
 def mark_matrix(sheets: Sequence[ItemScores]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:

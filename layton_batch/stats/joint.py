@@ -51,7 +51,7 @@ def joint_draws(strata: Strata, *, seed: int, draws: int = DRAWS) -> JointDraws:
     theta = np.broadcast_to(strata.own_positives[models].sum(axis=1).astype(np.float64), (draws, len(models))).copy()
     for b in np.flatnonzero(left.any(axis=0)):
         at = np.flatnonzero(left[:, b])  # most models have nothing in most contested bins
-        theta[:, at] += rng.binomial(left[at, b], rates[:, b, None])
+        theta[:, slice(None) if len(at) == len(models) else at] += rng.binomial(left[at, b], rates[:, b, None])
     theta /= strata.items[models]
     return JointDraws(theta, models)
 
