@@ -67,3 +67,9 @@ def enable_sigint() -> None:
     would hear of Ctrl-C only when they are done. To be called again wherever Polars may have been loaded since.
     """
     signal.siginterrupt(signal.SIGINT, True)
+
+
+def one_thread_a_product() -> None:
+    """Have one thread multiply matrices, unless the environment says how many: where there are more, each waits for the
+    next product at full speed, on every processor there is. To be called before numpy is there."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # noqa: TID251  what OpenBLAS reads

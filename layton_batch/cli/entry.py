@@ -9,7 +9,7 @@ from layton_batch import log
 from layton_batch.cli.quick import quick_command
 from layton_batch.cli.terminal import forgiving_streams, lost_output, terminating
 from layton_batch.errors import LaytonBatchError, StorageError, is_storage_trouble
-from layton_batch.processes import bypass_proxy
+from layton_batch.processes import bypass_proxy, one_thread_a_product
 from layton_batch.settings import Settings
 from layton_batch.text import plain
 
@@ -27,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = list(sys.argv[1:] if arguments is None else arguments)
     forgiving_streams()
     bypass_proxy()
+    one_thread_a_product()
     try:
         log.protect(Settings.from_process().secrets())  # no key in any log record or message from here on
         with terminating():

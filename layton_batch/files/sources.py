@@ -9,7 +9,7 @@ import glob
 import itertools
 import marshal
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Row = Mapping[str, JsonValue]
 
 _PARQUET_MAGIC = b"PAR1"
+_AT_ONCE = 1 << 18  # bytes of lines, which stay at hand of a processor
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
@@ -56,6 +57,11 @@ class Places(Sequence[Place]):
     def append(self, place: Place) -> None:
         self._file.append(self._files.setdefault(place.file, len(self._files)))
         self._line.append(place.line)
+
+    def extend(self, first: Place, count: int) -> None:
+        """Put this one and those of the lines after it at the end."""
+        self._file.extend([self._files.setdefault(first.file, len(self._files))] * count)
+        self._line.extend(range(first.line, first.line + count))
 
     def __len__(self) -> int:
         return len(self._line)
@@ -112,19 +118,25 @@ def placed_rows(
     source: str, base: Path, settings: Settings, clock: Clock | None = None, *, patient: bool = True
 ) -> Iterator[tuple[Place, Row]]:
     """As ``read_rows``, each row with its place as it is taken; an error is raised where it is reached."""
-    found = _of_source(source, base, settings, clock or SystemClock(), patient=patient)
+    found = itertools.chain.from_iterable(portions(source, base, settings, clock, patient=patient))
     first = next(found, None)
     if first is None:
-        raise DataError(f"{shown(source)}: the source is empty; there must be at least one row")
+        raise nothing_in(source)
     yield first
     yield from found
 
 
-def _of_source(
-    source: str, base: Path, settings: Settings, clock: Clock, *, patient: bool
-) -> Iterator[tuple[Place, Row]]:
+def nothing_in(source: str) -> DataError:
+    """What is wrong with a source without rows."""
+    return DataError(f"{shown(source)}: the source is empty; there must be at least one row")
+
+
+def portions(
+    source: str, base: Path, settings: Settings, clock: Clock | None = None, *, patient: bool = True
+) -> Iterator[Iterable[tuple[Place, Row]]]:
+    """As ``placed_rows``, some at a time: :class:`Lines` where the source is JSONL. There may be none."""
     if is_address(source):
-        with downloaded(*located(source, settings), clock, patient=patient) as path:
+        with downloaded(*located(source, settings), clock or SystemClock(), patient=patient) as path:
             yield from _taken(path, shown(source))
     else:
         for path in _local_files(source, base, settings.cwd):
@@ -141,10 +153,10 @@ def stream_rows(path: Path) -> Iterator[Row]:
     """The rows of one file as they are taken: memory does not grow with the lines of a JSONL file. Raises as
     ``read_rows``, when the row is reached."""
     row = None
-    for _, row in _taken(path, str(path)):
+    for _, row in itertools.chain.from_iterable(_taken(path, str(path))):
         yield row
     if row is None:
-        raise DataError(f"{path}: the source is empty; there must be at least one row")
+        raise nothing_in(str(path))
 
 
 def json_list(path: Path) -> Sequence[Row] | None:
@@ -197,27 +209,44 @@ def _local_files(source: str, base: Path, cwd: Path) -> list[Path]:
 # ---- reading -------------------------------------------------------------------------------------------------------
 
 
-def _taken(path: Path, name: str) -> Iterator[tuple[Place, Row]]:
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Whole lines of a JSONL file. Their rows are decoded as they are taken, and an error is raised where it is
+    reached."""
+
+    first: Place
+    lines: Sequence[bytes]
+
+    def __iter__(self) -> Iterator[tuple[Place, Row]]:
+        for number, line in enumerate(self.lines, self.first.line):
+            if not line.strip():
+                continue
+            place = Place(self.first.file, number)
+            if number == 1:
+                _check_start(line, place)
+            yield place, _decode(line, place)
+
+
+def _taken(path: Path, name: str) -> Iterator[Iterable[tuple[Place, Row]]]:
     try:
-        with path.open("rb") as handle:
+        with path.open("rb", buffering=4 * _AT_ONCE) as handle:
             is_parquet = handle.read(4) == _PARQUET_MAGIC or path.suffix == ".parquet"
             handle.seek(0)
             if path.suffix.lower() in SEPARATORS:
-                yield from ((Place(name, line), row) for line, row in csv_rows(path, name))
+                yield from ([(Place(name, line), row)] for line, row in csv_rows(path, name))
+            elif is_parquet:
+                yield from ([one] for one in _parquet(path, name))
             else:
-                yield from _parquet(path, name) if is_parquet else _lines(handle, name)
+                yield from _lines(handle, name)
     except OSError as error:
         raise DataError(f"{name}: cannot be read ({error.strerror or error})") from error
 
 
-def _lines(handle: BinaryIO, name: str) -> Iterator[tuple[Place, Row]]:
-    for number, line in enumerate(handle, 1):
-        if not line.strip():
-            continue
-        place = Place(name, number)
-        if number == 1:
-            _check_start(line, place)
-        yield place, _decode(line, place)
+def _lines(handle: BinaryIO, name: str) -> Iterator[Lines]:
+    number = 1
+    while lines := handle.readlines(_AT_ONCE):
+        yield Lines(Place(name, number), lines)
+        number += len(lines)
 
 
 def _check_start(line: bytes, place: Place) -> None:

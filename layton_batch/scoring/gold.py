@@ -5,18 +5,19 @@ How it stands in a file is in :mod:`layton_batch.scoring.gold_file`.
 
 from __future__ import annotations
 
-import marshal
 import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
+import numpy.typing as npt
+import orjson
 
-from layton_batch.files.long_list import LongList
 from layton_batch.scoring.ballots import Ballots
-from layton_batch.scoring.evidence import Entrant, Judged, Label, content_key
+from layton_batch.scoring.evidence import Entrant, Judged, Label, content_key, content_keys
+from layton_batch.scoring.gold_lines import Said, Texts
 from layton_batch.scoring.jury_record import JudgeRecord
 from layton_batch.stats.strata import BoolArray, FloatArray, IntArray, Ints
 
@@ -51,7 +52,22 @@ class GoldRow:
 
 Decided = tuple[tuple[Marks | None, ...], Marks | None]
 """What the judges say, in the order of :attr:`Gold.judges`, and what a person says."""
-_Said = tuple[str | None, str | None]
+
+
+class Meaning(NamedTuple):
+    """What a row says but for its item and its texts, in numbers as in :class:`Columns`."""
+
+    who: int
+    kind: int
+    decision: int
+    sample: int
+    ranked: bool
+    propensity: float
+
+
+MEANING = np.dtype(
+    [(name, "?" if name == "ranked" else "f8" if name == "propensity" else "i4") for name in Meaning._fields]
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,36 +102,51 @@ class Recorded(Sequence[GoldRow]):
         self._kinds: dict[str | None, int] = {}
         self._who, self._item, self._kind, self._decision = array("i"), array("i"), array("i"), array("i")
         self._sample, self._content = array("i"), array("q")
-        self._propensity, self._ranked, self._silent = array("d"), bytearray(), bytearray()
-        self._said = LongList[_Said](marshal.loads)
+        self._propensity, self._ranked, self._silent = array("d"), array("b"), bytearray()
+        self._meanings: tuple[array[Any], ...] = (
+            self._who, self._kind, self._decision, self._sample, self._ranked, self._propensity
+        )  # fmt: skip
+        self._said = Texts()
         known: dict[Decided, int] = {}
         for row in rows:
             decided = row.judges, row.human
             if decided not in known:
                 known[decided] = len(known)
                 self.decided.append(decided)
-            who = Entrant(row.model, row.provider, row.n_hints)
-            self.add(who, row.item_id, (row.answer, row.justification), known[decided], row.kind)
-            if not row.ranked or row.propensity is not None or row.sample is not None:
-                self.tell_last(row.ranked, row.propensity, row.sample)
+            who = self.number_of(Entrant(row.model, row.provider, row.n_hints))
+            kind, chance = self.number_of_kind(row.kind), math.nan if row.propensity is None else row.propensity
+            meaning = Meaning(who, kind, known[decided], row.sample or 0, row.ranked, chance)
+            self.add(row.item_id, (row.answer, row.justification), meaning)
 
-    def add(self, who: Entrant, item_id: str, said: _Said, decision: int, kind: str | None) -> None:
-        """Put a row at the end; ``decision`` is its place in ``decided``."""
-        self._who.append(self._entrants.setdefault(who, len(self._entrants)))
-        self._item.append(self._items.setdefault(item_id, len(self._items)))
-        self._kind.append(self._kinds.setdefault(kind, len(self._kinds)))
-        self._decision.append(decision)
+    def number_of(self, who: Entrant) -> int:
+        """Of an entrant that has a row, or will have one. So for the others."""
+        return self._entrants.setdefault(who, len(self._entrants))
+
+    def number_of_item(self, item_id: str) -> int:
+        return self._items.setdefault(item_id, len(self._items))
+
+    def number_of_kind(self, kind: str | None) -> int:
+        return self._kinds.setdefault(kind, len(self._kinds))
+
+    def add(self, item_id: str, said: Said, meaning: Meaning) -> None:
+        """Put a row at the end; what it means for ``decided`` is a place there."""
+        for column, value in zip(self._meanings, meaning, strict=True):
+            column.append(value)
+        self._item.append(self.number_of_item(item_id))
         self._content.append(content_key(*said))
         self._silent.append(said[0] is None)
-        self._said.keep(said, marshal.dumps(said))
-        self._sample.append(0)
-        self._propensity.append(math.nan)
-        self._ranked.append(True)
+        self._said.append(said)
 
-    def tell_last(self, ranked: bool, propensity: float | None, sample: int | None) -> None:
-        """What few rows say, of the one at the end."""
-        self._ranked[-1], self._sample[-1] = ranked, sample or 0
-        self._propensity[-1] = math.nan if propensity is None else propensity
+    def extend(self, items: Sequence[int], lists: tuple[bytes, bytes], meanings: npt.NDArray[Any]) -> None:
+        """Put rows at the end: the numbers of their items, JSON lists of answers and of justifications, and
+        ``meanings`` [n] of :data:`MEANING`. Raises orjson.JSONDecodeError, and puts none, for what is not JSON."""
+        answers, justifications = map(orjson.loads, lists)
+        self._content.extend(content_keys(answers, justifications))
+        self._silent += bytes([one is None for one in answers]) if None in answers else bytes(len(answers))
+        self._said.extend(lists, len(answers))
+        self._item.extend(items)
+        for column, name in zip(self._meanings, Meaning._fields, strict=True):
+            column += array(column.typecode, meanings[name].tobytes())
 
     def __len__(self) -> int:
         return len(self._who)
@@ -135,7 +166,7 @@ class Recorded(Sequence[GoldRow]):
         return (self._row(at, said, *names) for at, said in enumerate(self._said))
 
     def _row(
-        self, at: int, said: _Said, entrants: Sequence[Entrant], items: Sequence[str], kinds: Sequence[str | None]
+        self, at: int, said: Said, entrants: Sequence[Entrant], items: Sequence[str], kinds: Sequence[str | None]
     ) -> GoldRow:
         who, propensity = entrants[self._who[at]], self._propensity[at]
         judges, human = self.decided[self._decision[at]]

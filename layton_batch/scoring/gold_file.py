@@ -14,29 +14,34 @@ What a file may say of its judges is in :mod:`layton_batch.scoring.jury_record`.
 from __future__ import annotations
 
 import marshal
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import orjson
 
 from layton_batch.clock import Clock
 from layton_batch.errors import DataError
-from layton_batch.files.sources import Place, Places, Row, placed_rows, with_text_id
+from layton_batch.files.sources import Lines, Place, Places, Row, nothing_in, portions, with_text_id
 from layton_batch.records import JsonValue
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.gold import Gold, Marks, Recorded
+from layton_batch.scoring.gold import MEANING, Gold, Marks, Meaning, Recorded
+from layton_batch.scoring.gold_lines import ANSWER, ITEM, JUSTIFICATION, Alike, LineForm, Said
 from layton_batch.scoring.jury_record import Records, record_columns
 from layton_batch.scoring.propensity import COLUMN as PROPENSITY
 from layton_batch.scoring.propensity import propensity_of
 from layton_batch.settings import Settings
+from layton_batch.stats.strata import Ints
 
 BUNDLED = "bundled"
 _ANSWER, _JUSTIFICATION, _BOTH = "is_answer_correct_", "is_justification_correct_", "both_correct_"
 _HUMAN = ("human_answer_correct", "human_justification_correct", "human_both_correct")
 _OTHER_JURY = "labels_of_another_jury"
-_TEXT_COLUMNS = ("riddle_id", "provider", "model")
-_NEEDED = (*_TEXT_COLUMNS, *_HUMAN[:2])
+_NEEDED = (ITEM, "provider", "model", *_HUMAN[:2])
 _SAMPLES = 10_000
+_MOST_KNOWN = 1 << 16
+_PATIENCE = 2_000  # lines
 _FEW_HAVE = frozenset({"ranked", PROPENSITY, "sample"})
 
 
@@ -51,7 +56,14 @@ def read_gold(
         if bundled_items is None:
             raise DataError("gold source 'bundled': this task has no bundled gold set")
         source = str(bundled_gold(bundled_items))
-    return parse_gold(placed_rows(source, base, settings, clock))
+    reader = _Reader()
+    for portion in portions(source, base, settings, clock):
+        if not (isinstance(portion, Lines) and reader.take_lines(portion)):
+            for place, row in portion:
+                reader.take(row, place)
+    if reader.is_empty:
+        raise nothing_in(source)
+    return reader.gold()
 
 
 def bundled_gold(bundled_items: Path) -> Path:
@@ -74,36 +86,98 @@ class _Reader:
         self._forms: dict[tuple[str, ...], _Form] = {}
         self._found, self._places, self._records = Recorded(), Places(), Records()
         self._said: list[tuple[Mapping[str, Marks | None], Marks | None]] = []
-        self._entrants: dict[tuple[JsonValue, JsonValue, JsonValue], Entrant] = {}
+        self._entrants: dict[tuple[JsonValue, JsonValue, JsonValue], int] = {}
         self._fault: DataError | None = None
         self._other_jury = False
+        self._line: LineForm | None = None
+        self._items: dict[bytes, int] = {}
+        self._known: dict[tuple[bytes, ...], int] = {}
+        self._meanings = np.zeros(_MOST_KNOWN, dtype=MEANING)
+        self._patience = _PATIENCE
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._places
 
     def take(self, row: Row, place: Place) -> None:
+        form = self._form(row)
+        self._places.append(place)
+        if self._fault is None:
+            try:
+                row = with_text_id(row, ITEM)
+                self._found.add(_text(row, ITEM, place), *self._read(row, place, form))
+            except DataError as error:
+                self._fault = error
+
+    def _form(self, row: Row) -> _Form:
         shape = tuple(row)
         form = self._forms.get(shape)
         if form is None:
             form = self._forms[shape] = _Form(shape, self._said)
-        self._places.append(place)
-        if self._fault is None:
-            try:
-                self._take(row, place, form)
-            except DataError as error:
-                self._fault = error
+        return form
 
-    def _take(self, row: Row, place: Place, form: _Form) -> None:
-        row = with_text_id(row, _TEXT_COLUMNS[0])
-        item_id, who = _text(row, _TEXT_COLUMNS[0], place), self._entrant(row, place)
+    def _read(self, row: Row, place: Place, form: _Form) -> tuple[Said, Meaning]:
+        who, propensity = self._entrant(row, place), None
         sample = _sample(row, place) if form.says_more else None
         decision = form.decision(row, place)
-        said = _optional_text(row, "answer", place), _optional_text(row, "justification", place)
-        self._found.add(who, item_id, said, decision, _optional_text(row, "kind", place) or None)
+        said = _optional_text(row, ANSWER, place), _optional_text(row, JUSTIFICATION, place)
+        kind = self._found.number_of_kind(_optional_text(row, "kind", place) or None)
         if form.says_more:
-            self._found.tell_last(row.get("ranked") is not False, propensity_of(row, place), sample)
+            propensity = propensity_of(row, place)
         if form.of_jury:
             self._records.take(row, place, form.of_jury)
             self._other_jury = self._other_jury or row.get(_OTHER_JURY) is True
+        chance = math.nan if propensity is None else propensity
+        return said, Meaning(who, kind, decision, sample or 0, row.get("ranked") is not False, chance)
 
-    def _entrant(self, row: Row, place: Place) -> Entrant:
+    def take_lines(self, lines: Lines) -> bool:
+        """Many rows together; none where they have to be taken one by one, also for what is wrong with them to be
+        found."""
+        if self._fault is not None or self._patience < 0:
+            return False
+        self._line = self._line or LineForm.of(lines.lines[0])
+        alike = self._line.read(lines.lines) if self._line else None
+        if self._line is None or alike is None:
+            self._line = None  # the next ones may begin with a line that others are like
+            return False
+        try:
+            meanings = self._meanings[self._meant(self._line, alike, lines.first)]
+            items = self._numbered(alike.items, lines.first)
+            self._found.extend(items, alike.texts, meanings)
+        except (DataError, orjson.JSONDecodeError):
+            return False
+        self._places.extend(lines.first, len(items))
+        return True
+
+    def _meant(self, line: LineForm, alike: Alike, first: Place) -> Ints:
+        """Where in ``_meanings`` each line's is."""
+        try:
+            return np.fromiter(map(self._known.__getitem__, alike.between), dtype=np.int64, count=len(alike.between))
+        except KeyError:
+            self._learn(line, alike.between, first)
+            return self._meant(line, alike, first)
+
+    def _learn(self, line: LineForm, between: Sequence[tuple[bytes, ...]], first: Place) -> None:
+        new = [one for one in dict.fromkeys(between) if one not in self._known]
+        self._patience += len(between) // 2 - len(new)
+        if len(self._known) + len(new) > _MOST_KNOWN:
+            self._known, new = {}, list(dict.fromkeys(between))
+        for one in new:
+            place = Place(first.file, first.line + between.index(one))
+            row = line.meant(one, place)
+            self._meanings[len(self._known)] = self._read(row, place, self._form(row))[1]
+            self._known[one] = len(self._known)
+
+    def _numbered(self, ids: Sequence[bytes], first: Place) -> list[int]:
+        try:
+            return list(map(self._items.__getitem__, ids))
+        except KeyError:
+            for one in dict.fromkeys(ids):
+                row = with_text_id({ITEM: orjson.loads(one)}, ITEM)
+                self._items[one] = self._found.number_of_item(_text(row, ITEM, first))
+            return self._numbered(ids, first)
+
+    def _entrant(self, row: Row, place: Place) -> int:
         n_hints = row.get("n_hints", 0)
         key = row.get("model"), row.get("provider"), n_hints
         try:
@@ -114,7 +188,7 @@ class _Reader:
             provider, model = _text(row, "provider", place), _text(row, "model", place)
             if isinstance(n_hints, bool) or not isinstance(n_hints, int) or n_hints < 0:
                 raise DataError(f"{place}: column 'n_hints' must be a whole number, not {n_hints!r}")
-            found = self._entrants[key] = Entrant(model, provider, n_hints)
+            found = self._entrants[key] = self._found.number_of(Entrant(model, provider, n_hints))
         return found
 
     def gold(self) -> Gold:

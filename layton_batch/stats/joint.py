@@ -51,7 +51,7 @@ def joint_draws(strata: Strata, *, seed: int, draws: int = DRAWS) -> JointDraws:
     theta = np.broadcast_to(strata.own_positives[models].sum(axis=1).astype(np.float64), (draws, len(models))).copy()
     for b in np.flatnonzero(left.any(axis=0)):
         at = np.flatnonzero(left[:, b])  # most models have nothing in most contested bins
-        theta[:, at] += rng.binomial(left[at, b], rates[:, b, None])
+        theta[:, slice(None) if len(at) == len(models) else at] += rng.binomial(left[at, b], rates[:, b, None])
     theta /= strata.items[models]
     return JointDraws(theta, models)
 
@@ -79,19 +79,20 @@ def weigh_items(
     draws, models, width = rates.shape
     theta = np.empty((draws, models))
     block = max(1, _CELLS // max(1, items, models * width))
-    there = [(bins == b).T.astype(np.float64) for b in range(-1, width)]
-    usual = np.stack([one.sum(axis=0) for one in there], axis=1)
-    usual /= np.maximum(usual.sum(axis=1, keepdims=True), 1)
+    there = {b: one.T.astype(np.float64) for b in range(-1, width) if (one := bins == b).any()}
+    asked = np.maximum(sum(one.sum(axis=0) for one in there.values()), 1)
     for at in range(0, draws, block):
         rows = slice(at, min(at + block, draws))
         weights = rng.standard_exponential((rows.stop - at, items))
         right, wrong = rng.standard_gamma(HALF_ITEM, (2, rows.stop - at, models))
-        share = np.stack([weights @ one for one in there], axis=2)
-        mass, rate = share.sum(axis=2), rates[rows]
+        share = {b: weights @ one for b, one in there.items()}
+        mass = sum(share.values())
+        rate = {b: rates[rows, :, b] for b in share if b >= 0}
         if sway is not None:
-            more = ((share / mass[..., None] - usual)[..., 1:] * sway[rows]).sum(axis=2, keepdims=True)
-            rate = 1 / (1 + np.exp(-more) * (1 - rate) / rate)
-        theta[rows] = (right + (share[..., 1:] * rate).sum(axis=2)) / (mass + right + wrong)
+            usual = {b: there[b].sum(axis=0) / asked for b in rate}
+            less = np.exp(-sum((share[b] / mass - usual[b]) * sway[rows, :, b] for b in rate))
+            rate = {b: 1 / (1 + less * (1 - one) / one) for b, one in rate.items()}
+        theta[rows] = (right + sum(share[b] * one for b, one in rate.items())) / (mass + right + wrong)
     return theta
 
 

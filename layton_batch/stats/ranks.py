@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from layton_batch.stats.joint import JointDraws
-from layton_batch.stats.strata import FloatArray, IntArray
+from layton_batch.stats.strata import FloatArray, IntArray, Ints
 
 # ---- the ranks of printed scores -----------------------------------------------------------------------------------
 
@@ -96,6 +96,7 @@ def score_ranks(scores: Sequence[float | None] | FloatArray) -> IntArray:
 
 
 _SAME = 1e-12
+_CELLS = 1 << 17  # ranked at once: what a processor has at hand
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,16 +107,20 @@ class RankSets:
     worst: IntArray
 
 
-def draw_ranks(theta: FloatArray) -> IntArray:
+def draw_ranks(theta: FloatArray) -> Ints:
     """[T, K] rank of every model in every draw, 1 + the number of better ones."""
-    order = np.argsort(-theta, axis=1, kind="stable")
-    ordered = np.take_along_axis(theta, order, axis=1)
-    fresh = np.ones(theta.shape, dtype=np.bool_)
-    fresh[:, 1:] = ordered[:, 1:] < ordered[:, :-1]
-    first = np.where(fresh, np.arange(1, theta.shape[1] + 1, dtype=np.int32), np.int32(0))
+    models = theta.shape[1]
     ranks = np.empty(theta.shape, dtype=np.int32)
-    np.put_along_axis(ranks, order, np.maximum.accumulate(first, axis=1), axis=1)
-    return ranks.astype(np.int64, copy=False)
+    block = max(1, _CELLS // max(models, 1))
+    for at in range(0, len(theta), block):
+        some = theta[at : at + block]
+        order = np.argsort(some, axis=1)[:, ::-1]
+        order += models * np.arange(len(some))[:, None]
+        ordered = some.ravel()[order]
+        first = np.broadcast_to(np.arange(1, models + 1, dtype=np.int32), order.shape).copy()
+        first[:, 1:][ordered[:, 1:] == ordered[:, :-1]] = 0
+        ranks[at : at + block].ravel()[order] = np.maximum.accumulate(first, axis=1)
+    return ranks
 
 
 def rank_ranges(draws: JointDraws, *, level: float = 0.95, rank: IntArray | None = None) -> RankSets:
@@ -155,14 +160,14 @@ class _Tails:
     median: int
 
     @classmethod
-    def of(cls, ranks: IntArray) -> _Tails:
+    def of(cls, ranks: Ints) -> _Tails:
         first = int(ranks.min())
         counts = np.bincount(ranks - first)
         up_to = np.cumsum(counts)
         smaller = np.minimum(up_to, len(ranks) - up_to + counts)
         return cls(first, np.log(len(ranks) / smaller), first + int(np.searchsorted(up_to, len(ranks) / 2)))
 
-    def how_far(self, ranks: IntArray) -> FloatArray:
+    def how_far(self, ranks: Ints) -> FloatArray:
         """[n] for ranks of new draws."""
         last = self.first + len(self.far) - 1
         inside = self.far[np.clip(ranks, self.first, last) - self.first]
@@ -171,7 +176,7 @@ class _Tails:
         return np.where(ranks < self.first, below, np.where(ranks > last, above, inside))
 
     @staticmethod
-    def _beyond(edge: float, spread: int, distance: IntArray) -> FloatArray:
+    def _beyond(edge: float, spread: int, distance: Ints) -> FloatArray:
         return np.asarray(max(float(edge), 1.0) * (distance / max(spread, 0.5)) ** 2, dtype=np.float64)
 
     def within(self, reach: float, models: int) -> tuple[int, int]:
