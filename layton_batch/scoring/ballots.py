@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import overload
+from typing import Any, Protocol, overload
 
 import numpy as np
 
@@ -14,6 +14,16 @@ from layton_batch.stats.strata import BoolArray, IntArray, Ints
 
 _AT_ONCE = 10_000
 _Prediction = tuple[Entrant, str, int]
+
+
+class Contents(Protocol):
+    """Numbers that are looked at like those of an array."""
+
+    @overload
+    def __getitem__(self, at: int | np.integer[Any]) -> int | np.integer[Any]: ...
+    @overload
+    def __getitem__(self, at: slice | Ints | BoolArray) -> Contents: ...
+    def tolist(self) -> list[int]: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +38,7 @@ class Ballots(Sequence[Ballot]):
     item: Ints
     yes: Ints
     total: Ints
-    content: IntArray
+    content: Contents
     known_zero: BoolArray
     kind: Ints
 

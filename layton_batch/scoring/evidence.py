@@ -3,7 +3,7 @@ runs or files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -91,11 +91,6 @@ def content_key(answer: str | None, justification: str | None) -> int:
     lengths = (-1 if said is None else len(said) for said in (answer, justification))
     text = f"{':'.join(map(str, lengths))}:{answer or ''}{justification or ''}"
     return int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "little", signed=True)
-
-
-def content_keys(answers: Sequence[str | None], justifications: Sequence[str | None]) -> Iterator[int]:
-    """Those of many."""
-    return map(hash, zip(answers, justifications, strict=True))
 
 
 def mark_matrix(sheets: Sequence[ItemScores]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import orjson
 
 from layton_batch.scoring.ballots import Ballots
-from layton_batch.scoring.evidence import Entrant, Judged, Label, content_key, content_keys
+from layton_batch.scoring.evidence import Entrant, Judged, Label, content_key
 from layton_batch.scoring.gold_lines import Said, Texts
 from layton_batch.scoring.jury_record import JudgeRecord
 from layton_batch.stats.strata import BoolArray, FloatArray, IntArray, Ints
@@ -82,11 +82,31 @@ class Columns:
     item: Ints
     kind: Ints
     decision: Ints
-    content: IntArray
+    content: LateContents
     sample: Ints
     propensity: FloatArray
     ranked: BoolArray
     silent: BoolArray
+
+
+class LateContents:
+    """What tells which answer each row has, worked out where it is looked at: of a million answers few are."""
+
+    def __init__(self, said: Texts, rows: IntArray) -> None:
+        self._said, self._rows = said, rows
+
+    @overload
+    def __getitem__(self, at: int | np.integer[Any]) -> int: ...
+    @overload
+    def __getitem__(self, at: slice | Ints | BoolArray) -> LateContents: ...
+    def __getitem__(self, at: int | np.integer[Any] | slice | Ints | BoolArray) -> int | LateContents:
+        if isinstance(at, slice | np.ndarray):
+            return LateContents(self._said, self._rows[at])
+        return content_key(*self._said[int(self._rows[at])])
+
+    def tolist(self) -> list[int]:
+        """Of all rows."""
+        return [content_key(*self._said[row]) for row in self._rows.tolist()]
 
 
 class Recorded(Sequence[GoldRow]):
@@ -101,7 +121,7 @@ class Recorded(Sequence[GoldRow]):
         self._items: dict[str, int] = {}
         self._kinds: dict[str | None, int] = {}
         self._who, self._item, self._kind, self._decision = array("i"), array("i"), array("i"), array("i")
-        self._sample, self._content = array("i"), array("q")
+        self._sample = array("i")
         self._propensity, self._ranked, self._silent = array("d"), array("b"), bytearray()
         self._meanings: tuple[array[Any], ...] = (
             self._who, self._kind, self._decision, self._sample, self._ranked, self._propensity
@@ -133,15 +153,13 @@ class Recorded(Sequence[GoldRow]):
         for column, value in zip(self._meanings, meaning, strict=True):
             column.append(value)
         self._item.append(self.number_of_item(item_id))
-        self._content.append(content_key(*said))
         self._silent.append(said[0] is None)
         self._said.append(said)
 
     def extend(self, items: Sequence[int], lists: tuple[bytes, bytes], meanings: npt.NDArray[Any]) -> None:
         """Put rows at the end: the numbers of their items, JSON lists of answers and of justifications, and
         ``meanings`` [n] of :data:`MEANING`. Raises orjson.JSONDecodeError, and puts none, for what is not JSON."""
-        answers, justifications = map(orjson.loads, lists)
-        self._content.extend(content_keys(answers, justifications))
+        answers, _ = map(orjson.loads, lists)
         self._silent += bytes([one is None for one in answers]) if None in answers else bytes(len(answers))
         self._said.extend(lists, len(answers))
         self._item.extend(items)
@@ -195,7 +213,7 @@ class Recorded(Sequence[GoldRow]):
             item=np.asarray(self._item),
             kind=np.asarray(self._kind),
             decision=np.asarray(self._decision),
-            content=np.asarray(self._content),
+            content=LateContents(self._said, np.arange(len(self))),
             sample=np.asarray(self._sample),
             propensity=np.asarray(self._propensity),
             ranked=np.asarray(self._ranked).view(np.bool_),

@@ -110,6 +110,8 @@ class Texts:
         self._parts = LongList[list[Said] | tuple[bytes, bytes]](marshal.loads)
         self._starts = array("q")
         self._last: list[Said] = []
+        self._read: tuple[int, list[Said]] | None = None
+        """The part that was looked at last: its rows are mostly asked for one after another."""
         self._count = 0
 
     def append(self, said: Said) -> None:
@@ -135,7 +137,9 @@ class Texts:
         if at >= self._count:
             return self._last[at - self._count]
         part = bisect_right(self._starts, at) - 1
-        return _said(self._parts[part])[at - self._starts[part]]
+        if self._read is None or self._read[0] != part:
+            self._read = part, _said(self._parts[part])
+        return self._read[1][at - self._starts[part]]
 
     def __iter__(self) -> Iterator[Said]:
         for part in self._parts:
