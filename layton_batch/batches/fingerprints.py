@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from hashlib import sha256
+from typing import Any
 
 import polars as pl
 
@@ -17,9 +18,14 @@ FIRST_SAMPLE = 1
 def fingerprint(provider: str, model: str, line: bytes, custom_id: str, sample: int = FIRST_SAMPLE) -> str:
     """SHA-256, in hex, over provider, model, sample number and the encoded line without its ``custom_id``, wherever the
     dialect puts that."""
-    found = sha256(f"{provider}\x1f{model}\x1f{sample}\x1f".encode("utf-8", "surrogatepass"))
+    found = begun(provider, model, sample)
     found.update(line.replace(custom_id.encode(), b""))
-    return found.hexdigest()
+    return str(found.hexdigest())
+
+
+def begun(provider: str, model: str, sample: int = FIRST_SAMPLE) -> Any:
+    """The hash of a :func:`fingerprint` before it has seen anything of the line."""
+    return sha256(f"{provider}\x1f{model}\x1f{sample}\x1f".encode("utf-8", "surrogatepass"))
 
 
 def requests_of(folder: RunFolder, job_id: str, provider: str, model: str) -> pl.DataFrame:

@@ -4,7 +4,7 @@ A line is put together where its dialect says that it copies texts (``copies_tex
 with stand-ins for the custom_id and for each part of the prompt, and every other request of that form is the same
 bytes with its own texts in their places, as JSON writes them. Texts are encoded once for all models and judges that
 are shown them. The bytes are those of :meth:`Provider.encode`: a form's first line is compared with it, and one in a
-thousand after that.
+thousand after that. What comes before the texts is hashed once for the fingerprints of all requests of the form.
 """
 
 from __future__ import annotations
@@ -12,14 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from string import ascii_letters, digits
+from typing import Any
 
 import orjson
 
 from layton_batch.batches.batch_file import Line
+from layton_batch.batches.fingerprints import begun, fingerprint
+from layton_batch.batches.names import may_name
 from layton_batch.costs.estimate import (
+    CostBound,
     Size,
     TokenBound,
-    bound_cost,
     form_bound,
     image_size,
     output_bound,
@@ -35,6 +39,7 @@ KEPT_BYTES = 24 << 20
 COMPARED = 1_000
 """One line in so many is encoded by its dialect as well."""
 _MOST_FORMS = 1_000
+_OF_NAMES = frozenset(bytes((letter,)) for letter in (ascii_letters + digits + "-_").encode()) | {b""}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,10 +55,11 @@ class Form:
 @dataclass(frozen=True, slots=True)
 class Shown:
     """A prompt as far as no model changes it. ``texts``: its parts that are not empty, as they stand in JSON; None:
-    one holds half a surrogate pair, which each dialect replaces by itself."""
+    one holds half a surrogate pair, which each dialect replaces by itself. ``may_name``: a custom_id may be in them."""
 
     form: Form
     texts: tuple[bytes, ...] | None
+    may_name: bool
     text_bytes: int
     images: tuple[Size | None, ...]
     prompt: Callable[[], Prompt]
@@ -93,9 +99,11 @@ class ShownPrompts:
         prompt = make()
         texts = [part if isinstance(part, str) else part.base64 for part in prompt.parts]
         images = tuple(image_size(part) for part in prompt.parts if isinstance(part, Image))
+        in_json = _in_json([text for text in texts if text])
         return Shown(
             form=self._form(prompt),
-            texts=_in_json([text for text in texts if text]),
+            texts=in_json,
+            may_name=in_json is None or any(map(may_name, in_json)),
             text_bytes=text_bytes(prompt),
             images=images,
             prompt=make,
@@ -130,41 +138,70 @@ def _in_json(texts: list[str]) -> tuple[bytes, ...] | None:
 class _Template:
     """A line with places for the custom_id and the texts, for requests of one form to a model with one output limit.
 
-    ``line``: None before the second request of the form, or where the dialect does not copy the texts one by one.
+    ``line``: what comes before the custom_id, between that and the first text, and the rest; None before the second
+    request of the form, or where the dialect does not copy the texts one by one. ``begun``: the hash of a fingerprint
+    up to the first text; None where a custom_id may be elsewhere than in its place.
     """
 
     spec: ModelSpec
     input: int
     output: int
+    cost: CostBound | None
     requests: int = 0
-    line: bytes | None = None
+    line: tuple[bytes, bytes, bytes] | None = None
     length: int = 0
+    begun: Any = None
+
+    def tokens(self, shown: Shown) -> int:
+        """Of the request's input, at most."""
+        tokens = self.input + shown.text_bytes
+        return tokens + images(self.spec, shown) if shown.images else tokens
+
+    def most(self, shown: Shown) -> Decimal | None:
+        """The most that the request can cost."""
+        return None if self.cost is None else self.cost(self.tokens(shown))
 
 
 @dataclass(slots=True)
 class LineWriter:
-    """Lines for one job's model."""
+    """Lines for one job's model. Requests are named as :func:`~layton_batch.batches.names.custom_id` does."""
 
     provider: Provider
     prices: PriceBook
     put_together: int = 0
-    """How many lines no dialect encoded."""
     _templates: dict[tuple[Form, int | None], _Template] = field(default_factory=dict)
 
     def line(self, custom_id: str, item_id: str, spec: ModelSpec, shown: Shown) -> Line:
-        """As :func:`~layton_batch.batches.batch_file.line_of` makes it of the whole request."""
+        """The line of this request, as :func:`~layton_batch.batches.batch_file.line_of` makes it of the whole one."""
+        content, _, max_cost = self.asked(custom_id, item_id, spec, shown)
+        return Line(custom_id, content, max_cost)
+
+    def asked(self, custom_id: str, item_id: str, spec: ModelSpec, shown: Shown) -> tuple[bytes, bytes, Decimal | None]:
+        """That line, the digest that its fingerprint is, and the most it can cost."""
         template = self._template(spec, shown.form)
-        return Line(custom_id, self._content(template, custom_id, item_id, shown), self._max_cost(template, shown))
+        max_cost = template.most(shown)
+        if template.line is None or shown.texts is None:
+            content = self._content(template, custom_id, item_id, shown)
+            return content, _digest(template.spec, content, custom_id), max_cost
+        before, between, rest = template.line
+        end = rest % shown.texts
+        content = b"".join((before, custom_id.encode(), between, end))
+        self._count(template, content, custom_id, item_id, shown)
+        if template.begun is None or shown.may_name:
+            return content, _digest(template.spec, content, custom_id), max_cost
+        found = template.begun.copy()
+        found.update(end)
+        return content, found.digest(), max_cost
 
     def size(self, custom_id: str, item_id: str, spec: ModelSpec, shown: Shown) -> tuple[int, Decimal | None]:
         """The bytes of that line, and the most it can cost; no line is made where that can be told without."""
         template = self._template(spec, shown.form)
-        if template.line is None or shown.texts is None or template.requests % COMPARED == 0:
-            length = len(self._content(template, custom_id, item_id, shown))
+        if template.line is None or shown.texts is None or (template.requests + 1) % COMPARED == 0:
+            length = len(self.asked(custom_id, item_id, spec, shown)[0])
         else:
             template.requests += 1
             length = template.length + len(custom_id) + sum(map(len, shown.texts))
-        return length, self._max_cost(template, shown)
+        return length, template.most(shown)
 
     def _template(self, spec: ModelSpec, form: Form) -> _Template:
         key = form, spec.max_output_tokens
@@ -172,57 +209,82 @@ class LineWriter:
         if found is None or not _is_same(found.spec, spec):
             if len(self._templates) >= _MOST_FORMS:
                 self._templates.clear()
-            found = self._templates[key] = _Template(spec, form_bound(len(form.parts), form.schema), output_bound(spec))
+            output, price = output_bound(spec), self.prices.price(spec.provider, spec.model)
+            cost = None if price is None else CostBound.of(price, output)
+            found = _Template(spec, form_bound(len(form.parts), form.schema), output, cost)
+            self._templates[key] = found
         return found
 
-    def _content(self, template: _Template, custom_id: str, item_id: str, shown: Shown) -> bytes:
+    def _count(self, template: _Template, content: bytes, custom_id: str, item_id: str, shown: Shown) -> None:
+        """One more line that was put together; one in a thousand is compared with what the dialect encodes."""
         template.requests += 1
-        if template.line is not None and shown.texts is not None:
-            content = template.line % (custom_id.encode(), *shown.texts)
-            if template.requests % COMPARED:
-                self.put_together += 1
-                return content
-            if content != self._encoded(custom_id, item_id, template.spec, shown):
-                raise AssertionError(f"{custom_id}: its line is not what {template.spec.provider} encodes")
-            return content
+        if template.requests % COMPARED:
+            self.put_together += 1
+        elif content != self._encoded(custom_id, item_id, template.spec, shown):
+            raise AssertionError(f"{custom_id}: its line is not what {template.spec.provider} encodes")
+
+    def _content(self, template: _Template, custom_id: str, item_id: str, shown: Shown) -> bytes:
+        """The line as the dialect encodes it; of the second one of a form a template is made."""
+        template.requests += 1
         whole = self._encoded(custom_id, item_id, template.spec, shown)
         if template.requests == 2 and shown.texts is not None and getattr(self.provider, "copies_text", False):
-            made = self._made(template.spec, shown)
-            if made is not None and made % (custom_id.encode(), *shown.texts) == whole:
-                template.line = made
-                template.length = len(whole) - len(custom_id) - sum(map(len, shown.texts))
+            self._make(template, whole, custom_id, shown, shown.texts)
         return whole
+
+    def _make(self, template: _Template, whole: bytes, custom_id: str, shown: Shown, texts: tuple[bytes, ...]) -> None:
+        pieces = self._made(template.spec, shown)
+        if pieces is None:
+            return
+        before, between, rest = line = _template_line(pieces)
+        if before + custom_id.encode() + between + rest % texts == whole:
+            template.line, template.length = line, sum(map(len, pieces))
+            template.begun = _begun(template.spec, pieces)
 
     def _encoded(self, custom_id: str, item_id: str, spec: ModelSpec, shown: Shown) -> bytes:
         return self.provider.encode(Request(custom_id, item_id, spec, shown.prompt()))
 
-    def _made(self, spec: ModelSpec, shown: Shown) -> bytes | None:
-        """The line of a prompt whose texts are stand-ins; None where these are not in it once each, in their order."""
+    def _made(self, spec: ModelSpec, shown: Shown) -> tuple[bytes, ...] | None:
+        """What is around custom_id and texts in the line of a prompt whose texts are stand-ins; None where these are
+        not in it once each, in their order."""
         prompt = shown.prompt()
         places = [_stand_in(number) for number in range(1 + len(shown.texts or ()))]
         texts = iter(places[1:])
         parts = tuple(_with_text(part, texts) for part in prompt.parts)
         line = self.provider.encode(Request(places[0], "", spec, replace(prompt, parts=parts)))
-        template, rest = b"", line
+        pieces, rest = list[bytes](), line
         for place in places:
             before, found, rest = rest.partition(place.encode())
             if not found:
                 return None
-            template += before.replace(b"%", b"%%") + b"%b"
+            pieces.append(before)
         is_once = all(line.count(place.encode()) == 1 for place in places)
-        return template + rest.replace(b"%", b"%%") if is_once else None
+        return (*pieces, rest) if is_once else None
 
     def tokens(self, spec: ModelSpec, shown: Shown) -> TokenBound:
         """The most tokens of the request, as :func:`~layton_batch.costs.estimate.estimate_tokens` has it."""
-        return _tokens(self._template(spec, shown.form), shown)
-
-    def _max_cost(self, template: _Template, shown: Shown) -> Decimal | None:
-        price = self.prices.price(template.spec.provider, template.spec.model)
-        return None if price is None else bound_cost(_tokens(template, shown), price)
+        template = self._template(spec, shown.form)
+        return TokenBound(template.tokens(shown), template.output)
 
 
-def _tokens(template: _Template, shown: Shown) -> TokenBound:
-    return TokenBound(template.input + shown.text_bytes + images(template.spec, shown), template.output)
+def _template_line(pieces: tuple[bytes, ...]) -> tuple[bytes, bytes, bytes]:
+    """See ``_Template``; the rest as a format."""
+    before, between, *others = pieces
+    return before, between, b"".join(b"%b" + piece.replace(b"%", b"%%") for piece in others)
+
+
+def _begun(spec: ModelSpec, pieces: tuple[bytes, ...]) -> Any:
+    """See ``_Template``. No custom_id reaches from one piece into another or a text: what is next to one is of no
+    custom_id."""
+    ends = (*(piece[-1:] for piece in pieces[:-1]), *(piece[:1] for piece in pieces[1:]))
+    if any(map(may_name, pieces)) or any(end in _OF_NAMES for end in ends):
+        return None
+    found = begun(spec.provider, spec.model, spec.sample)
+    found.update(pieces[0] + pieces[1])
+    return found
+
+
+def _digest(spec: ModelSpec, content: bytes, custom_id: str) -> bytes:
+    return bytes.fromhex(fingerprint(spec.provider, spec.model, content, custom_id, spec.sample))
 
 
 def images(spec: ModelSpec, shown: Shown) -> int:

@@ -28,6 +28,9 @@ DERIVED = frozenset(
 """Tables that are made again where they are gone."""
 Row = Mapping[str, object]
 _FORM: Mapping[str, Any] = {"compression": "zstd", "compression_level": 3}
+_NONE: Mapping[str, pl.Expr] = {}
+GROWING_ROWS = 40_000
+"""Of a table that grows, in memory at a time."""
 _MADE_FROM = "layton_batch.made_from"
 """The key in a file's metadata of the digest of what the table was made from."""
 
@@ -82,23 +85,66 @@ def write_rows(path: Path, name: str, rows: Iterable[Row], origin: str | None = 
 @contextmanager
 def writing(path: Path, name: str, origin: str | None = None) -> Iterator[Callable[[Row], None]]:
     """What adds a row to the part file that ``path`` becomes when the block ends well; ``origin`` as for ``write``."""
-    with atomic.scratch(path) as folder:
-        spilt: list[Path] = []
-        portion, least = _Portion(), PORTION_ROWS
+    with growing(path) as table:
+        portion = _Portion()
 
         def add(row: Row) -> None:
-            nonlocal least
             if portion.add(row):
-                least = min(least, len(portion.rows))
-                spilt.append(folder / f"{len(spilt):06d}.arrow")
-                _write_portion(spilt[-1], frame(name, portion.take()))
+                table.add(frame(name, portion.take()))
+                table.put_down()
 
         yield add
-        rest = frame(name, portion.take())
-        if not spilt:
-            write(path, rest, origin)
-        else:
-            _write_together(path, name, [pl.scan_ipc(spilt), rest.lazy()], origin, least)
+        table.add(frame(name, portion.take()))
+        table.write(origin)
+
+
+@dataclass(slots=True)
+class Growing:
+    """A part file to be: what is added goes to the end. Not many rows are in memory."""
+
+    path: Path
+    folder: Path
+    _here: list[pl.DataFrame] = field(default_factory=list)
+    _spilt: list[Path] = field(default_factory=list)
+    _group_rows: int | None = None
+
+    def add(self, table: pl.DataFrame) -> None:
+        """Rows with the same columns as those before."""
+        self._here.append(table)
+        if sum(one.height for one in self._here) >= GROWING_ROWS:
+            self.put_down()
+
+    def put_down(self) -> None:
+        """On disk, what is in memory: no reader sees it there, it need not outlive this process, and it is compressed
+        once, in the table."""
+        table = pl.concat(self._here)
+        self._here.clear()
+        self._group_rows = min(self._group_rows or table.height, table.height)
+        self._spilt.append(self.folder / f"{len(self._spilt):06d}.arrow")
+        atomic.make_folder(self.folder)
+        with _said(self.path):
+            table.write_ipc(self._spilt[-1])
+
+    def write(
+        self, origin: str | None = None, before: pl.DataFrame | None = None, same: Mapping[str, pl.Expr] = _NONE
+    ) -> None:
+        """The part file of all that was added, whole or not at all. ``origin`` as for the function; ``before``: rows
+        that come first; ``same``: columns of what was added that are the same in all rows."""
+        found = pl.concat([*map(pl.scan_ipc, self._spilt), *(one.lazy() for one in self._here)]).with_columns(**same)
+        if before is not None:
+            found = pl.concat([before.lazy(), found.select(before.columns)])
+        if not self._spilt:
+            write(self.path, found.collect(), origin)
+            return
+        with atomic.writing(self.path) as handle, _said(self.path):
+            found.sink_parquet(handle, row_group_size=self._group_rows, metadata=_metadata(origin), **_FORM)
+
+
+@contextmanager
+def growing(path: Path) -> Iterator[Growing]:
+    """A table to which rows are added while the block lasts, and which is written before it ends."""
+    with atomic.scratch(path) as folder:
+        yield Growing(path, folder)
 
 
 def portions(rows: Iterable[Row]) -> Iterator[Sequence[Row]]:
@@ -194,20 +240,6 @@ def _characters(value: object) -> int:
     return sum(
         map(_characters, value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
     )
-
-
-def _write_portion(path: Path, table: pl.DataFrame) -> None:
-    """Beside the table that it becomes a part of: no reader sees it, it need not outlive this process, and it is
-    compressed once, in the table."""
-    atomic.make_folder(path.parent)
-    with _said(path):
-        table.write_ipc(path)
-
-
-def _write_together(path: Path, name: str, tables: Sequence[pl.LazyFrame], origin: str | None, group_rows: int) -> None:
-    table = pl.concat(tables).select(list(SCHEMAS[name]))
-    with atomic.writing(path) as handle, _said(path):
-        table.sink_parquet(handle, row_group_size=group_rows, metadata=_metadata(origin), **_FORM)
 
 
 @contextmanager
