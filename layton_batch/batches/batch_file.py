@@ -88,15 +88,17 @@ class BatchFiles(AbstractContextManager["BatchFiles"]):
     def add(self, lines: Sequence[bytes], costs: Sequence[Decimal | None]) -> list[str | None]:
         """Put lines at the end, each with the most that it can cost. Returns the shard of each; None: the line is
         larger than the provider takes, and in no file."""
-        most = min(self.limits.max_line_bytes, self.limits.max_bytes) - 1
-        fits = [len(line) <= most for line in lines]
-        if all(fits):
-            return [*self._added(lines, costs)]
-        shards = self._added(list(compress(lines, fits)), list(compress(costs, fits)))
+        lengths = [len(line) + 1 for line in lines]
+        most = min(self.limits.max_line_bytes, self.limits.max_bytes)
+        if max(lengths, default=0) <= most:
+            return [*self._added(lines, costs, lengths)]
+        fits = [length <= most for length in lengths]
+        fitting = list(compress(lines, fits)), list(compress(costs, fits)), list(compress(lengths, fits))
+        shards = self._added(*fitting)
         return [next(shards) if one else None for one in fits]
 
-    def _added(self, lines: Sequence[bytes], costs: Sequence[Decimal | None]) -> Iterator[str]:
-        ends = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    def _added(self, lines: Sequence[bytes], costs: Sequence[Decimal | None], lengths: Sequence[int]) -> Iterator[str]:
+        ends = list(accumulate(lengths, initial=0))
         at, named = 0, list[str]()
         while at < len(lines):
             shard = self._shard or self._opened()

@@ -71,4 +71,4 @@ def without_retired(requests: pl.DataFrame) -> pl.DataFrame:
 
 def of_shards(requests: pl.DataFrame, shards: Collection[str]) -> pl.DataFrame:
     """The requests of batches that are entered; rows beside them are of a plan that was cut short, and not asked."""
-    return requests.filter(pl.col("shard_id").is_in(list(shards)))
+    return requests.filter(pl.col("shard_id").is_in(list(shards))) if len(requests) else requests

@@ -9,9 +9,11 @@ thousand after that. What comes before the texts is hashed once for the fingerpr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
+from itertools import accumulate, pairwise
 from string import ascii_letters, digits
 from typing import Any
 
@@ -31,10 +33,11 @@ from layton_batch.costs.estimate import (
     tokens_of_size,
 )
 from layton_batch.costs.prices import PriceBook
+from layton_batch.files.long_list import LongList, since
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Image, Item, ModelSpec, Prediction, Prompt, Request, ResponseSchema
 
-KEPT_BYTES = 24 << 20
+KEPT_BYTES, KEPT_ON_DISK = 24 << 20, 256 << 20
 """Of encoded texts that are kept for the next model."""
 COMPARED = 1_000
 """One line in so many is encoded by its dialect as well."""
@@ -70,19 +73,70 @@ class Shown:
         return 500 + 2 * sum(map(len, self.texts or ()))
 
 
+class _OfItems(LongList[tuple[str, Shown]]):
+    """The first of some items, each with its prompt."""
+
+    def __init__(self, items: Sequence[Item], prompt: Callable[[Item], Prompt]) -> None:
+        super().__init__(self._unpacked)
+        self.items = items
+        self._prompt, self._left = prompt, KEPT_ON_DISK
+        self._forms, self._numbers = list[Form](), dict[Form, int]()
+
+    def put(self, item_id: str, shown: Shown) -> bool:
+        """The next item's; False where there is no room for any more."""
+        if self._left <= 0 or len(self._forms) >= _MOST_FORMS:
+            return False
+        if shown.form not in self._numbers:
+            self._numbers[shown.form] = len(self._forms)
+            self._forms.append(shown.form)
+        form, texts, at = self._numbers[shown.form], shown.texts, len(self)
+        lengths = None if texts is None else list(map(len, texts))
+        head = orjson.dumps((item_id, at, form, shown.may_name, shown.text_bytes, shown.images, lengths))
+        packed = b"\n".join((head, b"".join(texts or ())))
+        self._left -= len(packed)
+        self.keep((item_id, replace(shown, prompt=partial(self._of, at))), packed)
+        return True
+
+    def _of(self, at: int) -> Prompt:
+        return self._prompt(self.items[at])
+
+    def _unpacked(self, packed: bytes | memoryview) -> tuple[str, Shown]:
+        head, _, content = bytes(packed).partition(b"\n")
+        item_id, at, form, names, text_bytes, images, lengths = orjson.loads(head)
+        ends = list(accumulate(lengths or (), initial=0))
+        texts = None if lengths is None else tuple(content[start:end] for start, end in pairwise(ends))
+        sizes = tuple(size and tuple(size) for size in images)
+        return item_id, Shown(self._forms[form], texts, names, text_bytes, sizes, partial(self._of, at))
+
+
 @dataclass(slots=True)
 class ShownPrompts:
-    """Prompts that were encoded for one model and will be for the next, as many as ``KEPT_BYTES`` holds."""
+    """Prompts that were encoded for one model and will be for the next: of answers as many as ``KEPT_BYTES`` holds; of
+    items also on disk."""
 
     _forms: dict[tuple[str, tuple[str, ...]], Form] = field(default_factory=dict)
     _kept: dict[str, tuple[Item, Prediction | None, Shown]] = field(default_factory=dict)
     _size: int = 0
     _about: str | None = None
+    _of_items: _OfItems | None = None
 
     def about(self, judged: str | None) -> None:
         """Whose answers are shown next (None: only the items); prompts about another's are let go."""
         if judged != self._about:
-            self._about, self._kept, self._size = judged, {}, 0
+            self._about, self._kept, self._size, self._of_items = judged, {}, 0, None
+
+    def of_items(
+        self, items: Sequence[Item], prompt: Callable[[Item], Prompt], *, keep: bool
+    ) -> Iterator[tuple[str, Shown]]:
+        """The id of each item and what ``prompt`` makes of it, or made before. ``keep``: it will be asked for again."""
+        known = self._of_items
+        if known is None or known.items is not items:
+            known = self._of_items = _OfItems(items, prompt)
+        yield from known
+        for item in since(items, len(known)):
+            shown = self._encoded(partial(prompt, item))
+            keep = keep and known.put(item.id, shown)
+            yield item.id, shown
 
     def of(self, item: Item, said: Prediction | None, prompt: Callable[[], Prompt]) -> Shown:
         """What ``prompt`` gives of this item and what was said of it, or gave before."""
@@ -143,6 +197,7 @@ class _Template:
     up to the first text; None where a custom_id may be elsewhere than in its place.
     """
 
+    form: Form
     spec: ModelSpec
     input: int
     output: int
@@ -168,8 +223,13 @@ class LineWriter:
 
     provider: Provider
     prices: PriceBook
-    put_together: int = 0
     _templates: dict[tuple[Form, int | None], _Template] = field(default_factory=dict)
+    _latest: _Template | None = None
+
+    @property
+    def put_together(self) -> int:
+        """How many lines were, of the forms that are known."""
+        return sum(max(0, one.requests - 2) for one in self._templates.values() if one.line is not None)
 
     def line(self, custom_id: str, item_id: str, spec: ModelSpec, shown: Shown) -> Line:
         """The line of this request, as :func:`~layton_batch.batches.batch_file.line_of` makes it of the whole one."""
@@ -178,20 +238,21 @@ class LineWriter:
 
     def asked(self, custom_id: str, item_id: str, spec: ModelSpec, shown: Shown) -> tuple[bytes, bytes, Decimal | None]:
         """That line, the digest that its fingerprint is, and the most it can cost."""
-        template = self._template(spec, shown.form)
-        max_cost = template.most(shown)
-        if template.line is None or shown.texts is None:
+        template, texts = self._template(spec, shown.form), shown.texts
+        if template.line is None or texts is None:
             content = self._content(template, custom_id, item_id, shown)
-            return content, _digest(template.spec, content, custom_id), max_cost
+            return content, _digest(template.spec, content, custom_id), template.most(shown)
         before, between, rest = template.line
-        end = rest % shown.texts
-        content = b"".join((before, custom_id.encode(), between, end))
-        self._count(template, content, custom_id, item_id, shown)
+        end = rest % texts
+        content = b"%b%b%b%b" % (before, custom_id.encode(), between, end)
+        template.requests += 1
+        if template.requests % COMPARED == 0:
+            self._compare(template, content, custom_id, item_id, shown)
         if template.begun is None or shown.may_name:
-            return content, _digest(template.spec, content, custom_id), max_cost
+            return content, _digest(template.spec, content, custom_id), template.most(shown)
         found = template.begun.copy()
         found.update(end)
-        return content, found.digest(), max_cost
+        return content, found.digest(), template.most(shown)
 
     def size(self, custom_id: str, item_id: str, spec: ModelSpec, shown: Shown) -> tuple[int, Decimal | None]:
         """The bytes of that line, and the most it can cost; no line is made where that can be told without."""
@@ -204,6 +265,9 @@ class LineWriter:
         return length, template.most(shown)
 
     def _template(self, spec: ModelSpec, form: Form) -> _Template:
+        latest = self._latest
+        if latest is not None and latest.form is form and latest.spec is spec:
+            return latest
         key = form, spec.max_output_tokens
         found = self._templates.get(key)
         if found is None or not _is_same(found.spec, spec):
@@ -211,16 +275,13 @@ class LineWriter:
                 self._templates.clear()
             output, price = output_bound(spec), self.prices.price(spec.provider, spec.model)
             cost = None if price is None else CostBound.of(price, output)
-            found = _Template(spec, form_bound(len(form.parts), form.schema), output, cost)
+            found = _Template(form, spec, form_bound(len(form.parts), form.schema), output, cost)
             self._templates[key] = found
+        self._latest = found
         return found
 
-    def _count(self, template: _Template, content: bytes, custom_id: str, item_id: str, shown: Shown) -> None:
-        """One more line that was put together; one in a thousand is compared with what the dialect encodes."""
-        template.requests += 1
-        if template.requests % COMPARED:
-            self.put_together += 1
-        elif content != self._encoded(custom_id, item_id, template.spec, shown):
+    def _compare(self, template: _Template, content: bytes, custom_id: str, item_id: str, shown: Shown) -> None:
+        if content != self._encoded(custom_id, item_id, template.spec, shown):
             raise AssertionError(f"{custom_id}: its line is not what {template.spec.provider} encodes")
 
     def _content(self, template: _Template, custom_id: str, item_id: str, shown: Shown) -> bytes:

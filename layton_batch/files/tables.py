@@ -58,10 +58,18 @@ def frame(name: str, rows: Sequence[Row]) -> pl.DataFrame:
     schema = SCHEMAS[name]
     columns = {column: [row.get(column) for row in rows] for column in schema}
     try:
-        return pl.DataFrame(columns, schema=dict(schema), strict=True)
+        return _frame(schema, columns)
     except UnicodeEncodeError:
-        columns = {column: list(map(_storable, values)) for column, values in columns.items()}
-        return pl.DataFrame(columns, schema=dict(schema), strict=True)
+        return _frame(schema, {column: list(map(_storable, values)) for column, values in columns.items()})
+
+
+def _frame(schema: Columns, columns: Mapping[str, Sequence[object]]) -> pl.DataFrame:
+    found: dict[str, Sequence[object] | pl.Series] = dict(columns)
+    for name, dtype in schema.items():
+        if isinstance(dtype, pl.List):  # from rows a tenth of the time that it takes from a column
+            rows = [{name: value} for value in columns[name]]
+            found[name] = pl.DataFrame(rows, schema={name: dtype}, strict=True)[name]
+    return pl.DataFrame(found, schema=dict(schema), strict=True)
 
 
 def _storable(value: object) -> object:
@@ -95,7 +103,7 @@ def writing(path: Path, name: str, origin: str | None = None) -> Iterator[Callab
 
         yield add
         table.add(frame(name, portion.take()))
-        table.write(origin)
+        table.write(list(SCHEMAS[name]), origin=origin)
 
 
 @dataclass(slots=True)
@@ -126,16 +134,20 @@ class Growing:
             table.write_ipc(self._spilt[-1])
 
     def write(
-        self, origin: str | None = None, before: pl.DataFrame | None = None, same: Mapping[str, pl.Expr] = _NONE
+        self,
+        columns: Sequence[str],
+        before: pl.LazyFrame | None = None,
+        same: Mapping[str, pl.Expr] = _NONE,
+        origin: str | None = None,
     ) -> None:
-        """The part file of all that was added, whole or not at all. ``origin`` as for the function; ``before``: rows
-        that come first; ``same``: columns of what was added that are the same in all rows."""
-        found = pl.concat([*map(pl.scan_ipc, self._spilt), *(one.lazy() for one in self._here)]).with_columns(**same)
-        if before is not None:
-            found = pl.concat([before.lazy(), found.select(before.columns)])
-        if not self._spilt:
-            write(self.path, found.collect(), origin)
+        """The part file of all that was added, whole or not at all. ``before``: rows that come first; ``same``: columns
+        of what was added that are the same in all its rows. ``origin`` as for the function."""
+        if not self._spilt and before is None:
+            write(self.path, pl.concat(self._here).with_columns(**same).select(columns), origin)
             return
+        added = pl.concat([*map(pl.scan_ipc, self._spilt), *(one.lazy() for one in self._here)])
+        found = added.with_columns(**same).select(columns)
+        found = found if before is None else pl.concat([before.select(columns), found])
         with atomic.writing(self.path) as handle, _said(self.path):
             found.sink_parquet(handle, row_group_size=self._group_rows, metadata=_metadata(origin), **_FORM)
 

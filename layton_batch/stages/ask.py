@@ -31,7 +31,7 @@ from layton_batch.records import Batch, Job, ModelSpec, RowCount, Shard
 from layton_batch.run.context import Run
 from layton_batch.stages.candidates import candidates
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
-from layton_batch.tasks import with_room
+from layton_batch.tasks import has_one_limit, with_room
 from layton_batch.tasks.protocol import juried
 from layton_batch.text import decimal_text
 
@@ -58,11 +58,13 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
             asking = _Asking(run, job, mark, known, *named, paid, LineWriter(dialect, run.prices), files, table)
             with asking.reusing:
                 asking.go_through(_prompts(run, job))
-        ask_again(run, job, asking.kept, retired_ids(known))
+        if entered:
+            ask_again(run, job, asking.kept, retired_ids(known))
         followed = follow(run, job, asking.kept) if asking.kept else frozenset()
         asking.waits |= bool(followed)
         _write_requests(asking, judged)
-    bill_under_name(run, job)
+    if entered:
+        bill_under_name(run, job)
     _withdraw_unwanted(run, job, frozenset(known["custom_id"]) - asking.kept)
     batches = [first_attempt(run, job, shard) for shard in files.shards]
     counts: list[RowCount] = []
@@ -128,17 +130,17 @@ class _Rows:
 
     def taken(self) -> pl.DataFrame:
         """As rows of the table ``requests``, without what is the same for the whole job; then there are none here."""
-        columns: dict[str, Sequence[str | None]] = {
+        table = {
             "custom_id": self.names,
             "item_id": self.items,
             "shard_id": self.shards,
-            "max_cost": list(map(decimal_text, self.costs)),
+            "max_cost": [decimal_text(cost) for cost in self.costs],
+            "fingerprint": [digest.hex() for digest in self.prints],
         }
-        table = pl.DataFrame([pl.Series(name, values, pl.String) for name, values in columns.items()])
-        prints = pl.Series("fingerprint", self.prints, pl.Binary).bin.encode("hex")
+        taken = pl.DataFrame(table, schema=dict.fromkeys(table, pl.String))
         for column in (self.names, self.items, self.prints, self.shards, self.costs):
             column.clear()
-        return table.with_columns(prints)
+        return taken
 
 
 @dataclass(slots=True)
@@ -163,7 +165,7 @@ class _Asking:
     table: tables.Growing
     reusing: ExitStack = field(default_factory=ExitStack)
     rows: _Rows = field(default_factory=_Rows)
-    count: int = 0
+    number: int = 0
     kept: set[str] = field(default_factory=set)
     too_large: list[str] = field(default_factory=list)
     taken: list[TakenOver] = field(default_factory=list)
@@ -174,10 +176,11 @@ class _Asking:
     def go_through(self, prompts: Iterable[tuple[str, ModelSpec, Shown]]) -> None:
         """Every prompt, with its item and what is asked of the model."""
         asked, new, size = self._asked(), set[bytes](), 0
+        self.number = self.known.height
         may_be_known = bool(asked) or self.paid.may_know(self.job.spec)
         prefix, write = custom_id_prefix(self.mark, self.job.id), self.writer.asked
         for item_id, spec, shown in prompts:
-            name = f"{prefix}{self.known.height + self.count + 1:06d}"
+            name = f"{prefix}{self.number + 1:06d}"
             line, print_, max_cost = write(name, item_id, spec, shown)
             if may_be_known and self._is_known(asked, name, item_id, line, print_):
                 continue
@@ -185,7 +188,7 @@ class _Asking:
                 self.waits = True
                 continue
             new.add(print_)
-            self.count += 1
+            self.number += 1
             self.rows.add(name, item_id, print_, line, max_cost)
             size += len(line)
             if size >= WRITTEN_BYTES:
@@ -221,7 +224,7 @@ class _Asking:
         if self.reused is None:
             path = self.run.folder.request_file(self.job.id, self.taken_over)
             self.reused = OpenShard(self.reusing.enter_context(atomic.writing(path)))
-        self.count += 1
+        self.number += 1
         self.rows.add(name, item_id, digest, line, None)
         self._check_names()
         self.rows.written((self.taken_over,), self.left_out)
@@ -256,11 +259,11 @@ def _entered(run: Run, job: Job) -> set[str]:
 def _prompts(run: Run, job: Job) -> Iterator[tuple[str, ModelSpec, Shown]]:
     kept = run.kept.setdefault(ShownPrompts, ShownPrompts())
     if job.role is Role.PREDICT:
-        asking = run.task_of(job.spec)
         kept.about(None if job.spec.hints is None else f"{job.spec.hints} hints")
-        for item in run.items:
-            spec = with_room(run.task, item, job.spec)
-            yield item.id, spec, kept.of(item, None, partial(asking.prompt, item))
+        is_asked_again, spec = len(run.manifest.asked_specs()) > 1, job.spec
+        is_same = has_one_limit(run.task, spec)
+        for item_id, shown in kept.of_items(run.items, run.task_of(spec).prompt, keep=is_asked_again):
+            yield item_id, spec if is_same else with_room(run.task, run.item(item_id), spec), shown
         return
     task = juried(run.task)
     kept.about(job.depends_on or job.id)
@@ -273,14 +276,14 @@ def _write_requests(asking: _Asking, judged: ModelSpec | None) -> None:
     job = asking.job
     whose = {"model": judged.name if judged else job.spec.name, "judge": job.spec.name if judged else None}
     named = {column: pl.lit(value, pl.String) for column, value in whose.items()}
-    known = asking.known.with_columns(**named, retired=~pl.col("custom_id").is_in(list(asking.kept)))
+    before = asking.known.lazy().with_columns(**named, retired=~pl.col("custom_id").is_in(list(asking.kept)))
     same = {
         "job_id": pl.lit(job.id),
         "role": pl.lit(str(job.role)),
         "sample": pl.lit(job.spec.sample, pl.Int64),
         "retired": pl.lit(value=False),
     }
-    asking.table.write(before=known, same=named | same)
+    asking.table.write(asking.known.columns, None if asking.known.is_empty() else before, named | same)
 
 
 def first_attempt(run: Run, job: Job, shard: Shard) -> Batch:
