@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from hashlib import sha256
@@ -26,6 +27,38 @@ def fingerprint(provider: str, model: str, line: bytes, custom_id: str, sample: 
 def begun(provider: str, model: str, sample: int = FIRST_SAMPLE) -> Any:
     """The hash of a :func:`fingerprint` before it has seen anything of the line."""
     return sha256(f"{provider}\x1f{model}\x1f{sample}\x1f".encode("utf-8", "surrogatepass"))
+
+
+class Seen:
+    """Fingerprints that were seen, as digests, in sixteen to thirty-two bytes each. Half of a digest's first half tells
+    one from another: of a million requests two are taken for one in one of forty million runs."""
+
+    def __init__(self) -> None:
+        self._slots, self._mask, self._count = array("Q", bytes(8 << 10)), (1 << 10) - 1, 0
+
+    def add(self, digest: bytes) -> bool:
+        """Whether it was seen for the first time."""
+        value, slots, mask = int.from_bytes(digest[:8], "little") or 1, self._slots, self._mask
+        at = value & mask
+        while there := slots[at]:
+            if there == value:
+                return False
+            at = (at + 1) & mask
+        slots[at] = value
+        self._count += 1
+        if 2 * self._count > mask:
+            self._grow()
+        return True
+
+    def _grow(self) -> None:
+        old, self._mask = self._slots, 4 * self._mask + 3
+        slots, mask = array("Q", bytes(8 * (self._mask + 1))), self._mask
+        for value in filter(None, old):
+            at = value & mask
+            while slots[at]:
+                at = (at + 1) & mask
+            slots[at] = value
+        self._slots = slots
 
 
 def requests_of(folder: RunFolder, job_id: str, provider: str, model: str) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from typing import IO, TypeVar, overload
 from layton_batch.errors import file_error
 
 Value = TypeVar("Value")
-IN_MEMORY = 8 << 20
+IN_MEMORY = 2 << 20
 """Bytes of packed values."""
 _AT_ONCE = 1 << 20
 """Bytes that are read at once where one value after another is asked for."""

@@ -29,7 +29,7 @@ DERIVED = frozenset(
 Row = Mapping[str, object]
 _FORM: Mapping[str, Any] = {"compression": "zstd", "compression_level": 3}
 _NONE: Mapping[str, pl.Expr] = {}
-GROWING_ROWS = 40_000
+GROWING_ROWS = 16_000
 """Of a table that grows, in memory at a time."""
 _MADE_FROM = "layton_batch.made_from"
 """The key in a file's metadata of the digest of what the table was made from."""

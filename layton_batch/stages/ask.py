@@ -17,7 +17,7 @@ import polars as pl
 from layton_batch.batches.admission import custom_id_problem
 from layton_batch.batches.batch_file import BatchFiles, OpenShard, batch_requests
 from layton_batch.batches.cancel import withdraw
-from layton_batch.batches.fingerprints import of_shards, requests_of, retired_ids
+from layton_batch.batches.fingerprints import Seen, of_shards, requests_of, retired_ids
 from layton_batch.batches.names import custom_id_prefix, tag
 from layton_batch.batches.paid_answers import Paid, PaidAnswers
 from layton_batch.batches.request_lines import LineWriter, Shown, ShownPrompts
@@ -175,7 +175,7 @@ class _Asking:
 
     def go_through(self, prompts: Iterable[tuple[str, ModelSpec, Shown]]) -> None:
         """Every prompt, with its item and what is asked of the model."""
-        asked, new, size = self._asked(), set[bytes](), 0
+        asked, seen, size = self._asked(), Seen(), 0
         self.number = self.known.height
         may_be_known = bool(asked) or self.paid.may_know(self.job.spec)
         prefix, write = custom_id_prefix(self.mark, self.job.id), self.writer.asked
@@ -184,10 +184,9 @@ class _Asking:
             line, print_, max_cost = write(name, item_id, spec, shown)
             if may_be_known and self._is_known(asked, name, item_id, line, print_):
                 continue
-            if print_ in new:
+            if not seen.add(print_):
                 self.waits = True
                 continue
-            new.add(print_)
             self.number += 1
             self.rows.add(name, item_id, print_, line, max_cost)
             size += len(line)
