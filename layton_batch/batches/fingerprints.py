@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any
@@ -36,19 +36,21 @@ class Seen:
     def __init__(self) -> None:
         self._slots, self._mask, self._count = array("Q", bytes(8 << 10)), (1 << 10) - 1, 0
 
-    def add(self, digest: bytes) -> bool:
-        """Whether it was seen for the first time."""
-        value, slots, mask = int.from_bytes(digest[:8], "little") or 1, self._slots, self._mask
-        at = value & mask
-        while there := slots[at]:
-            if there == value:
-                return False
-            at = (at + 1) & mask
-        slots[at] = value
-        self._count += 1
-        if 2 * self._count > mask:
+    def add(self, digests: Sequence[bytes]) -> list[bool]:
+        """Of each, whether it was seen for the first time."""
+        values = array("Q", b"".join(digests))[::4]
+        while 2 * (self._count + len(values)) > self._mask:
             self._grow()
-        return True
+        new, slots, mask = list[bool](), self._slots, self._mask
+        for value in values:
+            value = value or 1
+            at = value & mask
+            while (there := slots[at]) and there != value:
+                at = (at + 1) & mask
+            slots[at] = value
+            new.append(not there)
+        self._count += sum(new)
+        return new
 
     def _grow(self) -> None:
         old, self._mask = self._slots, 4 * self._mask + 3

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import accumulate, compress, pairwise
 from string import ascii_letters, digits
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -247,12 +247,17 @@ class LineWriter:
         content = b"%b%b%b%b" % (before, custom_id.encode(), between, end)
         template.requests += 1
         if template.requests % COMPARED == 0:
-            self._compare(template, content, custom_id, item_id, shown)
+            self.compare(template, content, custom_id, item_id, shown)
         if template.begun is None or shown.may_name:
             return content, _digest(template.spec, content, custom_id), template.most(shown)
-        found = template.begun.copy()
-        found.update(end)
-        return content, found.digest(), template.most(shown)
+        return content, _ended(template.begun, end), template.most(shown)
+
+    def alike(self, spec: ModelSpec, shown: Sequence[Shown]) -> Alike | None:
+        """Some requests whose lines are put together from one template; None: each has to be looked at by itself."""
+        template = self._template(spec, shown[0].form)
+        if template.begun is None or any(one.form is not template.form or one.may_name for one in shown):
+            return None
+        return Alike(self, template, shown)
 
     def size(self, custom_id: str, item_id: str, spec: ModelSpec, shown: Shown) -> tuple[int, Decimal | None]:
         """The bytes of that line, and the most it can cost; no line is made where that can be told without."""
@@ -280,7 +285,8 @@ class LineWriter:
         self._latest = found
         return found
 
-    def _compare(self, template: _Template, content: bytes, custom_id: str, item_id: str, shown: Shown) -> None:
+    def compare(self, template: _Template, content: bytes, custom_id: str, item_id: str, shown: Shown) -> None:
+        """Raises AssertionError where a line is not what the dialect encodes."""
         if content != self._encoded(custom_id, item_id, template.spec, shown):
             raise AssertionError(f"{custom_id}: its line is not what {template.spec.provider} encodes")
 
@@ -325,6 +331,45 @@ class LineWriter:
         """The most tokens of the request, as :func:`~layton_batch.costs.estimate.estimate_tokens` has it."""
         template = self._template(spec, shown.form)
         return TokenBound(template.tokens(shown), template.output)
+
+
+class Alike:
+    """Requests of one form, before they have names: what stands in their lines from the first text on (``ends``), and
+    the digests of their fingerprints."""
+
+    def __init__(self, writer: LineWriter, template: _Template, shown: Sequence[Shown]) -> None:
+        self._writer, self._template, self._shown = writer, template, shown
+        assert template.line is not None  # noqa: S101 - it has the beginning of a fingerprint
+        self._before, self._between, rest = template.line
+        self._ends = [rest % cast("tuple[bytes, ...]", one.texts) for one in shown]
+        self.digests = [_ended(template.begun, end) for end in self._ends]
+
+    def only(self, chosen: Sequence[bool]) -> None:
+        """Forget the others."""
+        self._ends, self._shown = list(compress(self._ends, chosen)), list(compress(self._shown, chosen))
+        self.digests = list(compress(self.digests, chosen))
+
+    def lines(self, custom_ids: Sequence[str], item_ids: Sequence[str]) -> list[bytes]:
+        """Their lines, under these names."""
+        before, between, number = self._before, self._between, self._template.requests
+        named = zip(custom_ids, self._ends, strict=True)
+        found = [b"%b%b%b%b" % (before, name.encode(), between, end) for name, end in named]
+        self._template.requests += len(found)
+        for at in range(-(number + 1) % COMPARED, len(found), COMPARED):
+            self._writer.compare(self._template, found[at], custom_ids[at], item_ids[at], self._shown[at])
+        return found
+
+    def costs(self) -> list[Decimal | None]:
+        """The most that each can cost."""
+        if self._template.cost is None:
+            return [None] * len(self._shown)
+        return [self._template.most(one) for one in self._shown]
+
+
+def _ended(begun: Any, end: bytes) -> bytes:
+    found = begun.copy()
+    found.update(end)
+    return bytes(found.digest())
 
 
 def _template_line(pieces: tuple[bytes, ...]) -> tuple[bytes, bytes, bytes]:

@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
+from itertools import compress
 
 import polars as pl
 
@@ -20,7 +21,7 @@ from layton_batch.batches.cancel import withdraw
 from layton_batch.batches.fingerprints import Seen, of_shards, requests_of, retired_ids
 from layton_batch.batches.names import custom_id_prefix, tag
 from layton_batch.batches.paid_answers import Paid, PaidAnswers
-from layton_batch.batches.request_lines import LineWriter, Shown, ShownPrompts
+from layton_batch.batches.request_lines import Alike, LineWriter, Shown, ShownPrompts
 from layton_batch.batches.retry import ask_again
 from layton_batch.batches.shared_questions import follow
 from layton_batch.batches.taking_over import TakenOver, said_of, write_tables
@@ -40,8 +41,9 @@ TOO_LARGE = "too-large"
 job is planned and has such."""
 TAKEN_OVER = "r"
 """Begins the shard of requests whose answers were paid for already."""
-WRITTEN_BYTES, TABLE_ROWS = 1 << 19, 4_096
-"""Lines are written, and rows put into the table, as soon as there are so many: not many are in memory."""
+PORTION, PORTION_BYTES, TABLE_ROWS = 200, 1 << 20, 4_096
+"""How many requests, of how many bytes of text, are worked at and written at once, and how many rows put into the
+table."""
 
 
 def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
@@ -108,13 +110,20 @@ class _Rows:
     shards: list[str] = field(default_factory=list)
     lines: list[bytes] = field(default_factory=list)
 
-    def add(self, name: str, item_id: str, digest: bytes, line: bytes, max_cost: Decimal | None) -> None:
-        """One request more."""
-        self.names.append(name)
-        self.items.append(item_id)
-        self.prints.append(digest)
-        self.costs.append(max_cost)
-        self.lines.append(line)
+    def add(
+        self,
+        names: Sequence[str],
+        items: Sequence[str],
+        digests: Sequence[bytes],
+        lines: Sequence[bytes],
+        costs: Sequence[Decimal | None],
+    ) -> None:
+        """Some more."""
+        self.names += names
+        self.items += items
+        self.prints += digests
+        self.lines += lines
+        self.costs += costs
 
     def written(self, shards: Sequence[str | None], left_out: str) -> list[str]:
         """Where the lines are now; ``left_out`` stands for those that are in no file, whose names it returns."""
@@ -166,6 +175,8 @@ class _Asking:
     reusing: ExitStack = field(default_factory=ExitStack)
     rows: _Rows = field(default_factory=_Rows)
     number: int = 0
+    prefix: str = field(init=False)
+    seen: Seen = field(default_factory=Seen)
     kept: set[str] = field(default_factory=set)
     too_large: list[str] = field(default_factory=list)
     taken: list[TakenOver] = field(default_factory=list)
@@ -173,28 +184,53 @@ class _Asking:
     waits: bool = False
     reused: OpenShard | None = None
 
+    def __post_init__(self) -> None:
+        self.prefix = custom_id_prefix(self.mark, self.job.id)
+
     def go_through(self, prompts: Iterable[tuple[str, ModelSpec, Shown]]) -> None:
         """Every prompt, with its item and what is asked of the model."""
-        asked, seen, size = self._asked(), Seen(), 0
         self.number = self.known.height
+        asked = self._asked()
         may_be_known = bool(asked) or self.paid.may_know(self.job.spec)
-        prefix, write = custom_id_prefix(self.mark, self.job.id), self.writer.asked
-        for item_id, spec, shown in prompts:
-            name = f"{prefix}{self.number + 1:06d}"
-            line, print_, max_cost = write(name, item_id, spec, shown)
-            if may_be_known and self._is_known(asked, name, item_id, line, print_):
-                continue
-            if not seen.add(print_):
-                self.waits = True
-                continue
-            self.number += 1
-            self.rows.add(name, item_id, print_, line, max_cost)
-            size += len(line)
-            if size >= WRITTEN_BYTES:
-                self._write()
-                size = 0
-        self._write()
+        for portion in _portions(prompts):
+            items, specs, shown = zip(*portion, strict=True)
+            is_one = not may_be_known and all(spec is specs[0] for spec in specs)
+            alike = self.writer.alike(specs[0], shown) if is_one else None
+            if alike is not None:
+                self._ask(items, alike)
+            else:
+                for one in portion:
+                    self._ask_one(*one, asked)
+            self._write()
         self._add_rows()
+
+    def _ask(self, items: Sequence[str], alike: Alike) -> None:
+        """What nobody knows yet."""
+        new = self.seen.add(alike.digests)
+        if not all(new):
+            self.waits = True
+            alike.only(new)
+            items = list(compress(items, new))
+        names = self._names(len(items))
+        self.number += len(items)
+        self.rows.add(names, items, alike.digests, alike.lines(names, items), alike.costs())
+
+    def _ask_one(
+        self, item_id: str, spec: ModelSpec, shown: Shown, asked: Mapping[tuple[str, str | None], str]
+    ) -> None:
+        names = self._names(1)
+        line, digest, max_cost = self.writer.asked(names[0], item_id, spec, shown)
+        if self._is_known(asked, names[0], item_id, line, digest):
+            return
+        if self.seen.add((digest,)) == [False]:
+            self.waits = True
+            return
+        self.number += 1
+        self.rows.add(names, (item_id,), (digest,), (line,), (max_cost,))
+
+    def _names(self, count: int) -> list[str]:
+        """The next ones of the job."""
+        return [f"{self.prefix}{number:06d}" for number in range(self.number + 1, self.number + 1 + count)]
 
     def _is_known(
         self, asked: Mapping[tuple[str, str | None], str], name: str, item_id: str, line: bytes, digest: bytes
@@ -224,7 +260,7 @@ class _Asking:
             path = self.run.folder.request_file(self.job.id, self.taken_over)
             self.reused = OpenShard(self.reusing.enter_context(atomic.writing(path)))
         self.number += 1
-        self.rows.add(name, item_id, digest, line, None)
+        self.rows.add((name,), (item_id,), (digest,), (line,), (None,))
         self._check_names()
         self.rows.written((self.taken_over,), self.left_out)
         self.reused.add((line,), (None,))
@@ -250,6 +286,21 @@ class _Asking:
             raise ManifestError(f"job {self.job.id}: {problem}")
 
 
+def _portions(
+    prompts: Iterable[tuple[str, ModelSpec, Shown]],
+) -> Iterator[Sequence[tuple[str, ModelSpec, Shown]]]:
+    """Some at a time, of not much more than ``PORTION_BYTES`` of text."""
+    portion, size = list[tuple[str, ModelSpec, Shown]](), 0
+    for one in prompts:
+        portion.append(one)
+        size += one[2].text_bytes + sum(map(len, one[2].texts or ())) if one[2].images else one[2].text_bytes
+        if len(portion) >= PORTION or size >= PORTION_BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
+
+
 def _entered(run: Run, job: Job) -> set[str]:
     """The shards that the job was split into so far, those of requests that were never sent among them."""
     return {batch.shard_id for batch in run.store.job_batches(job.id) if batch.parent_id is None}
@@ -259,7 +310,8 @@ def _prompts(run: Run, job: Job) -> Iterator[tuple[str, ModelSpec, Shown]]:
     kept = run.kept.setdefault(ShownPrompts, ShownPrompts())
     if job.role is Role.PREDICT:
         kept.about(None if job.spec.hints is None else f"{job.spec.hints} hints")
-        is_asked_again, spec = len(run.manifest.asked_specs()) > 1, job.spec
+        is_asked_again = sum(table.samples or 1 for table in run.manifest.models) > 1
+        spec = job.spec
         is_same = has_one_limit(run.task, spec)
         for item_id, shown in kept.of_items(run.items, run.task_of(spec).prompt, keep=is_asked_again):
             yield item_id, spec if is_same else with_room(run.task, run.item(item_id), spec), shown
