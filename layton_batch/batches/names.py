@@ -24,7 +24,7 @@ def custom_id_prefix(mark: str, job_id: str) -> str:
 
 def may_name(content: bytes) -> bool:
     """Whether any custom_id can be a part of the content: then it looks like the end of one."""
-    return _END_OF_NAME.search(content) is not None
+    return b"-" in content and _END_OF_NAME.search(content) is not None  # a picture's text has no hyphen
 
 
 def mark_of(custom_id: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
-from itertools import accumulate, compress, pairwise
+from itertools import accumulate, chain, compress, pairwise
 from string import ascii_letters, digits
 from typing import Any, cast
 
@@ -192,9 +192,9 @@ def _in_json(texts: list[str]) -> tuple[bytes, ...] | None:
 class _Template:
     """A line with places for the custom_id and the texts, for requests of one form to a model with one output limit.
 
-    ``line``: what comes before the custom_id, between that and the first text, and the rest; None before the second
-    request of the form, or where the dialect does not copy the texts one by one. ``begun``: the hash of a fingerprint
-    up to the first text; None where a custom_id may be elsewhere than in its place.
+    ``line``: what comes before the custom_id, between that and the first text, and after each text; None before the
+    second request of the form, or where the dialect does not copy the texts one by one. ``begun``: the hash of a
+    fingerprint up to the first text; None where a custom_id may be elsewhere than in its place.
     """
 
     form: Form
@@ -203,7 +203,7 @@ class _Template:
     output: int
     cost: CostBound | None
     requests: int = 0
-    line: tuple[bytes, bytes, bytes] | None = None
+    line: tuple[bytes, bytes, tuple[bytes, ...]] | None = None
     length: int = 0
     begun: Any = None
 
@@ -242,9 +242,9 @@ class LineWriter:
         if template.line is None or texts is None:
             content = self._content(template, custom_id, item_id, shown)
             return content, _digest(template.spec, content, custom_id), template.most(shown)
-        before, between, rest = template.line
-        end = rest % texts
-        content = b"%b%b%b%b" % (before, custom_id.encode(), between, end)
+        before, between, after = template.line
+        end = _end(texts, after)
+        content = b"".join((before, custom_id.encode(), between, end))
         template.requests += 1
         if template.requests % COMPARED == 0:
             self.compare(template, content, custom_id, item_id, shown)
@@ -302,9 +302,9 @@ class LineWriter:
         pieces = self._made(template.spec, shown)
         if pieces is None:
             return
-        before, between, rest = line = _template_line(pieces)
-        if before + custom_id.encode() + between + rest % texts == whole:
-            template.line, template.length = line, sum(map(len, pieces))
+        before, between, *after = pieces
+        if before + custom_id.encode() + between + _end(texts, tuple(after)) == whole:
+            template.line, template.length = (before, between, tuple(after)), sum(map(len, pieces))
             template.begun = _begun(template.spec, pieces)
 
     def _encoded(self, custom_id: str, item_id: str, spec: ModelSpec, shown: Shown) -> bytes:
@@ -340,8 +340,8 @@ class Alike:
     def __init__(self, writer: LineWriter, template: _Template, shown: Sequence[Shown]) -> None:
         self._writer, self._template, self._shown = writer, template, shown
         assert template.line is not None  # noqa: S101 - it has the beginning of a fingerprint
-        self._before, self._between, rest = template.line
-        self._ends = [rest % cast("tuple[bytes, ...]", one.texts) for one in shown]
+        self._before, self._between, after = template.line
+        self._ends = [_end(cast("tuple[bytes, ...]", one.texts), after) for one in shown]
         self.digests = [_ended(template.begun, end) for end in self._ends]
 
     def only(self, chosen: Sequence[bool]) -> None:
@@ -353,7 +353,7 @@ class Alike:
         """Their lines, under these names."""
         before, between, number = self._before, self._between, self._template.requests
         named = zip(custom_ids, self._ends, strict=True)
-        found = [b"%b%b%b%b" % (before, name.encode(), between, end) for name, end in named]
+        found = [b"".join((before, name.encode(), between, end)) for name, end in named]
         self._template.requests += len(found)
         for at in range(-(number + 1) % COMPARED, len(found), COMPARED):
             self._writer.compare(self._template, found[at], custom_ids[at], item_ids[at], self._shown[at])
@@ -372,10 +372,11 @@ def _ended(begun: Any, end: bytes) -> bytes:
     return bytes(found.digest())
 
 
-def _template_line(pieces: tuple[bytes, ...]) -> tuple[bytes, bytes, bytes]:
-    """See ``_Template``; the rest as a format."""
-    before, between, *others = pieces
-    return before, between, b"".join(b"%b" + piece.replace(b"%", b"%%") for piece in others)
+def _end(texts: tuple[bytes, ...], after: tuple[bytes, ...]) -> bytes:
+    """Texts, each with what comes after it."""
+    if len(texts) == 1:
+        return texts[0] + after[0]
+    return b"".join(chain.from_iterable(zip(texts, after, strict=True)))
 
 
 def _begun(spec: ModelSpec, pieces: tuple[bytes, ...]) -> Any:

@@ -83,18 +83,24 @@ def write(path: Path, table: pl.DataFrame, origin: str | None = None) -> None:
         table.write_parquet(handle, metadata=_metadata(origin), **_FORM)
 
 
-def write_rows(path: Path, name: str, rows: Iterable[Row], origin: str | None = None) -> None:
-    """One part file of any number of rows; a portion at a time is held in memory. ``origin`` as for ``write``."""
-    with writing(path, name, origin) as add:
+def write_rows(
+    path: Path, name: str, rows: Iterable[Row], origin: str | None = None, characters: int | None = None
+) -> None:
+    """One part file of any number of rows; a portion at a time is held in memory. ``origin`` as for ``write``;
+    ``characters``: how much of text a portion has, where that is less than ``PORTION_CHARACTERS``."""
+    with writing(path, name, origin, characters) as add:
         for row in rows:
             add(row)
 
 
 @contextmanager
-def writing(path: Path, name: str, origin: str | None = None) -> Iterator[Callable[[Row], None]]:
-    """What adds a row to the part file that ``path`` becomes when the block ends well; ``origin`` as for ``write``."""
+def writing(
+    path: Path, name: str, origin: str | None = None, characters: int | None = None
+) -> Iterator[Callable[[Row], None]]:
+    """What adds a row to the part file that ``path`` becomes when the block ends well; ``origin`` as for ``write``,
+    ``characters`` as for ``write_rows``."""
     with growing(path) as table:
-        portion = _Portion()
+        portion = _Portion(characters or PORTION_CHARACTERS)
 
         def add(row: Row) -> None:
             if portion.add(row):
@@ -125,6 +131,8 @@ class Growing:
     def put_down(self) -> None:
         """On disk, what is in memory: no reader sees it there, it need not outlive this process, and it is compressed
         once, in the table."""
+        if not self._here:
+            return
         table = pl.concat(self._here)
         self._here.clear()
         self._group_rows = min(self._group_rows or table.height, table.height)
@@ -145,7 +153,8 @@ class Growing:
         if not self._spilt and before is None:
             write(self.path, pl.concat(self._here).with_columns(**same).select(columns), origin)
             return
-        added = pl.concat([*map(pl.scan_ipc, self._spilt), *(one.lazy() for one in self._here)])
+        spilt = [pl.scan_ipc(self._spilt)] if self._spilt else []
+        added = pl.concat([*spilt, *(one.lazy() for one in self._here)])
         found = added.with_columns(**same).select(columns)
         found = found if before is None else pl.concat([before.select(columns), found])
         with atomic.writing(self.path) as handle, _said(self.path):
@@ -161,7 +170,7 @@ def growing(path: Path) -> Iterator[Growing]:
 
 def portions(rows: Iterable[Row]) -> Iterator[Sequence[Row]]:
     """The rows in portions of at most ``PORTION_ROWS`` rows and not much more than ``PORTION_CHARACTERS`` of text."""
-    portion = _Portion()
+    portion = _Portion(PORTION_CHARACTERS)
     for row in rows:
         if portion.add(row):
             yield portion.take()
@@ -175,10 +184,10 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
         return pl.read_parquet(path, columns=list(columns) if columns else None, glob=False)
 
 
-def read_portions(path: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """A part file, at most ``PORTION_ROWS`` rows and about ``PORTION_CHARACTERS`` of the file at a time. Raises
-    DamagedTableError as :func:`read_part`."""
-    found = portions_of(path, columns, PORTION_ROWS, PORTION_CHARACTERS)
+def read_portions(path: Path, columns: Sequence[str], characters: int | None = None) -> Iterator[pl.DataFrame]:
+    """A part file, at most ``PORTION_ROWS`` rows and about ``PORTION_CHARACTERS`` of the file, or so many, at a time.
+    Raises DamagedTableError as :func:`read_part`."""
+    found = portions_of(path, columns, PORTION_ROWS, characters or PORTION_CHARACTERS)
     while True:
         with _readable(path):
             portion = next(found, None)
@@ -232,6 +241,7 @@ def set_aside(path: Path) -> None:
 
 @dataclass(slots=True)
 class _Portion:
+    most: int
     rows: list[Row] = field(default_factory=list)
     characters: int = 0
 
@@ -239,7 +249,7 @@ class _Portion:
         """Whether it is full now."""
         self.rows.append(row)
         self.characters += sum(map(_characters, row.values()))
-        return len(self.rows) >= PORTION_ROWS or self.characters >= PORTION_CHARACTERS
+        return len(self.rows) >= PORTION_ROWS or self.characters >= self.most
 
     def take(self) -> list[Row]:
         rows, self.rows, self.characters = self.rows, [], 0
