@@ -21,9 +21,10 @@ from layton_batch.batches.cancel import withdraw
 from layton_batch.batches.fingerprints import Seen, of_shards, requests_of, retired_ids
 from layton_batch.batches.names import custom_id_prefix, tag
 from layton_batch.batches.paid_answers import Paid, PaidAnswers
-from layton_batch.batches.request_lines import Alike, LineWriter, Shown, ShownPrompts
+from layton_batch.batches.request_lines import Alike, LineWriter
 from layton_batch.batches.retry import ask_again
 from layton_batch.batches.shared_questions import follow
+from layton_batch.batches.shown_prompts import Shown, ShownPrompts
 from layton_batch.batches.taking_over import TakenOver, said_of, write_tables
 from layton_batch.batches.usage_rows import bill_under_name
 from layton_batch.errors import ManifestError, StaleStateError

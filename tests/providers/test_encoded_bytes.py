@@ -12,7 +12,8 @@ import pytest
 
 from layton_batch.batches.batch_file import line_of
 from layton_batch.batches.fingerprints import fingerprint
-from layton_batch.batches.request_lines import COMPARED, LineWriter, ShownPrompts
+from layton_batch.batches.request_lines import COMPARED, LineWriter
+from layton_batch.batches.shown_prompts import ShownPrompts
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import ManifestError
 from layton_batch.providers import BUILT_IN, connect
