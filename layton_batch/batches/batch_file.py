@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import sha256
+from itertools import accumulate, compress
 from pathlib import Path
-from typing import Any, BinaryIO
+from types import TracebackType
+from typing import Any, BinaryIO, cast
 
 import polars as pl
 
@@ -37,56 +40,124 @@ def line_of(request: Request, provider: Provider, prices: PriceBook) -> Line:
 
 
 @dataclass(slots=True)
-class Packed:
-    """What came of packing: the files, which request lies in which, and those too large for this provider."""
-
-    shards: list[Shard] = field(default_factory=list)
-    shard_of: dict[str, str] = field(default_factory=dict)
-    max_cost: dict[str, Decimal | None] = field(default_factory=dict)
-    too_large: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class OpenShard:
     """A batch file that is being written."""
 
     handle: BinaryIO
-    digest: Any
+    digest: Any = field(default_factory=sha256)
     requests: int = 0
     size: int = 0
     max_cost: Decimal | None = Decimal(0)
 
-    def add(self, line: Line) -> None:
-        """One line more."""
-        content = line.content + b"\n"
+    def add(self, lines: Sequence[bytes], costs: Sequence[Decimal | None]) -> None:
+        """Some lines more (at least one), and the most that each can cost."""
+        content = b"\n".join((*lines, b""))
         self.handle.write(content)
         self.digest.update(content)
-        self.requests += 1
+        self.requests += len(lines)
         self.size += len(content)
-        known = self.max_cost is not None and line.max_cost is not None
-        self.max_cost = self.max_cost + line.max_cost if known else None  # type: ignore[operator]
+        self.max_cost = _plus(self.max_cost, costs)
 
     def written(self, name: str, path: str) -> Shard:
         """What the file holds."""
         return Shard(name, path, self.requests, self.size, self.digest.hexdigest(), self.max_cost)
 
 
-def pack(lines: Iterable[Line], limits: Limits, root: Path, folder: Path, first: int = 1) -> Packed:
-    """Write ``lines``, in order, to as few files as the limits allow under ``folder``; memory is one line's.
+def _plus(total: Decimal | None, costs: Sequence[Decimal | None]) -> Decimal | None:
+    if total is None or None in costs:
+        return None
+    return sum(cast("Sequence[Decimal]", costs), total)
 
-    The same lines always give the same files. ``root`` is what the shards' paths are relative to, ``first`` the number
-    of the first one.
+
+@dataclass(slots=True)
+class BatchFiles(AbstractContextManager["BatchFiles"]):
+    """The files of a job, as few as the limits allow, written under ``folder`` while the block lasts. The same lines
+    always give the same files; of one that is not full when the block ends with an error nothing is left.
+
+    ``root`` is what the shards' paths are relative to, ``first`` the number of the first one.
     """
+
+    limits: Limits
+    root: Path
+    folder: Path
+    first: int = 1
+    shards: list[Shard] = field(default_factory=list)
+    _shard: OpenShard | None = None
+    _file: ExitStack = field(default_factory=ExitStack)
+
+    def add(self, lines: Sequence[bytes], costs: Sequence[Decimal | None]) -> list[str | None]:
+        """Put lines at the end, each with the most that it can cost. Returns the shard of each; None: the line is
+        larger than the provider takes, and in no file."""
+        lengths = [len(line) + 1 for line in lines]
+        most = min(self.limits.max_line_bytes, self.limits.max_bytes)
+        if max(lengths, default=0) <= most:
+            return [*self._added(lines, costs, lengths)]
+        fits = [length <= most for length in lengths]
+        fitting = list(compress(lines, fits)), list(compress(costs, fits)), list(compress(lengths, fits))
+        shards = self._added(*fitting)
+        return [next(shards) if one else None for one in fits]
+
+    def _added(self, lines: Sequence[bytes], costs: Sequence[Decimal | None], lengths: Sequence[int]) -> Iterator[str]:
+        ends = list(accumulate(lengths, initial=0))
+        at, named = 0, list[str]()
+        while at < len(lines):
+            shard = self._shard or self._opened()
+            room = bisect_right(ends, ends[at] + self.limits.max_bytes - shard.size) - 1
+            end = min(room, at + self.limits.max_requests - shard.requests)
+            if end > at:
+                shard.add(lines[at:end], costs[at:end])
+                named += [self._name] * (end - at)
+                at = end
+            else:
+                self._close()
+        return iter(named)
+
+    @property
+    def _name(self) -> str:
+        return f"s{self.first + len(self.shards):04d}"
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / f"{self._name}.jsonl"
+
+    def _opened(self) -> OpenShard:
+        self._shard = OpenShard(self._file.enter_context(atomic.writing(self._path)))
+        return self._shard
+
+    def _close(self) -> None:
+        if self._shard is not None:
+            self._file.close()
+            self.shards.append(self._shard.written(self._name, self._path.relative_to(self.root).as_posix()))
+            self._shard = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self._close()
+        else:
+            self._file.__exit__(kind, error, trace)
+
+
+@dataclass(slots=True)
+class Packed:
+    """What came of packing: the files, which request lies in which, and those too large for this provider."""
+
+    shards: list[Shard] = field(default_factory=list)
+    shard_of: dict[str, str] = field(default_factory=dict)
+    too_large: list[str] = field(default_factory=list)
+
+
+def pack(lines: Iterable[Line], limits: Limits, root: Path, folder: Path, first: int = 1) -> Packed:
+    """Write ``lines``, in order, to :class:`BatchFiles`; memory is one line's."""
     packed = Packed()
-    pending = iter(lines)
-    line = _next_fitting(pending, limits, packed)
-    while line is not None:
-        name = f"s{first + len(packed.shards):04d}"
-        path = folder / f"{name}.jsonl"
-        with ExitStack() as stack:
-            shard = OpenShard(stack.enter_context(atomic.writing(path)), sha256())
-            line = _fill(shard, line, pending, limits, packed, name)
-        packed.shards.append(shard.written(name, path.relative_to(root).as_posix()))
+    with BatchFiles(limits, root, folder, first, packed.shards) as files:
+        for line in lines:
+            (shard,) = files.add((line.content,), (line.max_cost,))
+            if shard is None:
+                packed.too_large.append(line.custom_id)
+            else:
+                packed.shard_of[line.custom_id] = shard
     return packed
 
 
@@ -99,30 +170,6 @@ def files_needed(sizes: Iterable[int], limits: Limits) -> int:
             files, requests, filled = files + 1, 0, 0
         requests, filled = requests + 1, filled + size + 1
     return files
-
-
-def _fill(
-    shard: OpenShard, first: Line, pending: Iterator[Line], limits: Limits, packed: Packed, name: str
-) -> Line | None:
-    """Fill one file; returns the first line that no longer fits, or None at the end."""
-    line: Line | None = first
-    while line is not None:
-        full = shard.requests >= limits.max_requests or shard.size + len(line.content) + 1 > limits.max_bytes
-        if full and shard.requests:
-            return line
-        shard.add(line)
-        packed.shard_of[line.custom_id] = name
-        packed.max_cost[line.custom_id] = line.max_cost
-        line = _next_fitting(pending, limits, packed)
-    return None
-
-
-def _next_fitting(pending: Iterator[Line], limits: Limits, packed: Packed) -> Line | None:
-    for line in pending:
-        if len(line.content) + 1 <= min(limits.max_line_bytes, limits.max_bytes):
-            return line
-        packed.too_large.append(line.custom_id)
-    return None
 
 
 def batch_requests(run: Run, batch: Batch) -> pl.DataFrame:

@@ -196,6 +196,11 @@ class PaidAnswers:
                 self._told.add(place.run_id)
                 self.run.store.add_event(self.run.clock.now(), None, "answers_out_of_reach", said_of_place(place))
 
+    def may_know(self, spec: ModelSpec) -> bool:
+        """Whether anything of the model is under way, or may have been paid for."""
+        reuse = self.run.manifest.policy.reuse
+        return bool(self._asked_as or self._under_way) or (reuse and self.beside.may_have(spec))
+
     def under_way(self, fingerprint: str) -> str | None:
         """The batch of this run that is to answer it."""
         return self._under_way.get(fingerprint)

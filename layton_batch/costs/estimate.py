@@ -74,12 +74,28 @@ def bound_cost(bound: TokenBound, price: Price) -> Decimal:
 
     An inferred batch price is not trusted here: the standard rates bound it.
     """
-    reachable: list[Price | Step] = [price, *(step for step in price.steps if bound.input > step.above)]
-    rates = [entry.batch for entry in reachable]
-    if price.inferred:
-        rates += [entry.standard for entry in reachable]
-    dearest = max(bound.input * rate.dearest_input + bound.output * rate.output for rate in rates)
-    return dearest.scaleb(PER_MILLION)
+    return CostBound.of(price, bound.output)(bound.input)
+
+
+@dataclass(frozen=True, slots=True)
+class CostBound:
+    """:func:`bound_cost` of requests that differ in their input alone. ``rates``: above how many tokens one is within
+    reach, what a token of input costs by it, and what all of the output does."""
+
+    rates: tuple[tuple[int, Decimal, Decimal], ...]
+
+    @classmethod
+    def of(cls, price: Price, output: int) -> CostBound:
+        """For at most so many tokens of output."""
+        entries: list[tuple[int, Price | Step]] = [(-1, price), *((step.above, step) for step in price.steps)]
+        rates = [(above, entry.batch) for above, entry in entries]
+        if price.inferred:
+            rates += [(above, entry.standard) for above, entry in entries]
+        return cls(tuple((above, rate.dearest_input, output * rate.output) for above, rate in rates))
+
+    def __call__(self, tokens: int) -> Decimal:
+        within_reach = (tokens * read + written for above, read, written in self.rates if tokens > above)
+        return max(within_reach).scaleb(PER_MILLION)
 
 
 def parts_size(prompt: Prompt, spec: ModelSpec) -> tuple[int, int]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -17,21 +19,30 @@ kept has the same items, and asks nothing again."""
 
 
 class Shelf(LongList[Item]):
-    """Items in their order; from disk each comes as it is frozen with a run. ``ids``: of each."""
+    """Items in their order; from disk each comes as it is frozen with a run. ``is_frozen``: they were read from there,
+    and their digest is hardly ever wanted."""
 
-    def __init__(self, items: Iterable[Item]) -> None:
+    def __init__(self, items: Iterable[Item], *, is_frozen: bool = False) -> None:
         super().__init__(lambda packed: item_from(orjson.loads(packed)))
-        self._sum, self.ids = sha256(), list[str]()
+        self._sum = None if is_frozen else sha256()
+        self._ids, self._id_ends = bytearray(), array("Q", [0])
         for item in items:
-            self.ids.append(item.id)
+            self._ids += item.id.encode("utf-8", "surrogatepass")
+            self._id_ends.append(len(self._ids))
             identity = orjson.dumps(_identity(item))
-            self._sum.update(identity + b"\n")
+            if self._sum is not None:
+                self._sum.update(identity + b"\n")
             self.keep(item, identity if item.picarats is None else orjson.dumps(item_row(item)))
+
+    @property
+    def ids(self) -> list[str]:
+        """The id of each."""
+        return [self._ids[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(self._id_ends)]
 
     @property
     def digest(self) -> str:
         """Of all that is kept of the items, and of their order."""
-        return self._sum.hexdigest()
+        return Shelf(self).digest if self._sum is None else self._sum.hexdigest()
 
 
 class ById(Mapping[str, Item]):

@@ -10,13 +10,16 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.records import Item
 
+PORTION_CHARACTERS = 2_000_000
+"""Of pictures, when they are frozen and read: several portions are in memory at a time."""
+
 
 def write(folder: RunFolder, items: Iterable[Item]) -> None:
     """Freeze the items."""
-    tables.write_rows(folder.part("items", "items"), "items", map(item_row, items))
+    tables.write_rows(folder.part("items", "items"), "items", map(item_row, items), characters=PORTION_CHARACTERS)
 
 
 def read(folder: RunFolder) -> Shelf:
     """The frozen items, in their order. Raises DamagedTableError where they are gone or cannot be read."""
-    portions = tables.read_portions(folder.part("items", "items"), list(SCHEMAS["items"]))
-    return Shelf(item_from(row) for portion in portions for row in portion.iter_rows(named=True))
+    portions = tables.read_portions(folder.part("items", "items"), list(SCHEMAS["items"]), PORTION_CHARACTERS)
+    return Shelf((item_from(row) for portion in portions for row in portion.iter_rows(named=True)), is_frozen=True)

@@ -9,13 +9,14 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from operator import eq
 from typing import IO, TypeVar, overload
 
 from layton_batch.errors import file_error
 
 Value = TypeVar("Value")
-IN_MEMORY = 8 << 20
+IN_MEMORY = 2 << 20
 """Bytes of packed values."""
 _AT_ONCE = 1 << 20
 """Bytes that are read at once where one value after another is asked for."""
@@ -66,8 +67,12 @@ class LongList(Sequence[Value]):
         return self._here[at] if at < 0 else self._unpack(self._packed(*self._ends[at : at + 2]))
 
     def __iter__(self) -> Iterator[Value]:
-        yield from self._here
-        first, count = 0, len(self._ends) - 1
+        return self.since(0)
+
+    def since(self, at: int) -> Iterator[Value]:
+        """The values from one on."""
+        yield from islice(self._here, at, None)
+        first, count = max(0, at - len(self._here)), len(self._ends) - 1
         while first < count:
             start = self._ends[first]
             end = max(first + 1, bisect_right(self._ends, start + _AT_ONCE, first, count + 1) - 1)
@@ -94,6 +99,11 @@ class LongList(Sequence[Value]):
 
     def _no_room(self, error: OSError) -> Exception:
         return file_error(f"{tempfile.gettempdir()}: cannot keep a long list there: {error.strerror or error}", error)
+
+
+def since(values: Sequence[Value], at: int) -> Iterator[Value]:
+    """The values from one on."""
+    return values.since(at) if isinstance(values, LongList) else islice(values, at, None)
 
 
 def _let_go(file: IO[bytes]) -> None:

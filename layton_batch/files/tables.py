@@ -28,6 +28,9 @@ DERIVED = frozenset(
 """Tables that are made again where they are gone."""
 Row = Mapping[str, object]
 _FORM: Mapping[str, Any] = {"compression": "zstd", "compression_level": 3}
+_NONE: Mapping[str, pl.Expr] = {}
+GROWING_ROWS = 16_000
+"""Of a table that grows, in memory at a time."""
 _MADE_FROM = "layton_batch.made_from"
 """The key in a file's metadata of the digest of what the table was made from."""
 
@@ -55,10 +58,18 @@ def frame(name: str, rows: Sequence[Row]) -> pl.DataFrame:
     schema = SCHEMAS[name]
     columns = {column: [row.get(column) for row in rows] for column in schema}
     try:
-        return pl.DataFrame(columns, schema=dict(schema), strict=True)
+        return _frame(schema, columns)
     except UnicodeEncodeError:
-        columns = {column: list(map(_storable, values)) for column, values in columns.items()}
-        return pl.DataFrame(columns, schema=dict(schema), strict=True)
+        return _frame(schema, {column: list(map(_storable, values)) for column, values in columns.items()})
+
+
+def _frame(schema: Columns, columns: Mapping[str, Sequence[object]]) -> pl.DataFrame:
+    found: dict[str, Sequence[object] | pl.Series] = dict(columns)
+    for name, dtype in schema.items():
+        if isinstance(dtype, pl.List):  # from rows a tenth of the time that it takes from a column
+            rows = [{name: value} for value in columns[name]]
+            found[name] = pl.DataFrame(rows, schema={name: dtype}, strict=True)[name]
+    return pl.DataFrame(found, schema=dict(schema), strict=True)
 
 
 def _storable(value: object) -> object:
@@ -72,38 +83,94 @@ def write(path: Path, table: pl.DataFrame, origin: str | None = None) -> None:
         table.write_parquet(handle, metadata=_metadata(origin), **_FORM)
 
 
-def write_rows(path: Path, name: str, rows: Iterable[Row], origin: str | None = None) -> None:
-    """One part file of any number of rows; a portion at a time is held in memory. ``origin`` as for ``write``."""
-    with writing(path, name, origin) as add:
+def write_rows(
+    path: Path, name: str, rows: Iterable[Row], origin: str | None = None, characters: int | None = None
+) -> None:
+    """One part file of any number of rows; a portion at a time is held in memory. ``origin`` as for ``write``;
+    ``characters``: how much of text a portion has, where that is less than ``PORTION_CHARACTERS``."""
+    with writing(path, name, origin, characters) as add:
         for row in rows:
             add(row)
 
 
 @contextmanager
-def writing(path: Path, name: str, origin: str | None = None) -> Iterator[Callable[[Row], None]]:
-    """What adds a row to the part file that ``path`` becomes when the block ends well; ``origin`` as for ``write``."""
-    with atomic.scratch(path) as folder:
-        spilt: list[Path] = []
-        portion, least = _Portion(), PORTION_ROWS
+def writing(
+    path: Path, name: str, origin: str | None = None, characters: int | None = None
+) -> Iterator[Callable[[Row], None]]:
+    """What adds a row to the part file that ``path`` becomes when the block ends well; ``origin`` as for ``write``,
+    ``characters`` as for ``write_rows``."""
+    with growing(path) as table:
+        portion = _Portion(characters or PORTION_CHARACTERS)
 
         def add(row: Row) -> None:
-            nonlocal least
             if portion.add(row):
-                least = min(least, len(portion.rows))
-                spilt.append(folder / f"{len(spilt):06d}.arrow")
-                _write_portion(spilt[-1], frame(name, portion.take()))
+                table.add(frame(name, portion.take()))
+                table.put_down()
 
         yield add
-        rest = frame(name, portion.take())
-        if not spilt:
-            write(path, rest, origin)
-        else:
-            _write_together(path, name, [pl.scan_ipc(spilt), rest.lazy()], origin, least)
+        table.add(frame(name, portion.take()))
+        table.write(list(SCHEMAS[name]), origin=origin)
+
+
+@dataclass(slots=True)
+class Growing:
+    """A part file to be: what is added goes to the end. Not many rows are in memory."""
+
+    path: Path
+    folder: Path
+    _here: list[pl.DataFrame] = field(default_factory=list)
+    _spilt: list[Path] = field(default_factory=list)
+    _group_rows: int | None = None
+
+    def add(self, table: pl.DataFrame) -> None:
+        """Rows with the same columns as those before."""
+        self._here.append(table)
+        if sum(one.height for one in self._here) >= GROWING_ROWS:
+            self.put_down()
+
+    def put_down(self) -> None:
+        """On disk, what is in memory: no reader sees it there, it need not outlive this process, and it is compressed
+        once, in the table."""
+        if not self._here:
+            return
+        table = pl.concat(self._here)
+        self._here.clear()
+        self._group_rows = min(self._group_rows or table.height, table.height)
+        self._spilt.append(self.folder / f"{len(self._spilt):06d}.arrow")
+        atomic.make_folder(self.folder)
+        with _said(self.path):
+            table.write_ipc(self._spilt[-1])
+
+    def write(
+        self,
+        columns: Sequence[str],
+        before: pl.LazyFrame | None = None,
+        same: Mapping[str, pl.Expr] = _NONE,
+        origin: str | None = None,
+    ) -> None:
+        """The part file of all that was added, whole or not at all. ``before``: rows that come first; ``same``: columns
+        of what was added that are the same in all its rows. ``origin`` as for the function."""
+        if not self._spilt and before is None:
+            write(self.path, pl.concat(self._here).with_columns(**same).select(columns), origin)
+            return
+        spilt = [pl.scan_ipc(self._spilt)] if self._spilt else []
+        added = pl.concat([*spilt, *(one.lazy() for one in self._here)])
+        found = added.with_columns(**same).select(columns)
+        found = found if before is None else pl.concat([before.select(columns), found])
+        with atomic.writing(self.path) as handle, _said(self.path):
+            found.sink_parquet(handle, row_group_size=self._group_rows, metadata=_metadata(origin), **_FORM)
+
+
+@contextmanager
+def growing(path: Path) -> Iterator[Growing]:
+    """A table to which rows are added while the block lasts, and which is written before it ends."""
+    with atomic.scratch(path) as folder:
+        yield Growing(path, folder)
 
 
 def portions(rows: Iterable[Row]) -> Iterator[Sequence[Row]]:
     """The rows in portions of at most ``PORTION_ROWS`` rows and not much more than ``PORTION_CHARACTERS`` of text."""
-    portion = _Portion()
+    portion = _Portion(PORTION_CHARACTERS)
     for row in rows:
         if portion.add(row):
             yield portion.take()
@@ -117,10 +184,10 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
         return pl.read_parquet(path, columns=list(columns) if columns else None, glob=False)
 
 
-def read_portions(path: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """A part file, at most ``PORTION_ROWS`` rows and about ``PORTION_CHARACTERS`` of the file at a time. Raises
-    DamagedTableError as :func:`read_part`."""
-    found = portions_of(path, columns, PORTION_ROWS, PORTION_CHARACTERS)
+def read_portions(path: Path, columns: Sequence[str], characters: int | None = None) -> Iterator[pl.DataFrame]:
+    """A part file, at most ``PORTION_ROWS`` rows and about ``PORTION_CHARACTERS`` of the file, or so many, at a time.
+    Raises DamagedTableError as :func:`read_part`."""
+    found = portions_of(path, columns, PORTION_ROWS, characters or PORTION_CHARACTERS)
     while True:
         with _readable(path):
             portion = next(found, None)
@@ -174,6 +241,7 @@ def set_aside(path: Path) -> None:
 
 @dataclass(slots=True)
 class _Portion:
+    most: int
     rows: list[Row] = field(default_factory=list)
     characters: int = 0
 
@@ -181,7 +249,7 @@ class _Portion:
         """Whether it is full now."""
         self.rows.append(row)
         self.characters += sum(map(_characters, row.values()))
-        return len(self.rows) >= PORTION_ROWS or self.characters >= PORTION_CHARACTERS
+        return len(self.rows) >= PORTION_ROWS or self.characters >= self.most
 
     def take(self) -> list[Row]:
         rows, self.rows, self.characters = self.rows, [], 0
@@ -194,20 +262,6 @@ def _characters(value: object) -> int:
     return sum(
         map(_characters, value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
     )
-
-
-def _write_portion(path: Path, table: pl.DataFrame) -> None:
-    """Beside the table that it becomes a part of: no reader sees it, it need not outlive this process, and it is
-    compressed once, in the table."""
-    atomic.make_folder(path.parent)
-    with _said(path):
-        table.write_ipc(path)
-
-
-def _write_together(path: Path, name: str, tables: Sequence[pl.LazyFrame], origin: str | None, group_rows: int) -> None:
-    table = pl.concat(tables).select(list(SCHEMAS[name]))
-    with atomic.writing(path) as handle, _said(path):
-        table.sink_parquet(handle, row_group_size=group_rows, metadata=_metadata(origin), **_FORM)
 
 
 @contextmanager

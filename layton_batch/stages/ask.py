@@ -6,34 +6,34 @@ new ones those that were paid for elsewhere get that answer; those on their way 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
-from hashlib import sha256
+from itertools import compress
 
 import polars as pl
 
 from layton_batch.batches.admission import custom_id_problem
-from layton_batch.batches.batch_file import Line, OpenShard, Packed, batch_requests, pack
+from layton_batch.batches.batch_file import BatchFiles, OpenShard, batch_requests
 from layton_batch.batches.cancel import withdraw
-from layton_batch.batches.fingerprints import fingerprint, of_shards, requests_of, retired_ids
-from layton_batch.batches.names import custom_id, tag
+from layton_batch.batches.fingerprints import Seen, of_shards, requests_of, retired_ids
+from layton_batch.batches.names import custom_id_prefix, tag
 from layton_batch.batches.paid_answers import Paid, PaidAnswers
-from layton_batch.batches.request_lines import LineWriter, Shown, ShownPrompts
+from layton_batch.batches.request_lines import Alike, LineWriter
 from layton_batch.batches.retry import ask_again
 from layton_batch.batches.shared_questions import follow
+from layton_batch.batches.shown_prompts import Shown, ShownPrompts
 from layton_batch.batches.taking_over import TakenOver, said_of, write_tables
 from layton_batch.batches.usage_rows import bill_under_name
 from layton_batch.errors import ManifestError, StaleStateError
 from layton_batch.files import atomic, tables
-from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Job, ModelSpec, RowCount, Shard
 from layton_batch.run.context import Run
 from layton_batch.stages.candidates import candidates
-from layton_batch.stages.reask import spec_of
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
+from layton_batch.tasks import has_one_limit, with_room
 from layton_batch.tasks.protocol import juried
 from layton_batch.text import decimal_text
 
@@ -42,41 +42,37 @@ TOO_LARGE = "too-large"
 job is planned and has such."""
 TAKEN_OVER = "r"
 """Begins the shard of requests whose answers were paid for already."""
+PORTION, PORTION_BYTES, TABLE_ROWS = 200, 1 << 20, 4_096
+"""How many requests, of how many bytes of text, are worked at and written at once, and how many rows put into the
+table."""
 
 
 def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     """Write what the job has not asked yet, and enter it; True where anything was entered."""
     entered = _entered(run, job)
     known = of_shards(requests_of(run.folder, job.id, job.spec.provider, job.spec.model), entered)
-    dialect = run.providers.dialect(job.spec.provider)
-    asking = _Asking(
-        run,
-        job,
-        dialect,
-        mark,
-        known,
-        _number(TAKEN_OVER, entered),
-        PaidAnswers.of(run),
-        LineWriter(dialect, run.prices),
-    )
-    asking.paid.look(job.spec)
     sent = [name for name in entered if not name.startswith((TOO_LARGE, TAKEN_OVER))]
     folder = run.folder.request_file(job.id, "s").parent
-    with asking.files:
-        packed = pack(asking.lines(), asking.provider.limits, run.folder.root, folder, 1 + len(sent))
-    left_out = _number(f"{TOO_LARGE}-", entered)
-    packed.shard_of |= dict.fromkeys(packed.too_large, left_out)
-    packed.shard_of |= {one.custom_id: asking.shard_id for one in asking.taken}
-    ask_again(run, job, asking.kept, retired_ids(known))
-    followed = follow(run, job, asking.kept) if asking.kept else frozenset()
-    asking.waits |= bool(followed)
-    _write_requests(run, job, judged, asking, packed)
-    bill_under_name(run, job)
+    dialect, paid = run.providers.dialect(job.spec.provider), PaidAnswers.of(run)
+    paid.look(job.spec)
+    with tables.growing(run.folder.part("requests", job.id)) as table:
+        with BatchFiles(dialect.limits, run.folder.root, folder, 1 + len(sent)) as files:
+            named = _number(f"{TOO_LARGE}-", entered), _number(TAKEN_OVER, entered)
+            asking = _Asking(run, job, mark, known, *named, paid, LineWriter(dialect, run.prices), files, table)
+            with asking.reusing:
+                asking.go_through(_prompts(run, job))
+        if entered:
+            ask_again(run, job, asking.kept, retired_ids(known))
+        followed = follow(run, job, asking.kept) if asking.kept else frozenset()
+        asking.waits |= bool(followed)
+        _write_requests(asking, judged)
+    if entered:
+        bill_under_name(run, job)
     _withdraw_unwanted(run, job, frozenset(known["custom_id"]) - asking.kept)
-    batches = [first_attempt(run, job, shard) for shard in packed.shards]
+    batches = [first_attempt(run, job, shard) for shard in files.shards]
     counts: list[RowCount] = []
-    if packed.too_large:
-        batches.append(_never_sent(job, left_out, packed.too_large))
+    if asking.too_large:
+        batches.append(_never_sent(job, asking.left_out, asking.too_large))
         counts.append(_too_large(batches[-1]))
     if asking.taken:
         batches.append(_taken_over(run, job, asking))
@@ -104,74 +100,206 @@ def _number(beginning: str, entered: Collection[str]) -> str:
 
 
 @dataclass(slots=True)
-class _Asking:
-    """Goes through a job's prompts once: ``lines`` gives those to be sent, and the rest is noted on the way.
+class _Rows:
+    """New requests that are not in the table yet, in their order, a column each. The last ones, whose ``lines`` are not
+    written yet, have no shard."""
 
-    ``rows``: item and fingerprint of each new request; ``kept``: the custom_ids of earlier ones that are still wanted;
-    ``taken``: what gets an answer that was paid for, in a batch file of its own, from which `retry` takes lines.
-    ``waits``: something is on its way elsewhere, or was asked a moment ago under another name.
+    names: list[str] = field(default_factory=list)
+    items: list[str] = field(default_factory=list)
+    prints: list[bytes] = field(default_factory=list)
+    costs: list[Decimal | None] = field(default_factory=list)
+    shards: list[str] = field(default_factory=list)
+    lines: list[bytes] = field(default_factory=list)
+
+    def add(
+        self,
+        names: Sequence[str],
+        items: Sequence[str],
+        digests: Sequence[bytes],
+        lines: Sequence[bytes],
+        costs: Sequence[Decimal | None],
+    ) -> None:
+        """Some more."""
+        self.names += names
+        self.items += items
+        self.prints += digests
+        self.lines += lines
+        self.costs += costs
+
+    def written(self, shards: Sequence[str | None], left_out: str) -> list[str]:
+        """Where the lines are now; ``left_out`` stands for those that are in no file, whose names it returns."""
+        at, lacking = len(self.shards), list[str]()
+        if None in shards:
+            for number, shard in enumerate(shards, at):
+                if shard is None:
+                    self.costs[number] = None
+                    lacking.append(self.names[number])
+        self.shards += [shard or left_out for shard in shards]
+        self.lines.clear()
+        return lacking
+
+    def taken(self) -> pl.DataFrame:
+        """As rows of the table ``requests``, without what is the same for the whole job; then there are none here."""
+        table = {
+            "custom_id": self.names,
+            "item_id": self.items,
+            "shard_id": self.shards,
+            "max_cost": [decimal_text(cost) for cost in self.costs],
+            "fingerprint": [digest.hex() for digest in self.prints],
+        }
+        taken = pl.DataFrame(table, schema=dict.fromkeys(table, pl.String))
+        for column in (self.names, self.items, self.prints, self.shards, self.costs):
+            column.clear()
+        return taken
+
+
+@dataclass(slots=True)
+class _Asking:
+    """Goes through a job's prompts once: writes those to be sent, in portions, and notes the rest on the way.
+
+    ``left_out``, ``taken_over``: the shards of what is too large and of what gets an answer that was paid for, whose
+    lines are in a batch file of their own (``reused``), from which `retry` takes them. ``kept``: the custom_ids of
+    earlier requests that are still wanted. ``waits``: something is on its way elsewhere, or was asked a moment ago
+    under another name.
     """
 
     run: Run
     job: Job
-    provider: Provider
     mark: str
     known: pl.DataFrame
-    shard_id: str
+    left_out: str
+    taken_over: str
     paid: PaidAnswers
     writer: LineWriter
-    files: ExitStack = field(default_factory=ExitStack)
-    rows: dict[str, tuple[str, str]] = field(default_factory=dict)
+    files: BatchFiles
+    table: tables.Growing
+    reusing: ExitStack = field(default_factory=ExitStack)
+    rows: _Rows = field(default_factory=_Rows)
+    number: int = 0
+    prefix: str = field(init=False)
+    seen: Seen = field(default_factory=Seen)
     kept: set[str] = field(default_factory=set)
+    too_large: list[str] = field(default_factory=list)
     taken: list[TakenOver] = field(default_factory=list)
     waits_for: set[str] = field(default_factory=set)
     waits: bool = False
     reused: OpenShard | None = None
 
-    def lines(self) -> Iterator[Line]:
-        """Encoded lines of what is to be asked."""
-        asked, new = self._asked(), set[str]()
-        for item_id, shown in _prompts(self.run, self.job):
-            line, print_ = self._encoded(item_id, shown)
-            before = asked.get((item_id, print_)) or asked.get((item_id, None))
-            if before is not None:
-                self.kept.add(before)
-            elif (paid := self.paid.find(self.job.spec, print_)) is not None:
-                self.rows[line.custom_id] = item_id, print_
-                self._take(line, paid)
-            elif print_ in new or self._is_under_way(print_):
-                self.waits = True
-            else:
-                self.rows[line.custom_id] = item_id, print_
-                new.add(print_)
-                yield line
+    def __post_init__(self) -> None:
+        self.prefix = custom_id_prefix(self.mark, self.job.id)
 
-    def _encoded(self, item_id: str, shown: Shown) -> tuple[Line, str]:
-        """The line under the job's next name, and its fingerprint."""
-        spec = self.job.spec
-        name = custom_id(self.mark, self.job.id, self.known.height + len(self.rows) + 1)
-        if problem := custom_id_problem(name):
-            raise ManifestError(f"job {self.job.id}: {problem}")
-        line = self.writer.line(name, item_id, spec_of(self.run, self.job, item_id), shown)
-        return line, fingerprint(spec.provider, spec.model, line.content, name, spec.sample)
+    def go_through(self, prompts: Iterable[tuple[str, ModelSpec, Shown]]) -> None:
+        """Every prompt, with its item and what is asked of the model."""
+        self.number = self.known.height
+        asked = self._asked()
+        may_be_known = bool(asked) or self.paid.may_know(self.job.spec)
+        for portion in _portions(prompts):
+            items, specs, shown = zip(*portion, strict=True)
+            is_one = not may_be_known and all(spec is specs[0] for spec in specs)
+            alike = self.writer.alike(specs[0], shown) if is_one else None
+            if alike is not None:
+                self._ask(items, alike)
+            else:
+                for one in portion:
+                    self._ask_one(*one, asked)
+            self._write()
+        self._add_rows()
+
+    def _ask(self, items: Sequence[str], alike: Alike) -> None:
+        """What nobody knows yet."""
+        new = self.seen.add(alike.digests)
+        if not all(new):
+            self.waits = True
+            alike.only(new)
+            items = list(compress(items, new))
+        names = self._names(len(items))
+        self.number += len(items)
+        self.rows.add(names, items, alike.digests, alike.lines(names, items), alike.costs())
+
+    def _ask_one(
+        self, item_id: str, spec: ModelSpec, shown: Shown, asked: Mapping[tuple[str, str | None], str]
+    ) -> None:
+        names = self._names(1)
+        line, digest, max_cost = self.writer.asked(names[0], item_id, spec, shown)
+        if self._is_known(asked, names[0], item_id, line, digest):
+            return
+        if self.seen.add((digest,)) == [False]:
+            self.waits = True
+            return
+        self.number += 1
+        self.rows.add(names, (item_id,), (digest,), (line,), (max_cost,))
+
+    def _names(self, count: int) -> list[str]:
+        """The next ones of the job."""
+        return [f"{self.prefix}{number:06d}" for number in range(self.number + 1, self.number + 1 + count)]
+
+    def _is_known(
+        self, asked: Mapping[tuple[str, str | None], str], name: str, item_id: str, line: bytes, digest: bytes
+    ) -> bool:
+        """Whether the job asked it before, somebody has the answer, or it is under way elsewhere."""
+        print_ = digest.hex()
+        before = asked.get((item_id, print_)) or asked.get((item_id, None))
+        if before is not None:
+            self.kept.add(before)
+        elif (paid := self.paid.find(self.job.spec, print_)) is not None:
+            self._take(name, item_id, line, digest, paid)
+        elif (batch_id := self.paid.under_way(print_)) is not None:
+            self.waits_for.add(batch_id)
+            self.waits = True
+        else:
+            return False
+        return True
 
     def _asked(self) -> dict[tuple[str, str | None], str]:
         """The job's requests by item and fingerprint; one without, of an earlier version, stands for its item."""
         columns = self.known.select("item_id", "fingerprint", "custom_id").iter_rows()
         return {(item_id, known): name for item_id, known, name in columns}
 
-    def _is_under_way(self, print_: str) -> bool:
-        batch_id = self.paid.under_way(print_)
-        if batch_id is not None:
-            self.waits_for.add(batch_id)
-        return batch_id is not None
-
-    def _take(self, line: Line, paid: Paid) -> None:
+    def _take(self, name: str, item_id: str, line: bytes, digest: bytes, paid: Paid) -> None:
+        self._write()
         if self.reused is None:
-            path = self.run.folder.request_file(self.job.id, self.shard_id)
-            self.reused = OpenShard(self.files.enter_context(atomic.writing(path)), sha256())
-        self.reused.add(line)
-        self.taken.append(TakenOver(line.custom_id, paid))
+            path = self.run.folder.request_file(self.job.id, self.taken_over)
+            self.reused = OpenShard(self.reusing.enter_context(atomic.writing(path)))
+        self.number += 1
+        self.rows.add((name,), (item_id,), (digest,), (line,), (None,))
+        self._check_names()
+        self.rows.written((self.taken_over,), self.left_out)
+        self.reused.add((line,), (None,))
+        self.taken.append(TakenOver(name, paid))
+
+    def _write(self) -> None:
+        """The lines that wait for it, to the job's files."""
+        rows = self.rows
+        if not rows.lines:
+            return
+        self._check_names()
+        shards = self.files.add(rows.lines, rows.costs[-len(rows.lines) :])
+        self.too_large += rows.written(shards, self.left_out)
+        if len(rows.names) >= TABLE_ROWS:
+            self._add_rows()
+
+    def _add_rows(self) -> None:
+        self.table.add(self.rows.taken())
+
+    def _check_names(self) -> None:
+        """All of a job's have one form, and the last is the longest."""
+        if problem := custom_id_problem(self.rows.names[-1]):
+            raise ManifestError(f"job {self.job.id}: {problem}")
+
+
+def _portions(
+    prompts: Iterable[tuple[str, ModelSpec, Shown]],
+) -> Iterator[Sequence[tuple[str, ModelSpec, Shown]]]:
+    """Some at a time, of not much more than ``PORTION_BYTES`` of text."""
+    portion, size = list[tuple[str, ModelSpec, Shown]](), 0
+    for one in prompts:
+        portion.append(one)
+        size += one[2].text_bytes + sum(map(len, one[2].texts or ())) if one[2].images else one[2].text_bytes
+        if len(portion) >= PORTION or size >= PORTION_BYTES:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
 
 
 def _entered(run: Run, job: Job) -> set[str]:
@@ -179,41 +307,35 @@ def _entered(run: Run, job: Job) -> set[str]:
     return {batch.shard_id for batch in run.store.job_batches(job.id) if batch.parent_id is None}
 
 
-def _prompts(run: Run, job: Job) -> Iterator[tuple[str, Shown]]:
+def _prompts(run: Run, job: Job) -> Iterator[tuple[str, ModelSpec, Shown]]:
     kept = run.kept.setdefault(ShownPrompts, ShownPrompts())
     if job.role is Role.PREDICT:
-        asking = run.task_of(job.spec)
         kept.about(None if job.spec.hints is None else f"{job.spec.hints} hints")
-        return ((item.id, kept.of(item, None, partial(asking.prompt, item))) for item in run.items)
+        is_asked_again = sum(table.samples or 1 for table in run.manifest.models) > 1
+        spec = job.spec
+        is_same = has_one_limit(run.task, spec)
+        for item_id, shown in kept.of_items(run.items, run.task_of(spec).prompt, keep=is_asked_again):
+            yield item_id, spec if is_same else with_room(run.task, run.item(item_id), spec), shown
+        return
     task = juried(run.task)
     kept.about(job.depends_on or job.id)
-    return (
-        (one.item.id, kept.of(one.item, one.prediction, partial(task.judge_prompt, one)))
-        for one in candidates(run, job)
-    )
+    for one in candidates(run, job):
+        yield one.item.id, job.spec, kept.of(one.item, one.prediction, partial(task.judge_prompt, one))
 
 
-def _write_requests(run: Run, job: Job, judged: ModelSpec | None, asking: _Asking, packed: Packed) -> None:
+def _write_requests(asking: _Asking, judged: ModelSpec | None) -> None:
     """The table of the job's requests: rows of before in their order, for batch files are in it, and new ones."""
+    job = asking.job
     whose = {"model": judged.name if judged else job.spec.name, "judge": job.spec.name if judged else None}
-    named = [pl.lit(value, pl.String).alias(column) for column, value in whose.items()]
-    known = asking.known.with_columns(*named, retired=~pl.col("custom_id").is_in(list(asking.kept)))
-    said = {
-        "custom_id": asking.rows,
-        "item_id": (item_id for item_id, _ in asking.rows.values()),
-        "shard_id": map(packed.shard_of.__getitem__, asking.rows),
-        "max_cost": (decimal_text(packed.max_cost.get(name)) for name in asking.rows),
-        "fingerprint": (print_ for _, print_ in asking.rows.values()),
+    named = {column: pl.lit(value, pl.String) for column, value in whose.items()}
+    before = asking.known.lazy().with_columns(**named, retired=~pl.col("custom_id").is_in(list(asking.kept)))
+    same = {
+        "job_id": pl.lit(job.id),
+        "role": pl.lit(str(job.role)),
+        "sample": pl.lit(job.spec.sample, pl.Int64),
+        "retired": pl.lit(value=False),
     }
-    new = pl.DataFrame([pl.Series(column, list(values), pl.String) for column, values in said.items()])
-    new = new.with_columns(
-        *named,
-        job_id=pl.lit(job.id),
-        role=pl.lit(str(job.role)),
-        sample=pl.lit(job.spec.sample, pl.Int64),
-        retired=pl.lit(False),
-    )
-    tables.write(run.folder.part("requests", job.id), pl.concat([known, new.select(known.columns)]))
+    asking.table.write(asking.known.columns, None if asking.known.is_empty() else before, named | same)
 
 
 def first_attempt(run: Run, job: Job, shard: Shard) -> Batch:
@@ -240,9 +362,9 @@ def _taken_over(run: Run, job: Job, asking: _Asking) -> Batch:
     nothing."""
     if asking.reused is None:
         raise AssertionError(f"job {job.id}: answers are taken over, and their batch file was not written")
-    path = run.folder.request_file(job.id, asking.shard_id).relative_to(run.folder.root).as_posix()
+    path = run.folder.request_file(job.id, asking.taken_over).relative_to(run.folder.root).as_posix()
     return replace(
-        first_attempt(run, job, asking.reused.written(asking.shard_id, path)),
+        first_attempt(run, job, asking.reused.written(asking.taken_over, path)),
         state=Lifecycle.COLLECTED,
         outcome=BatchOutcome.COMPLETED,
         max_cost=Decimal(0),

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
-from layton_batch.batches.request_lines import LineWriter, Shown, ShownPrompts, images
+from layton_batch.batches.request_lines import LineWriter, images
+from layton_batch.batches.shown_prompts import Shown, ShownPrompts
 from layton_batch.costs.estimate import TokenBound, text_bytes
 from layton_batch.costs.expected import expected_tokens
 from layton_batch.records import Item, ModelSpec, Prediction

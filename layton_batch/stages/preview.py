@@ -11,7 +11,8 @@ from pathlib import Path
 from layton_batch.batches.batch_file import Line, files_needed, pack
 from layton_batch.batches.fingerprints import fingerprint
 from layton_batch.batches.names import custom_id
-from layton_batch.batches.request_lines import LineWriter, Shown, ShownPrompts, images
+from layton_batch.batches.request_lines import LineWriter, images
+from layton_batch.batches.shown_prompts import Shown, ShownPrompts
 from layton_batch.clock import Clock
 from layton_batch.costs.estimate import bound_cost, output_bound
 from layton_batch.costs.expected import bundled_priors, expected_cost, expected_tokens

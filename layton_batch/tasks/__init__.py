@@ -69,6 +69,11 @@ def with_room(task: Task, item: Item, spec: ModelSpec) -> ModelSpec:
     return replace(spec, max_output_tokens=task.output_tokens(item) + max(0, spec.reasoning.budget_tokens or 0))
 
 
+def has_one_limit(task: Task, spec: ModelSpec) -> bool:
+    """Whether :func:`with_room` leaves the participant as it is, whatever the item."""
+    return spec.max_output_tokens is not None or not isinstance(task, AdvisesLimits)
+
+
 def validate_items(items: Sequence[Item]) -> None:
     """Raises DataError where there is no item, or two have one id."""
     if not items:

@@ -1,11 +1,14 @@
 """Batch files of 100,000 text requests: CPU and memory, beside json.dumps, orjson, write(2) and batchling's builder.
 
-``scripts/bench prepare [--lines N] [--items N]``: N lines in all, of so many items; each in a process of its own.
+``scripts/bench prepare [--lines N] [--items N] [--pictures N]``: N lines in all, of so many items, or of so many
+pictures of 60 KB; each in a process of its own. What hashing the lines twice takes, which is a duty, is a baseline too.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
+import hashlib
 import importlib.util
 import json
 import random
@@ -13,9 +16,11 @@ import resource
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from tests.bench.apart import Apart, apart
@@ -27,7 +32,7 @@ name = "prepare"
 task = "layton"
 [items]
 source = "items.jsonl"
-split = "llm"
+split = "{split}"
 [jury]
 seats = 1
 [[jury.judges]]
@@ -65,19 +70,21 @@ def main(arguments: Sequence[str] = ()) -> dict[str, float]:
     parser = argparse.ArgumentParser(prog="scripts/bench prepare", description=__doc__)
     parser.add_argument("--lines", type=int, default=LINES)
     parser.add_argument("--items", type=int, default=ITEMS)
+    parser.add_argument("--pictures", type=int, help="for one model; instead of texts")
     asked = parser.parse_args(arguments)
+    items, models = asked.pictures or asked.items, max(1, asked.lines // asked.items) if not asked.pictures else 1
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_run(folder, asked.items, max(1, asked.lines // asked.items))
+        write_run(folder, items, models, pictures=bool(asked.pictures))
         few = Path(name, "few")
         few.mkdir()
-        write_run(few, 10, 1)
-        lines = asked.items * max(1, asked.lines // asked.items)
+        write_run(few, 10, 1, pictures=bool(asked.pictures))
+        lines = items * models
         least = apart(MODULE, "plan", few)
         told = apart(MODULE, "preview", folder)
         ours = apart(MODULE, "plan", folder)
         others = {kind: apart(MODULE, kind, folder) for kind in BASELINES if kind != "batchling" or _has_batchling()}
-    print(f"{lines:,} lines, {ours.size / 1e6:,.0f} MB, {asked.items:,} items")
+    print(f"{lines:,} lines, {ours.size / 1e6:,.0f} MB, {items:,} items")
     return _told(lines, ours, least, others) | _told_of_preview(lines, told, others)
 
 
@@ -101,16 +108,28 @@ def _has_batchling() -> bool:
     return importlib.util.find_spec("batchling") is not None
 
 
-def write_run(folder: Path, items: int, models: int) -> None:
-    """A manifest of so many models and its riddles, of some 1,100 characters each."""
-    draw = random.Random(0)
-    manifest = _HEAD + "".join(_MODEL.format(number=number) for number in range(models))
+def write_run(folder: Path, items: int, models: int, *, pictures: bool = False) -> None:
+    """A manifest of so many models and its riddles, of some 1,100 characters each, or with a picture of 60 KB."""
+    draw, split = random.Random(0), "vlm" if pictures else "llm"
+    manifest = _HEAD.format(split=split) + "".join(_MODEL.format(number=number) for number in range(models))
     (folder / "manifest.toml").write_text(manifest, encoding="utf-8")
     with (folder / "items.jsonl").open("w", encoding="utf-8") as lines:
         for number in range(items):
             said = f'Room {number} says "{" ".join(draw.choices(_WORDS, k=170))}".\nWhat is played in it?'
-            row = {"id": str(number), "split": "llm", "description": said, "answer": "a piano", "solution": "Keys."}
+            row = {"id": str(number), "split": split, "description": said, "answer": "a piano", "solution": "Keys."}
+            if pictures:
+                row |= {"description": f"What is in room {number}?", "img": base64.b64encode(_picture(draw)).decode()}
             lines.write(json.dumps({**row, **dict.fromkeys(("first_hint", "second_hint"))}) + "\n")
+
+
+def _picture(draw: random.Random) -> bytes:
+    """A PNG file of 200 by 100 points that nobody chose."""
+    rows = b"".join(b"\0" + draw.randbytes(600) for _ in range(100))
+    parts = ((b"IHDR", b"\0\0\0\xc8\0\0\0\x64\x08\x02\0\0\0"), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    framed = (
+        len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big") for kind, data in parts
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(framed)
 
 
 # ---- in a process of its own -----------------------------------------------------------------------------------------
@@ -153,16 +172,26 @@ class Pending:
     params: Mapping[str, object]
 
 
+AT_ONCE = 1_000
+
+
 def bodies(folder: Path) -> Iterator[list[dict[str, object]]]:
-    """The lines of each batch file that `plan` wrote, as objects that share nothing with the file."""
+    """The lines of the batch files that `plan` wrote, so many at a time, as objects that share nothing with a file."""
     for path in sorted(folder.glob("runs/*/requests/*/*.jsonl")):
         with path.open("rb") as lines:
-            yield [json.loads(line) for line in lines]
+            while some := [json.loads(line) for line in islice(lines, AT_ONCE)]:
+                yield some
 
 
 def baseline(kind: str, folder: Path) -> tuple[float, int]:
     """The same lines, ready as objects, written to one file after another by other means."""
-    write = {"json": _by_json, "orjson": _by_orjson, "write(2)": _by_write, "batchling": _by_batchling}[kind]
+    write = {
+        "json": _by_json,
+        "orjson": _by_orjson,
+        "write(2)": _by_write,
+        "hashed": _by_write_and_hashes,
+        "batchling": _by_batchling,
+    }[kind]
     seconds, size = 0.0, 0
     out = folder / f"{kind}.out"
     for lines in bodies(folder):
@@ -207,6 +236,23 @@ def _by_write(lines: list[dict[str, object]], out: Path) -> tuple[float, int]:
     return _timed(work)
 
 
+def _by_write_and_hashes(lines: list[dict[str, object]], out: Path) -> tuple[float, int]:
+    """What no plan can do without: the lines are written, and hashed once for the file and once each by itself."""
+    import orjson
+
+    each = [orjson.dumps(line) + b"\n" for line in lines]
+    ready = b"".join(each)
+
+    def work() -> int:
+        hashlib.sha256(ready).hexdigest()
+        for line in each:
+            hashlib.sha256(line).hexdigest()
+        with out.open("wb", buffering=0) as file:
+            return file.write(ready)
+
+    return _timed(work)
+
+
 def _by_batchling(lines: list[dict[str, object]], out: Path) -> tuple[float, int]:
     """Its builder takes requests as it captured them, bodies in bytes; that these were made is not counted."""
     from batchling.providers.openai import OpenAIProvider
@@ -230,7 +276,7 @@ def _by_batchling(lines: list[dict[str, object]], out: Path) -> tuple[float, int
 
 STEADY = ("json", "orjson")
 """Baselines that take long enough for a ratio that can be held."""
-BASELINES = ("json", "orjson", "write(2)", "batchling")
+BASELINES = ("json", "orjson", "write(2)", "hashed", "batchling")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ import pytest
 
 from layton_batch.batches.batch_file import line_of
 from layton_batch.batches.fingerprints import fingerprint
-from layton_batch.batches.request_lines import COMPARED, LineWriter, ShownPrompts
+from layton_batch.batches.request_lines import COMPARED, LineWriter
+from layton_batch.batches.shown_prompts import ShownPrompts
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import ManifestError
 from layton_batch.providers import BUILT_IN, connect
@@ -123,7 +124,9 @@ def test_a_line_put_together_is_the_line_that_the_dialect_encodes(provider: str)
                 with pytest.raises(ManifestError):
                     writer.line(name, request.item_id, spec, shown)
                 continue
-            assert writer.line(name, request.item_id, spec, shown) == expected
+            content, digest, max_cost = writer.asked(name, request.item_id, spec, shown)
+            assert (content, max_cost) == (expected.content, expected.max_cost)
+            assert digest.hex() == fingerprint(provider, spec.model, content, name, spec.sample)
             size, max_cost = sizes.size(name, request.item_id, spec, shown)
             assert (size, max_cost) == (len(expected.content), expected.max_cost)
         put_together += writer.put_together
