@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import polars as pl
 
@@ -27,7 +27,9 @@ DERIVED = frozenset(
 )
 """Tables that are made again where they are gone."""
 Row = Mapping[str, object]
-_FORM: Mapping[str, Any] = {"compression": "zstd", "compression_level": 3}
+Value = TypeVar("Value")
+_FORM: Mapping[str, Any] = {"compression": "zstd", "compression_level": 3, "data_page_size": 8 << 20}
+"""Pages are compressed each by itself: in large ones texts that repeat themselves take half the space and the time."""
 _MADE_FROM = "layton_batch.made_from"
 """The key in a file's metadata of the digest of what the table was made from."""
 
@@ -52,13 +54,43 @@ def _metadata(origin: str | None) -> dict[str, str] | None:
 
 def frame(name: str, rows: Sequence[Row]) -> pl.DataFrame:
     """Rows as a frame with exactly the table's columns, in order."""
+    return of_columns(name, {column: [row.get(column) for row in rows] for column in SCHEMAS[name]})
+
+
+def of_columns(name: str, columns: Mapping[str, object]) -> pl.DataFrame:
+    """The same of columns: lists and series of one length, or the value of all rows; null where one is left out."""
     schema = SCHEMAS[name]
-    columns = {column: [row.get(column) for row in rows] for column in schema}
+    long = {column: values for column, values in columns.items() if isinstance(values, list | pl.Series)}
     try:
-        return pl.DataFrame(columns, schema=dict(schema), strict=True)
+        table = pl.DataFrame(long, schema={column: schema[column] for column in long}, strict=True)
     except UnicodeEncodeError:
-        columns = {column: list(map(_storable, values)) for column, values in columns.items()}
-        return pl.DataFrame(columns, schema=dict(schema), strict=True)
+        mended = {
+            column: list(map(_storable, values)) if isinstance(values, list) else values
+            for column, values in long.items()
+        }
+        table = pl.DataFrame(mended, schema={column: schema[column] for column in long}, strict=True)
+    same = (pl.lit(columns.get(column), kind).alias(column) for column, kind in schema.items() if column not in long)
+    return table.with_columns(same).select(list(schema))
+
+
+def text_column(texts: Sequence[bytes | None]) -> pl.Series:
+    """Texts in UTF-8 as a column. Half surrogate pairs may stand in them; they become U+FFFD, as in :func:`frame`."""
+    return utf8_column(texts, lambda text: _storable(text.decode("utf-8", "surrogatepass")))
+
+
+def utf8_column(texts: Sequence[bytes | None], mend: Callable[[bytes], object]) -> pl.Series:
+    """Texts in UTF-8 as a column; ``mend``: what stands there for bytes that are none."""
+    try:
+        return pl.Series(values=texts, dtype=pl.Binary).cast(pl.String)
+    except pl.exceptions.ComputeError:
+        return pl.Series(values=[None if text is None else _text(text, mend) for text in texts], dtype=pl.String)
+
+
+def _text(text: bytes, mend: Callable[[bytes], object]) -> object:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return mend(text)
 
 
 def _storable(value: object) -> object:
@@ -82,32 +114,47 @@ def write_rows(path: Path, name: str, rows: Iterable[Row], origin: str | None = 
 @contextmanager
 def writing(path: Path, name: str, origin: str | None = None) -> Iterator[Callable[[Row], None]]:
     """What adds a row to the part file that ``path`` becomes when the block ends well; ``origin`` as for ``write``."""
-    with atomic.scratch(path) as folder:
-        spilt: list[Path] = []
-        portion, least = _Portion(), PORTION_ROWS
+    with writing_frames(path, name, origin) as add_frame:
+        portion = _Portion[Row](row_characters)
 
         def add(row: Row) -> None:
-            nonlocal least
             if portion.add(row):
-                least = min(least, len(portion.rows))
-                spilt.append(folder / f"{len(spilt):06d}.arrow")
-                _write_portion(spilt[-1], frame(name, portion.take()))
+                add_frame(frame(name, portion.take()))
 
         yield add
-        rest = frame(name, portion.take())
+        if portion.values:
+            add_frame(frame(name, portion.take()))
+
+
+@contextmanager
+def writing_frames(path: Path, name: str, origin: str | None = None) -> Iterator[Callable[[pl.DataFrame], None]]:
+    """As :func:`writing`, some rows at a time."""
+    with atomic.scratch(path) as folder:
+        spilt: list[Path] = []
+        last = frame(name, [])
+        largest = 0
+
+        def add(table: pl.DataFrame) -> None:
+            nonlocal last, largest
+            if last.height:
+                spilt.append(folder / f"{len(spilt):06d}.arrow")
+                _write_portion(spilt[-1], last)
+            last, largest = table, max(largest, table.height)
+
+        yield add
         if not spilt:
-            write(path, rest, origin)
+            write(path, last, origin)
         else:
-            _write_together(path, name, [pl.scan_ipc(spilt), rest.lazy()], origin, least)
+            _write_together(path, name, [pl.scan_ipc(spilt), last.lazy()], origin, largest)
 
 
-def portions(rows: Iterable[Row]) -> Iterator[Sequence[Row]]:
-    """The rows in portions of at most ``PORTION_ROWS`` rows and not much more than ``PORTION_CHARACTERS`` of text."""
-    portion = _Portion()
-    for row in rows:
-        if portion.add(row):
+def portions(values: Iterable[Value], characters: Callable[[Value], int]) -> Iterator[Sequence[Value]]:
+    """The values in portions of at most ``PORTION_ROWS`` and not much more than ``PORTION_CHARACTERS`` of text."""
+    portion = _Portion[Value](characters)
+    for value in values:
+        if portion.add(value):
             yield portion.take()
-    if portion.rows:
+    if portion.values:
         yield portion.take()
 
 
@@ -173,19 +220,25 @@ def set_aside(path: Path) -> None:
 
 
 @dataclass(slots=True)
-class _Portion:
-    rows: list[Row] = field(default_factory=list)
+class _Portion(Generic[Value]):
+    size: Callable[[Value], int]
+    values: list[Value] = field(default_factory=list)
     characters: int = 0
 
-    def add(self, row: Row) -> bool:
+    def add(self, value: Value) -> bool:
         """Whether it is full now."""
-        self.rows.append(row)
-        self.characters += sum(map(_characters, row.values()))
-        return len(self.rows) >= PORTION_ROWS or self.characters >= PORTION_CHARACTERS
+        self.values.append(value)
+        self.characters += self.size(value)
+        return len(self.values) >= PORTION_ROWS or self.characters >= PORTION_CHARACTERS
 
-    def take(self) -> list[Row]:
-        rows, self.rows, self.characters = self.rows, [], 0
-        return rows
+    def take(self) -> list[Value]:
+        values, self.values, self.characters = self.values, [], 0
+        return values
+
+
+def row_characters(row: Row) -> int:
+    """How much text is in a row."""
+    return sum(len(value) if type(value) is str else _characters(value) for value in row.values() if value is not None)
 
 
 def _characters(value: object) -> int:

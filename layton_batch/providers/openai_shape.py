@@ -254,7 +254,6 @@ def decode_row(raw: bytes, provider: str, reply: Callable[[str, JsonValue], Resp
     if not isinstance(custom_id, str) or not custom_id:
         raise ProviderReplyError(f"{provider}: a result line names no custom_id: {excerpt(raw)}")
     response, error = row.get("response"), row.get("error")
-    where = f"{provider}: the result line of {clean(custom_id, 80)}"
     if isinstance(response, Mapping):
         body = _unwrapped(response.get("body"), provider)
         status = _status(response, body)
@@ -263,10 +262,14 @@ def decode_row(raw: bytes, provider: str, reply: Callable[[str, JsonValue], Resp
         if status is not None:
             return errored(custom_id, status if status >= 300 or status == 0 else None, error or body)
         if not error or _answers(body):
-            return unreadable(custom_id, f"{where} has a status_code that is none: {excerpt(raw)}")
+            return _unreadable(custom_id, provider, "has a status_code that is none", raw)
     if error:
         return errored(custom_id, None, error)
-    return unreadable(custom_id, f"{where} holds neither a response nor an error: {excerpt(raw)}")
+    return _unreadable(custom_id, provider, "holds neither a response nor an error", raw)
+
+
+def _unreadable(custom_id: str, provider: str, why: str, raw: bytes) -> Response:
+    return unreadable(custom_id, f"{provider}: the result line of {clean(custom_id, 80)} {why}: {excerpt(raw)}")
 
 
 def _status(response: Mapping[str, JsonValue], body: JsonValue) -> int | None:

@@ -235,6 +235,8 @@ def _until(then: str | None, now: str | None) -> float | None:
 
 def clean(text: str, longest: int = 300) -> str:
     """One printable line of at most ``longest`` characters: what a provider wrote goes to terminals and logs."""
+    if len(text) <= longest and text.isascii() and text.isprintable() and " " not in text:
+        return text
     head = text[: longest * 4]
     line = " ".join(printable(head, " ").split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
