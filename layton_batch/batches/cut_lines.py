@@ -31,7 +31,7 @@ _SHORTEST, _LONGEST_LINE, _LONGEST_REST = 64, 1 << 20, 400
 said there that may stay in memory."""
 _FEW_QUOTES = 32
 """Within a string, looked at one by one: that takes less time than a copy without them."""
-_ROWS, _SIZE = 2_000, 8 << 20
+_ROWS, _SIZE = 2_000, 2 << 20
 """Lines, and bytes of them, in memory at a time."""
 _BACKSLASH = ord("\\")
 _VALUE = re.compile(rb'\s{0,8}:\s{0,8}"')
@@ -86,7 +86,7 @@ def _decoded(lines: Sequence[Line], decode: Decode, keys: Sequence[bytes]) -> tu
             strings.append(line[span[0] : span[1]])
     texts = tables.utf8_column(strings, lambda _: None).str.json_path_match("$")
     end = 0
-    for one, length in zip(cut, texts.str.len_bytes(), strict=True):
+    for one, length in zip(cut, texts.str.len_bytes().to_list(), strict=True):
         if length is None:  # no JSON string: a byte that is no UTF-8, a control character, half a surrogate pair
             one.said = _whole(one.line, decode)
         else:

@@ -36,15 +36,11 @@ def bounds(asked: pl.DataFrame) -> Bounds:
 
 
 class Bill:
-    """What the answers of one batch cost, added up.
-
-    ``unknown_cost_rows``: a row of the table ``untold`` for each request whose cost is unknown. The upper bound for its
-    cost is in no sum of ``spent``.
-    """
+    """What the answers of one batch cost, added up."""
 
     def __init__(self, prices: PriceBook, job: Job, batch: Batch, bounds: Bounds) -> None:
         self._stated: Decimal | None = None
-        self.unknown_cost_rows: list[tables.Row] = []
+        self._untold: list[tuple[str, str, bool]] = []
         self._job, self._batch, self._bounds = job, batch, bounds
         self._price = prices.price(job.spec.provider, job.spec.model)
         self._units: dict[int, int] = {}
@@ -103,13 +99,20 @@ class Bill:
         }
 
     def _enter(self, custom_id: str, why: str, *, answered: bool) -> None:
-        bound = self._bounds.get(custom_id)
-        row = {"custom_id": custom_id, "why": why, "answered": answered, "bound_usd": bound}
-        self.unknown_cost_rows.append({**self._same, **row})
+        self._untold.append((custom_id, why, answered))
+
+    @property
+    def unknown_cost_rows(self) -> list[tables.Row]:
+        """A row of the table ``untold`` for each request whose cost is unknown. The upper bound for its cost is in no
+        sum of ``spent``."""
+        return [
+            {**self._same, "custom_id": one, "why": why, "answered": answered, "bound_usd": self._bounds.get(one)}
+            for one, why, answered in self._untold
+        ]
 
     def ours(self) -> Sums:
         """The batch by this bill, as :func:`billed` finds it in its tables."""
-        reasons = {row["why"] for row in self.unknown_cost_rows}
+        reasons = {why for _, why, _ in self._untold}
         usd = None if reasons else self.spent
         return Sums(usd) if reasons - {WITHOUT_PRICE} else Sums(usd, self._read, self._written)
 
@@ -124,13 +127,14 @@ class Bill:
     @property
     def unknown_cost(self) -> Decimal:
         """The most that those requests can have cost, as far as a bound is known."""
-        return known_bounds(self.unknown_cost_rows)
+        bounds = (self._bounds.get(custom_id) for custom_id, _, _ in self._untold)
+        return sum((Decimal(bound) for bound in bounds if bound is not None), Decimal(0))
 
     def anomalies(self) -> Iterator[tuple[str, str]]:
         """Kind and detail of the event that tells of what cannot be told."""
-        if not self.unknown_cost_rows:
+        if not self._untold:
             return
-        why = Counter(str(row["why"]) for row in self.unknown_cost_rows)
+        why = Counter(why for _, why, _ in self._untold)
         found = ", ".join(f"{count} {reason}" for reason, count in sorted(why.items()))
         usd = self.unknown_cost
         most = f"at most ${usd:f}, which the budget counts" if usd else "no bound is known"

@@ -130,22 +130,30 @@ def writing(path: Path, name: str, origin: str | None = None) -> Iterator[Callab
 def writing_frames(path: Path, name: str, origin: str | None = None) -> Iterator[Callable[[pl.DataFrame], None]]:
     """As :func:`writing`, some rows at a time."""
     with atomic.scratch(path) as folder:
+        alone: pl.DataFrame | None = None
         spilt: list[Path] = []
-        last = frame(name, [])
         largest = 0
 
+        def spill(table: pl.DataFrame) -> None:
+            spilt.append(folder / f"{len(spilt):06d}.arrow")
+            _write_portion(spilt[-1], table)
+
         def add(table: pl.DataFrame) -> None:
-            nonlocal last, largest
-            if last.height:
-                spilt.append(folder / f"{len(spilt):06d}.arrow")
-                _write_portion(spilt[-1], last)
-            last, largest = table, max(largest, table.height)
+            nonlocal alone, largest
+            largest = max(largest, table.height)
+            if alone is None and not spilt:
+                alone = table
+                return
+            if alone is not None:
+                spill(alone)
+                alone = None
+            spill(table)
 
         yield add
-        if not spilt:
-            write(path, last, origin)
+        if spilt:
+            _write_together(path, name, pl.scan_ipc(spilt), origin, largest)
         else:
-            _write_together(path, name, [pl.scan_ipc(spilt), last.lazy()], origin, largest)
+            write(path, frame(name, []) if alone is None else alone, origin)
 
 
 def portions(values: Iterable[Value], characters: Callable[[Value], int]) -> Iterator[Sequence[Value]]:
@@ -257,10 +265,10 @@ def _write_portion(path: Path, table: pl.DataFrame) -> None:
         table.write_ipc(path)
 
 
-def _write_together(path: Path, name: str, tables: Sequence[pl.LazyFrame], origin: str | None, group_rows: int) -> None:
-    table = pl.concat(tables).select(list(SCHEMAS[name]))
+def _write_together(path: Path, name: str, table: pl.LazyFrame, origin: str | None, group_rows: int) -> None:
     with atomic.writing(path) as handle, _said(path):
-        table.sink_parquet(handle, row_group_size=group_rows, metadata=_metadata(origin), **_FORM)
+        rows = table.select(list(SCHEMAS[name]))
+        rows.sink_parquet(handle, row_group_size=group_rows, metadata=_metadata(origin), **_FORM)
 
 
 @contextmanager

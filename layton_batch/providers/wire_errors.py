@@ -267,7 +267,7 @@ def parse_json(raw: bytes | str, provider: str, what: str) -> JsonValue:
 def parse_object(raw: bytes | str, provider: str, what: str) -> Mapping[str, JsonValue]:
     """As :func:`parse_json`, for what must be a JSON object."""
     value = parse_json(raw, provider, what)
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         raise ProviderReplyError(f"{provider}: {what} is not a JSON object: {excerpt(raw)}")
     return value
 

@@ -222,16 +222,15 @@ def _write_tables(
     run: Run, job: Job, batch: Batch, portions: Iterable[tuple[Sequence[Response], pl.Series]], bill: Bill
 ) -> None:
     """Responses and usage of the batch, and, where there are any, the requests whose cost nobody can tell."""
-    with (
-        tables.writing_frames(run.folder.part("usage", batch.id), "usage") as charge,
-        atomic.writing_folder(run.folder.tables / "responses" / batch.id) as folder,
-    ):
+    charged = [bill.enter(())]
+    with atomic.writing_folder(run.folder.tables / "responses" / batch.id) as folder:
         for number, (responses, texts) in enumerate(portions):
-            charge(bill.enter(responses))
+            charged.append(bill.enter(responses))
             tables.write(folder / f"{number:05d}.parquet", _response_table(job, batch, responses, texts))
+    tables.write(run.folder.part("usage", batch.id), pl.concat(charged))
     untold = run.folder.part("untold", batch.id)
-    if bill.unknown_cost_rows:
-        tables.write(untold, tables.frame("untold", bill.unknown_cost_rows))
+    if rows := bill.unknown_cost_rows:
+        tables.write(untold, tables.frame("untold", rows))
     else:
         atomic.remove(untold)  # of a collecting that a stop cut short, with another download
 

@@ -18,7 +18,7 @@ from layton_batch.run.context import Run
 from layton_batch.states import ErrorClass, FinishReason, Lifecycle, RequestOutcome
 
 _IN_BRIEF = ("custom_id", "batch_id", "attempt", "outcome", "error_class")
-_KEPT_OPEN = 4
+_KEPT_OPEN = 3
 """Part files held in memory: requests and the parts of their answers are in one order, but for later attempts."""
 
 
