@@ -20,7 +20,7 @@ from typing import IO
 import polars as pl
 
 from layton_batch.batches import raw_results
-from layton_batch.batches.cut_lines import STAND_IN, Decode, decoded
+from layton_batch.batches.cut_lines import Decode, decoded
 from layton_batch.batches.spilled import packed, unpacked_reply
 from layton_batch.errors import file_error
 from layton_batch.files import atomic, tables
@@ -77,7 +77,7 @@ class Replies:
 
     def whole(self, reply: Response | ReplyIndex) -> Response:
         """The reply with its text."""
-        return _whole(*self._parted(reply))
+        return reply if isinstance(reply, Response) else _whole(reply, self._file())
 
     def together(self, some: Sequence[Response | ReplyIndex]) -> tuple[Sequence[Response], pl.Series]:
         """Some replies, which may have a stand-in for their texts, and the texts as a table can hold them."""
@@ -85,11 +85,12 @@ class Replies:
         return [said for said, _ in found], tables.text_column([text for _, text in found])
 
     def _parted(self, reply: Response | ReplyIndex) -> tuple[Response, bytes | None]:
-        if isinstance(reply, Response):
-            return reply, _encoded(reply.text)
+        return (reply, _encoded(reply.text)) if isinstance(reply, Response) else _parted(reply, self._file())
+
+    def _file(self) -> IO[bytes]:
         if self._spilled is None:
             raise ValueError("the file of the replies in full is not open")
-        return _parted(reply, self._spilled)
+        return self._spilled
 
 
 def _parted(reply: ReplyIndex, spilled: IO[bytes]) -> tuple[Response, bytes | None]:
@@ -102,14 +103,15 @@ def _parted(reply: ReplyIndex, spilled: IO[bytes]) -> tuple[Response, bytes | No
     return whole, _encoded(whole.text)
 
 
-def _encoded(text: str | None) -> bytes | None:
-    return None if text is None else text.encode("utf-8", "surrogatepass")
-
-
-def _whole(said: Response, text: bytes | None) -> Response:
-    if text is None or said.text != STAND_IN:
+def _whole(reply: ReplyIndex, spilled: IO[bytes]) -> Response:
+    said, text = _parted(reply, spilled)
+    if reply.rest is None or text is None:
         return said
     return replace(said, text=text.decode("utf-8", "surrogatepass"))
+
+
+def _encoded(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "surrogatepass")
 
 
 @contextmanager
@@ -152,7 +154,7 @@ def unpacked_apart(folder: Path, provider: str, engine: Engine, heed_stop: Calla
 def read_apart(folder: Path, provider: str, room: Path) -> Replies:
     """In a worker: the replies in the parts under ``folder``, in full in a file in ``room``."""
     room.mkdir()
-    with (room / _IN_FULL).open("wb") as spilled:
+    with (room / _IN_FULL).open("wb+") as spilled:
         dialect = connect(provider, None)
         return _read(folder, dialect.decode, answer_keys(dialect), _Spill(spilled))
 
@@ -174,7 +176,7 @@ class _Spill:
         """Of all that a reply says."""
         if isinstance(reply, ReplyIndex):
             self.file.flush()
-            reply = _whole(*_parted(reply, self.file))
+            reply = _whole(reply, self.file)
         return sha256(_packed(reply) or repr(reply).encode()).digest()[:_DIGEST]
 
 
