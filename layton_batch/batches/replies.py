@@ -49,6 +49,18 @@ class ReplyIndex:
     place: tuple[int, int] = field(compare=False)
     rest: Response | None = field(compare=False, default=None)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """From a worker to this process in half the time that records within records take."""
+        rest = None if self.rest is None else _packed(self.rest) or self.rest
+        return _arrived, (self.custom_id, str(self.outcome), str(self.error_class), self.content, self.place, rest)
+
+
+def _arrived(
+    custom_id: str, outcome: str, cause: str, content: bytes, place: tuple[int, int], rest: bytes | Response | None
+) -> ReplyIndex:
+    said = unpacked_reply(rest) if isinstance(rest, bytes) else rest
+    return ReplyIndex(custom_id, RequestOutcome(outcome), ErrorClass(cause), content, place, said)
+
 
 def characters(reply: Response | ReplyIndex) -> int:
     """About how much text is in a reply."""
