@@ -58,7 +58,7 @@ def test_portions_hold_every_row_in_order_and_no_more_text_than_they_may(sizes: 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "PORTION_ROWS", 7)
         patch.setattr(tables, "PORTION_CHARACTERS", 50)
-        found = list(tables.portions(rows))
+        found = list(tables.portions(rows, tables.row_characters))
     assert [row for portion in found for row in portion] == rows
     assert all(0 < len(portion) <= 7 for portion in found)
     assert all(sum(len(str(row["text"])) for row in portion[:-1]) < 50 for portion in found)

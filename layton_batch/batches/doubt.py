@@ -15,7 +15,6 @@ from layton_batch.files import tables
 from layton_batch.records import Batch, Entry
 from layton_batch.run.context import Run
 from layton_batch.store.rows import RELEASED, UNKNOWN_COST
-from layton_batch.text import decimal_text
 
 IN_DOUBT = "created without an answer"
 """The word of the table ``untold`` for a request of such a create."""
@@ -24,7 +23,7 @@ IN_DOUBT = "created without an answer"
 def given_up(run: Run, batch: Batch) -> list[Entry]:
     """The ledger's entries, for the move that gives this create up. Raises DamagedTableError where the batch's requests
     cannot be read."""
-    known = [bound for bound in bounds(batch_requests(run, batch)).values() if bound is not None]
+    known = [Decimal(bound) for bound in bounds(batch_requests(run, batch)).values() if bound is not None]
     amounts = {RELEASED: run.store.held(batch.id), UNKNOWN_COST: sum(known, Decimal(0))}
     return [Entry(batch.id, kind, usd) for kind, usd in amounts.items() if usd]
 
@@ -59,7 +58,7 @@ def _rows(run: Run, batch: Batch) -> list[tables.Row]:
             "attempt": batch.attempt,
             "why": IN_DOUBT,
             "answered": False,
-            "bound_usd": decimal_text(bound),
+            "bound_usd": bound,
         }
         for custom_id, bound in bounds(batch_requests(run, batch)).items()
     ]

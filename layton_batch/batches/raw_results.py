@@ -95,7 +95,8 @@ def _store(folder: Path, part: ResultPart) -> Stored:
     ):
         for chunk in _whole(part):
             arrived += out.write(chunk)
-            digest.update(chunk)
+            if earlier:
+                digest.update(chunk)
     same = next((one for one in earlier if _content(one) == digest.digest()), None)
     if same is not None:
         atomic.remove(path)

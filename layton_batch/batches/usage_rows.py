@@ -10,13 +10,13 @@ from decimal import Decimal
 import polars as pl
 
 from layton_batch.costs.prices import PriceBook
-from layton_batch.costs.report import UnknownCost, UsageRow, priced_row
+from layton_batch.costs.rates import charger, units_text
+from layton_batch.costs.report import UnknownCost, UsageRow
 from layton_batch.costs.stated import Statement, Sums
 from layton_batch.files import tables
 from layton_batch.records import Batch, Job, Response, Snapshot, Usage
 from layton_batch.run.context import Run
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
-from layton_batch.text import decimal_text
 
 PERHAPS_BILLED = frozenset({ErrorClass.UNREADABLE, ErrorClass.OUT_OF_REACH})
 """Classes of requests that may have been answered and billed, though we have no answer."""
@@ -26,60 +26,95 @@ WITHOUT_PRICE = "answered without a price"
 COST_UNKNOWN = "cost_untold"
 """The event of a batch that cost something nobody can tell."""
 
-Bounds = Mapping[str, Decimal | None]
-"""What each request can cost at most, by custom_id; None: not known either."""
+Bounds = Mapping[str, str | None]
+"""What each request can cost at most in USD, by custom_id; None: not known either."""
 
 
 def bounds(asked: pl.DataFrame) -> Bounds:
     """Of a table with ``custom_id`` and ``max_cost``."""
-    return {name: _decimal(usd) for name, usd in asked.select("custom_id", "max_cost").iter_rows()}
+    return dict(asked.select("custom_id", "max_cost").iter_rows())
 
 
 class Bill:
-    """What the answers of one batch cost, added up.
-
-    ``unknown_cost_rows``: a row of the table ``untold`` for each request whose cost is unknown. The upper bound for its
-    cost is in no sum of ``spent``.
-    """
+    """What the answers of one batch cost, added up."""
 
     def __init__(self, prices: PriceBook, job: Job, batch: Batch, bounds: Bounds) -> None:
-        self.spent = Decimal(0)
         self._stated: Decimal | None = None
-        self.unknown_cost_rows: list[tables.Row] = []
+        self._untold: list[tuple[str, str, bool]] = []
         self._job, self._batch, self._bounds = job, batch, bounds
         self._price = prices.price(job.spec.provider, job.spec.model)
+        self._units: dict[int, int] = {}
+        self._read = self._written = 0
+        self._same = {
+            "role": str(job.role),
+            "provider": job.spec.provider,
+            "model": job.spec.name,
+            "batch_id": batch.id,
+            "attempt": batch.attempt,
+        }
 
-    def row(self, answer: Response) -> dict[str, object]:
-        """The answer's usage row, entered into the bill."""
-        spec = self._job.spec
-        charged = priced_row(spec.provider, spec.name, self._job.role, answer.usage, self._price)
-        self.spent += charged.cost_batched or Decimal(0)
-        if answer.usage.stated_usd is not None:
-            self._stated = (self._stated or Decimal(0)) + answer.usage.stated_usd
-        if charged.cost_batched is None:
-            why = WITHOUT_PRICE if answer.usage.known else WITHOUT_USAGE
-            self._enter(answer.custom_id, why, answered=True)
-        return _row(charged, answer.custom_id, self._batch)
+    @property
+    def spent(self) -> Decimal:
+        """The known costs."""
+        sums = (Decimal(whole).scaleb(-decimals) for decimals, whole in self._units.items())
+        return sum(sums, Decimal(0))
 
-    def note(self, failed: Response) -> None:
-        """Enter a request without an answer into the bill, where it may have been billed all the same."""
-        if failed.error_class in PERHAPS_BILLED:
-            self._enter(failed.custom_id, str(failed.error_class).replace("_", " "), answered=False)
+    def enter(self, responses: Iterable[Response]) -> pl.DataFrame:
+        """The usage rows of those that are answers, entered into the bill; and the others, where they may have been
+        billed all the same."""
+        answers: list[Response] = []
+        for one in responses:
+            if one.outcome is RequestOutcome.SUCCEEDED:
+                answers.append(one)
+                if self._price is None or not one.usage.known:
+                    self._enter(one.custom_id, WITHOUT_PRICE if one.usage.known else WITHOUT_USAGE, answered=True)
+            elif one.error_class in PERHAPS_BILLED:
+                self._enter(one.custom_id, str(one.error_class).replace("_", " "), answered=False)
+        return self._charged(answers)
+
+    def _charged(self, answers: Sequence[Response]) -> pl.DataFrame:
+        used = [one.usage for one in answers]
+        for usage in used:
+            if usage.stated_usd is not None:
+                self._stated = (self._stated or Decimal(0)) + usage.stated_usd
+        columns = {name: [getattr(usage, name) for usage in used] for name in _TOKENS}
+        self._read += sum(columns["input_tokens"])
+        self._written += sum(columns["output_tokens"])
+        names = [one.custom_id for one in answers]
+        return tables.of_columns("usage", {"custom_id": names, **self._same, **columns, **self._costs(used)})
+
+    def _costs(self, used: Sequence[Usage]) -> Mapping[str, object]:
+        price = self._price
+        if price is None:
+            return {}
+        batched, unbatched = charger(price, batched=True), charger(price, batched=False)
+        costs = [batched(usage) if usage.known else None for usage in used]
+        for whole, decimals in filter(None, costs):
+            self._units[decimals] = self._units.get(decimals, 0) + whole
+        return {
+            "cost_usd": [None if cost is None else units_text(cost) for cost in costs],
+            "unbatched_usd": [units_text(unbatched(usage)) if usage.known else None for usage in used],
+            "price_source": [price.source if usage.known else None for usage in used],
+            "price_date": [price.as_of.isoformat() if usage.known else None for usage in used],
+        }
 
     def _enter(self, custom_id: str, why: str, *, answered: bool) -> None:
-        self.unknown_cost_rows.append(
-            {
-                "custom_id": custom_id,
-                "role": str(self._job.role),
-                "provider": self._job.spec.provider,
-                "model": self._job.spec.name,
-                "batch_id": self._batch.id,
-                "attempt": self._batch.attempt,
-                "why": why,
-                "answered": answered,
-                "bound_usd": decimal_text(self._bounds.get(custom_id)),
-            }
-        )
+        self._untold.append((custom_id, why, answered))
+
+    @property
+    def unknown_cost_rows(self) -> list[tables.Row]:
+        """A row of the table ``untold`` for each request whose cost is unknown. The upper bound for its cost is in no
+        sum of ``spent``."""
+        return [
+            {**self._same, "custom_id": one, "why": why, "answered": answered, "bound_usd": self._bounds.get(one)}
+            for one, why, answered in self._untold
+        ]
+
+    def ours(self) -> Sums:
+        """The batch by this bill, as :func:`billed` finds it in its tables."""
+        reasons = {why for _, why, _ in self._untold}
+        usd = None if reasons else self.spent
+        return Sums(usd) if reasons - {WITHOUT_PRICE} else Sums(usd, self._read, self._written)
 
     def stated(self, snapshot: Snapshot | None) -> Sums:
         """What the provider says of the batch: of the whole, or of the answers that are in the bill."""
@@ -92,37 +127,18 @@ class Bill:
     @property
     def unknown_cost(self) -> Decimal:
         """The most that those requests can have cost, as far as a bound is known."""
-        return known_bounds(self.unknown_cost_rows)
+        bounds = (self._bounds.get(custom_id) for custom_id, _, _ in self._untold)
+        return sum((Decimal(bound) for bound in bounds if bound is not None), Decimal(0))
 
     def anomalies(self) -> Iterator[tuple[str, str]]:
         """Kind and detail of the event that tells of what cannot be told."""
-        if not self.unknown_cost_rows:
+        if not self._untold:
             return
-        why = Counter(str(row["why"]) for row in self.unknown_cost_rows)
+        why = Counter(why for _, why, _ in self._untold)
         found = ", ".join(f"{count} {reason}" for reason, count in sorted(why.items()))
-        most = f"at most ${self.unknown_cost:f}, which the budget counts" if self.unknown_cost else "no bound is known"
+        usd = self.unknown_cost
+        most = f"at most ${usd:f}, which the budget counts" if usd else "no bound is known"
         yield COST_UNKNOWN, f"{found}: what they cost cannot be told and is not in this run's bill; {most}"
-
-
-def _row(charged: UsageRow, custom_id: str, batch: Batch) -> dict[str, object]:
-    usage = charged.usage
-    return {
-        "custom_id": custom_id,
-        "role": str(charged.role),
-        "provider": charged.provider,
-        "model": charged.model,
-        "batch_id": batch.id,
-        "attempt": batch.attempt,
-        "input_tokens": usage.input_tokens,
-        "cached_input_tokens": usage.cached_input_tokens,
-        "output_tokens": usage.output_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
-        "cache_write_tokens": usage.cache_write_tokens,
-        "cost_usd": decimal_text(charged.cost_batched),
-        "unbatched_usd": decimal_text(charged.cost_unbatched),
-        "price_source": charged.price_source,
-        "price_date": charged.price_date,
-    }
 
 
 def bill_under_name(run: Run, job: Job) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -113,3 +114,43 @@ def charge(usage: Usage, price: Price, *, batched: bool) -> Decimal:
         + max(usage.output_tokens, 0) * rates.output
     )
     return total.scaleb(PER_MILLION)
+
+
+Units = tuple[int, int]
+"""A sum of USD as a whole number, and how many of its digits are decimals: what many sums are quickly made of."""
+
+
+def charger(price: Price, *, batched: bool) -> Callable[[Usage], Units]:
+    """:func:`charge` at one price, for many replies: the same USD with the same number of decimals."""
+    first = _scaled(price.batch if batched else price.standard)
+    steps = [(step.above, _scaled(step.batch if batched else step.standard)) for step in price.steps]
+
+    def charged(usage: Usage) -> Units:
+        cached, written = max(usage.cached_input_tokens, 0), max(usage.cache_write_tokens, 0)
+        read = max(usage.input_tokens, cached + written)
+        rates = first
+        for above, scaled in steps:
+            if read > above:
+                rates = scaled
+        fresh = (read - cached - written) * rates[0]
+        units = fresh + cached * rates[1] + written * rates[2] + max(usage.output_tokens, 0) * rates[3]
+        return units, rates[4]
+
+    return charged
+
+
+def _scaled(rates: Rates) -> tuple[int, int, int, int, int]:
+    """Input, cached input, cache writes and output as whole numbers, and the decimals of what they come to."""
+    cached = rates.input if rates.cached_input is None else rates.cached_input
+    written = rates.input if rates.cache_write is None else rates.cache_write
+    four = (rates.input, cached, written, rates.output)
+    decimals = max(*(-int(rate.as_tuple().exponent) for rate in four), PER_MILLION)
+    one, two, three, last = (int(rate.scaleb(decimals)) for rate in four)
+    return one, two, three, last, decimals - PER_MILLION
+
+
+def units_text(units: Units) -> str:
+    """As ``decimal_text`` writes the sum."""
+    whole, decimals = units
+    digits = f"{whole:0{decimals + 1}d}"
+    return f"{digits[:-decimals]}.{digits[-decimals:]}" if decimals else digits

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from layton_batch.costs.rates import Price, charge
 from layton_batch.costs.stated import Statement, differing
 from layton_batch.records import JsonValue, Usage
 from layton_batch.states import Role
@@ -35,23 +34,6 @@ class UsageRow:
     cost_unbatched: Decimal | None
     price_source: str | None = None
     price_date: str | None = None
-
-
-def priced_row(provider: str, model: str, role: Role, usage: Usage, price: Price | None) -> UsageRow:
-    """The row of one request, charged at a price (None: unknown); tokens that are not known cannot be charged."""
-    if price is None or not usage.known:
-        return UsageRow(provider, model, role, 1, usage, None, None)
-    return UsageRow(
-        provider,
-        model,
-        role,
-        1,
-        usage,
-        charge(usage, price, batched=True),
-        charge(usage, price, batched=False),
-        price.source,
-        price.as_of.isoformat(),
-    )
 
 
 @dataclass(frozen=True, slots=True)

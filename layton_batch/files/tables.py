@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import polars as pl
 
@@ -27,10 +27,12 @@ DERIVED = frozenset(
 )
 """Tables that are made again where they are gone."""
 Row = Mapping[str, object]
-_FORM: Mapping[str, Any] = {"compression": "zstd", "compression_level": 3}
+Value = TypeVar("Value")
 _NONE: Mapping[str, pl.Expr] = {}
 GROWING_ROWS = 16_000
 """Of a table that grows, in memory at a time."""
+_FORM: Mapping[str, Any] = {"compression": "zstd", "compression_level": 3, "data_page_size": 8 << 20}
+"""Pages are compressed each by itself: in large ones texts that repeat themselves take half the space and the time."""
 _MADE_FROM = "layton_batch.made_from"
 """The key in a file's metadata of the digest of what the table was made from."""
 
@@ -55,21 +57,52 @@ def _metadata(origin: str | None) -> dict[str, str] | None:
 
 def frame(name: str, rows: Sequence[Row]) -> pl.DataFrame:
     """Rows as a frame with exactly the table's columns, in order."""
+    return of_columns(name, {column: [row.get(column) for row in rows] for column in SCHEMAS[name]})
+
+
+def of_columns(name: str, columns: Mapping[str, object]) -> pl.DataFrame:
+    """The same of columns: lists and series of one length, or the value of all rows; null where one is left out."""
     schema = SCHEMAS[name]
-    columns = {column: [row.get(column) for row in rows] for column in schema}
+    long = {column: values for column, values in columns.items() if isinstance(values, list | pl.Series)}
     try:
-        return _frame(schema, columns)
+        table = _frame(schema, long)
     except UnicodeEncodeError:
-        return _frame(schema, {column: list(map(_storable, values)) for column, values in columns.items()})
+        mended = {
+            column: list(map(_storable, values)) if isinstance(values, list) else values
+            for column, values in long.items()
+        }
+        table = _frame(schema, mended)
+    same = (pl.lit(columns.get(column), kind).alias(column) for column, kind in schema.items() if column not in long)
+    return table.with_columns(same).select(list(schema))
 
 
-def _frame(schema: Columns, columns: Mapping[str, Sequence[object]]) -> pl.DataFrame:
-    found: dict[str, Sequence[object] | pl.Series] = dict(columns)
-    for name, dtype in schema.items():
-        if isinstance(dtype, pl.List):  # from rows a tenth of the time that it takes from a column
-            rows = [{name: value} for value in columns[name]]
-            found[name] = pl.DataFrame(rows, schema={name: dtype}, strict=True)[name]
-    return pl.DataFrame(found, schema=dict(schema), strict=True)
+def _frame(schema: Columns, columns: Mapping[str, Sequence[object] | pl.Series]) -> pl.DataFrame:
+    found = dict(columns)
+    for name, values in columns.items():
+        if isinstance(schema[name], pl.List):  # from rows a tenth of the time that it takes from a column
+            rows = [{name: value} for value in values]
+            found[name] = pl.DataFrame(rows, schema={name: schema[name]}, strict=True)[name]
+    return pl.DataFrame(found, schema={name: schema[name] for name in columns}, strict=True)
+
+
+def text_column(texts: Sequence[bytes | None]) -> pl.Series:
+    """Texts in UTF-8 as a column. Half surrogate pairs may stand in them; they become U+FFFD, as in :func:`frame`."""
+    return utf8_column(texts, lambda text: _storable(text.decode("utf-8", "surrogatepass")))
+
+
+def utf8_column(texts: Sequence[bytes | None], mend: Callable[[bytes], object]) -> pl.Series:
+    """Texts in UTF-8 as a column; ``mend``: what stands there for bytes that are none."""
+    try:
+        return pl.Series(values=texts, dtype=pl.Binary).cast(pl.String)
+    except pl.exceptions.ComputeError:
+        return pl.Series(values=[None if text is None else _text(text, mend) for text in texts], dtype=pl.String)
+
+
+def _text(text: bytes, mend: Callable[[bytes], object]) -> object:
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return mend(text)
 
 
 def _storable(value: object) -> object:
@@ -99,16 +132,33 @@ def writing(
 ) -> Iterator[Callable[[Row], None]]:
     """What adds a row to the part file that ``path`` becomes when the block ends well; ``origin`` as for ``write``,
     ``characters`` as for ``write_rows``."""
-    with growing(path) as table:
-        portion = _Portion(characters or PORTION_CHARACTERS)
+    with writing_frames(path, name, origin) as add_frame:
+        portion = _Portion[Row](row_characters, characters or PORTION_CHARACTERS)
 
         def add(row: Row) -> None:
             if portion.add(row):
-                table.add(frame(name, portion.take()))
-                table.put_down()
+                add_frame(frame(name, portion.take()))
 
         yield add
-        table.add(frame(name, portion.take()))
+        if portion.values:
+            add_frame(frame(name, portion.take()))
+
+
+@contextmanager
+def writing_frames(path: Path, name: str, origin: str | None = None) -> Iterator[Callable[[pl.DataFrame], None]]:
+    """As :func:`writing`, some rows at a time; of them the last are in memory."""
+    with growing(path) as table:
+        is_empty = True
+
+        def add(some: pl.DataFrame) -> None:
+            nonlocal is_empty
+            table.put_down()
+            table.add(some)
+            is_empty = False
+
+        yield add
+        if is_empty:
+            table.add(frame(name, []))
         table.write(list(SCHEMAS[name]), origin=origin)
 
 
@@ -168,13 +218,13 @@ def growing(path: Path) -> Iterator[Growing]:
         yield Growing(path, folder)
 
 
-def portions(rows: Iterable[Row]) -> Iterator[Sequence[Row]]:
-    """The rows in portions of at most ``PORTION_ROWS`` rows and not much more than ``PORTION_CHARACTERS`` of text."""
-    portion = _Portion(PORTION_CHARACTERS)
-    for row in rows:
-        if portion.add(row):
+def portions(values: Iterable[Value], characters: Callable[[Value], int]) -> Iterator[Sequence[Value]]:
+    """The values in portions of at most ``PORTION_ROWS`` and not much more than ``PORTION_CHARACTERS`` of text."""
+    portion = _Portion[Value](characters)
+    for value in values:
+        if portion.add(value):
             yield portion.take()
-    if portion.rows:
+    if portion.values:
         yield portion.take()
 
 
@@ -240,20 +290,26 @@ def set_aside(path: Path) -> None:
 
 
 @dataclass(slots=True)
-class _Portion:
-    most: int
-    rows: list[Row] = field(default_factory=list)
+class _Portion(Generic[Value]):
+    size: Callable[[Value], int]
+    most: int = PORTION_CHARACTERS
+    values: list[Value] = field(default_factory=list)
     characters: int = 0
 
-    def add(self, row: Row) -> bool:
+    def add(self, value: Value) -> bool:
         """Whether it is full now."""
-        self.rows.append(row)
-        self.characters += sum(map(_characters, row.values()))
-        return len(self.rows) >= PORTION_ROWS or self.characters >= self.most
+        self.values.append(value)
+        self.characters += self.size(value)
+        return len(self.values) >= PORTION_ROWS or self.characters >= self.most
 
-    def take(self) -> list[Row]:
-        rows, self.rows, self.characters = self.rows, [], 0
-        return rows
+    def take(self) -> list[Value]:
+        values, self.values, self.characters = self.values, [], 0
+        return values
+
+
+def row_characters(row: Row) -> int:
+    """How much text is in a row."""
+    return sum(len(value) if type(value) is str else _characters(value) for value in row.values() if value is not None)
 
 
 def _characters(value: object) -> int:

@@ -247,7 +247,7 @@ def _written(run: Run, job: Job, answers: Answers, judged: ModelSpec | None, sou
     tables.write(run.folder.part("requests", job.id), tables.frame("requests", requests))
     with atomic.writing_folder(run.folder.tables / "responses" / batch.id) as folder:
         rows = (_response_row(job, batch, one) for _, one in named)
-        for number, portion in enumerate(tables.portions(rows)):
+        for number, portion in enumerate(tables.portions(rows, tables.row_characters)):
             tables.write(folder / f"{number:05d}.parquet", tables.frame("responses", portion))
     return batch
 

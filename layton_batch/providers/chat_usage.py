@@ -12,7 +12,7 @@ from layton_batch.records import JsonValue, Usage
 def usage_of(usage: JsonValue) -> Usage:
     """Token counts; a part never exceeds its whole. Reasoning comes under details or flat, by provider and model. They
     are known where both what was read and what was written is told, or follows from their sum."""
-    if not isinstance(usage, Mapping):
+    if not isinstance(usage, dict):
         return Usage(known=False)
     sent, made = whole(usage.get("prompt_tokens")), whole(usage.get("completion_tokens"))
     total = whole(usage.get("total_tokens"))
@@ -56,5 +56,5 @@ def _rest(total: int | None, part: int | None) -> int | None:
 
 def _detail(usage: Mapping[str, JsonValue], holder: str, name: str) -> int:
     details = usage.get(holder)
-    inner = whole(details.get(name)) if isinstance(details, Mapping) else None
+    inner = whole(details.get(name)) if isinstance(details, dict) else None
     return inner if inner is not None else whole(usage.get(name)) or 0

@@ -51,7 +51,7 @@ def _part(part: str | Image) -> JsonValue:
 
 def is_response(body: JsonValue) -> TypeGuard[Mapping[str, JsonValue]]:
     """Whether the body of a result line is of this form."""
-    return isinstance(body, Mapping) and body.get("object") == "response"
+    return isinstance(body, dict) and body.get("object") == "response"
 
 
 def decoded(custom_id: str, body: Mapping[str, JsonValue]) -> Response:

@@ -244,6 +244,7 @@ def text_or_none(value: JsonValue) -> str | None:
 
 
 # ---- result lines --------------------------------------------------------------------------------------------------
+# What JSON calls an object is a dict here: asking for a Mapping takes a fifth of the time of a line.
 
 
 def decode_row(raw: bytes, provider: str, reply: Callable[[str, JsonValue], Response] | None = None) -> Response:
@@ -254,8 +255,7 @@ def decode_row(raw: bytes, provider: str, reply: Callable[[str, JsonValue], Resp
     if not isinstance(custom_id, str) or not custom_id:
         raise ProviderReplyError(f"{provider}: a result line names no custom_id: {excerpt(raw)}")
     response, error = row.get("response"), row.get("error")
-    where = f"{provider}: the result line of {clean(custom_id, 80)}"
-    if isinstance(response, Mapping):
+    if isinstance(response, dict):
         body = _unwrapped(response.get("body"), provider)
         status = _status(response, body)
         if status is not None and 200 <= status < 300 and not _only_an_error(body):
@@ -263,16 +263,20 @@ def decode_row(raw: bytes, provider: str, reply: Callable[[str, JsonValue], Resp
         if status is not None:
             return errored(custom_id, status if status >= 300 or status == 0 else None, error or body)
         if not error or _answers(body):
-            return unreadable(custom_id, f"{where} has a status_code that is none: {excerpt(raw)}")
+            return _unreadable(custom_id, provider, "has a status_code that is none", raw)
     if error:
         return errored(custom_id, None, error)
-    return unreadable(custom_id, f"{where} holds neither a response nor an error: {excerpt(raw)}")
+    return _unreadable(custom_id, provider, "holds neither a response nor an error", raw)
+
+
+def _unreadable(custom_id: str, provider: str, why: str, raw: bytes) -> Response:
+    return unreadable(custom_id, f"{provider}: the result line of {clean(custom_id, 80)} {why}: {excerpt(raw)}")
 
 
 def _status(response: Mapping[str, JsonValue], body: JsonValue) -> int | None:
     """The row's HTTP status (0: it never got a reply); None where it has none, or one that is none."""
     said = response.get("status_code")
-    if said is None and isinstance(body, Mapping) and body:
+    if said is None and isinstance(body, dict) and body:
         return 200  # some servers leave it out
     status = whole(said)
     return status if status is not None and (status == 0 or 200 <= status < 600) else None
@@ -289,7 +293,7 @@ def _unwrapped(body: JsonValue, provider: str) -> JsonValue:
 
 
 def _only_an_error(body: JsonValue) -> bool:
-    return isinstance(body, Mapping) and bool(body.get("error")) and not body.get("choices")
+    return isinstance(body, dict) and bool(body.get("error")) and not body.get("choices")
 
 
 def _answers(body: JsonValue) -> bool:
@@ -299,13 +303,13 @@ def _answers(body: JsonValue) -> bool:
 
 def chat_reply(custom_id: str, body: JsonValue) -> Response:
     """A reply that was paid for; without a message, or with a content of another type, it is malformed, not lost."""
-    if not isinstance(body, Mapping):
+    if not isinstance(body, dict):
         return malformed(custom_id, Usage(known=False))
     usage, served_model = usage_of(body.get("usage")), text_or_none(body.get("model"))
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    message = choice.get("message") if isinstance(choice, Mapping) else None
-    if not (isinstance(choice, Mapping) and isinstance(message, Mapping)):
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not (isinstance(choice, dict) and isinstance(message, dict)):
         return malformed(custom_id, usage, served_model)
     content, refusal = message.get("content"), text_or_none(message.get("refusal"))
     raw_finish = text_or_none(choice.get("finish_reason"))

@@ -235,6 +235,8 @@ def _until(then: str | None, now: str | None) -> float | None:
 
 def clean(text: str, longest: int = 300) -> str:
     """One printable line of at most ``longest`` characters: what a provider wrote goes to terminals and logs."""
+    if len(text) <= longest and text.isascii() and text.isprintable() and " " not in text:
+        return text
     head = text[: longest * 4]
     line = " ".join(printable(head, " ").split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
@@ -265,7 +267,7 @@ def parse_json(raw: bytes | str, provider: str, what: str) -> JsonValue:
 def parse_object(raw: bytes | str, provider: str, what: str) -> Mapping[str, JsonValue]:
     """As :func:`parse_json`, for what must be a JSON object."""
     value = parse_json(raw, provider, what)
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         raise ProviderReplyError(f"{provider}: {what} is not a JSON object: {excerpt(raw)}")
     return value
 

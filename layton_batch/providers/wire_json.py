@@ -41,6 +41,8 @@ def text(value: JsonObject, key: str) -> str | None:
 def whole(value: JsonValue) -> int | None:
     """A count, also where it is written as a text (Google's int64) or with a fraction of zero; None for what is not
     one, such as a negative number."""
+    if type(value) is int and 0 <= value <= _MAX_COUNT:
+        return value
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 17:
         value = int(value)
     if isinstance(value, float) and value.is_integer():

@@ -6,7 +6,7 @@ an answer go into another attempt while there is one; all of it lands in one tra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -20,18 +20,19 @@ from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.completeness import Downloaded, Reading, counted, lack
 from layton_batch.batches.decisions import Readings, apply, at
 from layton_batch.batches.outcomes import Tally, assign_outcomes, count_rows, summed
-from layton_batch.batches.replies import Replies, unpacked, unpacked_apart
-from layton_batch.batches.usage_rows import Bill, billed, bounds
+from layton_batch.batches.replies import Replies, characters, unpacked, unpacked_apart
+from layton_batch.batches.usage_rows import Bill, bounds
 from layton_batch.clock import is_due
 from layton_batch.costs.stated import Statement
 from layton_batch.errors import ProviderError, ProviderReplyError, StaleStateError
 from layton_batch.files import atomic, tables
+from layton_batch.providers import answer_keys
 from layton_batch.providers.protocol import Provider
 from layton_batch.providers.wire_errors import clean
 from layton_batch.records import Batch, Collect, Entry, Job, Move, Response, Snapshot, Wait
 from layton_batch.run.context import Run
 from layton_batch.run.lanes import Lane
-from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import ErrorClass, Lifecycle
 from layton_batch.store.rows import ACTUAL, RELEASED, UNKNOWN_COST
 from layton_batch.text import decimal_text
 
@@ -85,7 +86,7 @@ def _replies(run: Run, batch: Batch) -> Iterator[Replies]:
         return dialect.decode(line)
 
     if run.engine.is_here:
-        with run.filing, unpacked(folder, decode, run.folder.root) as replies:
+        with run.filing, unpacked(folder, decode, run.folder.root, answer_keys(dialect)) as replies:
             yield replies
     else:
         with unpacked_apart(folder, batch.provider, run.engine, run.heed_stop) as replies, run.filing:
@@ -176,7 +177,7 @@ def _file(
         _put_out_of_reach(tally, named, decision.lacking)
     bill = Bill(run.prices, job, batch, bounds(asked))
     run.store.check(batch, run.clock.now())  # still ours: who took it over meanwhile may have collected more
-    _write_tables(run, job, batch, _whole(run, replies, tally), bill)
+    _write_tables(run, job, batch, _portions(run, replies, tally), bill)
     statement = _write_statement(run, job, batch, bill, snapshot)
     children, resubmitted = next_attempts(run, batch, tally)
     counts = count_rows(batch, tally, resubmitted)
@@ -194,10 +195,11 @@ def _file(
     run.store.apply(batch, move, now)
 
 
-def _whole(run: Run, replies: Replies, tally: Tally) -> Iterator[Response]:
-    for reply in tally.responses.values():
+def _portions(run: Run, replies: Replies, tally: Tally) -> Iterator[tuple[Sequence[Response], pl.Series]]:
+    """The responses of the batch, and their texts; some at a time are in memory."""
+    for portion in tables.portions(tally.responses.values(), characters):
         run.heed_stop()
-        yield replies.whole(reply)
+        yield replies.together(portion)
 
 
 def _money(run: Run, batch: Batch, bill: Bill) -> list[Entry]:
@@ -216,17 +218,19 @@ def _put_out_of_reach(tally: Tally, named: Collection[str], reason: str) -> None
             )
 
 
-def _write_tables(run: Run, job: Job, batch: Batch, responses: Iterable[Response], bill: Bill) -> None:
+def _write_tables(
+    run: Run, job: Job, batch: Batch, portions: Iterable[tuple[Sequence[Response], pl.Series]], bill: Bill
+) -> None:
     """Responses and usage of the batch, and, where there are any, the requests whose cost nobody can tell."""
-    with (
-        tables.writing(run.folder.part("usage", batch.id), "usage") as charge,
-        atomic.writing_folder(run.folder.tables / "responses" / batch.id) as folder,
-    ):
-        for number, portion in enumerate(tables.portions(_response_rows(job, batch, responses, bill, charge))):
-            tables.write(folder / f"{number:05d}.parquet", tables.frame("responses", portion))
+    charged = [bill.enter(())]
+    with atomic.writing_folder(run.folder.tables / "responses" / batch.id) as folder:
+        for number, (responses, texts) in enumerate(portions):
+            charged.append(bill.enter(responses))
+            tables.write(folder / f"{number:05d}.parquet", _response_table(job, batch, responses, texts))
+    tables.write(run.folder.part("usage", batch.id), pl.concat(charged))
     untold = run.folder.part("untold", batch.id)
-    if bill.unknown_cost_rows:
-        tables.write_rows(untold, "untold", bill.unknown_cost_rows)
+    if rows := bill.unknown_cost_rows:
+        tables.write(untold, tables.frame("untold", rows))
     else:
         atomic.remove(untold)  # of a collecting that a stop cut short, with another download
 
@@ -234,8 +238,6 @@ def _write_tables(run: Run, job: Job, batch: Batch, responses: Iterable[Response
 def _write_statement(run: Run, job: Job, batch: Batch, bill: Bill, snapshot: Snapshot | None) -> Statement:
     """What the provider says that the batch cost, beside the bill just written."""
     stated, part = bill.stated(snapshot), run.folder.part("stated", batch.id)
-    usage = tables.read_part(run.folder.part("usage", batch.id), ["cost_usd", "input_tokens", "output_tokens"])
-    ours = billed(usage, (row["why"] for row in bill.unknown_cost_rows))
     if stated.says_nothing:
         atomic.remove(part)
     else:
@@ -248,7 +250,7 @@ def _write_statement(run: Run, job: Job, batch: Batch, bill: Bill, snapshot: Sna
             "output_tokens": stated.output_tokens,
         }
         tables.write_rows(part, "stated", [row])
-    return Statement(batch.id, job.spec.provider, job.spec.name, stated, ours)
+    return Statement(batch.id, job.spec.provider, job.spec.name, stated, bill.ours())
 
 
 def _said_of_costs(statement: Statement) -> Iterator[tuple[str, str]]:
@@ -259,30 +261,23 @@ def _said_of_costs(statement: Statement) -> Iterator[tuple[str, str]]:
         yield "cost_stated", statement.text
 
 
-def _response_rows(
-    job: Job, batch: Batch, responses: Iterable[Response], bill: Bill, charge: Callable[[tables.Row], None]
-) -> Iterator[tables.Row]:
-    for response in responses:
-        if response.outcome is RequestOutcome.SUCCEEDED:
-            charge(bill.row(response))
-        else:
-            bill.note(response)
-        yield _response_row(job, batch, response)
-
-
-def _response_row(job: Job, batch: Batch, response: Response) -> dict[str, object]:
-    return {
-        "custom_id": response.custom_id,
-        "job_id": job.id,
-        "batch_id": batch.id,
-        "attempt": batch.attempt,
-        "outcome": str(response.outcome),
-        "error_class": str(response.error_class),
-        "error_code": response.error_code,
-        "error_message": response.error_message,
-        "text": response.text,
-        "finish_reason": str(response.finish_reason) if response.finish_reason else None,
-        "raw_finish_reason": response.raw_finish_reason,
-        "refusal": response.refusal,
-        "served_model": response.served_model,
-    }
+def _response_table(job: Job, batch: Batch, responses: Sequence[Response], texts: pl.Series) -> pl.DataFrame:
+    ends = [one.finish_reason for one in responses]
+    return tables.of_columns(
+        "responses",
+        {
+            "custom_id": [one.custom_id for one in responses],
+            "job_id": job.id,
+            "batch_id": batch.id,
+            "attempt": batch.attempt,
+            "outcome": [str(one.outcome) for one in responses],
+            "error_class": [str(one.error_class) for one in responses],
+            "error_code": [one.error_code for one in responses],
+            "error_message": [one.error_message for one in responses],
+            "text": texts,
+            "finish_reason": [str(end) if end else None for end in ends],
+            "raw_finish_reason": [one.raw_finish_reason for one in responses],
+            "refusal": [one.refusal for one in responses],
+            "served_model": [one.served_model for one in responses],
+        },
+    )

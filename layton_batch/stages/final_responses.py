@@ -18,11 +18,21 @@ from layton_batch.run.context import Run
 from layton_batch.states import ErrorClass, FinishReason, Lifecycle, RequestOutcome
 
 _IN_BRIEF = ("custom_id", "batch_id", "attempt", "outcome", "error_class")
-_KEPT_OPEN = 4
+_KEPT_OPEN = 3
 """Part files held in memory: requests and the parts of their answers are in one order, but for later attempts."""
 
 
+_SAID = ("custom_id", "batch_id", "attempt", "outcome", "error_class", "error_code", "error_message", "text",
+         "finish_reason", "raw_finish_reason", "refusal", "served_model")  # fmt: skip
+
+
 def final_responses(folder: RunFolder, job_id: str, parts: Sequence[Path]) -> Iterator[Mapping[str, object]]:
+    """The rows of :func:`final_portions`."""
+    for portion in final_portions(folder, job_id, parts):
+        yield from portion.iter_rows(named=True)
+
+
+def final_portions(folder: RunFolder, job_id: str, parts: Sequence[Path]) -> Iterator[pl.DataFrame]:
     """The job's requests with the response that counts: the answer, else what the last attempt said. ``parts``: as
     :func:`parts_of` finds them.
 
@@ -30,15 +40,13 @@ def final_responses(folder: RunFolder, job_id: str, parts: Sequence[Path]) -> It
     """
     requests = without_retired(tables.read_part(folder.part("requests", job_id)))
     best = _that_count(_in_brief(parts)).select("custom_id", "part", "row")
-    placed = requests.join(best, on="custom_id", how="left", maintain_order="left")
-    read = functools.lru_cache(_KEPT_OPEN)(tables.read_part)
+    asked = requests.select("custom_id", "item_id", "model")
+    placed = asked.join(best, on="custom_id", how="left", maintain_order="left")
+    read = functools.lru_cache(_KEPT_OPEN)(lambda part: tables.read_part(parts[part], _SAID))
     for portion in placed.iter_slices(PORTION_ROWS):
-        said = [read(parts[part])[rows] for part, rows in _rows_by_part(portion)]
-        texts = pl.concat(said) if said else tables.frame("responses", [])
-        whole = portion.drop("part", "row").join(
-            texts.drop("job_id"), on="custom_id", how="left", maintain_order="left"
-        )
-        yield from whole.iter_rows(named=True)
+        said = [read(part)[rows] for part, rows in _rows_by_part(portion)]
+        texts = pl.concat(said) if said else tables.frame("responses", []).select(_SAID)
+        yield portion.drop("part", "row").join(texts, on="custom_id", how="left", maintain_order="left")
 
 
 def _that_count(responses: pl.DataFrame) -> pl.DataFrame:

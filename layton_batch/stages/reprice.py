@@ -74,9 +74,9 @@ def _charge_again(run: Run, job: Job, batch: Batch) -> None:
     path = run.folder.part("untold", batch.id)
     untold = tables.read_part(path).rows(named=True) if path.exists() else []
     bill = Bill(run.prices, job, batch, bounds(batch_requests(run, batch)))
-    charged = [bill.row(answer) for answer in charged_answers(usage, untold)]
+    charged = bill.enter(charged_answers(usage, untold))
     unanswered = [row for row in untold if not row["answered"]]
-    tables.write_rows(run.folder.part("usage", batch.id), "usage", charged)
+    tables.write(run.folder.part("usage", batch.id), charged)
     if rows := [*bill.unknown_cost_rows, *unanswered]:
         tables.write_rows(path, "untold", rows)
     else:

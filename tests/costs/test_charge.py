@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import layton_batch
 from layton_batch.costs.prices import PriceBook
-from layton_batch.costs.rates import Price, Rates, Step, charge
+from layton_batch.costs.rates import Price, Rates, Step, charge, charger, units_text
 from layton_batch.records import Usage
+from layton_batch.text import decimal_text
 
 D = Decimal
 PRICE = Price(
@@ -51,6 +52,20 @@ def added(a: Usage, b: Usage) -> Usage:
 def test_cost_is_additive(a: Usage, b: Usage, batched: bool) -> None:
     parts = charge(a, PRICE, batched=batched) + charge(b, PRICE, batched=batched)
     assert charge(added(a, b), PRICE, batched=batched) == parts
+
+
+rates = st.decimals(0, 1000, places=4) | st.sampled_from([D(0), D("1E+1"), D("2.50"), D("3E-9"), D("1E+7")])
+every_rate = st.builds(Rates, rates, rates, st.none() | rates, st.none() | rates)
+steps = st.lists(st.builds(Step, st.integers(0, 10**6), every_rate, every_rate), max_size=2).map(tuple)
+prices = st.builds(Price, st.just("p"), st.just("m"), every_rate, every_rate, st.just("s"), st.just(date.min), steps)
+
+
+@given(prices, usages() | st.builds(Usage, *[st.integers(-3, 10**7)] * 5), st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_whole_numbers_come_to_the_same_digits(price: Price, usage: Usage, batched: bool) -> None:
+    units = charger(price, batched=batched)(usage)
+    assert units_text(units) == decimal_text(charge(usage, price, batched=batched))
+    assert D(units[0]).scaleb(-units[1]) == charge(usage, price, batched=batched)
 
 
 @given(usages(), usages(), st.booleans())

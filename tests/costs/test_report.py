@@ -5,22 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layton_batch.costs.prices import PriceBook
-from layton_batch.costs.report import NOTHING, Amount, UnknownCost, UsageRow, build_report, line_json, priced_row
+from layton_batch.costs.report import NOTHING, Amount, UnknownCost, UsageRow, build_report, line_json
 from layton_batch.records import Usage
 from layton_batch.reports.cost import report_csv, report_json, report_markdown
 from layton_batch.states import Role
 from layton_batch.text import money
 
 D = Decimal
-BOOK = PriceBook(at=datetime(2026, 11, 21, tzinfo=UTC))
 USAGE = Usage(1_000, 100, 2_000, 1_500)
 
 
@@ -49,14 +46,8 @@ def test_rows_are_added_up_by_provider_model_and_stage() -> None:
     assert (report.total.requests, report.total.batched.usd, report.total.saved.usd) == (8, D("2.0"), D("2.0"))
 
 
-def test_a_priced_row_carries_the_source_and_the_date() -> None:
-    priced = priced_row("openai", "gpt-5.1", Role.JUDGE, USAGE, BOOK.price("openai", "gpt-5.1"))
-    assert (priced.cost_batched, priced.cost_unbatched) == (D("0.01056875"), D("0.0211375"))
-    assert (priced.price_source, priced.price_date) == ("genai-prices 0.2.3", "2026-11-21")
-
-
 def test_unknown_is_never_zero_in_any_form() -> None:
-    unknown = priced_row("together", "nobody/knows", Role.PREDICT, USAGE, BOOK.price("together", "nobody/knows"))
+    unknown = UsageRow("together", "nobody/knows", Role.PREDICT, 1, USAGE, None, None)
     report = build_report([unknown])
     assert report.total.batched.usd is None
     line = line_json(report.lines[0])
@@ -150,8 +141,3 @@ def test_an_answer_without_a_cost_is_in_the_bill_once() -> None:
     answered = UnknownCost("p", "m", Role.PREDICT, D("0.02"), answered=True)
     (line,) = build_report([UsageRow("p", "m", Role.PREDICT, 1, Usage(known=False), None, None)], [answered]).lines
     assert (line.requests, line.batched.usd, line.unknown_cost.usd) == (1, None, D("0.02"))
-
-
-def test_tokens_that_are_not_known_cost_what_nobody_knows_not_nothing() -> None:
-    priced = priced_row("openai", "gpt-5.1", Role.JUDGE, Usage(known=False), BOOK.price("openai", "gpt-5.1"))
-    assert (priced.cost_batched, priced.cost_unbatched) == (None, None)

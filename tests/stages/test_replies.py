@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layton_batch.batches import raw_results
-from layton_batch.batches.replies import Replies, ReplyIndex, unpacked
+from layton_batch.batches.replies import Replies, ReplyIndex, read_apart, unpacked
 from layton_batch.errors import FileError, ProviderReplyError
 from layton_batch.providers import connect
 from layton_batch.providers.protocol import ResultPart
@@ -66,6 +69,23 @@ def test_one_reply_twice_is_equal_and_another_text_is_not(tmp_path: Path) -> Non
     with unpacked(folder, decode, tmp_path) as replies:
         first, again, other = briefs(replies)
     assert first == again != other
+
+
+def test_what_a_worker_read_is_what_this_process_reads(tmp_path: Path) -> None:
+    long, other = line("c1", "yes, " * 50), line("c1", "no, " * 50)
+    folder = kept(tmp_path, long, line("c2", "short"), long, other, line("c3", "x" * 90)[:-20], b"what is this")
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as workers:
+        apart = workers.submit(read_apart, folder, "openai", tmp_path / "room").result()
+    with (
+        unpacked(folder, decode, tmp_path, ("content",)) as here,
+        (tmp_path / "room" / "replies").open("rb") as spilled,
+    ):
+        there = replace(apart, _spilled=spilled)
+        assert there.entries == here.entries
+        assert len({one for one in briefs(there) if one.custom_id == "c1"}) == 2
+        for one, same in zip(briefs(there), briefs(here), strict=True):
+            assert there.whole(one) == here.whole(same)
+        assert there.together(briefs(there))[1].equals(here.together(briefs(here))[1])
 
 
 def test_damaged_lines_speak_for_whom_they_name_and_a_cut_part_is_told(tmp_path: Path) -> None:
