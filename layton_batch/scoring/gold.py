@@ -262,7 +262,9 @@ def samples_of(gold: Gold) -> dict[str, int]:
 def _samples(rows: Columns) -> IntArray:
     """Of each entrant; 0 for one that is not ranked."""
     found = np.zeros(len(rows.entrants), dtype=np.int64)
-    np.maximum.at(found, rows.who[rows.ranked], np.maximum(rows.sample[rows.ranked], 1))
+    found[rows.who[rows.ranked]] = 1
+    further = np.flatnonzero(rows.ranked & (rows.sample > 1))
+    np.maximum.at(found, rows.who[further], rows.sample[further])
     return found
 
 

@@ -19,6 +19,7 @@ No interval leaves its score out: where the shortest set of counts would, its en
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ from layton_batch.stats.strata import Flag, FloatArray, IntArray, Strata
 
 PRIOR = 0.5  # Jeffreys: as good a coverage as a uniform prior, 3-14 % shorter
 KIN = 4.0  # labels; contested votes by pattern were best shrunk with a weight of 4 to 8
+_MODELS = 10_000  # scored at once
 PROVIDER_SHIFT = 0.25  # standard deviation of a provider's log odds within a bin; the fitted bound is 0.4
 
 
@@ -124,6 +126,11 @@ def calibrated_scores(
     Without any label the posterior is the prior: the row says almost nothing, honestly, and carries `Flag.NO_GOLD`.
     """
     distributions.check_level(level)
+    parts = [strata.of(slice(at, at + _MODELS)) for at in range(0, len(strata.items), _MODELS)]
+    return tuple(itertools.chain.from_iterable(_scores(part, level, provider_shift) for part in parts))
+
+
+def _scores(strata: Strata, level: float, provider_shift: float) -> tuple[CalibratedScore, ...]:
     post = posterior(strata, provider_shift=provider_shift)
     low, high = (np.zeros(len(strata.items), dtype=np.int64) for _ in range(2))
     for rows, pmf in positives_pmfs(strata, post):

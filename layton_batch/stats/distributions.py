@@ -26,7 +26,7 @@ from layton_batch.stats.strata import FloatArray, IntArray
 
 SLACK = 1e-12
 MAX_LEVEL = 1 - 1e-9  # beyond it, transform error and SLACK would decide the set
-_CELLS = 1_000_000  # [models, counts] cells worked on at once: keeps 100,000 models within tens of megabytes
+_CELLS = 250_000  # [models, counts] cells worked on at once: what a processor has at hand
 _BIG = 1e4  # log odds that stand for certainty: exp(-_BIG) is exactly 0
 
 

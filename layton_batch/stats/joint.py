@@ -32,6 +32,7 @@ from layton_batch.stats.strata import FloatArray, IntArray, Ints, Strata, Target
 
 DRAWS = 10_000
 _CELLS = 4_000_000
+_AT_HAND = 1 << 18  # draws that a processor has at hand
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,9 +50,13 @@ def joint_draws(strata: Strata, *, seed: int, draws: int = DRAWS) -> JointDraws:
     rates = _rates(strata, rng, draws)
     left = (strata.n - strata.own_labels)[models]
     theta = np.broadcast_to(strata.own_positives[models].sum(axis=1).astype(np.float64), (draws, len(models))).copy()
+    block = max(1, _AT_HAND // max(1, len(models)))
     for b in np.flatnonzero(left.any(axis=0)):
         at = np.flatnonzero(left[:, b])  # most models have nothing in most contested bins
-        theta[:, slice(None) if len(at) == len(models) else at] += rng.binomial(left[at, b], rates[:, b, None])
+        whose = slice(None) if len(at) == len(models) else at
+        for first in range(0, draws, block):
+            rows = slice(first, first + block)
+            theta[rows, whose] += rng.binomial(left[at, b], rates[rows, b, None])
     theta /= strata.items[models]
     return JointDraws(theta, models)
 
@@ -105,11 +110,11 @@ def _rates(strata: Strata, rng: np.random.Generator, draws: int) -> FloatArray:
 
 def bin_table(strata: Strata, target: TargetPredictions, models: IntArray) -> tuple[Ints, int]:
     """[K', I] bin of every item, -1 known zero, -2 not asked; and the number of items."""
-    names, item = np.unique(target.item, return_inverse=True)
+    names = np.unique(target.item)
     place = np.full(len(strata.items), -1, dtype=np.int64)
     place[models] = np.arange(len(models))
     table = np.full((len(models), len(names)), -2, dtype=strata.row_bin.dtype)
-    table[place[target.model], item] = strata.row_bin
+    table[place[target.model], np.searchsorted(names, target.item)] = strata.row_bin
     return table, len(names)
 
 

@@ -12,7 +12,7 @@ graders may not be trusted to err alike: nothing here knows about riddles. Binar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -117,6 +117,10 @@ class Strata:
         """[K] items without any verdict."""
         return np.asarray(self.n[:, self.bin_total == 0].sum(axis=1), dtype=np.int64)
 
+    def of(self, models: slice) -> Strata:
+        """The counts of some models only; target rows are those of all."""
+        return replace(self, **{name: getattr(self, name)[models] for name in _BY_MODEL})
+
     def flags(self, labels: IntArray) -> list[tuple[Flag, ...]]:
         """Per model, what to warn of when `labels` [K, B] are the usable ones."""
         occupied = self.n > 0
@@ -133,6 +137,12 @@ class Strata:
         top = np.iinfo(np.int64).max
         least = np.where(self.n > 0, labels, top).min(axis=1, initial=top)
         return [None if v == top else int(v) for v in least]
+
+
+_BY_MODEL = (
+    "n", "pool_labels", "pool_positives", "borrowed_labels", "borrowed_positives", "own_labels", "own_positives",
+    "gold_providers", "known_zeros", "items",
+)  # fmt: skip
 
 
 def _flag_rows(tests: list[tuple[Flag, BoolArray]], models: int) -> list[tuple[Flag, ...]]:
@@ -245,7 +255,7 @@ def _bins(target: TargetPredictions, by_seats: bool) -> tuple[IntArray, Ints]:
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     table = np.concatenate([np.array([-1]), place[of_vote]])
-    narrow = np.int16 if len(keys) < 32_000 else np.int64
+    narrow = np.int8 if len(keys) <= 100 else np.int16 if len(keys) < 32_000 else np.int64
     row_bin: Ints = np.empty(len(target.model), dtype=narrow)
     for rows in _slices(len(row_bin)):
         row_bin[rows] = table[np.searchsorted(votes, _codes(target, rows, base), side="right")]

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from layton_batch.scoring.board import ceil_tenth, floor_tenth, round_tenth
+from layton_batch.stats import calibrated
 from layton_batch.stats.calibrated import (
     CalibratedScore,
     beta_ends,
@@ -186,3 +187,12 @@ def test_printed_ends_only_move_outwards() -> None:
     assert (floor_tenth(157 / 200), ceil_tenth(157 / 200)) == (78.5, 78.5)
     assert (floor_tenth(99 / 186), ceil_tenth(101 / 186)) == (53.2, 54.4)
     assert (floor_tenth(0.0), ceil_tenth(1.0), round_tenth(0.8028678)) == (0.0, 100.0, 80.3)
+
+
+def test_a_model_is_scored_the_same_among_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = [[40 + 7 * at, 3, at % 5, 60] for at in range(9)]
+    strata = make_strata(BINS, n, [[(500, 20), (9, 2), (30, 11), (500, 490)]] * 9, known_zeros=list(range(9)))
+    together = calibrated_scores(strata)
+    monkeypatch.setattr(calibrated, "_MODELS", 2)
+    assert [counts(row) for row in calibrated_scores(strata)] == [counts(row) for row in together]
+    assert [row.flags for row in calibrated_scores(strata)] == [row.flags for row in together]
