@@ -220,7 +220,7 @@ def growing(path: Path) -> Iterator[Growing]:
 
 def portions(values: Iterable[Value], characters: Callable[[Value], int]) -> Iterator[Sequence[Value]]:
     """The values in portions of at most ``PORTION_ROWS`` and not much more than ``PORTION_CHARACTERS`` of text."""
-    portion = _Portion[Value](characters)
+    portion = _Portion[Value](characters, PORTION_CHARACTERS)
     for value in values:
         if portion.add(value):
             yield portion.take()
@@ -292,7 +292,7 @@ def set_aside(path: Path) -> None:
 @dataclass(slots=True)
 class _Portion(Generic[Value]):
     size: Callable[[Value], int]
-    most: int = PORTION_CHARACTERS
+    most: int
     values: list[Value] = field(default_factory=list)
     characters: int = 0
 
