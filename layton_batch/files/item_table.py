@@ -10,7 +10,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.records import Item
 
-PORTION_CHARACTERS = 2_000_000
+PORTION_CHARACTERS = 1_000_000
 """Of pictures, when they are frozen and read: several portions are in memory at a time."""
 
 
