@@ -19,8 +19,8 @@ def portions_of(
     *,
     ahead: bool = False,
 ) -> Iterator[pl.DataFrame]:
-    """At most so many rows and about so many bytes of the file at a time. Raises what Polars raises. ``ahead``: some row
-    groups are read ahead, and the list of them once, not for every portion: for files of many small ones."""
+    """At most so many rows and about so many bytes of the file at a time. Raises what Polars raises. ``ahead``: some
+    row groups are read ahead, and the list of them once, not for every portion: for files of many small ones."""
     size = path.stat().st_size
     table = pl.scan_parquet(path, glob=False)
     table = table if columns is None else table.select(columns)
