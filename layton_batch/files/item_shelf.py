@@ -19,20 +19,26 @@ kept has the same items, and asks nothing again."""
 
 
 class Shelf(LongList[Item]):
-    """Items in their order; from disk each comes as it is frozen with a run. ``is_frozen``: they were read from there,
-    and their digest is hardly ever wanted."""
+    """Items in their order; from disk each comes as it is frozen with a run. ``rows``: of the table of items, in place
+    of items."""
 
-    def __init__(self, items: Iterable[Item], *, is_frozen: bool = False) -> None:
+    def __init__(self, items: Iterable[Item] = (), rows: Iterable[Mapping[str, Any]] = ()) -> None:
         super().__init__(lambda packed: item_from(orjson.loads(packed)))
-        self._sum = None if is_frozen else sha256()
-        self._ids, self._id_ends = bytearray(), array("Q", [0])
+        self._sum, self._ids, self._id_ends = sha256(), bytearray(), array("Q", [0])
+        self._is_summed = True
         for item in items:
-            self._ids += item.id.encode("utf-8", "surrogatepass")
-            self._id_ends.append(len(self._ids))
             identity = orjson.dumps(_identity(item))
-            if self._sum is not None:
-                self._sum.update(identity + b"\n")
+            self._sum.update(identity + b"\n")
             self.keep(item, identity if item.picarats is None else orjson.dumps(item_row(item)))
+            self._name(item.id)
+        for row in rows:
+            self.keep_packed(orjson.dumps(row))
+            self._name(row["item_id"])
+            self._is_summed = False
+
+    def _name(self, item_id: str) -> None:
+        self._ids += item_id.encode("utf-8", "surrogatepass")
+        self._id_ends.append(len(self._ids))
 
     @property
     def ids(self) -> list[str]:
@@ -42,7 +48,7 @@ class Shelf(LongList[Item]):
     @property
     def digest(self) -> str:
         """Of all that is kept of the items, and of their order."""
-        return Shelf(self).digest if self._sum is None else self._sum.hexdigest()
+        return self._sum.hexdigest() if self._is_summed else Shelf(self).digest
 
 
 class ById(Mapping[str, Item]):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from layton_batch.files import tables
-from layton_batch.files.item_shelf import Shelf, item_from, item_row
+from layton_batch.files.item_shelf import Shelf, item_row
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.records import Item
 
-PORTION_CHARACTERS = 2_000_000
+PORTION_CHARACTERS = 1_000_000
 """Of pictures, when they are frozen and read: several portions are in memory at a time."""
 
 
@@ -22,4 +22,4 @@ def write(folder: RunFolder, items: Iterable[Item]) -> None:
 def read(folder: RunFolder) -> Shelf:
     """The frozen items, in their order. Raises DamagedTableError where they are gone or cannot be read."""
     portions = tables.read_portions(folder.part("items", "items"), list(SCHEMAS["items"]), PORTION_CHARACTERS)
-    return Shelf((item_from(row) for portion in portions for row in portion.iter_rows(named=True)), is_frozen=True)
+    return Shelf(rows=(row for portion in portions for row in portion.iter_rows(named=True)))

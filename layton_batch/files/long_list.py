@@ -42,7 +42,10 @@ class LongList(Sequence[Value]):
         if self._file is None and len(packed) <= self._room:
             self._room -= len(packed)
             self._here.append(value)
-            return
+        else:
+            self._put_down(packed)
+
+    def _put_down(self, packed: bytes) -> None:
         try:
             if self._file is None:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115  goes with the list
@@ -52,6 +55,13 @@ class LongList(Sequence[Value]):
         except OSError as error:
             raise self._no_room(error) from error
         self._ends.append(self._ends[-1] + len(packed))
+
+    def keep_packed(self, packed: bytes) -> None:
+        """The same of a value that is packed already: it is made only where it stays in memory."""
+        if self._file is None and len(packed) <= self._room:
+            self.keep(self._unpack(packed), packed)
+        else:
+            self._put_down(packed)
 
     def __len__(self) -> int:
         return len(self._here) + len(self._ends) - 1

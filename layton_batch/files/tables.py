@@ -237,7 +237,8 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
 def read_portions(path: Path, columns: Sequence[str], characters: int | None = None) -> Iterator[pl.DataFrame]:
     """A part file, at most ``PORTION_ROWS`` rows and about ``PORTION_CHARACTERS`` of the file, or so many, at a time.
     Raises DamagedTableError as :func:`read_part`."""
-    found = portions_of(path, columns, PORTION_ROWS, characters or PORTION_CHARACTERS)
+    most = characters or PORTION_CHARACTERS
+    found = portions_of(path, columns, PORTION_ROWS, most, ahead=characters is not None)
     while True:
         with _readable(path):
             portion = next(found, None)

@@ -311,8 +311,7 @@ def _prompts(run: Run, job: Job) -> Iterator[tuple[str, ModelSpec, Shown]]:
     kept = run.kept.setdefault(ShownPrompts, ShownPrompts())
     if job.role is Role.PREDICT:
         kept.about(None if job.spec.hints is None else f"{job.spec.hints} hints")
-        is_asked_again = sum(table.samples or 1 for table in run.manifest.models) > 1
-        spec = job.spec
+        spec, is_asked_again = job.spec, run.manifest.answers_per_item > 1
         is_same = has_one_limit(run.task, spec)
         for item_id, shown in kept.of_items(run.items, run.task_of(spec).prompt, keep=is_asked_again):
             yield item_id, spec if is_same else with_room(run.task, run.item(item_id), spec), shown

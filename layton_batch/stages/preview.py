@@ -36,7 +36,7 @@ from layton_batch.settings import Settings
 from layton_batch.stages.asked_already import AskedAlready
 from layton_batch.stages.judge_lengths import JudgeRequests
 from layton_batch.states import PredictionKind, Role
-from layton_batch.tasks import with_room
+from layton_batch.tasks import has_one_limit, with_room
 from layton_batch.tasks.protocol import Candidate, Task, cautions, juried
 from layton_batch.text import plural
 
@@ -214,14 +214,11 @@ class _Planner:
         """A job of a model that answers; its batch files are kept under ``write``."""
         task = self._task if job.spec.hints is None else manifest_task(self._manifest, hints=job.spec.hints)
         self._shown.about(None if job.spec.hints is None else f"{job.spec.hints} hints")
-        asked = (
-            (
-                item.id,
-                with_room(task, item, job.spec),
-                self._shown.of(item, None, partial(task.prompt, item)),
-            )
-            for item in self._items
-        )
+        shown = self._shown.of_items(self._items, task.prompt, keep=self._manifest.answers_per_item > 1)
+        if has_one_limit(task, job.spec):
+            return self._exact(job, ((item_id, job.spec, one) for item_id, one in shown), write)
+        both = zip(self._items, shown, strict=True)
+        asked = ((item.id, with_room(task, item, job.spec), one) for item, (_, one) in both)
         return self._exact(job, asked, write)
 
     def rejudged(self, one: Rejudged) -> PlannedJob:

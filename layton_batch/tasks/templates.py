@@ -163,7 +163,9 @@ class Templates:
         from jinja2 import meta
 
         environment = self._environment.overlay(keep_trailing_newline=keep_end)
-        return environment.from_string(source), meta.find_undeclared_variables(environment.parse(source))
+        template = environment.from_string(source)
+        template.globals = dict(template.globals)  # gone through at each rendering, which takes a chain of maps long
+        return template, meta.find_undeclared_variables(environment.parse(source))
 
 
 # ---- other people's words, made safe to stand in a prompt ----------------------------------------------------------
@@ -187,7 +189,7 @@ def fence(text: str) -> str:
 def block(text: str) -> str:
     """The text between two lines of tildes, longer than any run of tildes in it. Blanks at the ends are dropped."""
     clean = without_surrogates(text).strip()
-    longest = max((len(run) for run in _TILDES.findall(clean)), default=0)
+    longest = max(map(len, _TILDES.findall(clean))) if "~" in clean else 0
     line = "~" * max(_SHORTEST_FENCE, longest + 1)
     return f"{line}\n{clean}\n{line}"
 
