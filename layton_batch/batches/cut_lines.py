@@ -29,6 +29,8 @@ _STAND_IN = b'"%s"' % STAND_IN.encode()
 _SHORTEST, _LONGEST_LINE, _LONGEST_REST = 64, 1 << 20, 400
 """Bytes of a string that is worth cutting out, and of a line of which copies may be made; characters of what else is
 said there that may stay in memory."""
+_FEW_STRINGS = 16
+"""Under one key: a line with more is decoded whole, so that what is looked at stays in proportion to its length."""
 _FEW_QUOTES = 32
 """Within a string, looked at one by one: that takes less time than a copy without them."""
 _ROWS, _SIZE = 2_000, 2 << 20
@@ -120,11 +122,14 @@ def _long_string(line: bytes, keys: Sequence[bytes]) -> tuple[int, int] | None:
     """Start and end of the last long string under the first of the keys that has one, with its quotes. What looks like
     a key is one: quotes within a string have a backslash in front."""
     for key in keys:
-        found, place = None, line.find(key)
+        found, strings, place = None, 0, line.find(key)
         while place >= 0:
             place += len(key)
             value = _VALUE.match(line, place)
             if value is not None:
+                strings += 1
+                if strings > _FEW_STRINGS:
+                    return None
                 place = _end(line, value.end())
                 if place - value.end() > _SHORTEST:
                     found = value.end() - 1, place

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import cached_property
 
 import polars as pl
 
@@ -36,12 +37,12 @@ def bounds(asked: pl.DataFrame) -> Bounds:
 
 
 class Bill:
-    """What the answers of one batch cost, added up."""
+    """What the answers of one batch cost, added up. ``bounds`` are asked for where a cost is unknown."""
 
-    def __init__(self, prices: PriceBook, job: Job, batch: Batch, bounds: Bounds) -> None:
+    def __init__(self, prices: PriceBook, job: Job, batch: Batch, bounds: Callable[[], Bounds]) -> None:
         self._stated: Decimal | None = None
         self._untold: list[tuple[str, str, bool]] = []
-        self._job, self._batch, self._bounds = job, batch, bounds
+        self._find_bounds = bounds
         self._price = prices.price(job.spec.provider, job.spec.model)
         self._units: dict[int, int] = {}
         self._read = self._written = 0
@@ -52,6 +53,10 @@ class Bill:
             "batch_id": batch.id,
             "attempt": batch.attempt,
         }
+
+    @cached_property
+    def _bounds(self) -> Bounds:
+        return self._find_bounds()
 
     @property
     def spent(self) -> Decimal:

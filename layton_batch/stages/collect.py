@@ -175,7 +175,7 @@ def _file(
     if decision.lacking is not None:
         named = {one.custom_id for one in replies.entries if not isinstance(one, str)}
         _put_out_of_reach(tally, named, decision.lacking)
-    bill = Bill(run.prices, job, batch, bounds(asked))
+    bill = Bill(run.prices, job, batch, partial(bounds, asked))
     run.store.check(batch, run.clock.now())  # still ours: who took it over meanwhile may have collected more
     _write_tables(run, job, batch, _portions(run, replies, tally), bill)
     statement = _write_statement(run, job, batch, bill, snapshot)

@@ -11,7 +11,7 @@ import polars as pl
 
 from layton_batch.batches.fingerprints import retired_ids, without_retired
 from layton_batch.files import tables
-from layton_batch.files.parquet_portions import PORTION_ROWS
+from layton_batch.files.parquet_portions import PORTION_CHARACTERS, PORTION_ROWS
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Response
 from layton_batch.run.context import Run
@@ -46,7 +46,9 @@ def final_portions(folder: RunFolder, job_id: str, parts: Sequence[Path]) -> Ite
     for portion in placed.iter_slices(PORTION_ROWS):
         said = [read(part)[rows] for part, rows in _rows_by_part(portion)]
         texts = pl.concat(said) if said else tables.frame("responses", []).select(_SAID)
-        yield portion.drop("part", "row").join(texts, on="custom_id", how="left", maintain_order="left")
+        whole = portion.drop("part", "row").join(texts, on="custom_id", how="left", maintain_order="left")
+        size = int(whole["text"].str.len_bytes().sum())
+        yield from whole.iter_slices(max(1, PORTION_ROWS * PORTION_CHARACTERS // max(size, PORTION_CHARACTERS)))
 
 
 def _that_count(responses: pl.DataFrame) -> pl.DataFrame:

@@ -73,7 +73,8 @@ def _charge_again(run: Run, job: Job, batch: Batch) -> None:
         return
     path = run.folder.part("untold", batch.id)
     untold = tables.read_part(path).rows(named=True) if path.exists() else []
-    bill = Bill(run.prices, job, batch, bounds(batch_requests(run, batch)))
+    at_most = bounds(batch_requests(run, batch))
+    bill = Bill(run.prices, job, batch, lambda: at_most)
     charged = bill.enter(charged_answers(usage, untold))
     unanswered = [row for row in untold if not row["answered"]]
     tables.write(run.folder.part("usage", batch.id), charged)

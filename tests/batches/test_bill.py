@@ -18,7 +18,7 @@ BOUNDS = {"a": "0.5", "b": "0.25", "c": None}
 
 def bill(provider: str, model: str) -> Bill:
     job = Job("j", Role.JUDGE, ModelSpec("shown", provider, model, "family"))
-    return Bill(BOOK, job, batch(0), BOUNDS)
+    return Bill(BOOK, job, batch(0), lambda: BOUNDS)
 
 
 def answer(custom_id: str, usage: Usage = USAGE) -> Response:

@@ -92,6 +92,15 @@ def test_a_long_answer_is_cut_out_in_every_dialect_that_names_it(dialect: str) -
         assert (said.text, is_cut) == (text, True)
 
 
+def test_a_line_of_many_strings_is_decoded_whole() -> None:
+    for number, is_cut in ((3, True), (100, False)):
+        line = orjson.dumps(
+            {"notes": [{"content": 'a "note" ' * 90}] * number, **row("openai", "an answer " * 90, "", 0)}
+        )
+        said, was_cut = read(line, "openai", cut=True)
+        assert (said, was_cut) == (read(line, "openai", cut=False)[0], is_cut)
+
+
 def test_a_line_is_not_decoded_a_second_time_where_its_answer_was_cut_out(tmp_path: Path) -> None:
     provider, seen = connect("openai", None), list[bytes]()
 
