@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.files import long_list
+from layton_batch.files import long_list, sources
 from layton_batch.files.sources import placed_rows
 from layton_batch.scoring.gold import Gold, Marks, Recorded, labels_of
 from layton_batch.scoring.gold_file import bundled_gold, parse_gold, read_gold
@@ -227,3 +227,13 @@ def test_lines_that_are_read_together_are_what_each_is_by_itself(
     assert told(lambda: read_gold(str(path), tmp_path, settings)) == told(
         lambda: parse_gold(placed_rows(str(path), tmp_path, settings))
     )
+
+
+def test_what_lines_of_one_form_mean_says_nothing_of_another_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_AT_ONCE", 1)
+    path = tmp_path / "gold.jsonl"
+    path.write_bytes(b"".join([ALIKE[0], b"\n", b"{" + ALIKE[2]]))
+    with pytest.raises(DataError, match=r"gold\.jsonl, line 3: not JSON"):
+        read_gold(str(path), tmp_path, Settings(tmp_path))

@@ -135,12 +135,13 @@ class _Reader:
         found."""
         if self._fault is not None or self._patience < 0:
             return False
-        self._line = self._line or LineForm.of(lines.lines[0])
-        alike = self._line.read(lines.lines) if self._line else None
-        if self._line is None or alike is None:
-            self._line = None  # the next ones may begin with a line that others are like
-            return False
         try:
+            alike = self._line.read(lines.lines) if self._line else None
+            if alike is None:
+                self._line, self._known = LineForm.of(lines.lines[0]), {}  # what is known is of the form before
+                alike = self._line.read(lines.lines) if self._line else None
+            if self._line is None or alike is None:
+                return False
             meanings = self._meanings[self._meant(self._line, alike, lines.first)]
             items = self._numbered(alike.items, lines.first)
             self._found.extend(items, alike.texts, meanings)

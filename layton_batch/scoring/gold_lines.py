@@ -9,6 +9,7 @@ JSON. That is what is asked of every one. Whatever is not so is left to whoever 
 
 from __future__ import annotations
 
+import itertools
 import marshal
 import re
 from array import array
@@ -24,7 +25,7 @@ from layton_batch.files.long_list import LongList
 from layton_batch.files.sources import Place, Row
 
 ITEM, ANSWER, JUSTIFICATION = FREE = ("riddle_id", "answer", "justification")
-_PLAIN, _ESCAPED = rb'"[^"]*"', rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+_PLAIN, _ESCAPED = rb'"[^"]*"', rb'"[^"]*(?:(?<=\\)"[^"]*)*"'
 _OTHER = {ITEM: rb"[0-9]+", ANSWER: b"null", JUSTIFICATION: b"null"}
 _TRIED = (b'"a"', b'"b"', b'"c"'), (b'"b"', b'"c"', b'"a"')
 """Two values for each place: a key that is there again would hide one of them."""
@@ -74,15 +75,19 @@ class LineForm:
         return re.compile(b"".join([*parts, rb"(.*)\n"]))
 
     def read(self, whole: Sequence[bytes]) -> Alike | None:
-        """None where one of the lines is not of this form."""
+        """None where one of the lines is not of this form. Raises orjson.JSONDecodeError for values that are none."""
         content = b"".join(whole)
-        lines = (self._escaped if b"\\" in content else self._plain).findall(content)
+        has_escapes = b"\\" in content
+        lines = (self._escaped if has_escapes else self._plain).findall(content)
         if len(lines) != len(whole):
             return None
         between, values, columns = [], {}, iter(zip(*lines, strict=True))
         for name, fixed in zip(self._names, self._fixed, strict=False):
             between += [] if fixed else [next(columns)]
             values[name] = next(columns)
+        if has_escapes:  # what follows a backslash that is escaped itself may end a text or not: each is looked at
+            for one in itertools.chain.from_iterable(values.values()):
+                orjson.loads(one)
         answers, justifications = (b"[%b]" % b",".join(values.get(name, [b"null"] * len(lines))) for name in FREE[1:])
         return Alike(list(zip(*between, next(columns), strict=True)), values[ITEM], (answers, justifications))
 
