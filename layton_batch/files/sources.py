@@ -34,6 +34,7 @@ Row = Mapping[str, JsonValue]
 
 _PARQUET_MAGIC = b"PAR1"
 _AT_ONCE = 1 << 18  # bytes of lines, which stay at hand of a processor
+_FEW_AT_ONCE = 1 << 14  # where a line is of no use any more when the next one is taken
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
@@ -153,7 +154,7 @@ def stream_rows(path: Path) -> Iterator[Row]:
     """The rows of one file as they are taken: memory does not grow with the lines of a JSONL file. Raises as
     ``read_rows``, when the row is reached."""
     row = None
-    for _, row in itertools.chain.from_iterable(_taken(path, str(path))):
+    for _, row in itertools.chain.from_iterable(_taken(path, str(path), _FEW_AT_ONCE)):
         yield row
     if row is None:
         raise nothing_in(str(path))
@@ -227,9 +228,9 @@ class Lines:
             yield place, _decode(line, place)
 
 
-def _taken(path: Path, name: str) -> Iterator[Iterable[tuple[Place, Row]]]:
+def _taken(path: Path, name: str, at_once: int = _AT_ONCE) -> Iterator[Iterable[tuple[Place, Row]]]:
     try:
-        with path.open("rb", buffering=4 * _AT_ONCE) as handle:
+        with path.open("rb", buffering=4 * at_once) as handle:
             is_parquet = handle.read(4) == _PARQUET_MAGIC or path.suffix == ".parquet"
             handle.seek(0)
             if path.suffix.lower() in SEPARATORS:
@@ -237,14 +238,14 @@ def _taken(path: Path, name: str) -> Iterator[Iterable[tuple[Place, Row]]]:
             elif is_parquet:
                 yield from ([one] for one in _parquet(path, name))
             else:
-                yield from _lines(handle, name)
+                yield from _lines(handle, name, at_once)
     except OSError as error:
         raise DataError(f"{name}: cannot be read ({error.strerror or error})") from error
 
 
-def _lines(handle: BinaryIO, name: str) -> Iterator[Lines]:
+def _lines(handle: BinaryIO, name: str, at_once: int) -> Iterator[Lines]:
     number = 1
-    while lines := handle.readlines(_AT_ONCE):
+    while lines := handle.readlines(at_once):
         yield Lines(Place(name, number), lines)
         number += len(lines)
 

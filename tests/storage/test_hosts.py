@@ -109,7 +109,7 @@ def test_the_commands_of_the_page_work_as_printed(hosts: Hosts) -> None:
     exported = [line.removeprefix("export ").partition("=")[0] for line in lines if line.startswith("export ")]
     assert exported == list(told)
     rest = [line for line in lines if not line.startswith("export ")]
-    assert len(rest) == 3
+    assert len(rest) == 6
     for line in rest:
         name, *words = line.split()
         command = hosts.command(words, told)
