@@ -22,7 +22,7 @@ from layton_batch.scoring.evidence import Ballot, Entrant, Label
 from layton_batch.scoring.rules import Rules
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.scoring.vote_counts import counts_of
-from layton_batch.scoring.vote_files import CONTENT_OF_FILE, SCHEMA, VoteFile, is_votes, vote_files
+from layton_batch.scoring.vote_files import CONTENT_OF_FILE, SCHEMA, VoteFile, is_votes, rounds, vote_files
 from layton_batch.settings import Settings
 
 METRIC = "both_correct"
@@ -124,6 +124,17 @@ def test_a_model_that_nobody_judged_has_no_rank_and_is_in_nobody_s_way(tmp_path:
             row.rank, row.score, row.n_unjudged)  # fmt: skip
     assert counted["silent"].rank_best is None
     assert (counted["said"].rank_best, counted["said"].rank_worst) == (1, 1)
+
+
+def test_votes_on_what_is_wrong_without_a_jury_count_for_nothing(tmp_path: Path) -> None:
+    ballots, labels = made_up()
+    files = in_files(tmp_path / "votes", ballots)
+    voted = [replace(one, yes=2, total=2) if one.known_zero else one for one in ballots]
+    others = in_files(tmp_path / "others", voted)
+    for given in (labels, []):
+        assert board_of(others, given, tmp_path / "kept") == board_of(files, given, tmp_path / "kept")
+    (small,), _ = rounds(others, METRIC)
+    assert [(one.yes, one.total) for one in small if one.known_zero] == [(0, 0)] * sum(one.known_zero for one in voted)
 
 
 def test_a_refresh_reads_and_scores_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -263,7 +263,7 @@ def _own_rows(
 
 
 def _ranked(scored: pl.DataFrame, labels: Sequence[Label], rules: Rules) -> pl.DataFrame:
-    most = max(*scored["seats_max"].fill_null(0), *(label.total for label in labels))
+    most = max([int(scored["seats_max"].fill_null(0).to_numpy().max()), *(label.total for label in labels)])
     short = (pl.col("seats_min") != pl.col("seats_max")) | (pl.col("seats_min") < most - 1)
     flags = pl.concat_list(
         pl.when(pl.col("flags") != "").then("flags"),

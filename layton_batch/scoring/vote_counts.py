@@ -6,7 +6,7 @@ import polars as pl
 
 from layton_batch.errors import DataError
 from layton_batch.scoring.vote_files import WHO, VoteFile, check_votes
-from layton_batch.scoring.vote_table import kind_of
+from layton_batch.scoring.vote_table import counting, kind_of
 
 COUNTED = ("kind", "yes", "total")
 
@@ -18,6 +18,7 @@ def counts_of(votes: VoteFile, metric: str) -> pl.DataFrame:
     Raises DataError for a prediction that is there twice, and for what is no vote.
     """
     rows = votes.read(metric, [*WHO, "sample", "item_id", "flag", "yes", "total"])
+    check_votes(rows, str(votes))
     samples = rows["sample"].n_unique()
     if samples > 1:
         rows = rows.filter(pl.col("sample") == pl.col("sample").min().over(WHO))
@@ -28,11 +29,10 @@ def counts_of(votes: VoteFile, metric: str) -> pl.DataFrame:
     if not is_in_order and (again := rows.select(*WHO, "item_id").is_duplicated()).any():
         model, item = rows.filter(again).select("model", "item_id").row(0)
         raise DataError(f"{votes}: item {item!r} of model {model!r} is there twice")
-    numbered = rows.select(who=placed["begins"].cum_sum(), kind=kind_of(), yes="yes", total="total")
+    numbered = rows.select(who=placed["begins"].cum_sum(), kind=kind_of(), yes=counting("yes"), total=counting("total"))
     alike = numbered.group_by("who", *COUNTED).agg(times=pl.len().cast(pl.Int64))
     named = alike.join(entrants.with_row_index("who", 1), on="who").drop("who")
     if not is_in_order:
         named = named.group_by(*WHO, *COUNTED).agg(pl.col("times").sum())
     found = named.with_columns(pl.col("kind").cast(pl.String)).select(*WHO, *COUNTED, "times").sort(*WHO, *COUNTED)
-    check_votes(found, str(votes))
     return found.with_columns(samples=pl.lit(samples, pl.Int64))

@@ -39,10 +39,20 @@ def kind_of() -> pl.Expr:
     return kind.cast(pl.Enum(KINDS))
 
 
+def counting(votes: str) -> pl.Expr:
+    """A column of votes: none on what is wrong without a jury."""
+    return pl.when(pl.col("flag").is_in(_NEVER_JUDGED)).then(0).otherwise(votes)
+
+
 def ballots_of(entrants: Sequence[Entrant], votes: pl.DataFrame) -> Ballots:
     """Rows of ``scores`` on one metric as ballots; ``who``, a column more, is the entrant's number."""
     items = votes["item_id"].unique(maintain_order=True)
-    coded = votes.select(item=pl.col("item_id").cast(pl.Enum(items)).to_physical(), kind=kind_of().to_physical())
+    coded = votes.select(
+        item=pl.col("item_id").cast(pl.Enum(items)).to_physical(),
+        kind=kind_of().to_physical(),
+        yes=counting("yes"),
+        total=counting("total"),
+    )
     kinds = coded["kind"].to_numpy()
     return Ballots(
         entrants=entrants,
@@ -50,8 +60,8 @@ def ballots_of(entrants: Sequence[Entrant], votes: pl.DataFrame) -> Ballots:
         kinds=KINDS,
         who=votes["who"].to_numpy(),
         item=coded["item"].to_numpy().astype(np.int32),
-        yes=votes["yes"].to_numpy(),
-        total=votes["total"].to_numpy(),
+        yes=coded["yes"].to_numpy(),
+        total=coded["total"].to_numpy(),
         content=votes["content"].to_numpy(),
         known_zero=kinds != KINDS.index(PredictionKind.ANSWERED),
         kind=kinds,
