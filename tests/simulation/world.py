@@ -131,7 +131,8 @@ class History:
 
     ``by_itself``: the custom_ids billed before a person called `retry`, once for each bill; None: nobody did.
     ``put_forward``: our clock was, and a create from before is still to be carried out. ``silence``: the longest time
-    that passed between two calls. ``revised``: how many edits the manifest has had.
+    that passed between two calls while the program ran, ``called_at``: when the last was made or it was started.
+    ``revised``: how many edits the manifest has had.
     """
 
     plan: Plan
@@ -148,6 +149,7 @@ class History:
     by_itself: tuple[str, ...] | None = None
     put_forward: bool = False
     silence: float = 0.0
+    called_at: float = 0.0
     revised: int = 0
 
     @property
@@ -244,11 +246,10 @@ def _play(
     found = History(plan, folder, providers, course, clock, theirs, settings)
     weather = random.Random(f"weather {plan.seed}")
 
-    called_at = theirs.now()
+    found.called_at = theirs.now()
 
     def watch(phase: str, provider: str, kind: str) -> None:
-        nonlocal called_at
-        found.silence, called_at = max(found.silence, theirs.now() - called_at), theirs.now()
+        found.silence, found.called_at = max(found.silence, theirs.now() - found.called_at), theirs.now()
         clock.sleep(weather.random() * plan.call_seconds)
         course.reach(f"{phase}: {provider} {kind}")
 
@@ -313,6 +314,7 @@ def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
             raise AssertionError(f"killed {hand.lives} times")
         hand.lives, hand.dead = hand.lives + 1, False
         clock.sleep(plan.downtime)
+        found.called_at = found.theirs.now()  # who is down makes no call
         _put_forward(found)
 
 
