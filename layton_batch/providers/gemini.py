@@ -60,8 +60,7 @@ _MEANINGS = {
 }
 JOB_STATES: Mapping[str, StatusMeaning] = MappingProxyType({f"JOB_STATE_{w}": m for w, m in _MEANINGS.items()})
 """The words of Vertex and of the SDK."""
-_BATCH_STATES = {f"BATCH_STATE_{word}": means for word, means in _MEANINGS.items()}
-"""The words of the wire."""
+_BATCH_STATES = {f"BATCH_STATE_{word}": means for word, means in _MEANINGS.items()}  # the words of the wire
 
 
 class Gemini:

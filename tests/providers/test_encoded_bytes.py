@@ -133,6 +133,29 @@ def test_a_line_put_together_is_the_line_that_the_dialect_encodes(provider: str)
     assert put_together > 100
 
 
+@pytest.mark.parametrize("provider", BUILT_IN)
+def test_lines_of_one_form_are_the_same_together_as_one_by_one(provider: str) -> None:
+    dialect, prices = connect(provider, None), PriceBook(at=datetime(2026, 1, 1, tzinfo=UTC))
+    spec = ModelSpec("m", provider, "larch-2-mini", "family", max_output_tokens=4000)
+    kept, told = ShownPrompts(), 0
+    for prompt in (one for one in PROMPTS if PICTURE not in one.parts):
+        said = [replace(prompt, parts=(f"{number} {prompt.parts[0]}", *prompt.parts[1:])) for number in range(12)]
+        shown = [kept.of(item(f"{prompt.system} {one.parts[0]}"), None, partial(_same, one)) for one in said]
+        names = [f"r0a1b2c3d-4e5f6a7b-{number:06d}" for number in range(12)]
+        writer = LineWriter(dialect, prices)
+        alone = [writer.asked(*one, spec, text) for *one, text in zip(names, names, shown, strict=True)]
+        alike = writer.alike(spec, shown)
+        if alike is None:  # a custom_id may be in the texts, or the dialect encodes each line by itself
+            continue
+        told += 1
+        chosen = [number % 3 > 0 for number in range(12)]
+        alike.only(chosen)
+        left = [number for number, is_chosen in enumerate(chosen) if is_chosen]
+        found = zip(alike.lines([names[at] for at in left], names), alike.digests, alike.costs(), strict=False)
+        assert list(found) == [alone[at] for at in left]
+    assert told > 3 or not getattr(dialect, "copies_text", False)
+
+
 def _same(prompt: Prompt) -> Prompt:
     return prompt
 
