@@ -132,15 +132,20 @@ class ProviderError(LaytonBatchError):
 
 
 class TransientProviderError(ProviderError):
-    """The call failed but certainly did nothing, and may work later: rate limit, refused connection, 5xx on a read."""
+    """The call failed but certainly did nothing, and may work later: rate limit, refused connection, 5xx on a read.
+
+    ``is_sent``: it left this machine; without a network nothing does, and the provider has not been asked.
+    """
 
     transient = True
 
     def __init__(
-        self, message: str, *, status: int | None = None, code: str | None = None, retry_after: float | None = None
-    ) -> None:
+        self, message: str, *, status: int | None = None, code: str | None = None, retry_after: float | None = None,
+        is_sent: bool = True,
+    ) -> None:  # fmt: skip
         super().__init__(message, status=status, code=code)
         self.retry_after = retry_after
+        self.is_sent = is_sent
 
 
 class AmbiguousCallError(ProviderError):

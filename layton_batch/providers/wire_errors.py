@@ -102,7 +102,7 @@ def translate(error: BaseException, provider: str, call: str, *, secret: str = "
     if names & _BAD_ADDRESS:
         what += "; that is not a URL that can be called"
     if names & _NOT_SENT:
-        return TransientProviderError(f"{what}; nothing was sent")
+        return TransientProviderError(f"{what}; nothing was sent", is_sent=False)
     if paid:
         return AmbiguousCallError(f"{what}; {_LOOK_FIRST}")
     if names & (_DROPPED | _BAD_ADDRESS):

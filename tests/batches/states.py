@@ -57,6 +57,10 @@ def busy(retry_after: float | None = None) -> TransientProviderError:
     return TransientProviderError("status 429", status=429, retry_after=retry_after)
 
 
+def unsent() -> TransientProviderError:
+    return TransientProviderError("the network is unreachable; nothing was sent", is_sent=False)
+
+
 def late(before: Batch) -> Batch:
     """A first reading of the clock by which time is up was long ago."""
     return replace(before, late_since=NOW - PACING.clock_believed)

@@ -30,6 +30,7 @@ from tests.batches.states import (
     late,
     refused,
     told,
+    unsent,
 )
 from tests.store.rows import NOW
 
@@ -234,6 +235,18 @@ def test_a_failed_download_is_tried_as_long_as_results_may_be_kept(
     assert (decision is not None) is is_again
     if decision is not None:
         assert (decision.after.failures, told(decision)) == (failures + 1, ["download_again"])
+
+
+def test_a_download_that_did_not_leave_the_machine_counts_for_nothing() -> None:
+    before = late(ended(ended_at=NOW - 400 * DAY, failures=DOWNLOADS))
+    for attempt in range(3 * DOWNLOADS):
+        decision = machine.after_failed_download(before, unsent(), AT)
+        assert decision is not None, attempt
+        before = decision.after
+    assert before.due_at <= NOW + LONGEST_PAUSE
+    assert machine.after_failed_download(before, busy(), AT) is not None
+    found = Downloaded(UNCOUNTED, uncounted=unsent(), named=2)
+    assert isinstance(machine.after_download(late(ended(ended_at=0.0, failures=DOWNLOADS)), found, AT), Wait)
 
 
 def test_a_clock_that_was_behind_when_the_batch_ended_gives_up_no_download() -> None:

@@ -135,6 +135,7 @@ def test_a_connection_that_was_never_made_did_nothing(library: type[httpx]) -> N
         for error in (raw, wrapped):
             assert type(of(error, paid=True)) is TransientProviderError
             assert "nothing was sent" in str(of(error))
+            assert not of(error).is_sent
 
 
 @pytest.mark.parametrize("library", [httpx, httpx2])
