@@ -36,6 +36,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on s
 Poll = Annotated[
     float | None, typer.Option("--poll-seconds", min=0.05, help="Ask a provider every so many seconds (at most 3600).")
 ]
+Models = Annotated[
+    list[str] | None, typer.Option("--model", metavar="PROVIDER:ID", help="For a task; may be repeated.")
+]
+EngineName = Annotated[
+    str | None, typer.Option("--engine", metavar="ENGINE", help="threads | processes | dask://HOST:PORT")
+]
 Offline = Annotated[bool, typer.Option("--offline", help="Do not ask the providers about their models.")]
 MaxScore = Annotated[
     float | None,
@@ -98,9 +104,7 @@ def plan(
 def run(
     context: typer.Context,
     manifest: Annotated[Path, typer.Argument(metavar="MANIFEST | TASK", help="A TOML file; or a task, with --model.")],
-    models: Annotated[
-        list[str] | None, typer.Option("--model", metavar="PROVIDER:ID", help="For a task; may be repeated.")
-    ] = None,
+    models: Models = None,
     items: Annotated[str | None, typer.Option("--items", help="For a task: its items; default: bundled.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="For a task: the first so many items.")] = None,
     runs: Runs = RUNS,
@@ -110,17 +114,14 @@ def run(
     poll_seconds: Poll = None,
     yes: Annotated[bool, typer.Option("--yes", help="Send without a question where there is no budget.")] = False,
     offline: Offline = False,
-    engine: Annotated[
-        str | None, typer.Option("--engine", metavar="ENGINE", help="threads | processes | dask://HOST:PORT")
-    ] = None,
+    engine: EngineName = None,
     as_json: Json = False,
 ) -> None:
     """Start or continue a manifest's run.
 
     Submits what an edited manifest adds, polls, collects, judges, scores and publishes as data allows. It may be
     stopped at any moment and called again: nothing is paid twice. Before a run begins, the providers are asked whether
-    its models are on sale. Where there is no budget it asks before it sends (not where every provider is on this
-    machine).
+    its models are on sale. Where there is no budget it asks before it sends, but for providers on this machine.
     A task with --model needs no manifest: the one that it runs is written into the working folder.
     --engine (or LAYTON_BATCH_ENGINE) says what reads results, grades answers and counts votes: this process, processes
     of this machine, or a Dask cluster that sees the same folders. The tables are the same.
