@@ -86,7 +86,7 @@ def test_a_table_that_is_computed_from_others_is_made_again(
         before, billed = pl.read_parquet(path), there.billed()
         damage(path)
         if damage is hole:  # its end still says what it was made from; whoever reads it finds out
-            (there.run_folder(TEXT).tables / "leaderboard" / "leaderboard.parquet").unlink()
+            (there.run_folder(TEXT).tables / "scores" / f"{HURT}.parquet").unlink()
         status, trouble = go_on(there)
         assert (status.state, trouble) == (RunState.DONE, {})
         assert pl.read_parquet(path).equals(before)
