@@ -16,7 +16,9 @@ from __future__ import annotations
 import marshal
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import orjson
@@ -26,7 +28,7 @@ from layton_batch.errors import DataError
 from layton_batch.files.sources import Lines, Place, Places, Row, nothing_in, portions, with_text_id
 from layton_batch.records import JsonValue
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.gold import MEANING, Gold, Marks, Meaning, Recorded
+from layton_batch.scoring.gold import Gold, Marks, Meaning, Recorded
 from layton_batch.scoring.gold_lines import ANSWER, ITEM, JUSTIFICATION, Alike, LineForm, Said
 from layton_batch.scoring.jury_record import Records, record_columns
 from layton_batch.scoring.propensity import COLUMN as PROPENSITY
@@ -34,6 +36,7 @@ from layton_batch.scoring.propensity import propensity_of
 from layton_batch.settings import Settings
 from layton_batch.stats.strata import Ints
 
+_Value = TypeVar("_Value", bytes, tuple[bytes, ...])
 BUNDLED = "bundled"
 _ANSWER, _JUSTIFICATION, _BOTH = "is_answer_correct_", "is_justification_correct_", "both_correct_"
 _HUMAN = ("human_answer_correct", "human_justification_correct", "human_both_correct")
@@ -92,7 +95,6 @@ class _Reader:
         self._line: LineForm | None = None
         self._items: dict[bytes, int] = {}
         self._known: dict[tuple[bytes, ...], int] = {}
-        self._meanings = np.zeros(_MOST_KNOWN, dtype=MEANING)
         self._patience = _PATIENCE
 
     @property
@@ -116,7 +118,8 @@ class _Reader:
             form = self._forms[shape] = _Form(shape, self._said)
         return form
 
-    def _read(self, row: Row, place: Place, form: _Form) -> tuple[Said, Meaning]:
+    def _read(self, row: Row, place: Place, form: _Form) -> tuple[Said, int]:
+        """What the answer says, and the number of what the row means besides."""
         who, propensity = self._entrant(row, place), None
         sample = _sample(row, place) if form.says_more else None
         decision = form.decision(row, place)
@@ -128,7 +131,8 @@ class _Reader:
             self._records.take(row, place, form.of_jury)
             self._other_jury = self._other_jury or row.get(_OTHER_JURY) is True
         chance = math.nan if propensity is None else propensity
-        return said, Meaning(who, kind, decision, sample or 0, row.get("ranked") is not False, chance)
+        meaning = Meaning(who, kind, decision, sample or 0, row.get("ranked") is not False, chance)
+        return said, self._found.number_of_meaning(meaning)
 
     def take_lines(self, lines: Lines) -> bool:
         """Many rows together; none where they have to be taken one by one, also for what is wrong with them to be
@@ -136,47 +140,47 @@ class _Reader:
         if self._fault is not None or self._patience < 0:
             return False
         try:
-            alike = self._line.read(lines.lines) if self._line else None
+            alike = self._line.read(lines.content, lines.count) if self._line else None
             if alike is None:
-                self._line, self._known = LineForm.of(lines.lines[0]), {}  # what is known is of the form before
-                alike = self._line.read(lines.lines) if self._line else None
+                self._line, self._known = LineForm.of(lines.content), {}  # what is known is of the form before
+                alike = self._line.read(lines.content, lines.count) if self._line else None
             if self._line is None or alike is None:
                 return False
-            meanings = self._meanings[self._meant(self._line, alike, lines.first)]
-            items = self._numbered(alike.items, lines.first)
-            self._found.extend(items, alike.texts, meanings)
+            meanings = self._meant(self._line, alike, lines.first)
+            self._found.extend(self._numbered(alike.items, lines.first), alike.texts, meanings)
         except (DataError, orjson.JSONDecodeError):
             return False
-        self._places.extend(lines.first, len(items))
+        self._places.extend(lines.first, lines.count)
         return True
 
     def _meant(self, line: LineForm, alike: Alike, first: Place) -> Ints:
-        """Where in ``_meanings`` each line's is."""
+        """The number of each line's meaning."""
         try:
-            return np.fromiter(map(self._known.__getitem__, alike.between), dtype=np.int64, count=len(alike.between))
+            return _looked_up(alike.between, self._known)
         except KeyError:
             self._learn(line, alike.between, first)
-            return self._meant(line, alike, first)
+            return _looked_up(alike.between, self._known)
 
     def _learn(self, line: LineForm, between: Sequence[tuple[bytes, ...]], first: Place) -> None:
-        new = [one for one in dict.fromkeys(between) if one not in self._known]
+        numbers = range(first.line + len(between) - 1, first.line - 1, -1)
+        found = dict(zip(reversed(between), numbers, strict=True))  # the first line of each
+        new = {one: number for one, number in found.items() if one not in self._known}
         self._patience += len(between) // 2 - len(new)
         if len(self._known) + len(new) > _MOST_KNOWN:
-            self._known, new = {}, list(dict.fromkeys(between))
-        for one in new:
-            place = Place(first.file, first.line + between.index(one))
+            self._known, new = {}, found
+        for one, number in sorted(new.items(), key=itemgetter(1)):
+            place = Place(first.file, number)
             row = line.meant(one, place)
-            self._meanings[len(self._known)] = self._read(row, place, self._form(row))[1]
-            self._known[one] = len(self._known)
+            self._known[one] = self._read(row, place, self._form(row))[1]
 
-    def _numbered(self, ids: Sequence[bytes], first: Place) -> list[int]:
+    def _numbered(self, ids: Sequence[bytes], first: Place) -> Ints:
         try:
-            return list(map(self._items.__getitem__, ids))
+            return _looked_up(ids, self._items)
         except KeyError:
             for one in dict.fromkeys(ids):
                 row = with_text_id({ITEM: orjson.loads(one)}, ITEM)
                 self._items[one] = self._found.number_of_item(_text(row, ITEM, first))
-            return self._numbered(ids, first)
+            return _looked_up(ids, self._items)
 
     def _entrant(self, row: Row, place: Place) -> int:
         n_hints = row.get("n_hints", 0)
@@ -205,6 +209,10 @@ class _Reader:
         self._found.decided = [(tuple(given.get(judge) for judge in judges), human) for given, human in self._said]
         _check_unique(self._found, self._places)
         return Gold(judges, self._found, self._records.of(judges), self._other_jury)
+
+
+def _looked_up(values: Sequence[_Value], numbers: Mapping[_Value, int]) -> Ints:
+    return np.fromiter(map(numbers.__getitem__, values), dtype=np.intc, count=len(values))
 
 
 def _judges(columns: Sequence[str], file: str) -> tuple[str, ...]:

@@ -86,11 +86,12 @@ def weigh_items(
     block = max(1, _CELLS // max(1, items, models * width))
     there = {b: one.T.astype(np.float64) for b in range(-1, width) if (one := bins == b).any()}
     asked = np.maximum(sum(one.sum(axis=0) for one in there.values()), 1)
+    shares = {b: np.empty((min(block, draws), models)) for b in there}
     for at in range(0, draws, block):
         rows = slice(at, min(at + block, draws))
         weights = rng.standard_exponential((rows.stop - at, items))
         right, wrong = rng.standard_gamma(HALF_ITEM, (2, rows.stop - at, models))
-        share = {b: weights @ one for b, one in there.items()}
+        share = {b: np.matmul(weights, one, out=shares[b][: len(weights)]) for b, one in there.items()}
         mass = sum(share.values())
         rate = {b: rates[rows, :, b] for b in share if b >= 0}
         if sway is not None:
