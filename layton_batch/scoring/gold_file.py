@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import marshal
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -94,7 +93,7 @@ class _Reader:
         self._other_jury = False
         self._line: LineForm | None = None
         self._items: dict[bytes, int] = {}
-        self._known: dict[tuple[bytes, ...], int] = {}
+        self._known = _Learnt()
         self._patience = _PATIENCE
 
     @property
@@ -142,7 +141,7 @@ class _Reader:
         try:
             alike = self._line.read(lines.content, lines.count) if self._line else None
             if alike is None:
-                self._line, self._known = LineForm.of(lines.content), {}  # what is known is of the form before
+                self._line, self._known = LineForm.of(lines.content), _Learnt()  # what is known is of the form before
                 alike = self._line.read(lines.content, lines.count) if self._line else None
             if self._line is None or alike is None:
                 return False
@@ -155,23 +154,20 @@ class _Reader:
 
     def _meant(self, line: LineForm, alike: Alike, first: Place) -> Ints:
         """The number of each line's meaning."""
-        try:
-            return _looked_up(alike.between, self._known)
-        except KeyError:
-            self._learn(line, alike.between, first)
-            return _looked_up(alike.between, self._known)
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        before = len(self._known)
 
-    def _learn(self, line: LineForm, between: Sequence[tuple[bytes, ...]], first: Place) -> None:
-        numbers = range(first.line + len(between) - 1, first.line - 1, -1)
-        found = dict(zip(reversed(between), numbers, strict=True))  # the first line of each
-        new = {one: number for one, number in found.items() if one not in self._known}
-        self._patience += len(between) // 2 - len(new)
-        if len(self._known) + len(new) > _MOST_KNOWN:
-            self._known, new = {}, found
-        for one, number in sorted(new.items(), key=itemgetter(1)):
-            place = Place(first.file, number)
+        def learnt(one: tuple[bytes, ...]) -> int:
+            place = Place(first.file, first.line + alike.between.index(one))
             row = line.meant(one, place)
-            self._known[one] = self._read(row, place, self._form(row))[1]
+            return self._read(row, place, self._form(row))[1]
+
+        self._known.learn = learnt
+        meanings = _looked_up(alike.between, self._known)
+        if new := len(self._known) - before:
+            self._patience += len(meanings) // 2 - new
+        return meanings
 
     def _numbered(self, ids: Sequence[bytes], first: Place) -> Ints:
         try:
@@ -209,6 +205,16 @@ class _Reader:
         self._found.decided = [(tuple(given.get(judge) for judge in judges), human) for given, human in self._said]
         _check_unique(self._found, self._places)
         return Gold(judges, self._found, self._records.of(judges), self._other_jury)
+
+
+class _Learnt(dict[tuple[bytes, ...], int]):
+    """By the stretches of a line, the number of what it means; asked for where it is not known."""
+
+    learn: Callable[[tuple[bytes, ...]], int]
+
+    def __missing__(self, between: tuple[bytes, ...]) -> int:
+        found = self[between] = self.learn(between)
+        return found
 
 
 def _looked_up(values: Sequence[_Value], numbers: Mapping[_Value, int]) -> Ints:
@@ -294,10 +300,12 @@ def _optional_text(row: Mapping[str, JsonValue], column: str, place: Place) -> s
 
 def _check_unique(found: Recorded, places: Sequence[Place]) -> None:
     rows = found.columns()
-    order = np.lexsort((rows.sample, rows.ranked, rows.item, rows.who))  # rows of one prediction keep their order
-    same = np.ones(max(len(order) - 1, 0), dtype=np.bool_)
-    for column in (rows.sample, rows.ranked, rows.item, rows.who):
-        same &= column[order][1:] == column[order][:-1]
+    prediction = rows.who.astype(np.int64) * len(rows.items) + rows.item
+    key = (2 * prediction + rows.ranked) * (_SAMPLES + 1) + rows.sample
+    if (key[1:] > key[:-1]).all():
+        return
+    order = np.argsort(key, kind="stable")  # rows of one prediction keep their order
+    same = key[order][1:] == key[order][:-1]
     if same.any():
         second, first = min(zip(order[1:][same].tolist(), order[:-1][same].tolist(), strict=True))
         row = found[second]
