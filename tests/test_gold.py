@@ -205,15 +205,19 @@ ODD = {
     "no decision": (b'"human_answer_correct":true', b'"human_answer_correct":1'),
     "an empty line": (b'{"riddle_id":"r7"', b'\n{"riddle_id":"r7"'),
     "another line's item": (b'"r7","provider":"openai","model":"n"', b'"r8","provider":"openai","model":"m"'),
+    "less at its end": (b',"human_answer_correct":true', b""),
+    "less at its end, two in a line": (b',"human_answer_correct":true,"human_justification_correct":true}', b"}{}"),
 }
 
 
 @pytest.mark.parametrize(("old", "new"), ODD.values(), ids=ODD)
 @pytest.mark.parametrize("ends", [b"", b"\r"])
+@pytest.mark.parametrize("at_once", [1 << 18, 1 << 11, 1])
 def test_lines_that_are_read_together_are_what_each_is_by_itself(
-    tmp_path: Path, old: bytes, new: bytes, ends: bytes
+    tmp_path: Path, old: bytes, new: bytes, ends: bytes, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To the last row, or to the word of what is wrong with one."""
+    monkeypatch.setattr(sources, "_AT_ONCE", at_once)
     path, settings = tmp_path / "gold.jsonl", Settings(tmp_path)
     path.write_bytes(b"".join([*ALIKE[:7], ALIKE[7].replace(old, new, 1).replace(b"\n", ends + b"\n"), *ALIKE[8:]]))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -25,6 +27,7 @@ STOPPED = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code (CLI.md: 0, 1, 2, 3, 4, 5, 74, 75)."""
     asked = list(sys.argv[1:] if arguments is None else arguments)
+    atexit.register(gc.freeze)  # at the end nothing is looked for in what goes with the process
     forgiving_streams()
     bypass_proxy()
     one_thread_a_product()

@@ -91,9 +91,8 @@ def leaderboard(
     Votes are what `export --to votes` writes. Of more than 2,000 models in such files only what is new is read, and
     rank ranges are made of intervals.
     """
-    from layton_batch.cli.board_sources import Asked, read_sources, rows_of
+    from layton_batch.cli.board_sources import Asked, is_votes, read_sources, rows_of
     from layton_batch.cli.terminal import say
-    from layton_batch.cli.vote_sources import large_frame, shown_of
     from layton_batch.errors import ManifestError
     from layton_batch.reports.board import FORMATS, write_board
     from layton_batch.settings import Settings
@@ -102,7 +101,11 @@ def leaderboard(
         raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
     asked = Asked(method, metric, seed, level, shift, max_score, tuple(labels or ()))
     settings, form = Settings.from_process(), "json" if as_json else form
-    large = large_frame(sources, settings, asked)
+    large = None
+    if any(map(is_votes, sources)):  # Polars, which other sources need not
+        from layton_batch.cli.vote_sources import large_frame, shown_of
+
+        large = large_frame(sources, settings, asked)
     if large is not None:
         (rows, cut), notes = shown_of(large[0], form), large[1]
         notes = [*notes, *cut]

@@ -6,15 +6,17 @@ from __future__ import annotations
 
 import base64
 import glob
+import io
 import itertools
 import marshal
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import orjson
 
@@ -49,23 +51,29 @@ class Place(NamedTuple):
 
 
 class Places(Sequence[Place]):
-    """The places of many rows: a number each."""
+    """The places of many rows: of a stretch of lines that follow each other, only where it begins."""
 
     def __init__(self) -> None:
-        self._files: dict[str, int] = {}
-        self._file, self._line = array("I"), array("Q")
+        self._firsts: list[Place] = []
+        self._starts = array("Q")
+        self._count = 0
 
     def append(self, place: Place) -> None:
-        self._file.append(self._files.setdefault(place.file, len(self._files)))
-        self._line.append(place.line)
+        self.extend(place, 1)
 
     def extend(self, first: Place, count: int) -> None:
         """Put this one and those of the lines after it at the end."""
-        self._file.extend([self._files.setdefault(first.file, len(self._files))] * count)
-        self._line.extend(range(first.line, first.line + count))
+        if not self._firsts or first != self._after(len(self._firsts) - 1, self._count):
+            self._firsts.append(first)
+            self._starts.append(self._count)
+        self._count += count
+
+    def _after(self, stretch: int, at: int) -> Place:
+        file, line = self._firsts[stretch]
+        return Place(file, line + at - self._starts[stretch])
 
     def __len__(self) -> int:
-        return len(self._line)
+        return self._count
 
     @overload
     def __getitem__(self, index: int) -> Place: ...
@@ -74,10 +82,13 @@ class Places(Sequence[Place]):
     def __getitem__(self, index: int | slice) -> Place | Sequence[Place]:
         if isinstance(index, slice):
             return [self[at] for at in range(*index.indices(len(self)))]
-        return Place(list(self._files)[self._file[index]], self._line[index])
+        at = range(self._count)[index]
+        return self._after(bisect_right(self._starts, at) - 1, at)
 
     def __iter__(self) -> Iterator[Place]:
-        return map(Place, map(list(self._files).__getitem__, self._file), self._line)
+        ends = [*self._starts[1:], self._count]
+        for (file, line), start, end in zip(self._firsts, self._starts, ends, strict=True):
+            yield from map(Place, itertools.repeat(file), range(line, line + end - start))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +149,10 @@ def portions(
     """As ``placed_rows``, some at a time: :class:`Lines` where the source is JSONL. There may be none."""
     if is_address(source):
         with downloaded(*located(source, settings), clock or SystemClock(), patient=patient) as path:
-            yield from _taken(path, shown(source))
+            yield from _taken(path, shown(source), _AT_ONCE)
     else:
         for path in _local_files(source, base, settings.cwd):
-            yield from _taken(path, str(path))
+            yield from _taken(path, str(path), _AT_ONCE)
 
 
 def with_text_id(row: Row, column: str) -> Row:
@@ -216,10 +227,11 @@ class Lines:
     reached."""
 
     first: Place
-    lines: Sequence[bytes]
+    content: bytes
+    count: int
 
     def __iter__(self) -> Iterator[tuple[Place, Row]]:
-        for number, line in enumerate(self.lines, self.first.line):
+        for number, line in enumerate(io.BytesIO(self.content), self.first.line):
             if not line.strip():
                 continue
             place = Place(self.first.file, number)
@@ -228,9 +240,9 @@ class Lines:
             yield place, _decode(line, place)
 
 
-def _taken(path: Path, name: str, at_once: int = _AT_ONCE) -> Iterator[Iterable[tuple[Place, Row]]]:
+def _taken(path: Path, name: str, at_once: int) -> Iterator[Iterable[tuple[Place, Row]]]:
     try:
-        with path.open("rb", buffering=4 * at_once) as handle:
+        with path.open("rb", buffering=0) as handle:
             is_parquet = handle.read(4) == _PARQUET_MAGIC or path.suffix == ".parquet"
             handle.seek(0)
             if path.suffix.lower() in SEPARATORS:
@@ -243,11 +255,24 @@ def _taken(path: Path, name: str, at_once: int = _AT_ONCE) -> Iterator[Iterable[
         raise DataError(f"{name}: cannot be read ({error.strerror or error})") from error
 
 
-def _lines(handle: BinaryIO, name: str, at_once: int) -> Iterator[Lines]:
+def _lines(handle: io.RawIOBase, name: str, at_once: int) -> Iterator[Lines]:
     number = 1
-    while lines := handle.readlines(at_once):
-        yield Lines(Place(name, number), lines)
-        number += len(lines)
+    for content in _whole_lines(handle, at_once):
+        lines = Lines(Place(name, number), content, len(io.BytesIO(content).readlines()))
+        yield lines
+        number += lines.count
+
+
+def _whole_lines(handle: io.RawIOBase, at_once: int) -> Iterator[bytes]:
+    begun: list[bytes] = []
+    while part := handle.read(at_once):
+        end = part.rfind(b"\n") + 1
+        if end:
+            yield b"".join((*begun, memoryview(part)[:end]))
+            begun = []
+        begun.append(part[end:])
+    if content := b"".join(begun):
+        yield content
 
 
 def _check_start(line: bytes, place: Place) -> None:

@@ -117,18 +117,15 @@ class Ballots(Sequence[Ballot]):
 
     def twice(self) -> Ballot | None:
         """The first of them whose entrant and item have one before it."""
-        prediction = self._prediction()
-        order = np.argsort(prediction, kind="stable")
-        again = order[1:][prediction[order][1:] == prediction[order][:-1]]
+        order, key = self._by_prediction()
+        again = order[1:][key[1:] == key[:-1]]
         return self[int(again.min())] if len(again) else None
 
     def find(self, predictions: Sequence[_Prediction]) -> list[int]:
         """The row of each entrant, item and content, -1 where there is none; no prediction is there twice."""
         who = {one: number for number, one in enumerate(self.entrants)}
         item = {one: number for number, one in enumerate(self.items)}
-        key = self._prediction()
-        order = np.argsort(key, kind="stable")
-        key, found = key[order], []
+        (order, key), found = self._by_prediction(), list[int]()
         for entrant, item_id, content in predictions:
             row = -1
             if entrant in who and item_id in item:
@@ -163,9 +160,13 @@ class Ballots(Sequence[Ballot]):
             found.setdefault(self.entrants[pair // width], set()).add(pair % width)
         return found
 
-    def _prediction(self) -> IntArray:
-        """One number for each entrant and item."""
-        return self.who.astype(np.int64) * len(self.items) + self.item
+    def _by_prediction(self) -> tuple[IntArray, IntArray]:
+        """The rows ordered by a number for each entrant and item, and these numbers."""
+        key = self.who.astype(np.int64) * len(self.items) + self.item
+        if (key[1:] >= key[:-1]).all():
+            return np.arange(len(key)), key
+        order = np.argsort(key, kind="stable")
+        return order, key[order]
 
 
 def _places(names: Sequence[Entrant] | Sequence[str]) -> IntArray:

@@ -65,9 +65,8 @@ class Meaning(NamedTuple):
     propensity: float
 
 
-MEANING = np.dtype(
-    [(name, "?" if name == "ranked" else "f8" if name == "propensity" else "i4") for name in Meaning._fields]
-)
+_CODES = "i", "i", "i", "i", "b", "d"
+_MOST_KNOWN = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,12 +119,10 @@ class Recorded(Sequence[GoldRow]):
         self._entrants: dict[Entrant, int] = {}
         self._items: dict[str, int] = {}
         self._kinds: dict[str | None, int] = {}
-        self._who, self._item, self._kind, self._decision = array("i"), array("i"), array("i"), array("i")
-        self._sample = array("i")
-        self._propensity, self._ranked, self._silent = array("d"), array("b"), bytearray()
-        self._meanings: tuple[array[Any], ...] = (
-            self._who, self._kind, self._decision, self._sample, self._ranked, self._propensity
-        )  # fmt: skip
+        self._meanings: tuple[array[Any], ...] = tuple(map(array, _CODES))
+        self._known: dict[Meaning, int] = {}
+        self._told: Sequence[npt.NDArray[Any]] | None = None
+        self._meaning, self._item, self._silent = array("i"), array("i"), bytearray()
         self._said = Texts()
         known: dict[Decided, int] = {}
         for row in rows:
@@ -136,7 +133,7 @@ class Recorded(Sequence[GoldRow]):
             who = self.number_of(Entrant(row.model, row.provider, row.n_hints))
             kind, chance = self.number_of_kind(row.kind), math.nan if row.propensity is None else row.propensity
             meaning = Meaning(who, kind, known[decided], row.sample or 0, row.ranked, chance)
-            self.add(row.item_id, (row.answer, row.justification), meaning)
+            self.add(row.item_id, (row.answer, row.justification), self.number_of_meaning(meaning))
 
     def number_of(self, who: Entrant) -> int:
         """Of an entrant that has a row, or will have one. So for the others."""
@@ -148,26 +145,35 @@ class Recorded(Sequence[GoldRow]):
     def number_of_kind(self, kind: str | None) -> int:
         return self._kinds.setdefault(kind, len(self._kinds))
 
-    def add(self, item_id: str, said: Said, meaning: Meaning) -> None:
-        """Put a row at the end; what it means for ``decided`` is a place there."""
-        for column, value in zip(self._meanings, meaning, strict=True):
-            column.append(value)
+    def number_of_meaning(self, meaning: Meaning) -> int:
+        """What it means for ``decided`` is a place there."""
+        found = self._known.get(meaning)
+        if found is None:
+            if len(self._known) == _MOST_KNOWN:
+                self._known.clear()
+            found = self._known[meaning] = len(self._meanings[0])
+            for column, value in zip(self._meanings, meaning, strict=True):
+                column.append(value)
+        return found
+
+    def add(self, item_id: str, said: Said, meaning: int) -> None:
+        """Put a row at the end."""
+        self._meaning.append(meaning)
         self._item.append(self.number_of_item(item_id))
         self._silent.append(said[0] is None)
         self._said.append(said)
 
-    def extend(self, items: Sequence[int], lists: tuple[bytes, bytes], meanings: npt.NDArray[Any]) -> None:
-        """Put rows at the end: the numbers of their items, JSON lists of answers and of justifications, and
-        ``meanings`` [n] of :data:`MEANING`. Raises orjson.JSONDecodeError, and puts none, for what is not JSON."""
+    def extend(self, items: Ints, lists: tuple[bytes, bytes], meanings: Ints) -> None:
+        """Put rows at the end: the numbers (``intc``) of their items and meanings, JSON lists of answers and of
+        justifications. Raises orjson.JSONDecodeError, and puts none, for what is not JSON."""
         answers, _ = map(orjson.loads, lists)
         self._silent += bytes([one is None for one in answers]) if None in answers else bytes(len(answers))
         self._said.extend(lists, len(answers))
-        self._item.extend(items)
-        for column, name in zip(self._meanings, Meaning._fields, strict=True):
-            column += array(column.typecode, meanings[name].tobytes())
+        for column, numbers in ((self._item, items), (self._meaning, meanings)):
+            column.frombytes(numbers.tobytes())
 
     def __len__(self) -> int:
-        return len(self._who)
+        return len(self._item)
 
     @overload
     def __getitem__(self, index: int) -> GoldRow: ...
@@ -186,8 +192,8 @@ class Recorded(Sequence[GoldRow]):
     def _row(
         self, at: int, said: Said, entrants: Sequence[Entrant], items: Sequence[str], kinds: Sequence[str | None]
     ) -> GoldRow:
-        who, propensity = entrants[self._who[at]], self._propensity[at]
-        judges, human = self.decided[self._decision[at]]
+        meaning = Meaning(*(column[self._meaning[at]] for column in self._meanings))
+        who, (judges, human) = entrants[meaning.who], self.decided[meaning.decision]
         return GoldRow(
             item_id=items[self._item[at]],
             provider=who.provider,
@@ -197,26 +203,30 @@ class Recorded(Sequence[GoldRow]):
             justification=said[1],
             judges=judges,
             human=human,
-            kind=kinds[self._kind[at]],
-            ranked=bool(self._ranked[at]),
-            propensity=None if math.isnan(propensity) else propensity,
-            sample=self._sample[at] or None,
+            kind=kinds[meaning.kind],
+            ranked=bool(meaning.ranked),
+            propensity=None if math.isnan(meaning.propensity) else meaning.propensity,
+            sample=meaning.sample or None,
         )
 
     def columns(self) -> Columns:
-        """Views; no row can be added while one of them is there."""
+        """Some are views; no row can be added while one of them is there."""
+        if self._told is None or len(self._told[0]) != len(self):
+            rows = np.asarray(self._meaning)
+            self._told = [np.asarray(column)[rows] for column in self._meanings]
+        who, kind, decision, sample, ranked, propensity = self._told
         return Columns(
             entrants=list(self._entrants),
             items=list(self._items),
             kinds=list(self._kinds),
-            who=np.asarray(self._who),
+            who=who,
             item=np.asarray(self._item),
-            kind=np.asarray(self._kind),
-            decision=np.asarray(self._decision),
+            kind=kind,
+            decision=decision,
             content=LateContents(self._said, np.arange(len(self))),
-            sample=np.asarray(self._sample),
-            propensity=np.asarray(self._propensity),
-            ranked=np.asarray(self._ranked).view(np.bool_),
+            sample=sample,
+            propensity=propensity,
+            ranked=ranked.view(np.bool_),
             silent=np.asarray(self._silent).view(np.bool_),
         )
 

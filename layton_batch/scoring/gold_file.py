@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import marshal
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import orjson
@@ -26,7 +27,7 @@ from layton_batch.errors import DataError
 from layton_batch.files.sources import Lines, Place, Places, Row, nothing_in, portions, with_text_id
 from layton_batch.records import JsonValue
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.gold import MEANING, Gold, Marks, Meaning, Recorded
+from layton_batch.scoring.gold import Gold, Marks, Meaning, Recorded
 from layton_batch.scoring.gold_lines import ANSWER, ITEM, JUSTIFICATION, Alike, LineForm, Said
 from layton_batch.scoring.jury_record import Records, record_columns
 from layton_batch.scoring.propensity import COLUMN as PROPENSITY
@@ -34,6 +35,7 @@ from layton_batch.scoring.propensity import propensity_of
 from layton_batch.settings import Settings
 from layton_batch.stats.strata import Ints
 
+_Value = TypeVar("_Value", bytes, tuple[bytes, ...])
 BUNDLED = "bundled"
 _ANSWER, _JUSTIFICATION, _BOTH = "is_answer_correct_", "is_justification_correct_", "both_correct_"
 _HUMAN = ("human_answer_correct", "human_justification_correct", "human_both_correct")
@@ -91,8 +93,7 @@ class _Reader:
         self._other_jury = False
         self._line: LineForm | None = None
         self._items: dict[bytes, int] = {}
-        self._known: dict[tuple[bytes, ...], int] = {}
-        self._meanings = np.zeros(_MOST_KNOWN, dtype=MEANING)
+        self._known = _Learnt()
         self._patience = _PATIENCE
 
     @property
@@ -116,7 +117,8 @@ class _Reader:
             form = self._forms[shape] = _Form(shape, self._said)
         return form
 
-    def _read(self, row: Row, place: Place, form: _Form) -> tuple[Said, Meaning]:
+    def _read(self, row: Row, place: Place, form: _Form) -> tuple[Said, int]:
+        """What the answer says, and the number of what the row means besides."""
         who, propensity = self._entrant(row, place), None
         sample = _sample(row, place) if form.says_more else None
         decision = form.decision(row, place)
@@ -128,7 +130,8 @@ class _Reader:
             self._records.take(row, place, form.of_jury)
             self._other_jury = self._other_jury or row.get(_OTHER_JURY) is True
         chance = math.nan if propensity is None else propensity
-        return said, Meaning(who, kind, decision, sample or 0, row.get("ranked") is not False, chance)
+        meaning = Meaning(who, kind, decision, sample or 0, row.get("ranked") is not False, chance)
+        return said, self._found.number_of_meaning(meaning)
 
     def take_lines(self, lines: Lines) -> bool:
         """Many rows together; none where they have to be taken one by one, also for what is wrong with them to be
@@ -136,47 +139,44 @@ class _Reader:
         if self._fault is not None or self._patience < 0:
             return False
         try:
-            alike = self._line.read(lines.lines) if self._line else None
+            alike = self._line.read(lines.content, lines.count) if self._line else None
             if alike is None:
-                self._line, self._known = LineForm.of(lines.lines[0]), {}  # what is known is of the form before
-                alike = self._line.read(lines.lines) if self._line else None
+                self._line, self._known = LineForm.of(lines.content), _Learnt()  # what is known is of the form before
+                alike = self._line.read(lines.content, lines.count) if self._line else None
             if self._line is None or alike is None:
                 return False
-            meanings = self._meanings[self._meant(self._line, alike, lines.first)]
-            items = self._numbered(alike.items, lines.first)
-            self._found.extend(items, alike.texts, meanings)
+            meanings = self._meant(self._line, alike, lines.first)
+            self._found.extend(self._numbered(alike.items, lines.first), alike.texts, meanings)
         except (DataError, orjson.JSONDecodeError):
             return False
-        self._places.extend(lines.first, len(items))
+        self._places.extend(lines.first, lines.count)
         return True
 
     def _meant(self, line: LineForm, alike: Alike, first: Place) -> Ints:
-        """Where in ``_meanings`` each line's is."""
-        try:
-            return np.fromiter(map(self._known.__getitem__, alike.between), dtype=np.int64, count=len(alike.between))
-        except KeyError:
-            self._learn(line, alike.between, first)
-            return self._meant(line, alike, first)
+        """The number of each line's meaning."""
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        before = len(self._known)
 
-    def _learn(self, line: LineForm, between: Sequence[tuple[bytes, ...]], first: Place) -> None:
-        new = [one for one in dict.fromkeys(between) if one not in self._known]
-        self._patience += len(between) // 2 - len(new)
-        if len(self._known) + len(new) > _MOST_KNOWN:
-            self._known, new = {}, list(dict.fromkeys(between))
-        for one in new:
-            place = Place(first.file, first.line + between.index(one))
+        def learnt(one: tuple[bytes, ...]) -> int:
+            place = Place(first.file, first.line + alike.between.index(one))
             row = line.meant(one, place)
-            self._meanings[len(self._known)] = self._read(row, place, self._form(row))[1]
-            self._known[one] = len(self._known)
+            return self._read(row, place, self._form(row))[1]
 
-    def _numbered(self, ids: Sequence[bytes], first: Place) -> list[int]:
+        self._known.learn = learnt
+        meanings = _looked_up(alike.between, self._known)
+        if new := len(self._known) - before:
+            self._patience += len(meanings) // 2 - new
+        return meanings
+
+    def _numbered(self, ids: Sequence[bytes], first: Place) -> Ints:
         try:
-            return list(map(self._items.__getitem__, ids))
+            return _looked_up(ids, self._items)
         except KeyError:
             for one in dict.fromkeys(ids):
                 row = with_text_id({ITEM: orjson.loads(one)}, ITEM)
                 self._items[one] = self._found.number_of_item(_text(row, ITEM, first))
-            return self._numbered(ids, first)
+            return _looked_up(ids, self._items)
 
     def _entrant(self, row: Row, place: Place) -> int:
         n_hints = row.get("n_hints", 0)
@@ -205,6 +205,20 @@ class _Reader:
         self._found.decided = [(tuple(given.get(judge) for judge in judges), human) for given, human in self._said]
         _check_unique(self._found, self._places)
         return Gold(judges, self._found, self._records.of(judges), self._other_jury)
+
+
+class _Learnt(dict[tuple[bytes, ...], int]):
+    """By the stretches of a line, the number of what it means; asked for where it is not known."""
+
+    learn: Callable[[tuple[bytes, ...]], int]
+
+    def __missing__(self, between: tuple[bytes, ...]) -> int:
+        found = self[between] = self.learn(between)
+        return found
+
+
+def _looked_up(values: Sequence[_Value], numbers: Mapping[_Value, int]) -> Ints:
+    return np.fromiter(map(numbers.__getitem__, values), dtype=np.intc, count=len(values))
 
 
 def _judges(columns: Sequence[str], file: str) -> tuple[str, ...]:
@@ -286,10 +300,12 @@ def _optional_text(row: Mapping[str, JsonValue], column: str, place: Place) -> s
 
 def _check_unique(found: Recorded, places: Sequence[Place]) -> None:
     rows = found.columns()
-    order = np.lexsort((rows.sample, rows.ranked, rows.item, rows.who))  # rows of one prediction keep their order
-    same = np.ones(max(len(order) - 1, 0), dtype=np.bool_)
-    for column in (rows.sample, rows.ranked, rows.item, rows.who):
-        same &= column[order][1:] == column[order][:-1]
+    prediction = rows.who.astype(np.int64) * len(rows.items) + rows.item
+    key = (2 * prediction + rows.ranked) * (_SAMPLES + 1) + rows.sample
+    if (key[1:] > key[:-1]).all():
+        return
+    order = np.argsort(key, kind="stable")  # rows of one prediction keep their order
+    same = key[order][1:] == key[order][:-1]
     if same.any():
         second, first = min(zip(order[1:][same].tolist(), order[:-1][same].tolist(), strict=True))
         row = found[second]

@@ -25,8 +25,8 @@ from layton_batch.files.long_list import LongList
 from layton_batch.files.sources import Place, Row
 
 ITEM, ANSWER, JUSTIFICATION = FREE = ("riddle_id", "answer", "justification")
-_PLAIN, _ESCAPED = rb'"[^"]*"', rb'"[^"]*(?:(?<=\\)"[^"]*)*"'
-_OTHER = {ITEM: rb"[0-9]+", ANSWER: b"null", JUSTIFICATION: b"null"}
+_PLAIN, _ESCAPED = rb'"[^"]*+"', rb'"[^"]*(?:(?<=\\)"[^"]*)*"'
+_OTHER = {ITEM: rb"[0-9]++", ANSWER: b"null", JUSTIFICATION: b"null"}
 _TRIED = (b'"a"', b'"b"', b'"c"'), (b'"b"', b'"c"', b'"a"')
 """Two values for each place: a key that is there again would hide one of them."""
 
@@ -50,12 +50,18 @@ class LineForm:
     def __init__(self, names: Sequence[str], stretches: Sequence[bytes]) -> None:
         self._names, self._stretches = names, stretches
         self._fixed = [stretch.count(b'"') == 2 for stretch in stretches[:-1]] + [False]
-        self._plain, self._escaped = self._pattern(_PLAIN), self._pattern(_ESCAPED)
+        self._least = 0  # bytes that no line has fewer of after its last value: they need not be looked at
+        self._patterns: dict[bytes, re.Pattern[bytes]] = {}
+        there = [dict(zip(names, values, strict=False)) for values in _TRIED]
+        self._tried = [
+            (list(values.values()), {name: orjson.loads(values.get(name, b"null")) for name in FREE})
+            for values in there
+        ]
 
     @classmethod
-    def of(cls, line: bytes) -> LineForm | None:
-        """None for a line without an item's id, and where a backslash hides what is a quote."""
-        found = []
+    def of(cls, content: bytes) -> LineForm | None:
+        """Of the first line. None for one without an item's id, and where a backslash hides what is a quote."""
+        line, found = content[: content.find(b"\n")], []
         for name in FREE:
             at = re.search(rb'"%b": ?(%b|%b)' % (name.encode(), _ESCAPED, _OTHER[name]), line)
             found += [(at.start(1), at.end(1), name)] if at else []
@@ -65,22 +71,35 @@ class LineForm:
         stretches = [line[end:start] for end, start in zip(ends, [start for start, *_ in found], strict=False)]
         if ITEM not in names or any(b"\\" in one for one in stretches):
             return None
-        return cls(names, [*stretches, line[ends[-1] :].rstrip(b"\n")])
+        return cls(names, [*stretches, line[ends[-1] :]])
 
-    def _pattern(self, text: bytes) -> re.Pattern[bytes]:
-        parts = [b"(?m)^"]
-        for name, stretch, fixed in zip(self._names, self._stretches, self._fixed, strict=False):
-            parts += [re.escape(stretch) if fixed else b"(" + b'[^"]*"' * stretch.count(b'"') + b": ?)"]
-            parts += [b"(%b|%b)" % (text, _OTHER[name])]
-        return re.compile(b"".join([*parts, rb"(.*)\n"]))
+    def _found(self, content: bytes, text: bytes) -> list[tuple[bytes, ...]]:
+        """Lines; where the bytes that are not looked at hold the end of one, there are fewer than in the content."""
+        if text not in self._patterns:
+            parts = [b"(?m)^"]
+            for name, stretch, fixed in zip(self._names, self._stretches, self._fixed, strict=False):
+                parts += [re.escape(stretch) if fixed else b"(" + b'[^"]*+"' * stretch.count(b'"') + b": ?+)"]
+                parts += [b"(%b|%b)" % (text, _OTHER[name])]
+            self._patterns[text] = re.compile(b"".join([*parts, rb"((?s:.{%d}).*+)\n" % self._least]))
+        return self._patterns[text].findall(content)
 
-    def read(self, whole: Sequence[bytes]) -> Alike | None:
-        """None where one of the lines is not of this form. Raises orjson.JSONDecodeError for values that are none."""
-        content = b"".join(whole)
+    def _skip(self, least: int) -> None:
+        self._least = least
+        self._patterns.clear()
+
+    def read(self, content: bytes, count: int) -> Alike | None:
+        """Of so many lines. None where one is not of this form. Raises orjson.JSONDecodeError for values that are
+        none."""
         has_escapes = b"\\" in content
-        lines = (self._escaped if has_escapes else self._plain).findall(content)
-        if len(lines) != len(whole):
+        text = _ESCAPED if has_escapes else _PLAIN
+        lines = self._found(content, text)
+        if len(lines) != count and self._least:
+            self._skip(0)
+            lines = self._found(content, text)
+        if len(lines) != count:
             return None
+        if not self._least:
+            self._skip(min(len(line[-1]) for line in lines))
         between, values, columns = [], {}, iter(zip(*lines, strict=True))
         for name, fixed in zip(self._names, self._fixed, strict=False):
             between += [] if fixed else [next(columns)]
@@ -93,18 +112,16 @@ class LineForm:
 
     def meant(self, between: tuple[bytes, ...], place: Place) -> Row:
         """The row of a line with these stretches and some values. Raises DataError where there is no such row."""
-        for tried in _TRIED:
-            given = dict(zip(self._names, tried, strict=False))
-            wanted = {name: given[name][1:2].decode() if name in given else None for name in FREE}
-            row: object = orjson.loads(self._line(between, given))
+        for values, wanted in self._tried:
+            row: object = orjson.loads(self._line(between, values))
             if not isinstance(row, dict) or {name: row.get(name) for name in FREE} != wanted:
                 raise DataError(f"{place}: not of the form of lines before")
         return cast(Row, row)
 
-    def _line(self, between: Sequence[bytes], values: dict[str, bytes]) -> bytes:
-        rest = iter(between)
-        pairs = zip(self._names, self._stretches, self._fixed, strict=False)
-        parts = [(stretch if fixed else next(rest)) + values[name] for name, stretch, fixed in pairs]
+    def _line(self, between: Sequence[bytes], values: Sequence[bytes]) -> bytes:
+        rest, parts = iter(between), list[bytes]()
+        for stretch, fixed, value in zip(self._stretches, self._fixed, values, strict=False):
+            parts += (stretch if fixed else next(rest)), value
         return b"".join([*parts, *rest])
 
 

@@ -16,7 +16,6 @@ from layton_batch.scoring.board import (
     with_flag,
 )
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
-from layton_batch.scoring.label_plan import Aim, plan_next
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.shares import wilson_interval
 from layton_batch.text import plural
@@ -136,6 +135,8 @@ def _silent(who: Entrant, items: int, rules: Rules) -> BoardRow:
 
 def _labels_needed(ballots: Sequence[Ballot], rules: Rules) -> dict[Entrant, int]:
     """By entrant, as ``label-plan --half-width 3`` says."""
+    from layton_batch.scoring.label_plan import Aim, plan_next  # which boards with labels need not
+
     if len({ballot.entrant for ballot in ballots}) > _MOST_PLANNED:
         return {}
     plan = plan_next(ballots, [], Aim(half_width=AIM_POINTS / 100), rules)

@@ -20,7 +20,7 @@ the variance of its mean is the unbiased estimate's, also where n is small.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -83,22 +83,46 @@ def weigh_items(
     """
     draws, models, width = rates.shape
     theta = np.empty((draws, models))
-    block = max(1, _CELLS // max(1, items, models * width))
+    block = min(draws, max(1, _CELLS // max(1, items, models * width)))
+    few = max(1, _AT_HAND // max(1, models * width))
     there = {b: one.T.astype(np.float64) for b in range(-1, width) if (one := bins == b).any()}
     asked = np.maximum(sum(one.sum(axis=0) for one in there.values()), 1)
+    usual = {b: one.sum(axis=0) / asked for b, one in there.items()}
+    rooms = [np.empty(block * one) for one in (items, 2 * models, *(models for _ in there))]  # used again in each block
     for at in range(0, draws, block):
-        rows = slice(at, min(at + block, draws))
-        weights = rng.standard_exponential((rows.stop - at, items))
-        right, wrong = rng.standard_gamma(HALF_ITEM, (2, rows.stop - at, models))
-        share = {b: weights @ one for b, one in there.items()}
-        mass = sum(share.values())
-        rate = {b: rates[rows, :, b] for b in share if b >= 0}
-        if sway is not None:
-            usual = {b: there[b].sum(axis=0) / asked for b in rate}
-            less = np.exp(-sum((share[b] / mass - usual[b]) * sway[rows, :, b] for b in rate))
-            rate = {b: 1 / (1 + less * (1 - one) / one) for b, one in rate.items()}
-        theta[rows] = (right + sum(share[b] * one for b, one in rate.items())) / (mass + right + wrong)
+        size = min(block, draws - at)
+        weights, halves, *shares = (room[: len(room) // block * size] for room in rooms)
+        rng.standard_exponential(out=weights)
+        rng.standard_gamma(HALF_ITEM, out=halves)
+        half = halves.reshape(2, size, models)
+        share = {
+            b: np.matmul(weights.reshape(size, items), one, out=room.reshape(size, models))
+            for room, (b, one) in zip(shares, there.items(), strict=True)
+        }
+        for first in range(0, size, few):
+            some, rows = slice(first, first + few), slice(at + first, at + min(first + few, size))
+            part = {b: one[some] for b, one in share.items()}
+            lean = None if sway is None else sway[rows]
+            theta[rows] = _means(part, rates[rows], half[:, some], usual, lean)
     return theta
+
+
+def _means(
+    share: Mapping[int, FloatArray],
+    rates: FloatArray,
+    half: FloatArray,
+    usual: Mapping[int, FloatArray],
+    sway: FloatArray | None,
+) -> FloatArray:
+    """Of some draws; `share` and `usual` by bin, `half` [2, T, K'] of the unseen half items."""
+    right, wrong = half
+    mass = sum(share.values())
+    rate = {b: rates[:, :, b] for b in share if b >= 0}
+    if sway is not None:
+        less = np.exp(-sum((share[b] / mass - usual[b]) * sway[:, :, b] for b in rate))
+        rate = {b: 1 / (1 + less * (1 - one) / one) for b, one in rate.items()}
+    means: FloatArray = (right + sum(share[b] * one for b, one in rate.items())) / (mass + right + wrong)
+    return means
 
 
 def _rates(strata: Strata, rng: np.random.Generator, draws: int) -> FloatArray:

@@ -170,14 +170,12 @@ class _Tails:
     def how_far(self, ranks: Ints) -> FloatArray:
         """[n] for ranks of new draws."""
         last = self.first + len(self.far) - 1
-        inside = self.far[np.clip(ranks, self.first, last) - self.first]
-        below = self._beyond(self.far[0], self.median - self.first, self.median - ranks)
-        above = self._beyond(self.far[-1], last - self.median, ranks - self.median)
-        return np.where(ranks < self.first, below, np.where(ranks > last, above, inside))
-
-    @staticmethod
-    def _beyond(edge: float, spread: int, distance: Ints) -> FloatArray:
-        return np.asarray(max(float(edge), 1.0) * (distance / max(spread, 0.5)) ** 2, dtype=np.float64)
+        far = self.far.take(ranks - self.first, mode="clip")
+        for beyond, edge, end in ((ranks < self.first, 0, self.first), (ranks > last, -1, last)):
+            if beyond.any():
+                spread, distance = abs(self.median - end), np.abs(self.median - ranks[beyond])
+                far[beyond] = max(float(self.far[edge]), 1.0) * (distance / max(spread, 0.5)) ** 2
+        return far
 
     def within(self, reach: float, models: int) -> tuple[int, int]:
         """First and last rank that is no further out than `reach`; the median always is."""
