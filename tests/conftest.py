@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.simulation.shortcuts import drawn_once
+
+settings.register_profile("untimed", deadline=None, derandomize=True, database=None)
+settings.load_profile("untimed")
 
 HOSTILE, STRIDE = Path(__file__).parent / "hostile", 7
 """Every claim there is made for many dialects and forms of damage."""
