@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from layton_batch import __version__
 from layton_batch.errors import DamagedTableError, StorageError, file_error
@@ -124,6 +125,14 @@ def write_rows(
     with writing(path, name, origin, characters) as add:
         for row in rows:
             add(row)
+
+
+def write_frames(path: Path, name: str, frames: Iterable[pl.DataFrame], rows: int) -> None:
+    """One part file of frames of so many rows, each asked for when it is to be written."""
+    taken = iter(frames)
+    source = register_io_source(lambda *_: taken, schema=SCHEMAS[name])
+    with atomic.writing(path) as handle, _said(path):
+        source.sink_parquet(handle, row_group_size=rows, **_FORM)
 
 
 @contextmanager
