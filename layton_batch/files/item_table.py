@@ -22,7 +22,8 @@ def write(folder: RunFolder, items: Shelf) -> None:
     rows, columns = items.rows, SCHEMAS["items"]
     portions = iter(lambda: list(islice(rows, size)), [])
     frames = (pl.DataFrame(portion, schema=columns) for portion in portions)
-    tables.write_frames(folder.part("items", "items"), "items", frames, size)
+    has_pictures = any(item.images for item in items[:1])
+    tables.write_frames(folder.part("items", "items"), "items", frames, size, pictures=has_pictures)
 
 
 def read(folder: RunFolder) -> Shelf:
