@@ -59,6 +59,8 @@ def _metadata(origin: str | None) -> dict[str, str] | None:
 
 def frame(name: str, rows: Sequence[Row]) -> pl.DataFrame:
     """Rows as a frame with exactly the table's columns, in order."""
+    if not rows:
+        return pl.DataFrame(schema=SCHEMAS[name])
     return of_columns(name, {column: [row.get(column) for row in rows] for column in SCHEMAS[name]})
 
 
@@ -210,13 +212,13 @@ class Growing:
         origin: str | None = None,
     ) -> None:
         """The part file of all that was added, whole or not at all. ``before``: rows that come first; ``same``: columns
-        of what was added that are the same in all its rows. ``origin`` as for the function."""
+        beside those that were added, under their names, the same in all rows. ``origin`` as for the function."""
         if not self._spilt and before is None:
-            write(self.path, pl.concat(self._here).with_columns(**same).select(columns), origin)
+            write(self.path, pl.concat(self._here).select(same.get(one, one) for one in columns), origin)
             return
         spilt = [pl.scan_ipc(self._spilt)] if self._spilt else []
         added = pl.concat([*spilt, *(one.lazy() for one in self._here)])
-        found = added.with_columns(**same).select(columns)
+        found = added.select(same.get(one, one) for one in columns)
         found = found if before is None else pl.concat([before.select(columns), found])
         with atomic.writing(self.path) as handle, _said(self.path):
             found.sink_parquet(handle, row_group_size=self._group_rows, metadata=_metadata(origin), **_FORM)

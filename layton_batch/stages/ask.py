@@ -252,8 +252,8 @@ class _Asking:
 
     def _asked(self) -> dict[tuple[str, str | None], str]:
         """The job's requests by item and fingerprint; one without, of an earlier version, stands for its item."""
-        columns = self.known.select("item_id", "fingerprint", "custom_id").iter_rows()
-        return {(item_id, known): name for item_id, known, name in columns}
+        columns = (self.known[name] for name in ("item_id", "fingerprint", "custom_id"))
+        return {(item_id, known): name for item_id, known, name in zip(*columns, strict=True)}
 
     def _take(self, name: str, item_id: str, line: bytes, digest: bytes, paid: Paid) -> None:
         self._write()
@@ -328,14 +328,17 @@ def _write_requests(asking: _Asking, judged: ModelSpec | None) -> None:
     job = asking.job
     whose = {"model": judged.name if judged else job.spec.name, "judge": job.spec.name if judged else None}
     named = {column: pl.lit(value, pl.String) for column, value in whose.items()}
-    before = asking.known.lazy().with_columns(**named, retired=~pl.col("custom_id").is_in(list(asking.kept)))
+    before = None
+    if not asking.known.is_empty():
+        before = asking.known.lazy().with_columns(**named, retired=~pl.col("custom_id").is_in(list(asking.kept)))
     same = {
         "job_id": pl.lit(job.id),
         "role": pl.lit(str(job.role)),
         "sample": pl.lit(job.spec.sample, pl.Int64),
         "retired": pl.lit(value=False),
     }
-    asking.table.write(asking.known.columns, None if asking.known.is_empty() else before, named | same)
+    same = {column: value.alias(column) for column, value in (named | same).items()}
+    asking.table.write(asking.known.columns, before, same)
 
 
 def first_attempt(run: Run, job: Job, shard: Shard) -> Batch:
