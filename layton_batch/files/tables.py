@@ -34,7 +34,7 @@ GROWING_ROWS = 16_000
 """Of a table that grows, in memory at a time."""
 _FORM: Mapping[str, Any] = {"compression": "zstd", "compression_level": 3, "data_page_size": 8 << 20}
 """Pages are compressed each by itself: in large ones texts that repeat themselves take half the space and the time."""
-_QUICK = {**_FORM, "compression": "lz4", "compression_level": None}
+_PLAIN: Mapping[str, Any] = {"compression": "uncompressed", "data_page_size": 8 << 20}
 _MADE_FROM = "layton_batch.made_from"
 """The key in a file's metadata of the digest of what the table was made from."""
 
@@ -136,7 +136,7 @@ def write_frames(path: Path, name: str, frames: Iterable[pl.DataFrame], rows: in
     taken = iter(frames)
     source = register_io_source(lambda *_: taken, schema=SCHEMAS[name])
     with atomic.writing(path) as handle, _said(path):
-        source.sink_parquet(handle, row_group_size=rows, **(_QUICK if pictures else _FORM))
+        source.sink_parquet(handle, row_group_size=rows, **(_PLAIN if pictures else _FORM))
 
 
 @contextmanager
