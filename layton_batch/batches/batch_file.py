@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import sha256
-from itertools import accumulate, compress
+from itertools import accumulate, chain, compress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, cast
@@ -39,6 +39,10 @@ def line_of(request: Request, provider: Provider, prices: PriceBook) -> Line:
     return Line(request.custom_id, provider.encode(request), estimate_request(request, prices))
 
 
+Pieces = tuple[bytes, ...]
+"""A line of a batch file with the newline at its end, put together where it is written: so a picture is copied once."""
+
+
 @dataclass(slots=True)
 class OpenShard:
     """A batch file that is being written."""
@@ -49,9 +53,9 @@ class OpenShard:
     size: int = 0
     max_cost: Decimal | None = Decimal(0)
 
-    def add(self, lines: Sequence[bytes], costs: Sequence[Decimal | None]) -> None:
+    def add(self, lines: Sequence[Pieces], costs: Sequence[Decimal | None]) -> None:
         """Some lines more (at least one), and the most that each can cost."""
-        content = b"\n".join((*lines, b""))
+        content = b"".join(chain.from_iterable(lines))
         self.handle.write(content)
         self.digest.update(content)
         self.requests += len(lines)
@@ -85,10 +89,10 @@ class BatchFiles(AbstractContextManager["BatchFiles"]):
     _shard: OpenShard | None = None
     _file: ExitStack = field(default_factory=ExitStack)
 
-    def add(self, lines: Sequence[bytes], costs: Sequence[Decimal | None]) -> list[str | None]:
+    def add(self, lines: Sequence[Pieces], costs: Sequence[Decimal | None]) -> list[str | None]:
         """Put lines at the end, each with the most that it can cost. Returns the shard of each; None: the line is
         larger than the provider takes, and in no file."""
-        lengths = [len(line) + 1 for line in lines]
+        lengths = [sum(map(len, line)) for line in lines]
         most = min(self.limits.max_line_bytes, self.limits.max_bytes)
         if max(lengths, default=0) <= most:
             return [*self._added(lines, costs, lengths)]
@@ -97,7 +101,7 @@ class BatchFiles(AbstractContextManager["BatchFiles"]):
         shards = self._added(*fitting)
         return [next(shards) if one else None for one in fits]
 
-    def _added(self, lines: Sequence[bytes], costs: Sequence[Decimal | None], lengths: Sequence[int]) -> Iterator[str]:
+    def _added(self, lines: Sequence[Pieces], costs: Sequence[Decimal | None], lengths: Sequence[int]) -> Iterator[str]:
         ends = list(accumulate(lengths, initial=0))
         at, named = 0, list[str]()
         while at < len(lines):
@@ -153,7 +157,7 @@ def pack(lines: Iterable[Line], limits: Limits, root: Path, folder: Path, first:
     packed = Packed()
     with BatchFiles(limits, root, folder, first, packed.shards) as files:
         for line in lines:
-            (shard,) = files.add((line.content,), (line.max_cost,))
+            (shard,) = files.add(((line.content, b"\n"),), (line.max_cost,))
             if shard is None:
                 packed.too_large.append(line.custom_id)
             else:

@@ -16,7 +16,7 @@ from itertools import chain, compress
 from string import ascii_letters, digits
 from typing import Any, cast
 
-from layton_batch.batches.batch_file import Line
+from layton_batch.batches.batch_file import Line, Pieces
 from layton_batch.batches.fingerprints import begun, fingerprint
 from layton_batch.batches.names import may_name
 from layton_batch.batches.shown_prompts import MOST_FORMS, Form, Shown
@@ -92,7 +92,7 @@ class LineWriter:
             return content, _digest(template.spec, content, custom_id), template.most(shown)
         before, between, after = template.line
         end = _end(texts, after)
-        content = b"".join((before, custom_id.encode(), between, end))
+        content = b"".join((before, custom_id.encode(), between, *end))
         template.requests += 1
         if template.requests % COMPARED == 0:
             self.compare(template, content, custom_id, item_id, shown)
@@ -151,7 +151,7 @@ class LineWriter:
         if pieces is None:
             return
         before, between, *after = pieces
-        if before + custom_id.encode() + between + _end(texts, tuple(after)) == whole:
+        if b"".join((before, custom_id.encode(), between, *_end(texts, tuple(after)))) == whole:
             template.line, template.length = (before, between, tuple(after)), sum(map(len, pieces))
             template.begun = _begun(template.spec, pieces)
 
@@ -197,14 +197,15 @@ class Alike:
         self._ends, self._shown = list(compress(self._ends, chosen)), list(compress(self._shown, chosen))
         self.digests = list(compress(self.digests, chosen))
 
-    def lines(self, custom_ids: Sequence[str], item_ids: Sequence[str]) -> list[bytes]:
+    def lines(self, custom_ids: Sequence[str], item_ids: Sequence[str]) -> list[Pieces]:
         """Their lines, under these names."""
         before, between, number = self._before, self._between, self._template.requests
         named = zip(custom_ids, self._ends, strict=True)
-        found = [b"".join((before, name.encode(), between, end)) for name, end in named]
+        found = [(before, name.encode(), between, *end, b"\n") for name, end in named]
         self._template.requests += len(found)
         for at in range(-(number + 1) % COMPARED, len(found), COMPARED):
-            self._writer.compare(self._template, found[at], custom_ids[at], item_ids[at], self._shown[at])
+            line = b"".join(found[at][:-1])
+            self._writer.compare(self._template, line, custom_ids[at], item_ids[at], self._shown[at])
         return found
 
     def costs(self) -> list[Decimal | None]:
@@ -214,17 +215,16 @@ class Alike:
         return [self._template.most(one) for one in self._shown]
 
 
-def _ended(begun: Any, end: bytes) -> bytes:
+def _ended(begun: Any, end: Pieces) -> bytes:
     found = begun.copy()
-    found.update(end)
+    for piece in end:
+        found.update(piece)
     return bytes(found.digest())
 
 
-def _end(texts: tuple[bytes, ...], after: tuple[bytes, ...]) -> bytes:
+def _end(texts: tuple[bytes, ...], after: tuple[bytes, ...]) -> Pieces:
     """Texts, each with what comes after it."""
-    if len(texts) == 1:
-        return texts[0] + after[0]
-    return b"".join(chain.from_iterable(zip(texts, after, strict=True)))
+    return (*texts, *after) if len(texts) == 1 else tuple(chain.from_iterable(zip(texts, after, strict=True)))
 
 
 def _begun(spec: ModelSpec, pieces: tuple[bytes, ...]) -> Any:

@@ -159,7 +159,8 @@ def _integers(params: Mapping[str, JsonValue], keys: tuple[str, ...]) -> list[in
 # ---- images: how many tokens one can be billed as at most, by provider, from its size in pixels --------------------
 
 
-_FIRST_LOOK = 4096  # base64 characters; a multiple of 4. Most headers lie within, so large images are not decoded whole
+_LOOKS = (32, 4096, None)
+"""Base64 characters, multiples of 4: the size of a PNG or GIF, most headers of a JPEG, all."""
 _FRAME_MARKERS = frozenset({*range(0xC0, 0xC4), *range(0xC5, 0xC8), *range(0xC9, 0xCC), *range(0xCD, 0xD0)})
 _NO_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
 _MOST_PIXELS = 65_535  # a side longer than this is no image that a provider takes
@@ -183,9 +184,9 @@ def tokens_of_size(size: Size | None, provider: str, model: str) -> int:
 def image_size(image: Image) -> Size | None:
     """(width, height) in pixels; None where the header does not say, or says something absurd."""
     try:
-        found = _header_size(b64decode(image.base64[:_FIRST_LOOK]))
-        if found is None and len(image.base64) > _FIRST_LOOK:
-            found = _header_size(b64decode(image.base64))
+        found = None
+        for look in _LOOKS:
+            found = found or _header_size(b64decode(image.base64[:look]))
     except (binascii.Error, ValueError):
         return None
     if found is None or not (0 < found[0] <= _MOST_PIXELS and 0 < found[1] <= _MOST_PIXELS):

@@ -19,8 +19,8 @@ kept has the same items, and asks nothing again."""
 
 
 class Shelf(LongList[Item]):
-    """Items in their order; from disk each comes as it is frozen with a run. ``rows``: of the table of items, in place
-    of items."""
+    """Items in their order; each comes as it is frozen with a run, with its payload as JSON has it. ``rows``: of the
+    table of items, in place of items."""
 
     def __init__(self, items: Iterable[Item] = (), rows: Iterable[Mapping[str, Any]] = ()) -> None:
         super().__init__(lambda packed: item_from(orjson.loads(packed)))
@@ -28,8 +28,9 @@ class Shelf(LongList[Item]):
         self._is_summed = True
         for item in items:
             identity = orjson.dumps(_identity(item))
-            self._sum.update(identity + b"\n")
-            self.keep(item, identity if item.picarats is None else orjson.dumps(item_row(item)))
+            self._sum.update(identity)
+            self._sum.update(b"\n")
+            self.keep_packed(identity if item.picarats is None else orjson.dumps(item_row(item)))
             self._name(item.id)
         for row in rows:
             self.keep_packed(orjson.dumps(row))
@@ -44,6 +45,12 @@ class Shelf(LongList[Item]):
     def ids(self) -> list[str]:
         """The id of each."""
         return [self._ids[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(self._id_ends)]
+
+    @property
+    def rows(self) -> Iterator[Mapping[str, Any]]:
+        """Each as a row of the table of items."""
+        yield from map(item_row, self._here)
+        yield from map(orjson.loads, self._on_disk(0))
 
     @property
     def digest(self) -> str:
@@ -74,7 +81,12 @@ def ids_of(items: Sequence[Item]) -> Sequence[str]:
 
 def digest(items: Sequence[Item]) -> str:
     """As :attr:`Shelf.digest`."""
-    return (items if isinstance(items, Shelf) else Shelf(items)).digest
+    return shelved(items).digest
+
+
+def shelved(items: Sequence[Item]) -> Shelf:
+    """The items as they are frozen with a run."""
+    return items if isinstance(items, Shelf) else Shelf(items)
 
 
 def item_row(item: Item) -> dict[str, object]:

@@ -18,8 +18,9 @@ from layton_batch.errors import file_error
 Value = TypeVar("Value")
 IN_MEMORY = 2 << 20
 """Bytes of packed values."""
-_AT_ONCE = 1 << 20
-"""Bytes that are read at once where one value after another is asked for."""
+_AT_ONCE = 1 << 18
+"""Bytes that are read at once where one value after another is asked for: into the same place each time, for memory
+that is new to the process takes longer than what is read into it."""
 
 
 class LongList(Sequence[Value]):
@@ -74,7 +75,12 @@ class LongList(Sequence[Value]):
         if isinstance(index, slice):
             return [self[at] for at in range(*index.indices(len(self)))]
         at = range(len(self))[index] - len(self._here)
-        return self._here[at] if at < 0 else self._unpack(self._packed(*self._ends[at : at + 2]))
+        if at < 0:
+            return self._here[at]
+        start, end = self._ends[at : at + 2]
+        room = memoryview(bytearray(end - start))
+        self._read(room, start)
+        return self._unpack(room)
 
     def __iter__(self) -> Iterator[Value]:
         return self.since(0)
@@ -82,23 +88,39 @@ class LongList(Sequence[Value]):
     def since(self, at: int) -> Iterator[Value]:
         """The values from one on."""
         yield from islice(self._here, at, None)
-        first, count = max(0, at - len(self._here)), len(self._ends) - 1
+        yield from map(self._unpack, self._on_disk(max(0, at - len(self._here))))
+
+    def _on_disk(self, first: int) -> Iterator[memoryview]:
+        """What the values on disk are kept with, from one of them on; each until the next one is taken."""
+        count, room = len(self._ends) - 1, memoryview(b"")
         while first < count:
-            start = self._ends[first]
-            end = max(first + 1, bisect_right(self._ends, start + _AT_ONCE, first, count + 1) - 1)
-            packed = memoryview(self._packed(start, self._ends[end]))
+            start, end = self._ends[first], self._end(first, _AT_ONCE)
+            if (size := self._ends[end] - start) > len(room):
+                room = memoryview(bytearray(max(size, _AT_ONCE)))
+            self._read(room[:size], start)
             for at in range(first, end):
-                yield self._unpack(packed[self._ends[at] - start : self._ends[at + 1] - start])
+                yield room[self._ends[at] - start : self._ends[at + 1] - start]
             first = end
 
-    def _packed(self, start: int, end: int) -> bytes:
-        """What is on disk from one byte to another."""
+    def _end(self, first: int, size: int) -> int:
+        """Where so many bytes of the values on disk end that begin with one of them: one at least."""
+        return max(first + 1, bisect_right(self._ends, self._ends[first] + size, first) - 1)
+
+    def fewest(self, size: int, most: int) -> int:
+        """How many values, of those on disk, each stretch of so many bytes holds at least, or ``most``."""
+        first, count = 0, len(self._ends) - 1
+        while (end := self._end(first, size)) < count:
+            most, first = min(most, end - first), end
+        return most
+
+    def _read(self, room: memoryview, start: int) -> None:
+        """What is on disk from this byte on."""
         assert self._file is not None  # noqa: S101 - there is a value on disk
         try:
             if not self._is_written:
                 self._file.flush()
                 self._is_written = True
-            return os.pread(self._file.fileno(), end - start, start)
+            os.preadv(self._file.fileno(), [room], start)
         except OSError as error:
             raise self._no_room(error) from error
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from layton_batch import __version__
 from layton_batch.errors import DamagedTableError, StorageError, file_error
@@ -33,6 +34,7 @@ GROWING_ROWS = 16_000
 """Of a table that grows, in memory at a time."""
 _FORM: Mapping[str, Any] = {"compression": "zstd", "compression_level": 3, "data_page_size": 8 << 20}
 """Pages are compressed each by itself: in large ones texts that repeat themselves take half the space and the time."""
+_PLAIN: Mapping[str, Any] = {"compression": "uncompressed", "data_page_size": 8 << 20}
 _MADE_FROM = "layton_batch.made_from"
 """The key in a file's metadata of the digest of what the table was made from."""
 
@@ -57,6 +59,8 @@ def _metadata(origin: str | None) -> dict[str, str] | None:
 
 def frame(name: str, rows: Sequence[Row]) -> pl.DataFrame:
     """Rows as a frame with exactly the table's columns, in order."""
+    if not rows:
+        return pl.DataFrame(schema=SCHEMAS[name])
     return of_columns(name, {column: [row.get(column) for row in rows] for column in SCHEMAS[name]})
 
 
@@ -124,6 +128,15 @@ def write_rows(
     with writing(path, name, origin, characters) as add:
         for row in rows:
             add(row)
+
+
+def write_frames(path: Path, name: str, frames: Iterable[pl.DataFrame], rows: int, *, pictures: bool = False) -> None:
+    """One part file of frames of so many rows, each asked for when it is to be written. ``pictures``: most of it is
+    base64, of which the usual compression saves a quarter, and takes longer than all else that is done with it."""
+    taken = iter(frames)
+    source = register_io_source(lambda *_: taken, schema=SCHEMAS[name])
+    with atomic.writing(path) as handle, _said(path):
+        source.sink_parquet(handle, row_group_size=rows, **(_PLAIN if pictures else _FORM))
 
 
 @contextmanager
@@ -199,13 +212,13 @@ class Growing:
         origin: str | None = None,
     ) -> None:
         """The part file of all that was added, whole or not at all. ``before``: rows that come first; ``same``: columns
-        of what was added that are the same in all its rows. ``origin`` as for the function."""
+        beside those that were added, under their names, the same in all rows. ``origin`` as for the function."""
         if not self._spilt and before is None:
-            write(self.path, pl.concat(self._here).with_columns(**same).select(columns), origin)
+            write(self.path, pl.concat(self._here).select(same.get(one, one) for one in columns), origin)
             return
         spilt = [pl.scan_ipc(self._spilt)] if self._spilt else []
         added = pl.concat([*spilt, *(one.lazy() for one in self._here)])
-        found = added.with_columns(**same).select(columns)
+        found = added.select(same.get(one, one) for one in columns)
         found = found if before is None else pl.concat([before.select(columns), found])
         with atomic.writing(self.path) as handle, _said(self.path):
             found.sink_parquet(handle, row_group_size=self._group_rows, metadata=_metadata(origin), **_FORM)

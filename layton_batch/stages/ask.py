@@ -16,7 +16,7 @@ from itertools import compress
 import polars as pl
 
 from layton_batch.batches.admission import custom_id_problem
-from layton_batch.batches.batch_file import BatchFiles, OpenShard, batch_requests
+from layton_batch.batches.batch_file import BatchFiles, OpenShard, Pieces, batch_requests
 from layton_batch.batches.cancel import withdraw
 from layton_batch.batches.fingerprints import Seen, of_shards, requests_of, retired_ids
 from layton_batch.batches.names import custom_id_prefix, tag
@@ -109,14 +109,14 @@ class _Rows:
     prints: list[bytes] = field(default_factory=list)
     costs: list[Decimal | None] = field(default_factory=list)
     shards: list[str] = field(default_factory=list)
-    lines: list[bytes] = field(default_factory=list)
+    lines: list[Pieces] = field(default_factory=list)
 
     def add(
         self,
         names: Sequence[str],
         items: Sequence[str],
         digests: Sequence[bytes],
-        lines: Sequence[bytes],
+        lines: Sequence[Pieces],
         costs: Sequence[Decimal | None],
     ) -> None:
         """Some more."""
@@ -227,7 +227,7 @@ class _Asking:
             self.waits = True
             return
         self.number += 1
-        self.rows.add(names, (item_id,), (digest,), (line,), (max_cost,))
+        self.rows.add(names, (item_id,), (digest,), ((line, b"\n"),), (max_cost,))
 
     def _names(self, count: int) -> list[str]:
         """The next ones of the job."""
@@ -252,8 +252,8 @@ class _Asking:
 
     def _asked(self) -> dict[tuple[str, str | None], str]:
         """The job's requests by item and fingerprint; one without, of an earlier version, stands for its item."""
-        columns = self.known.select("item_id", "fingerprint", "custom_id").iter_rows()
-        return {(item_id, known): name for item_id, known, name in columns}
+        columns = (self.known[name] for name in ("item_id", "fingerprint", "custom_id"))
+        return {(item_id, known): name for item_id, known, name in zip(*columns, strict=True)}
 
     def _take(self, name: str, item_id: str, line: bytes, digest: bytes, paid: Paid) -> None:
         self._write()
@@ -261,10 +261,10 @@ class _Asking:
             path = self.run.folder.request_file(self.job.id, self.taken_over)
             self.reused = OpenShard(self.reusing.enter_context(atomic.writing(path)))
         self.number += 1
-        self.rows.add((name,), (item_id,), (digest,), (line,), (None,))
+        self.rows.add((name,), (item_id,), (digest,), ((line, b"\n"),), (None,))
         self._check_names()
         self.rows.written((self.taken_over,), self.left_out)
-        self.reused.add((line,), (None,))
+        self.reused.add(((line, b"\n"),), (None,))
         self.taken.append(TakenOver(name, paid))
 
     def _write(self) -> None:
@@ -290,14 +290,15 @@ class _Asking:
 def _portions(
     prompts: Iterable[tuple[str, ModelSpec, Shown]],
 ) -> Iterator[Sequence[tuple[str, ModelSpec, Shown]]]:
-    """Some at a time, of not much more than ``PORTION_BYTES`` of text."""
-    portion, size = list[tuple[str, ModelSpec, Shown]](), 0
+    """Some at a time, of not much more than ``PORTION_BYTES`` of text. Two at first: by these the form of the others is
+    known."""
+    portion, size, most = list[tuple[str, ModelSpec, Shown]](), 0, 2
     for one in prompts:
         portion.append(one)
         size += one[2].text_bytes + sum(map(len, one[2].texts or ())) if one[2].images else one[2].text_bytes
-        if len(portion) >= PORTION or size >= PORTION_BYTES:
+        if len(portion) >= most or size >= PORTION_BYTES:
             yield portion
-            portion, size = [], 0
+            portion, size, most = [], 0, PORTION
     if portion:
         yield portion
 
@@ -327,14 +328,17 @@ def _write_requests(asking: _Asking, judged: ModelSpec | None) -> None:
     job = asking.job
     whose = {"model": judged.name if judged else job.spec.name, "judge": job.spec.name if judged else None}
     named = {column: pl.lit(value, pl.String) for column, value in whose.items()}
-    before = asking.known.lazy().with_columns(**named, retired=~pl.col("custom_id").is_in(list(asking.kept)))
+    before = None
+    if not asking.known.is_empty():
+        before = asking.known.lazy().with_columns(**named, retired=~pl.col("custom_id").is_in(list(asking.kept)))
     same = {
         "job_id": pl.lit(job.id),
         "role": pl.lit(str(job.role)),
         "sample": pl.lit(job.spec.sample, pl.Int64),
         "retired": pl.lit(value=False),
     }
-    asking.table.write(asking.known.columns, None if asking.known.is_empty() else before, named | same)
+    same = {column: value.alias(column) for column, value in (named | same).items()}
+    asking.table.write(asking.known.columns, before, same)
 
 
 def first_attempt(run: Run, job: Job, shard: Shard) -> Batch:

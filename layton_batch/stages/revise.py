@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from layton_batch.errors import StaleStateError
-from layton_batch.files import atomic, item_shelf, item_table
+from layton_batch.files import atomic
+from layton_batch.files.item_shelf import shelved
 from layton_batch.records import Job
 from layton_batch.run.context import Run
 from layton_batch.run.imported import imported_models
@@ -22,18 +23,16 @@ def revise(run: Run) -> bool:
     row = run.store.row()
     if row is None or run.asked is None or row.applied == run.asked:
         return False
-    items = run.load_items()
-    digest = item_shelf.digest(items)
-    new_items = digest != row.items
+    items = shelved(run.load_items())
+    new_items = items.digest != row.items
     if new_items:
-        item_table.write(run.folder, items)
-        run.forget_items()
+        run.freeze(items)
     manifest = run.manifest
     imported = _imported(run)
     specs = [*manifest.asked_specs(), *(job.spec for job in imported)]
     wanted = identified(manifest, plan_jobs(specs, manifest.panel(), manifest.seats, run.task.uses_jury))
     wanted += identified_rejudging(manifest, run.wanted_rejudging)
-    found = revision(run.store.all_jobs(), wanted, run.asked, digest, new_items=new_items)
+    found = revision(run.store.all_jobs(), wanted, run.asked, items.digest, new_items=new_items)
     # nobody may be asked in the place of a file: what it lacks is missing
     found = replace(found, again=frozenset(found.again) - {job.id for job in imported})
     enter(run.store, found, run.clock.now())
