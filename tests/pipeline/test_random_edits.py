@@ -97,9 +97,10 @@ def play(history: Sequence[Asked], faults: Sequence[Fault]) -> None:
             text = written(asked, bench.folder)
             if asked.ticks is None:
                 status = bench.finish(text)
-                if status.unanswered:  # what was refused goes again at a person's word, once for all that ask it
-                    _retry(bench)
-                    status = bench.finish(text)
+                for _ in faults:  # what was refused goes again at a person's word; each fault may refuse it once more
+                    if status.unanswered:
+                        _retry(bench)
+                        status = bench.finish(text)
                 assert (status.state, status.unanswered) == (RunState.DONE, 0)
                 _check(bench, text, asked)
             else:
