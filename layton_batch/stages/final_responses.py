@@ -61,11 +61,12 @@ def _that_count(responses: pl.DataFrame) -> pl.DataFrame:
 
 
 def ends_of_retired(run: Run, job_id: str) -> Mapping[tuple[RequestOutcome, ErrorClass], int]:
-    """How those of the job's requests ended, all being over, that the manifest does not ask for any more."""
+    """How those of the job's requests ended, all being over, that the manifest does not ask for any more: by their last
+    attempts, as the store counts."""
     retired = retired_ids(tables.read_part(run.folder.part("requests", job_id)))
     if not retired:
         return {}
-    said = _that_count(_in_brief(parts_of(run, job_id))).filter(pl.col("custom_id").is_in(list(retired)))
+    said = last_responses(run, job_id).filter(pl.col("custom_id").is_in(list(retired)))
     ends = Counter((RequestOutcome(end), ErrorClass(cause)) for end, cause in said.select(_IN_BRIEF[3:]).iter_rows())
     if unsent := len(retired) - said.height:
         ends[RequestOutcome.ERRORED, ErrorClass.TOO_LARGE] += unsent
