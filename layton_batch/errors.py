@@ -121,9 +121,11 @@ def file_error(message: str, error: OSError) -> FileError:
 
 
 class ProviderError(LaytonBatchError):
-    """A provider's API refused a call. ``status`` is the HTTP status where there was one."""
+    """A provider's API refused a call. ``status`` is the HTTP status where there was one. Not ``is_sent``: the call did
+    not leave this machine, and nobody was asked."""
 
     exit_code = 2
+    is_sent = True
 
     def __init__(self, message: str, *, status: int | None = None, code: str | None = None) -> None:
         super().__init__(message)
@@ -132,10 +134,7 @@ class ProviderError(LaytonBatchError):
 
 
 class TransientProviderError(ProviderError):
-    """The call failed but certainly did nothing, and may work later: rate limit, refused connection, 5xx on a read.
-
-    ``is_sent``: it left this machine; without a network nothing does, and the provider has not been asked.
-    """
+    """The call failed but certainly did nothing, and may work later: rate limit, refused connection, 5xx on a read."""
 
     transient = True
 

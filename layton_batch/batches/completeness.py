@@ -13,7 +13,7 @@ from pathlib import Path
 from layton_batch.batches.raw_results import Stored, kind_of
 from layton_batch.batches.replies import Replies, ReplyIndex
 from layton_batch.batches.timing import At
-from layton_batch.errors import ProviderError, RequestRefusedError, TransientProviderError
+from layton_batch.errors import ProviderError, RequestRefusedError
 from layton_batch.providers.protocol import NO_REPLY
 from layton_batch.records import Batch, Response, Snapshot
 from layton_batch.states import BatchOutcome, RequestOutcome
@@ -177,7 +177,7 @@ def may_be_kept(batch: Batch, error: ProviderError, at: At) -> tuple[Batch, bool
     """Whether the provider may still have the results. Its documents say how long, and err on the short side: a plain
     refusal after that time is believed, a failure in passing is not, and never at the first few tries (a run may have
     slept for weeks). A provider that was not asked, for want of a network, has not failed."""
-    if isinstance(error, TransientProviderError) and not error.is_sent:
+    if not error.is_sent:
         return replace(batch, failures=min(batch.failures, DOWNLOADS // 2)), True
     if isinstance(error, RequestRefusedError) and error.status in GONE:
         batch, is_up = at.is_up(batch, _end(batch, at) + at.terms.retention)
