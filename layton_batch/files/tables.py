@@ -120,12 +120,9 @@ def write(path: Path, table: pl.DataFrame, origin: str | None = None) -> None:
         table.write_parquet(handle, metadata=_metadata(origin), **_FORM)
 
 
-def write_rows(
-    path: Path, name: str, rows: Iterable[Row], origin: str | None = None, characters: int | None = None
-) -> None:
-    """One part file of any number of rows; a portion at a time is held in memory. ``origin`` as for ``write``;
-    ``characters``: how much of text a portion has, where that is less than ``PORTION_CHARACTERS``."""
-    with writing(path, name, origin, characters) as add:
+def write_rows(path: Path, name: str, rows: Iterable[Row], origin: str | None = None) -> None:
+    """One part file of any number of rows; a portion at a time is held in memory. ``origin`` as for ``write``."""
+    with writing(path, name, origin) as add:
         for row in rows:
             add(row)
 
@@ -140,13 +137,10 @@ def write_frames(path: Path, name: str, frames: Iterable[pl.DataFrame], rows: in
 
 
 @contextmanager
-def writing(
-    path: Path, name: str, origin: str | None = None, characters: int | None = None
-) -> Iterator[Callable[[Row], None]]:
-    """What adds a row to the part file that ``path`` becomes when the block ends well; ``origin`` as for ``write``,
-    ``characters`` as for ``write_rows``."""
+def writing(path: Path, name: str, origin: str | None = None) -> Iterator[Callable[[Row], None]]:
+    """What adds a row to the part file that ``path`` becomes when the block ends well; ``origin`` as for ``write``."""
     with writing_frames(path, name, origin) as add_frame:
-        portion = _Portion[Row](row_characters, characters or PORTION_CHARACTERS)
+        portion = _Portion[Row](row_characters)
 
         def add(row: Row) -> None:
             if portion.add(row):
@@ -233,7 +227,7 @@ def growing(path: Path) -> Iterator[Growing]:
 
 def portions(values: Iterable[Value], characters: Callable[[Value], int]) -> Iterator[Sequence[Value]]:
     """The values in portions of at most ``PORTION_ROWS`` and not much more than ``PORTION_CHARACTERS`` of text."""
-    portion = _Portion[Value](characters, PORTION_CHARACTERS)
+    portion = _Portion[Value](characters)
     for value in values:
         if portion.add(value):
             yield portion.take()
@@ -306,7 +300,6 @@ def set_aside(path: Path) -> None:
 @dataclass(slots=True)
 class _Portion(Generic[Value]):
     size: Callable[[Value], int]
-    most: int
     values: list[Value] = field(default_factory=list)
     characters: int = 0
 
@@ -314,7 +307,7 @@ class _Portion(Generic[Value]):
         """Whether it is full now."""
         self.values.append(value)
         self.characters += self.size(value)
-        return len(self.values) >= PORTION_ROWS or self.characters >= self.most
+        return len(self.values) >= PORTION_ROWS or self.characters >= PORTION_CHARACTERS
 
     def take(self) -> list[Value]:
         values, self.values, self.characters = self.values, [], 0
