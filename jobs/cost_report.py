@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 
 from layton_batch.cli import main
-from layton_batch.run.folders import find_runs, runs_at
+from layton_batch.runs.folders import find_runs, runs_at
 from layton_batch.settings import Settings
 
 if __name__ == "__main__":

@@ -32,11 +32,11 @@ from layton_batch.manifest.manifest import Manifest, with_budget
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.records import JsonValue, ModelSpec
 from layton_batch.reports.plan import plan_json
-from layton_batch.run.context import Run
-from layton_batch.run.folders import runs_at
-from layton_batch.run.model_questions import refuse_dead_models
-from layton_batch.run.open import open_run
-from layton_batch.run.status import Status
+from layton_batch.runs.context import Run
+from layton_batch.runs.folders import runs_at
+from layton_batch.runs.model_questions import refuse_dead_models
+from layton_batch.runs.open import open_run
+from layton_batch.runs.status import Status
 from layton_batch.scoring.compare import compare_marks, compare_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.rules import Rules

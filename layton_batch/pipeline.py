@@ -13,9 +13,9 @@ from layton_batch.batches.cancel import is_cancelled
 from layton_batch.batches.decisions import new_tick
 from layton_batch.clock import is_due
 from layton_batch.records import Job
-from layton_batch.run.context import Run
-from layton_batch.run.lanes import Lane
-from layton_batch.run.status import is_over
+from layton_batch.runs.context import Run
+from layton_batch.runs.lanes import Lane
+from layton_batch.runs.status import is_over
 from layton_batch.stages.collect import collect
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan

@@ -121,7 +121,7 @@ class Job:
     requests: int = 0
     planned: bool = False  # its batch files are on disk
     graded: bool = False  # its responses were turned into predictions or verdicts
-    identity: str = ""  # what it asks by (run/identity.py); empty: an earlier version entered it
+    identity: str = ""  # what it asks by (runs/identity.py); empty: an earlier version entered it
     retired: bool = False  # the manifest no longer has it: its answers stay on disk, and nothing more is sent
 
 

@@ -139,7 +139,7 @@ class Settings:
 
     @property
     def engine(self) -> str:
-        """What makes the tables of jobs (``run/engine.py``)."""
+        """What makes the tables of jobs (``runs/engine.py``)."""
         return self.get("LAYTON_BATCH_ENGINE") or "threads"
 
     def with_engine(self, name: str | None) -> Settings:

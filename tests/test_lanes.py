@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from layton_batch.errors import MissingKeyError, StoppedError
-from layton_batch.run.context import Lanes
+from layton_batch.runs.context import Lanes
 
 SOON = 0.02
 

@@ -12,7 +12,7 @@ import pytest
 from layton_batch import model_table
 from layton_batch.manifest.model_checks import ModelFindings
 from layton_batch.model_table import is_same_model
-from layton_batch.run.model_questions import ask_providers
+from layton_batch.runs.model_questions import ask_providers
 from layton_batch.settings import Settings
 from layton_batch.testing.providers import Answer, Loopback, Received
 from tests.manifest_texts import HEAD, ITEMS, load

@@ -9,7 +9,7 @@ from typing import Any
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.tables import frame, read, write
 from layton_batch.records import Job, ModelSpec
-from layton_batch.run.labels import Labels
+from layton_batch.runs.labels import Labels
 from layton_batch.scoring.board import FLAGS, RULE
 from layton_batch.scoring.gold import Gold, GoldRow, Marks, Recorded
 from layton_batch.scoring.rules import Rules

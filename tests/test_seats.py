@@ -10,8 +10,8 @@ import pytest
 
 from layton_batch.providers import BUILT_IN, connect
 from layton_batch.providers.protocol import Provider
-from layton_batch.run.context import Providers
-from layton_batch.run.lanes import Lane, Seats
+from layton_batch.runs.context import Providers
+from layton_batch.runs.lanes import Lane, Seats
 from layton_batch.states import AT_PROVIDER, Lifecycle
 from tests.store.rows import batch
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from layton_batch.files import tables
 from layton_batch.records import Item
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.stages.rank import entrant, finished_jobs
 from layton_batch.states import PredictionKind
 

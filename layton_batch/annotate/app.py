@@ -19,7 +19,7 @@ from layton_batch.annotate.answers import Key
 from layton_batch.annotate.desk import LONGEST_NOTE, Desk, Marks
 from layton_batch.annotate.guard import Guard, Pass
 from layton_batch.errors import LaytonBatchError
-from layton_batch.run.label_log import UNSURE, Deed
+from layton_batch.runs.label_log import UNSURE, Deed
 from layton_batch.scoring.annotations import Annotation
 
 LONGEST_NAME = 60

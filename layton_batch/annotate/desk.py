@@ -12,8 +12,8 @@ from layton_batch.annotate.answers import Answers, Key
 from layton_batch.annotate.forecast import Forecast, Forecaster
 from layton_batch.clock import iso
 from layton_batch.errors import DataError
-from layton_batch.run.context import Run
-from layton_batch.run.label_log import (
+from layton_batch.runs.context import Run
+from layton_batch.runs.label_log import (
     FLAG,
     LABEL,
     ON_ANSWERS,

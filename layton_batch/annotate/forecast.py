@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from layton_batch.annotate.answers import Answers, Key
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import Annotation, Joined
 from layton_batch.scoring.annotators import AnnotatorAgreement, annotator_agreement
 from layton_batch.scoring.label_plan import LabelAsk, Outlook, outlook

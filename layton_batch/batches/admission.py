@@ -12,7 +12,7 @@ from layton_batch.clock import utc
 from layton_batch.errors import StaleStateError
 from layton_batch.providers.protocol import Limits
 from layton_batch.records import Batch, Wait
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.states import AT_PROVIDER, Lifecycle
 from layton_batch.store import Gate, ProviderLoad
 from layton_batch.store.standing import HOUR, HeldBack

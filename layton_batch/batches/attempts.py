@@ -17,7 +17,7 @@ from layton_batch.errors import StaleStateError
 from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, Response
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.text import decimal_text
 

@@ -22,7 +22,7 @@ from layton_batch.errors import DamagedTableError
 from layton_batch.files import atomic, tables
 from layton_batch.providers.protocol import Limits, Provider
 from layton_batch.records import Batch, Request, Shard
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 
 
 @dataclass(frozen=True, slots=True)

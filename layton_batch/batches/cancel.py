@@ -11,8 +11,8 @@ from layton_batch.batches.decisions import apply, at
 from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError, StaleStateError
 from layton_batch.records import Batch, Move
-from layton_batch.run.context import Run
-from layton_batch.run.status import RunState, read_status
+from layton_batch.runs.context import Run
+from layton_batch.runs.status import RunState, read_status
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 

@@ -19,7 +19,7 @@ from layton_batch.errors import (
 )
 from layton_batch.providers.protocol import seconds_of
 from layton_batch.records import Batch, Move, Snapshot, Wait
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 
 
 class NoAnswer(Exception):

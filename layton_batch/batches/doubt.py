@@ -13,7 +13,7 @@ from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.usage_rows import bounds
 from layton_batch.files import tables
 from layton_batch.records import Batch, Entry
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.store.rows import RELEASED, UNKNOWN_COST
 
 IN_DOUBT = "created without an answer"

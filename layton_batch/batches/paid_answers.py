@@ -23,9 +23,9 @@ from layton_batch.errors import DamagedTableError, LaytonBatchError
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, ModelSpec
-from layton_batch.run.context import Run
-from layton_batch.run.folders import find_runs, on_this_machine, run_id_of, runs_of_database, stored_manifest
-from layton_batch.run.wanted_jobs import plan_jobs
+from layton_batch.runs.context import Run
+from layton_batch.runs.folders import find_runs, on_this_machine, run_id_of, runs_of_database, stored_manifest
+from layton_batch.runs.wanted_jobs import plan_jobs
 from layton_batch.states import Lifecycle, RequestOutcome
 from layton_batch.store.places import Place, other_places
 

@@ -11,7 +11,7 @@ from layton_batch.batches.names import has_mark
 from layton_batch.errors import ProviderError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found, Submission
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 
 
 def reconcile(run: Run, provider: Provider, batch: Batch) -> bool:

@@ -26,7 +26,7 @@ from layton_batch.errors import file_error
 from layton_batch.files import atomic, tables
 from layton_batch.providers import answer_keys, connect, damaged_rows
 from layton_batch.records import Response
-from layton_batch.run.engine import Engine
+from layton_batch.runs.engine import Engine
 from layton_batch.states import ErrorClass, RequestOutcome
 
 _IN_FULL = "replies"

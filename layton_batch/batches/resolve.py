@@ -11,7 +11,7 @@ from layton_batch.batches.reconcile import surely_ours
 from layton_batch.errors import ManifestError, ProviderError, UnknownStatusError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Move
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.states import Lifecycle
 
 

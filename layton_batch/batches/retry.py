@@ -11,7 +11,7 @@ from layton_batch.batches.attempts import attempts_are_left, reask_of, retired_r
 from layton_batch.batches.shared_questions import Questions, numbered, row_keys, unanswered
 from layton_batch.errors import StaleStateError
 from layton_batch.records import Batch, Job
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.states import PASSING, Role
 from layton_batch.store.reopening import RowKey, go_on, reopen
 

@@ -20,7 +20,7 @@ from layton_batch.batches.paid_answers import PaidAnswers
 from layton_batch.batches.taking_over import TakenOver, said_of, write_tables
 from layton_batch.files import tables
 from layton_batch.records import Batch, Job, RowCount
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.reopening import RowKey, reopen
 

@@ -20,7 +20,7 @@ from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.providers.damaged_rows import named_in
 from layton_batch.records import Batch, RowCount
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.states import ErrorClass, RequestOutcome
 from layton_batch.text import plural
 

@@ -16,7 +16,7 @@ from layton_batch.costs.report import UnknownCost, UsageRow
 from layton_batch.costs.stated import Statement, Sums
 from layton_batch.files import tables
 from layton_batch.records import Batch, Job, Response, Snapshot, Usage
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
 
 PERHAPS_BILLED = frozenset({ErrorClass.UNREADABLE, ErrorClass.OUT_OF_REACH})

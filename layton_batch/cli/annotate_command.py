@@ -44,8 +44,8 @@ def annotate(
     from layton_batch.annotate.server import listening, serving
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError
-    from layton_batch.run.folders import find_run
-    from layton_batch.run.open import read_run
+    from layton_batch.runs.folders import find_run
+    from layton_batch.runs.open import read_run
     from layton_batch.settings import Settings
 
     name = " ".join(annotator.split())

@@ -9,7 +9,7 @@ import typer
 from layton_batch.cli.terminal import say
 from layton_batch.errors import LaytonBatchError, NotAgreedError
 from layton_batch.reports.plan import in_short
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import Preview, preview
 

@@ -259,8 +259,8 @@ def _of_votes(source: str, runs: Path, settings: Settings, metric: str | None, v
 
 
 def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
-    from layton_batch.run.folders import find_run
-    from layton_batch.run.open import read_run
+    from layton_batch.runs.folders import find_run
+    from layton_batch.runs.open import read_run
     from layton_batch.stages.rank import (
         answered_by_others,
         evidence,

@@ -10,7 +10,7 @@ from layton_batch.cli.terminal import say
 from layton_batch.errors import ManifestError, file_error
 from layton_batch.manifest.checks import load_manifest, shipped
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.run.open import open_run
+from layton_batch.runs.open import open_run
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings

@@ -13,9 +13,9 @@ from layton_batch.reports.cost import print_costs
 from layton_batch.reports.labels_wanted import labels_wanted
 from layton_batch.reports.status import next_steps, print_status
 from layton_batch.reports.table import console
-from layton_batch.run.context import Run
-from layton_batch.run.failure_words import failure_words
-from layton_batch.run.status import RunState, Status
+from layton_batch.runs.context import Run
+from layton_batch.runs.failure_words import failure_words
+from layton_batch.runs.status import RunState, Status
 from layton_batch.stages.publish import cost_report
 from layton_batch.stages.rank import board, label_notes
 from layton_batch.states import OPEN, Lifecycle

@@ -14,7 +14,7 @@ from layton_batch.cli.run_commands import RUNS, RunName, Runs
 if TYPE_CHECKING:
     from layton_batch.exports.run_contents import Contents
     from layton_batch.files.run_folder import RunFolder
-    from layton_batch.run.context import Run
+    from layton_batch.runs.context import Run
 
 Files = Iterable[tuple[str, bytes]]
 
@@ -65,8 +65,8 @@ def export(
     from layton_batch.errors import ManifestError
     from layton_batch.exports.run_contents import contents
     from layton_batch.files import atomic
-    from layton_batch.run.folders import find_run
-    from layton_batch.run.open import read_run
+    from layton_batch.runs.folders import find_run
+    from layton_batch.runs.open import read_run
     from layton_batch.settings import Settings
 
     single, forms = _single_files(), _forms()
@@ -130,7 +130,7 @@ def add_answers(folder: RunFolder, path: Path) -> bool:
     from layton_batch.errors import LaytonBatchError
     from layton_batch.exports.run_contents import contents
     from layton_batch.files import tables
-    from layton_batch.run.open import read_run
+    from layton_batch.runs.open import read_run
     from layton_batch.settings import Settings
 
     try:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from layton_batch.imports.entering import Entered
     from layton_batch.imports.reading import Imported
     from layton_batch.records import ModelSpec
-    from layton_batch.run.context import Run
+    from layton_batch.runs.context import Run
     from layton_batch.settings import Settings
 
 
@@ -61,8 +61,8 @@ def import_(
     """
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.imports.entering import enter
-    from layton_batch.run.folders import find_run
-    from layton_batch.run.open import open_folder
+    from layton_batch.runs.folders import find_run
+    from layton_batch.runs.open import open_folder
     from layton_batch.settings import Settings
     from layton_batch.text import one_line
 
@@ -162,9 +162,9 @@ def _told(one: Entered) -> str:
 
 def _labels(run_name: str, files: list[Path], runs: Path, *, as_json: bool) -> None:
     from layton_batch.cli.terminal import print_json, say
-    from layton_batch.run.folders import find_run
-    from layton_batch.run.label_import import import_labels
-    from layton_batch.run.open import read_run
+    from layton_batch.runs.folders import find_run
+    from layton_batch.runs.label_import import import_labels
+    from layton_batch.runs.open import read_run
     from layton_batch.settings import Settings
 
     settings = Settings.from_process()

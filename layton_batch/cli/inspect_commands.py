@@ -134,7 +134,7 @@ def cost(
     """
     from layton_batch.errors import ManifestError
     from layton_batch.reports.cost import FORMATS, write_costs, write_groups
-    from layton_batch.run.folders import find_run
+    from layton_batch.runs.folders import find_run
     from layton_batch.settings import Settings
     from layton_batch.stages.publish import GROUPS, cost_groups, cost_report
 
@@ -168,9 +168,9 @@ def site(
     from layton_batch.cli.export_command import add_answers
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.costs.notes import bill_notes
-    from layton_batch.run.folders import find_run
-    from layton_batch.run.status import read_status
-    from layton_batch.run.stores import open_store
+    from layton_batch.runs.folders import find_run
+    from layton_batch.runs.status import read_status
+    from layton_batch.runs.stores import open_store
     from layton_batch.settings import Settings
     from layton_batch.site.build import build_site
     from layton_batch.site.front import HOME, check_front, write_front

@@ -11,10 +11,10 @@ from layton_batch.clock import SystemClock
 from layton_batch.errors import LaytonBatchError
 from layton_batch.reports.status import next_steps, print_status, status_json
 from layton_batch.reports.table import say_line
-from layton_batch.run.failure_words import failure_words
-from layton_batch.run.folders import find_run, find_runs, misplaced_runs
-from layton_batch.run.status import read_status
-from layton_batch.run.stores import open_reader
+from layton_batch.runs.failure_words import failure_words
+from layton_batch.runs.folders import find_run, find_runs, misplaced_runs
+from layton_batch.runs.status import read_status
+from layton_batch.runs.stores import open_reader
 from layton_batch.settings import Settings
 
 

@@ -10,8 +10,8 @@ from layton_batch.cli.terminal import say, terminating
 from layton_batch.clock import Clock
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance, is_finished, next_due
-from layton_batch.run.context import Run
-from layton_batch.run.status import RunState, Status, read_status
+from layton_batch.runs.context import Run
+from layton_batch.runs.status import RunState, Status, read_status
 
 SHORTEST = 0.02
 """Seconds, at least, between two ticks that moved nothing; ``Pacing.idle`` says the most."""

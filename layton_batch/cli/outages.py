@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from layton_batch.clock import utc
 from layton_batch.records import Batch
-from layton_batch.run.status import Status
+from layton_batch.runs.status import Status
 from layton_batch.states import AT_PROVIDER, OPEN, Lifecycle
 from layton_batch.text import one_line, plural
 

@@ -29,8 +29,8 @@ from layton_batch.errors import LaytonBatchError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.reports.table import Table, as_markdown, columns, json_text, markdown_text
-from layton_batch.run.folders import find_run, runs_at
-from layton_batch.run.stores import open_store
+from layton_batch.runs.folders import find_run, runs_at
+from layton_batch.runs.stores import open_store
 from layton_batch.scoring.history import changes, snapshots
 from layton_batch.settings import Settings
 from layton_batch.site.build import check_target, made_from

@@ -14,7 +14,7 @@ from layton_batch.clock import Clock, iso, utc
 from layton_batch.records import Batch, Event
 from layton_batch.reports.status import batches_table, expectation, jobs_table, money_line, most_urgent
 from layton_batch.reports.table import console, grid
-from layton_batch.run.status import RunState, Status, read_status
+from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.states import AT_PROVIDER, OPEN
 from layton_batch.store.reading import Reader
 from layton_batch.text import money, one_line, plural
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-    from layton_batch.run.context import Run
+    from layton_batch.runs.context import Run
 
 QUIET_KINDS = frozenset(
     {

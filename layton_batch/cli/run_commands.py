@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from layton_batch.run.context import Run
-    from layton_batch.run.status import Status
+    from layton_batch.runs.context import Run
+    from layton_batch.runs.status import Status
 
 T = TypeVar("T")
 ManifestPath = Annotated[Path, typer.Argument(help="The manifest, a TOML file.")]
@@ -19,7 +19,7 @@ RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its nam
 
 
 def _runs_at(place: str | Path) -> Path:
-    from layton_batch.run.folders import runs_at
+    from layton_batch.runs.folders import runs_at
     from layton_batch.settings import Settings
 
     return runs_at(place, Settings.from_process())
@@ -84,7 +84,7 @@ def plan(
     from layton_batch.manifest.checks import load_manifest
     from layton_batch.manifest.prompt_files import PromptFiles
     from layton_batch.reports.plan import plan_json, print_plan
-    from layton_batch.run.model_questions import ask_providers
+    from layton_batch.runs.model_questions import ask_providers
     from layton_batch.settings import Settings
     from layton_batch.stages.preview import preview
 
@@ -137,9 +137,9 @@ def run(
     from layton_batch.manifest.manifest import with_budget
     from layton_batch.manifest.model_checks import check_models
     from layton_batch.manifest.prompt_files import PromptFiles
-    from layton_batch.run.folders import home_of
-    from layton_batch.run.model_questions import refuse_dead_models
-    from layton_batch.run.open import open_run
+    from layton_batch.runs.folders import home_of
+    from layton_batch.runs.model_questions import refuse_dead_models
+    from layton_batch.runs.open import open_run
     from layton_batch.settings import Settings
 
     _in_bounds(poll_seconds)
@@ -215,8 +215,8 @@ def score(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
     from layton_batch.cli.terminal import say
     from layton_batch.errors import StoreError
     from layton_batch.reports.board import write_board as show_board
-    from layton_batch.run.folders import find_run
-    from layton_batch.run.open import open_folder
+    from layton_batch.runs.folders import find_run
+    from layton_batch.runs.open import open_folder
     from layton_batch.settings import Settings
     from layton_batch.stages.publish import republish
     from layton_batch.stages.rank import label_notes, write_board
@@ -250,9 +250,9 @@ def cancel(
     from layton_batch.cli.loop import drive
     from layton_batch.cli.terminal import print_json
     from layton_batch.reports.status import print_status, status_json
-    from layton_batch.run.folders import find_run
-    from layton_batch.run.open import open_folder
-    from layton_batch.run.status import read_status
+    from layton_batch.runs.folders import find_run
+    from layton_batch.runs.open import open_folder
+    from layton_batch.runs.status import read_status
     from layton_batch.settings import Settings
 
     _in_bounds(poll_seconds)
@@ -271,9 +271,9 @@ def retry(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
     """Give requests without an answer one more attempt."""
     from layton_batch.cli.endings import retried
     from layton_batch.cli.terminal import print_json, say
-    from layton_batch.run.folders import find_run
-    from layton_batch.run.open import open_folder
-    from layton_batch.run.status import read_status
+    from layton_batch.runs.folders import find_run
+    from layton_batch.runs.open import open_folder
+    from layton_batch.runs.status import read_status
     from layton_batch.settings import Settings
 
     with open_folder(find_run(run_name, runs), Settings.from_process()) as opened:
@@ -329,8 +329,8 @@ def resolve(
     from layton_batch.cli.endings import resolved
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import ManifestError, ProviderError
-    from layton_batch.run.folders import find_run
-    from layton_batch.run.open import open_folder
+    from layton_batch.runs.folders import find_run
+    from layton_batch.runs.open import open_folder
     from layton_batch.settings import Settings
 
     if (adopt is None) == (not resubmit):

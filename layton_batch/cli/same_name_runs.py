@@ -13,7 +13,7 @@ import orjson
 from layton_batch.errors import LaytonBatchError, StoreError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.run.folders import home_of
+from layton_batch.runs.folders import home_of
 from layton_batch.settings import Settings
 from layton_batch.store.marks import read_marks
 

@@ -10,7 +10,7 @@ import orjson
 from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.records import Item
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import Annotation, settled
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.stages.rank import entrant, evidence, finished_jobs, joined

@@ -10,7 +10,7 @@ import polars as pl
 from layton_batch.errors import DataError
 from layton_batch.files import tables
 from layton_batch.records import Job, ModelSpec
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.scoring.board import BoardRow
 from layton_batch.stages.rank import board, finished_jobs, samples
 from layton_batch.states import Role

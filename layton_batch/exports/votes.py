@@ -10,7 +10,7 @@ import polars as pl
 
 from layton_batch.errors import DataError
 from layton_batch.files import atomic
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.scoring.vote_files import CONTENT_OF_FILE, SCHEMA
 from layton_batch.stages.rank import finished_jobs, votes_of
 

@@ -128,7 +128,7 @@ def _matching(pattern: str, desk: Desk) -> list[Path]:
 
 def _of_run(name: str, desk: Desk) -> Iterator[Submission]:
     from layton_batch.files import item_table  # loads polars, which the rows of a JSONL file do not need
-    from layton_batch.run.folders import find_run, stored_manifest
+    from layton_batch.runs.folders import find_run, stored_manifest
 
     try:
         folder = find_run(name, desk.runs)

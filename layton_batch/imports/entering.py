@@ -19,9 +19,9 @@ from layton_batch.files import atomic, tables
 from layton_batch.imports.reading import Answers, Imported
 from layton_batch.manifest.form import LONGEST_NAME
 from layton_batch.records import Batch, Job, ModelSpec, Response, RowCount
-from layton_batch.run.context import Run
-from layton_batch.run.imported import SHARD, imported_models, is_imported
-from layton_batch.run.wanted_jobs import identified, plan_jobs
+from layton_batch.runs.context import Run
+from layton_batch.runs.imported import SHARD, imported_models, is_imported
+from layton_batch.runs.wanted_jobs import identified, plan_jobs
 from layton_batch.stages.candidates import candidates
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.stages.rank import MOST_PLANNED, evidence
 from layton_batch.text import plural

@@ -15,8 +15,8 @@ import orjson
 from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.records import Job
-from layton_batch.run.context import Run
-from layton_batch.run.rejudging import recorded_jury
+from layton_batch.runs.context import Run
+from layton_batch.runs.rejudging import recorded_jury
 from layton_batch.scoring.annotations import Annotation, Joined, Prediction, settled
 from layton_batch.scoring.board import BoardRow
 from layton_batch.scoring.evidence import Entrant, content_key

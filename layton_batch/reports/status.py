@@ -9,7 +9,7 @@ from types import MappingProxyType
 from layton_batch.clock import iso, utc
 from layton_batch.records import Batch
 from layton_batch.reports.table import Column, Table, columns, console, say_line, show
-from layton_batch.run.status import JobStatus, RunState, Status, place, set_aside
+from layton_batch.runs.status import JobStatus, RunState, Status, place, set_aside
 from layton_batch.states import OPEN, BatchOutcome, Lifecycle
 from layton_batch.text import NONE, decimal_text, money, one_line, plural, shortened
 

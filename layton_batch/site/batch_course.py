@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from layton_batch.clock import utc
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
-from layton_batch.run.failure_words import failure_words
-from layton_batch.run.status import Status
+from layton_batch.runs.failure_words import failure_words
+from layton_batch.runs.status import Status
 from layton_batch.site.pages import short_line
 from layton_batch.site.progress import role_words
 from layton_batch.states import Lifecycle

@@ -13,7 +13,7 @@ from layton_batch.errors import FileError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import SCHEMAS
-from layton_batch.run.status import Status
+from layton_batch.runs.status import Status
 from layton_batch.scoring.board import RULE
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.board import show_board

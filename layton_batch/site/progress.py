@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from layton_batch.run.status import JobStatus, RunState, Status
+from layton_batch.runs.status import JobStatus, RunState, Status
 from layton_batch.site.pages import short_line
 from layton_batch.states import Lifecycle
 from layton_batch.text import money

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.run.status import Status
+from layton_batch.runs.status import Status
 from layton_batch.site.batch_course import show_batches
 from layton_batch.site.bill import Bill
 from layton_batch.site.board_pages import Ranked

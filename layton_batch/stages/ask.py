@@ -30,7 +30,7 @@ from layton_batch.batches.usage_rows import bill_under_name
 from layton_batch.errors import ManifestError, StaleStateError
 from layton_batch.files import atomic, tables
 from layton_batch.records import Batch, Job, ModelSpec, RowCount, Shard
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.stages.candidates import candidates
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.tasks import has_one_limit, with_room

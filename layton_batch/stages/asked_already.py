@@ -15,9 +15,9 @@ from layton_batch.files.item_shelf import digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, Job, ModelSpec
-from layton_batch.run.folders import home_of, run_id_of
-from layton_batch.run.stores import open_store, store_at
-from layton_batch.run.wanted_jobs import revision
+from layton_batch.runs.folders import home_of, run_id_of
+from layton_batch.runs.stores import open_store, store_at
+from layton_batch.runs.wanted_jobs import revision
 from layton_batch.settings import Settings
 from layton_batch.store.places import Place, other_places
 

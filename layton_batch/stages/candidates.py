@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from layton_batch.files import tables
 from layton_batch.records import Job, Prediction
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.protocol import Candidate
 

@@ -30,8 +30,8 @@ from layton_batch.providers import answer_keys
 from layton_batch.providers.protocol import Provider
 from layton_batch.providers.wire_errors import clean
 from layton_batch.records import Batch, Collect, Entry, Job, Move, Response, Snapshot, Wait
-from layton_batch.run.context import Run
-from layton_batch.run.lanes import Lane
+from layton_batch.runs.context import Run
+from layton_batch.runs.lanes import Lane
 from layton_batch.states import ErrorClass, Lifecycle
 from layton_batch.store.rows import ACTUAL, RELEASED, UNKNOWN_COST
 from layton_batch.text import decimal_text

@@ -14,7 +14,7 @@ from layton_batch.files import tables
 from layton_batch.files.parquet_portions import PORTION_CHARACTERS, PORTION_ROWS
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Response
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.states import ErrorClass, FinishReason, Lifecycle, RequestOutcome
 
 _IN_BRIEF = ("custom_id", "batch_id", "attempt", "outcome", "error_class")

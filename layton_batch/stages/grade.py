@@ -12,7 +12,7 @@ from layton_batch.batches.fingerprints import FIRST_SAMPLE, retired_ids
 from layton_batch.errors import StaleStateError
 from layton_batch.files import tables
 from layton_batch.records import Job
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.stages.final_responses import ends_of_retired, parts_of
 from layton_batch.stages.job_tables import VERDICTS, Grading, grade_apart, grade_job
 from layton_batch.stages.reask import reask

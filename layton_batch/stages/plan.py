@@ -17,8 +17,8 @@ from layton_batch.batches.names import mark_of
 from layton_batch.errors import DamagedTableError, StaleStateError
 from layton_batch.files import tables
 from layton_batch.records import Job
-from layton_batch.run.context import Run
-from layton_batch.run.wanted_jobs import identified_rejudging
+from layton_batch.runs.context import Run
+from layton_batch.runs.wanted_jobs import identified_rejudging
 from layton_batch.stages.ask import ask
 from layton_batch.stages.reprice import reprice
 from layton_batch.stages.revise import check_revision, put_away, revise

@@ -13,8 +13,8 @@ from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError, StaleStateError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Move, Snapshot, Wait
-from layton_batch.run.context import Run
-from layton_batch.run.lanes import Lane
+from layton_batch.runs.context import Run
+from layton_batch.runs.lanes import Lane
 from layton_batch.states import AT_PROVIDER, Lifecycle
 
 

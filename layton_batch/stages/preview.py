@@ -24,12 +24,12 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
 from layton_batch.records import Item, Job, ModelSpec, Prediction
-from layton_batch.run.earlier import EarlierTokens
-from layton_batch.run.labels import check_annotations
-from layton_batch.run.open import connect_within, refuse_keys
-from layton_batch.run.own_prices import price_book
-from layton_batch.run.rejudging import Rejudged, check_labels, differences, rejudge_count, rejudge_jobs
-from layton_batch.run.wanted_jobs import identified, plan_jobs
+from layton_batch.runs.earlier import EarlierTokens
+from layton_batch.runs.labels import check_annotations
+from layton_batch.runs.open import connect_within, refuse_keys
+from layton_batch.runs.own_prices import price_book
+from layton_batch.runs.rejudging import Rejudged, check_labels, differences, rejudge_count, rejudge_jobs
+from layton_batch.runs.wanted_jobs import identified, plan_jobs
 from layton_batch.scoring.gold import Gold
 from layton_batch.scoring.gold_file import BUNDLED, read_gold
 from layton_batch.settings import Settings

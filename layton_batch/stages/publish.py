@@ -14,9 +14,9 @@ from layton_batch.costs.notes import bill_notes
 from layton_batch.costs.report import UNKNOWN, CostLine, CostReport, build_report, line_json
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.run.context import Run
-from layton_batch.run.status import read_status
-from layton_batch.run.stores import open_store
+from layton_batch.runs.context import Run
+from layton_batch.runs.status import read_status
+from layton_batch.runs.stores import open_store
 from layton_batch.scoring import history
 from layton_batch.settings import Settings
 from layton_batch.site.build import build_site, made_from

@@ -13,9 +13,9 @@ from layton_batch.files import tables
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job
-from layton_batch.run.context import Run
-from layton_batch.run.label_rows import write_labels
-from layton_batch.run.rejudging import differences
+from layton_batch.runs.context import Run
+from layton_batch.runs.label_rows import write_labels
+from layton_batch.runs.rejudging import differences
 from layton_batch.scoring.annotations import Joined, join, settled, with_annotations
 from layton_batch.scoring.annotators import annotator_agreement
 from layton_batch.scoring.ballots import Ballots

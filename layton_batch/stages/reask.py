@@ -18,8 +18,8 @@ from layton_batch.batches.usage_rows import PERHAPS_BILLED
 from layton_batch.costs.estimate import output_bound
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Batch, Job, ModelSpec, Prompt, Request, Response, RowCount
-from layton_batch.run.context import Run
-from layton_batch.run.imported import is_imported
+from layton_batch.runs.context import Run
+from layton_batch.runs.imported import is_imported
 from layton_batch.stages.candidates import candidates
 from layton_batch.stages.final_responses import final_responses, last_responses, parts_of, response_from
 from layton_batch.states import ErrorClass, FinishReason, PredictionKind, RequestOutcome, Role

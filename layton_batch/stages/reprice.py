@@ -23,7 +23,7 @@ from layton_batch.costs.estimate import estimate_request
 from layton_batch.costs.rates import MANIFEST
 from layton_batch.files import atomic, tables
 from layton_batch.records import Batch, Job, Request
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.stages.reask import prompts, spec_of
 from layton_batch.states import Lifecycle
 from layton_batch.text import decimal_text

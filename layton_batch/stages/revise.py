@@ -9,9 +9,9 @@ from layton_batch.errors import StaleStateError
 from layton_batch.files import atomic
 from layton_batch.files.item_shelf import shelved
 from layton_batch.records import Job
-from layton_batch.run.context import Run
-from layton_batch.run.imported import imported_models
-from layton_batch.run.wanted_jobs import identified, identified_rejudging, plan_jobs, revision
+from layton_batch.runs.context import Run
+from layton_batch.runs.imported import imported_models
+from layton_batch.runs.wanted_jobs import identified, identified_rejudging, plan_jobs, revision
 from layton_batch.store.revising import revise as enter
 
 _BY_JOB = ("predictions", "verdicts", "rejudged", "grades", "scores")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from layton_batch.files import tables
 from layton_batch.records import Job
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.stages.job_tables import Counting, count_votes
 from layton_batch.stages.readiness import finished
 

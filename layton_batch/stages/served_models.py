@@ -11,7 +11,7 @@ from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
 from layton_batch.model_table import is_same_model
 from layton_batch.records import Job
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 
 _REMEMBERED = 65_536
 """Batches whose responses are read once, however often the board is looked at."""

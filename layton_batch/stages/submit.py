@@ -24,8 +24,8 @@ from layton_batch.clock import is_due
 from layton_batch.errors import FileError, ProviderError, StaleStateError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found
-from layton_batch.run.context import Run
-from layton_batch.run.lanes import Lane
+from layton_batch.runs.context import Run
+from layton_batch.runs.lanes import Lane
 from layton_batch.states import Lifecycle
 from layton_batch.store.standing import HeldBack
 

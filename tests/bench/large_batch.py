@@ -18,9 +18,9 @@ from layton_batch.batches.batch_file import batch_requests
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.providers.protocol import ResultPart
 from layton_batch.records import Batch, Snapshot
-from layton_batch.run.context import Run
-from layton_batch.run.lanes import Lane
-from layton_batch.run.open import open_run
+from layton_batch.runs.context import Run
+from layton_batch.runs.lanes import Lane
+from layton_batch.runs.open import open_run
 from layton_batch.settings import Settings
 from layton_batch.stages.collect import collect
 from layton_batch.stages.grade import grade

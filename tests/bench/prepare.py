@@ -138,7 +138,7 @@ def _picture(draw: random.Random) -> bytes:
 def plan_alone(folder: Path) -> tuple[float, int]:
     """CPU seconds and bytes of all batch files of the run."""
     from layton_batch.manifest.checks import load_manifest
-    from layton_batch.run.open import open_run
+    from layton_batch.runs.open import open_run
     from layton_batch.settings import Settings
     from layton_batch.stages.plan import plan
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from layton_batch.cli.loop import drive
 from layton_batch.manifest.checks import load_manifest
-from layton_batch.run.open import open_run
+from layton_batch.runs.open import open_run
 from layton_batch.settings import Settings
 from tests.bench.measure import told
 from tests.bench.replay import sandbox

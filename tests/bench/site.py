@@ -21,7 +21,7 @@ import polars as pl
 
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.run.status import RunState, Status
+from layton_batch.runs.status import RunState, Status
 from tests.bench.apart import apart
 from tests.bench.measure import told
 

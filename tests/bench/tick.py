@@ -16,7 +16,7 @@ from pathlib import Path
 from sqlalchemy import select
 
 from layton_batch.pipeline import advance
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.sandbox import Fault
 from layton_batch.store import schema
 from layton_batch.store.rows import ACTUAL, RESERVED

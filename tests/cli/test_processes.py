@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.manifest.checks import load_manifest
-from layton_batch.run.open import open_run
+from layton_batch.runs.open import open_run
 from layton_batch.settings import Settings
 from tests.cli.cli_harness import PROGRAM, ROOT, Ending, call, finish, start, write
 from tests.pipeline.lab import BUNDLED, manifest_text
@@ -68,7 +68,7 @@ def test_commands_that_look_at_a_run_import_only_its_store(tmp_path: Path, comma
     keys = dict.fromkeys(("OPENAI_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY"), "none")
     with open_run(load_manifest(path), tmp_path, Settings.from_environment(keys, tmp_path)):
         pass
-    heavy = sorted({*HEAVY} - {"sqlalchemy", "pydantic", "rich"} | {"layton_batch.run.context"})  # pydantic: typer's
+    heavy = sorted({*HEAVY} - {"sqlalchemy", "pydantic", "rich"} | {"layton_batch.runs.context"})  # pydantic: typer's
     script = f"import sys; from layton_batch.cli import main\ntry: main({[*command, '--runs', str(tmp_path)]})\n"
     script += f"except SystemExit: pass\nprint(*[name for name in {heavy} if name in sys.modules], file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -12,7 +12,7 @@ import pytest
 from layton_batch.clock import SystemClock
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.checks import load_manifest
-from layton_batch.run.open import open_run
+from layton_batch.runs.open import open_run
 from layton_batch.sandbox import Sandbox
 from layton_batch.settings import Settings
 from tests.cli.cli_harness import call, write

@@ -13,8 +13,8 @@ import pytest
 
 from layton_batch.cli.loop import drive
 from layton_batch.errors import DamagedTableError, EngineError, ManifestError
-from layton_batch.run.engine import MOST_ENDED, PROCESSES, THREADS, Engine
-from layton_batch.run.status import RunState
+from layton_batch.runs.engine import MOST_ENDED, PROCESSES, THREADS, Engine
+from layton_batch.runs.status import RunState
 from layton_batch.settings import Settings
 from tests.cli.cli_harness import call
 from tests.pipeline.lab import Lab, lab, manifest_text
@@ -157,7 +157,7 @@ def test_the_command_says_which_engines_there_are(tmp_path: Path) -> None:
 def test_a_cluster_that_is_not_there_ends_the_run_with_a_sentence_and_it_goes_on_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("layton_batch.run.engine.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("layton_batch.runs.engine.CONNECT_SECONDS", 0.2)
     with lab(tmp_path) as bench:
         own = bench.settings
         bench.settings = own.with_engine("dask://127.0.0.1:1")

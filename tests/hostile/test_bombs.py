@@ -16,7 +16,7 @@ from layton_batch.errors import AmbiguousCallError, ProviderError, ProviderReply
 from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access, Patience, Provider
 from layton_batch.records import Snapshot, Submission
-from layton_batch.run.status import RunState
+from layton_batch.runs.status import RunState
 from layton_batch.states import BatchOutcome, Lifecycle
 from tests.hostile.raw_server import Play, raw_server
 from tests.hostile.tampering import Answer, hostile

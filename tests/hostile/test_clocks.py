@@ -10,8 +10,8 @@ import pytest
 from layton_batch.clock import Pacing
 from layton_batch.pipeline import advance
 from layton_batch.records import Batch
-from layton_batch.run.context import Run
-from layton_batch.run.status import RunState
+from layton_batch.runs.context import Run
+from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text

@@ -10,7 +10,7 @@ import pytest
 
 from layton_batch.batches.resolve import adopt_batch, send_again
 from layton_batch.errors import ManifestError
-from layton_batch.run.status import RunState, Status, read_status
+from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report
 from layton_batch.states import Lifecycle

@@ -16,8 +16,8 @@ from layton_batch.cli.loop import drive
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
 from layton_batch.pipeline import advance, is_finished
-from layton_batch.run.context import Run
-from layton_batch.run.status import RunState, Status
+from layton_batch.runs.context import Run
+from layton_batch.runs.status import RunState, Status
 from layton_batch.states import Lifecycle
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
 

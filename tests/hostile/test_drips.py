@@ -16,8 +16,8 @@ from layton_batch.pipeline import advance
 from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access, Patience, Provider
 from layton_batch.records import Submission
-from layton_batch.run.context import Run
-from layton_batch.run.status import RunState
+from layton_batch.runs.context import Run
+from layton_batch.runs.status import RunState
 from layton_batch.states import Lifecycle
 from tests.hostile.raw_server import DRIPS, raw_server
 from tests.hostile.tampering import Answer, hostile

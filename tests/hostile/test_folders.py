@@ -15,8 +15,8 @@ from layton_batch.errors import StorageError, StoreError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.pipeline import advance
-from layton_batch.run.context import Run
-from layton_batch.run.stores import open_store
+from layton_batch.runs.context import Run
+from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from layton_batch.store.marks import Mark, read_marks

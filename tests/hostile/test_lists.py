@@ -12,8 +12,8 @@ from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
 from layton_batch.providers import connect
 from layton_batch.records import Batch
-from layton_batch.run.context import Run
-from layton_batch.run.status import RunState
+from layton_batch.runs.context import Run
+from layton_batch.runs.status import RunState
 from layton_batch.states import Lifecycle
 from tests.hostile.tampering import Answer, Tamper, hostile
 from tests.hostile.test_creates import made_at, rows_changed

@@ -9,8 +9,8 @@ import pytest
 
 from layton_batch.cli.loop import drive
 from layton_batch.pipeline import advance, is_finished, next_due
-from layton_batch.run.context import Run
-from layton_batch.run.status import RunState
+from layton_batch.runs.context import Run
+from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import BatchOutcome, Lifecycle
 from tests.hostile.tampering import hostile

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.pipeline import advance
-from layton_batch.run.status import RunState
+from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from tests.hostile.tampering import Answer, Tamper, hostile

@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from layton_batch.errors import ManifestError
-from layton_batch.run.status import RunState
+from layton_batch.runs.status import RunState
 from layton_batch.stages.preview import preview
 from tests.hostile.tampering import Answer, hostile
 from tests.pipeline.lab import MODELS, lab, manifest_text

@@ -17,7 +17,7 @@ from layton_batch.annotate.app import App
 from layton_batch.annotate.desk import Desk
 from layton_batch.annotate.guard import Pass
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.run.open import read_run
+from layton_batch.runs.open import read_run
 from layton_batch.settings import Settings
 
 PORT = 8765

@@ -12,7 +12,7 @@ import pytest
 
 from layton_batch.annotate.desk import _share
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.run.label_log import LogReader, read_deeds
+from layton_batch.runs.label_log import LogReader, read_deeds
 from layton_batch.tasks.layton import LaytonTask
 from tests.cli.cli_harness import call
 from tests.labels.app_desk import opened

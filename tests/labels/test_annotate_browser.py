@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.run.label_log import read_deeds
+from layton_batch.runs.label_log import read_deeds
 from tests.cli.cli_harness import call, start
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import PLAIN

@@ -11,7 +11,7 @@ import pytest
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.reports.labels_wanted import labels_wanted
-from layton_batch.run.open import read_run
+from layton_batch.runs.open import read_run
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.settings import Settings
 from layton_batch.stages.rank import evidence

@@ -15,9 +15,9 @@ from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.run.context import Run
-from layton_batch.run.open import open_run
-from layton_batch.run.status import Status
+from layton_batch.runs.context import Run
+from layton_batch.runs.open import open_run
+from layton_batch.runs.status import Status
 from layton_batch.sandbox import Fault, Limits, Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings

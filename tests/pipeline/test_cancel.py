@@ -9,7 +9,7 @@ import pytest
 from layton_batch.batches.cancel import cancel_run
 from layton_batch.cli.loop import drive
 from layton_batch.pipeline import advance, is_finished
-from layton_batch.run.status import RunState, Status, read_status
+from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from tests.pipeline.lab import START, Lab, lab, manifest_text

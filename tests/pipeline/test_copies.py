@@ -18,8 +18,8 @@ from layton_batch.pipeline import advance
 from layton_batch.providers import connect
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Batch, Submission
-from layton_batch.run.context import Run
-from layton_batch.run.status import RunState
+from layton_batch.runs.context import Run
+from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.store import Money

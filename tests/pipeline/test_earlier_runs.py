@@ -9,10 +9,10 @@ import pytest
 
 from layton_batch.errors import StoreError
 from layton_batch.pipeline import advance
-from layton_batch.run.folders import find_run, find_runs, misplaced_runs
-from layton_batch.run.open import read_run
-from layton_batch.run.status import RunState, read_status
-from layton_batch.run.stores import open_store
+from layton_batch.runs.folders import find_run, find_runs, misplaced_runs
+from layton_batch.runs.open import read_run
+from layton_batch.runs.status import RunState, read_status
+from layton_batch.runs.stores import open_store
 from layton_batch.stages.rank import board
 from layton_batch.states import Lifecycle
 from tests.cli.cli_harness import call

@@ -12,8 +12,8 @@ from layton_batch.batches.completeness import Reading
 from layton_batch.cli.loop import drive
 from layton_batch.pipeline import advance
 from layton_batch.records import Batch, Collect
-from layton_batch.run.context import Run
-from layton_batch.run.status import RunState
+from layton_batch.runs.context import Run
+from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.stages import collect
 from layton_batch.stages import submit as submitting

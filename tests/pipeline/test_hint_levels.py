@@ -10,9 +10,9 @@ import pytest
 
 from layton_batch.errors import ManifestError
 from layton_batch.files import tables
-from layton_batch.run.folders import find_run
-from layton_batch.run.open import read_run
-from layton_batch.run.status import RunState
+from layton_batch.runs.folders import find_run
+from layton_batch.runs.open import read_run
+from layton_batch.runs.status import RunState
 from layton_batch.stages.rank import board, evidence
 from tests.cli.cli_harness import call, desk
 from tests.pipeline.lab import MODELS, lab, manifest_text

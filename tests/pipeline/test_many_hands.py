@@ -25,10 +25,10 @@ from layton_batch.errors import StoreError, TransientProviderError
 from layton_batch.files import atomic
 from layton_batch.pipeline import advance, is_finished
 from layton_batch.records import Entry, Submission
-from layton_batch.run.context import Run
-from layton_batch.run.lanes import Lane
-from layton_batch.run.open import open_run
-from layton_batch.run.status import RunState, Status, read_status
+from layton_batch.runs.context import Run
+from layton_batch.runs.lanes import Lane
+from layton_batch.runs.open import open_run
+from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.settings import Settings
 from layton_batch.stages.plan import plan

@@ -11,9 +11,9 @@ from layton_batch.batches.retry import retry_run
 from layton_batch.errors import NotFoundError, ProviderError, RequestRefusedError, TransientProviderError
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Response, Snapshot
-from layton_batch.run.folders import find_run
-from layton_batch.run.open import open_folder
-from layton_batch.run.status import RunState, Status
+from layton_batch.runs.folders import find_run
+from layton_batch.runs.open import open_folder
+from layton_batch.runs.status import RunState, Status
 from layton_batch.sandbox import Fault
 from layton_batch.states import ErrorClass, Lifecycle
 from tests.pipeline.lab import START, Lab, lab, manifest_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from layton_batch.run.status import RunState
+from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from tests.pipeline.lab import Lab, lab, manifest_text

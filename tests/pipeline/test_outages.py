@@ -14,10 +14,10 @@ from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Batch
-from layton_batch.run.context import Run
-from layton_batch.run.folders import find_run
-from layton_batch.run.open import open_folder
-from layton_batch.run.status import RunState, Status, read_status
+from layton_batch.runs.context import Run
+from layton_batch.runs.folders import find_run
+from layton_batch.runs.open import open_folder
+from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.states import ErrorClass, Lifecycle
 from tests.pipeline.lab import Lab, lab, manifest_text

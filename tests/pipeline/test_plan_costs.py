@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.manifest.checks import load_manifest
-from layton_batch.run.earlier import EarlierTokens
+from layton_batch.runs.earlier import EarlierTokens
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import EARLIER, PRIORS, Preview, preview
 from layton_batch.states import Role

@@ -9,9 +9,9 @@ import pytest
 from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.retry import retry_run
 from layton_batch.pipeline import advance
-from layton_batch.run.folders import find_run
-from layton_batch.run.open import open_folder, read_run
-from layton_batch.run.status import RunState
+from layton_batch.runs.folders import find_run
+from layton_batch.runs.open import open_folder, read_run
+from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.sandbox.engine.configuration import Limits
 from layton_batch.stages.rank import board

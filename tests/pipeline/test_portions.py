@@ -9,7 +9,7 @@ import pytest
 
 from layton_batch.files import tables
 from layton_batch.files.table_columns import SCHEMAS
-from layton_batch.run.status import RunState
+from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from tests.pipeline.lab import lab, manifest_text
 

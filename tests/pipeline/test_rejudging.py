@@ -11,8 +11,8 @@ import pytest
 
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance, is_finished
-from layton_batch.run.rejudging import rejudge_jobs
-from layton_batch.run.status import RunState
+from layton_batch.runs.rejudging import rejudge_jobs
+from layton_batch.runs.status import RunState
 from layton_batch.scoring.board import OTHER_JURY
 from layton_batch.scoring.gold import Gold, GoldRow, Recorded
 from layton_batch.scoring.gold_file import read_gold

@@ -9,7 +9,7 @@ import pytest
 
 from layton_batch.cli.board_sources import Asked, read_sources, rows_of
 from layton_batch.files import tables
-from layton_batch.run.status import RunState
+from layton_batch.runs.status import RunState
 from layton_batch.stages.publish import republish
 from tests.pipeline.lab import Lab, lab, manifest_text
 

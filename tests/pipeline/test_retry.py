@@ -17,10 +17,10 @@ from layton_batch.batches.retry import retry_run
 from layton_batch.cli.run_commands import RETRY_PATIENCE, _retry_when_free
 from layton_batch.errors import StaleStateError, StoreError
 from layton_batch.pipeline import advance, is_finished
-from layton_batch.run.context import Run
-from layton_batch.run.folders import find_run
-from layton_batch.run.open import open_folder, read_run
-from layton_batch.run.status import RunState, Status
+from layton_batch.runs.context import Run
+from layton_batch.runs.folders import find_run
+from layton_batch.runs.open import open_folder, read_run
+from layton_batch.runs.status import RunState, Status
 from layton_batch.sandbox import Fault
 from layton_batch.stages import grade as grading
 from layton_batch.stages.job_tables import Grading

@@ -14,8 +14,8 @@ from layton_batch.errors import StaleStateError
 from layton_batch.files import tables
 from layton_batch.pipeline import advance
 from layton_batch.reports.cost import report_json
-from layton_batch.run.folders import find_run
-from layton_batch.run.status import RunState
+from layton_batch.runs.folders import find_run
+from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report
 from layton_batch.states import Lifecycle

@@ -12,9 +12,9 @@ import pytest
 
 from layton_batch.batches.retry import retry_run
 from layton_batch.pipeline import advance
-from layton_batch.run.folders import find_run, find_runs
-from layton_batch.run.open import open_folder, read_run
-from layton_batch.run.status import RunState, Status
+from layton_batch.runs.folders import find_run, find_runs
+from layton_batch.runs.open import open_folder, read_run
+from layton_batch.runs.status import RunState, Status
 from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report
 from layton_batch.stages.rank import board

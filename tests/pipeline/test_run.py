@@ -11,9 +11,9 @@ from layton_batch.batches.cancel import cancel_run
 from layton_batch.pipeline import advance
 from layton_batch.providers import BUILT_IN
 from layton_batch.reports.status import print_status
-from layton_batch.run.folders import find_run
-from layton_batch.run.open import read_run
-from layton_batch.run.status import RunState, read_status
+from layton_batch.runs.folders import find_run
+from layton_batch.runs.open import read_run
+from layton_batch.runs.status import RunState, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.stages.plan import plan
 from layton_batch.stages.rank import board

@@ -13,9 +13,9 @@ from layton_batch.errors import ManifestError
 from layton_batch.exports.flat import parquet_files
 from layton_batch.exports.run_contents import contents
 from layton_batch.files import tables
-from layton_batch.run.folders import find_run
-from layton_batch.run.open import read_run
-from layton_batch.run.status import RunState
+from layton_batch.runs.folders import find_run
+from layton_batch.runs.open import read_run
+from layton_batch.runs.status import RunState
 from layton_batch.site.explorer import item_pages
 from layton_batch.site.sent import SentRequests
 from layton_batch.stages.preview import preview

@@ -10,8 +10,8 @@ import pytest
 
 from layton_batch.errors import AmbiguousCallError
 from layton_batch.pipeline import advance
-from layton_batch.run.context import Run
-from layton_batch.run.lanes import Lane
+from layton_batch.runs.context import Run
+from layton_batch.runs.lanes import Lane
 from layton_batch.states import Lifecycle
 from tests.pipeline.lab import Lab, lab, manifest_text
 

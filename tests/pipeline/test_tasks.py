@@ -21,7 +21,7 @@ from layton_batch.manifest.asked import load_items as task_items
 from layton_batch.manifest.asked import manifest_task
 from layton_batch.pipeline import advance
 from layton_batch.records import Response
-from layton_batch.run.status import RunState
+from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault, Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files, load_items
 from layton_batch.settings import Settings

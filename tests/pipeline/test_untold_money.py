@@ -16,9 +16,9 @@ from layton_batch.pipeline import advance
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Response, Usage
 from layton_batch.reports.cost import report_json
-from layton_batch.run.folders import find_run
-from layton_batch.run.open import open_folder
-from layton_batch.run.status import RunState, Status, read_status
+from layton_batch.runs.folders import find_run
+from layton_batch.runs.open import open_folder
+from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report
 from layton_batch.states import Lifecycle

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from layton_batch.batches.decisions import at
 from layton_batch.batches.reconcile import submission
-from layton_batch.run.status import RunState
+from layton_batch.runs.status import RunState
 from layton_batch.stages.plan import plan
 from tests.pipeline.lab import lab, manifest_text
 

@@ -175,19 +175,23 @@ class Bench:
         return "--runs", str(self.folder / "runs")
 
     def command(self, arguments: Sequence[str], more: Mapping[str, str] | None = None) -> Command:
-        """Any command, as a process."""
+        """Any command, as a process in this bench's folder."""
         self._started += 1
         streams = self.folder / f"{self._started}.out", self.folder / f"{self._started}.err"
         environment = {**self.sandbox.environment, "XDG_STATE_HOME": str(self.folder / "user"), **(more or {})}
         if self.sandbox.fork_server is not None:
-            return Command(self.sandbox.fork_server.start(arguments, environment, *streams), *streams)
+            return Command(self.sandbox.fork_server.start(arguments, environment, self.folder, *streams), *streams)
         return self.fresh(["-m", "tests.processes.fast_cli", *arguments], environment, streams)
 
     def fresh(self, arguments: Sequence[str], environment: Mapping[str, str], streams: tuple[Path, Path]) -> Command:
         """``python ARGUMENTS``."""
         with streams[0].open("wb") as output, streams[1].open("wb") as errors:
             process = subprocess.Popen(
-                [sys.executable, *arguments], cwd=ROOT, env={**os.environ, **environment}, stdout=output, stderr=errors
+                [sys.executable, *arguments],
+                cwd=self.folder,
+                env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+                stdout=output,
+                stderr=errors,
             )
         return Command(process, *streams)
 

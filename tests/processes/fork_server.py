@@ -31,7 +31,7 @@ LOOK_SECONDS = 0.005
 LAZY = (
     "openai.resources", "openai._resource", "openai.pagination", "anthropic.resources", "mistralai.client",
     "google.genai", "together", "groq", "layton_batch.pipeline", "layton_batch.cli.loop", "layton_batch.site",
-    "layton_batch.cli.endings", "layton_batch.run.open", "layton_batch.manifest.checks",
+    "layton_batch.cli.endings", "layton_batch.runs.open", "layton_batch.manifest.checks",
     "layton_batch.tasks.mcq_idk", "layton_batch.tasks.layton", "layton_batch.site.build",
     "sqlalchemy.dialects.sqlite", "alembic.command", "alembic.config", "alembic.op", "jinja2.sandbox",
     "encodings.utf_8_sig", "numpy.random", "truststore",
@@ -76,9 +76,12 @@ class ForkServer:
             assert process.stdin is not None
             process.stdin.close()
 
-    def start(self, arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path) -> Child:
-        """`layton-batch ARGUMENTS` with ``environment`` added to this process's."""
-        asked = {"start": list(arguments), "environment": {**environment}, "output": str(output), "errors": str(errors)}
+    def start(
+        self, arguments: Sequence[str], environment: Mapping[str, str], folder: Path, output: Path, errors: Path
+    ) -> Child:
+        """`layton-batch ARGUMENTS` in ``folder``, with ``environment`` added to this process's."""
+        streams = {"output": str(output), "errors": str(errors)}
+        asked = {"start": list(arguments), "environment": {**environment}, "folder": str(folder), **streams}
         return Child(self, int(self.ask(asked)))
 
     def ask(self, question: Mapping[str, Any]) -> Any:
@@ -118,6 +121,7 @@ def _child(asked: Mapping[str, Any]) -> int:
     for descriptor, path in ((0, os.devnull), (1, asked["output"]), (2, asked["errors"])):
         os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), descriptor)
     sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode) for number, mode in enumerate(("r", "w", "w")))
+    os.chdir(asked["folder"])
     os.environ.update(asked["environment"])
     try:
         fast_cli.command(asked["start"])

@@ -9,7 +9,7 @@ import pytest
 
 from layton_batch.providers.openai import OpenAI
 from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Usage
-from layton_batch.run.status import RunState
+from layton_batch.runs.status import RunState
 from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
 from tests.pipeline.lab import MODELS, lab, manifest_text
 

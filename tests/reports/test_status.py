@@ -12,7 +12,7 @@ from layton_batch.cli.outages import AGAIN, NONE_REACHED, Outages
 from layton_batch.cli.progress import waiting_line
 from layton_batch.records import Batch
 from layton_batch.reports.status import duration, jobs_table, next_steps, print_status, status_json
-from layton_batch.run.status import JobStatus, RunState, Status, place, set_aside
+from layton_batch.runs.status import JobStatus, RunState, Status, place, set_aside
 from layton_batch.states import BatchOutcome, Lifecycle
 from tests.batches.states import ended, flying, planned, submitting
 from tests.store.rows import NOW

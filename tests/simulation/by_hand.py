@@ -12,8 +12,8 @@ from layton_batch.clock import Clock
 from layton_batch.errors import ManifestError, ProviderError, StaleStateError
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Batch
-from layton_batch.run.context import Run
-from layton_batch.run.open import open_run
+from layton_batch.runs.context import Run
+from layton_batch.runs.open import open_run
 from layton_batch.states import Lifecycle
 
 if TYPE_CHECKING:

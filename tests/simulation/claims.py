@@ -12,8 +12,8 @@ import polars as pl
 
 from layton_batch.batches.doubt import IN_DOUBT
 from layton_batch.files import tables
-from layton_batch.run.status import RunState
-from layton_batch.run.stores import open_store
+from layton_batch.runs.status import RunState
+from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import BilledRow, Fault
 from layton_batch.store import RunStore
 from tests.simulation.edit_claims import by_what_is_asked, never_billed, prints, without_names

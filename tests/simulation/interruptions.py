@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 from sqlalchemy.engine.default import DefaultDialect
 
 from layton_batch.files import atomic
-from layton_batch.run.context import Lanes
+from layton_batch.runs.context import Lanes
 from layton_batch.store import leases
 
 _NUMBERS = re.compile(r"\.[0-9a-f]{8}-[^/]*\.tmp")
@@ -154,7 +154,7 @@ def instrumented(course: Course, shuffle: random.Random | None = None) -> Iterat
             (atomic, "machine", course.machine),
         ):
             stack.enter_context(mock.patch.object(target, name, replacement))
-        stack.enter_context(mock.patch("layton_batch.run.open.ThreadPoolExecutor", return_value=Inline(shuffle)))
+        stack.enter_context(mock.patch("layton_batch.runs.open.ThreadPoolExecutor", return_value=Inline(shuffle)))
         stack.enter_context(mock.patch.object(Lanes, "work", _in_drawn_order(shuffle)))
         yield
 

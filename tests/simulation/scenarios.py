@@ -8,7 +8,7 @@ from pathlib import Path
 
 from layton_batch.files import tables
 from layton_batch.providers import connect
-from layton_batch.run.stores import open_store
+from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault
 from tests.simulation.claims import broken_claims, reference
 from tests.simulation.outages import Outage

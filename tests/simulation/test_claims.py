@@ -11,7 +11,7 @@ import pytest
 from layton_batch.batches import machine, reconcile
 from layton_batch.clock import Pacing
 from layton_batch.records import Batch
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.sandbox import Fault
 from layton_batch.sandbox.wire import gateway
 from layton_batch.stages import collect as collecting

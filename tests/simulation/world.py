@@ -21,8 +21,8 @@ from layton_batch.errors import LaytonBatchError, StoreError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest, with_budget
-from layton_batch.run.open import open_run
-from layton_batch.run.status import RunState, Status
+from layton_batch.runs.open import open_run
+from layton_batch.runs.status import RunState, Status
 from layton_batch.sandbox import Answerer, Fault, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings

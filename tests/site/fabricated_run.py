@@ -12,7 +12,7 @@ import orjson
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
-from layton_batch.run.status import JobStatus, RunState, Status
+from layton_batch.runs.status import JobStatus, RunState, Status
 from layton_batch.states import BatchOutcome, Lifecycle
 from tests.site.fabricated_judges import judges_rows
 

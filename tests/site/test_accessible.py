@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.run.status import RunState
+from layton_batch.runs.status import RunState
 from layton_batch.site.build import build_site
 from layton_batch.site.front import HOME, write_front
 from tests.site.devtools import Browser

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layton_batch.run.status import RunState
+from layton_batch.runs.status import RunState
 from layton_batch.site.build import build_site
 from layton_batch.site.pages import LONGEST, environment, passage, policy, short_line
 from layton_batch.text import visible

@@ -12,7 +12,7 @@ import pytest
 from layton_batch.errors import DamagedTableError, FileError
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.run.status import RunState
+from layton_batch.runs.status import RunState
 from layton_batch.scoring import history
 from layton_batch.site import build
 from layton_batch.site.build import build_site

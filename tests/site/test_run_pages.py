@@ -10,7 +10,7 @@ import pytest
 
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
-from layton_batch.run.status import Status
+from layton_batch.runs.status import Status
 from layton_batch.scoring.board import RULE
 from layton_batch.scoring.judge_record import read_record, write_record
 from layton_batch.site.build import build_site

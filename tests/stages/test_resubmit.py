@@ -13,7 +13,7 @@ from layton_batch.batches.outcomes import Tally
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, Response
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from tests.store.rows import JOB, NOW, batch
 

@@ -10,7 +10,7 @@ import pytest
 from layton_batch.errors import ManifestError, StorageError
 from layton_batch.files import atomic
 from layton_batch.files.object_storage import Bucket, local_copy
-from layton_batch.run.folders import runs_at
+from layton_batch.runs.folders import runs_at
 from layton_batch.settings import Settings
 from tests.storage.object_server import ObjectServer
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.cli_harness import ROOT
 from tests.cli.test_readme import commands
 from tests.processes.commands import Bench, Command, Sandbox, broken_claims
 from tests.processes.conftest import sandbox  # noqa: F401  a fixture
@@ -105,6 +106,7 @@ def test_a_storage_that_is_away_ends_a_command_with_a_sentence_and_the_next_goes
 
 def test_the_commands_of_the_page_work_as_printed(hosts: Hosts) -> None:
     told = {"LAYTON_BATCH_STATE": hosts.shared["LAYTON_BATCH_STATE"], "LAYTON_BATCH_RUNS": hosts.address}
+    shutil.copytree(ROOT / "manifests", hosts.folder / "manifests")
     lines = commands("docs/cluster.md")
     exported = [line.removeprefix("export ").partition("=")[0] for line in lines if line.startswith("export ")]
     assert exported == list(told)

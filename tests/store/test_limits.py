@@ -15,7 +15,7 @@ from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
 from layton_batch.providers.protocol import Limits
 from layton_batch.records import Entry
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.states import Lifecycle
 from layton_batch.store import ProviderLoad
 from tests.pipeline.lab import Lab, lab, manifest_text

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from layton_batch.pipeline import advance, is_finished
-from layton_batch.run.status import RunState, read_status
+from layton_batch.runs.status import RunState, read_status
 from layton_batch.settings import Settings
 from tests.pipeline.lab import lab, manifest_text
 

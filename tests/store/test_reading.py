@@ -11,7 +11,7 @@ import pytest
 
 from layton_batch.errors import StoreError
 from layton_batch.records import Entry, Job, ModelSpec, RowCount
-from layton_batch.run.status import read_status
+from layton_batch.runs.status import read_status
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store import RunStore, sqlite_url
 from layton_batch.store.reading import Reader, quick_reader

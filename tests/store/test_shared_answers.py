@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from layton_batch.reports.cost import report_json
-from layton_batch.run.folders import find_run
+from layton_batch.runs.folders import find_run
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import preview
 from layton_batch.stages.publish import cost_report

@@ -12,9 +12,9 @@ import pytest
 import layton_batch
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
-from layton_batch.run.folders import find_run
-from layton_batch.run.open import read_run
-from layton_batch.run.status import RunState
+from layton_batch.runs.folders import find_run
+from layton_batch.runs.open import read_run
+from layton_batch.runs.status import RunState
 from layton_batch.stages.rank import board
 from layton_batch.tasks import BUILT_IN, grade_help, load_task, task_names
 from layton_batch.tasks.offline import GradingOptions, offline_form

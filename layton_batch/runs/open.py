@@ -29,16 +29,16 @@ from layton_batch.providers import connect, problems
 from layton_batch.providers.protocol import Access, Patience, Provider
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Item
-from layton_batch.run.context import Providers, Run
-from layton_batch.run.engine import Engine
-from layton_batch.run.folders import home_of, run_id_of, stored_manifest, take_over
-from layton_batch.run.identity import asked_digest
-from layton_batch.run.labels import LabelSources
-from layton_batch.run.own_prices import price_book
-from layton_batch.run.rejudging import check_labels
-from layton_batch.run.revisions import item_changes, run_json
-from layton_batch.run.stores import open_store, store_at
-from layton_batch.run.wanted_jobs import keep_what_jobs_ask
+from layton_batch.runs.context import Providers, Run
+from layton_batch.runs.engine import Engine
+from layton_batch.runs.folders import home_of, run_id_of, stored_manifest, take_over
+from layton_batch.runs.identity import asked_digest
+from layton_batch.runs.labels import LabelSources
+from layton_batch.runs.own_prices import price_book
+from layton_batch.runs.rejudging import check_labels
+from layton_batch.runs.revisions import item_changes, run_json
+from layton_batch.runs.stores import open_store, store_at
+from layton_batch.runs.wanted_jobs import keep_what_jobs_ask
 from layton_batch.scoring.gold import Gold
 from layton_batch.scoring.gold_file import BUNDLED, read_gold
 from layton_batch.settings import Settings

@@ -22,11 +22,11 @@ from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Item, ModelSpec
-from layton_batch.run.engine import Engine
-from layton_batch.run.identity import job_identity, predict_id
-from layton_batch.run.labels import Labels
-from layton_batch.run.lanes import Lane, Seats
-from layton_batch.run.rejudging import Rejudged, differences, rejudge_jobs
+from layton_batch.runs.engine import Engine
+from layton_batch.runs.identity import job_identity, predict_id
+from layton_batch.runs.labels import Labels
+from layton_batch.runs.lanes import Lane, Seats
+from layton_batch.runs.rejudging import Rejudged, differences, rejudge_jobs
 from layton_batch.scoring.gold import Gold
 from layton_batch.scoring.rules import Rules
 from layton_batch.states import Role

@@ -23,8 +23,8 @@ from layton_batch.files.addresses import is_address, shown
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import Rows, placed_rows, read_rows
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.run.label_log import is_log, log_paths, read_deeds
-from layton_batch.run.rejudging import frozen_gold
+from layton_batch.runs.label_log import is_log, log_paths, read_deeds
+from layton_batch.runs.rejudging import frozen_gold
 from layton_batch.scoring.annotations import Annotation, annotation_row, latest, parse_annotations
 from layton_batch.scoring.gold import Gold
 from layton_batch.scoring.gold_file import BUNDLED, bundled_gold, gold_rows, parse_gold

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from layton_batch.errors import DamagedTableError
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.run.status import Status
+from layton_batch.runs.status import Status
 from layton_batch.states import RequestOutcome
 
 MOST_WORDS = 3

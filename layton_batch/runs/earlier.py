@@ -13,7 +13,7 @@ from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import ModelSpec
-from layton_batch.run.folders import find_runs, stored_manifest
+from layton_batch.runs.folders import find_runs, stored_manifest
 from layton_batch.states import Role
 
 _COLUMNS = ("role", "provider", "model", "input_tokens", "output_tokens")

@@ -13,7 +13,7 @@ from layton_batch.errors import DataError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import read_rows
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import Annotation, annotation_row, latest, parse_annotations
 from layton_batch.settings import Settings
 from layton_batch.text import plural

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from layton_batch.files import tables
-from layton_batch.run.context import Run
+from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import Joined, settled
 from layton_batch.scoring.evidence import Entrant, content_key
 

@@ -12,7 +12,7 @@ import orjson
 
 from layton_batch.errors import LaytonBatchError, ManifestError, StoreError, file_error
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.run.engine import THREADS
+from layton_batch.runs.engine import THREADS
 from layton_batch.settings import Settings
 
 if TYPE_CHECKING:

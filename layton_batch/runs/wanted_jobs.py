@@ -11,8 +11,8 @@ from layton_batch.files.run_folder import RunFolder, slug
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Job, Judge, ModelSpec
-from layton_batch.run.identity import job_identity, predict_id
-from layton_batch.run.rejudging import Rejudged
+from layton_batch.runs.identity import job_identity, predict_id
+from layton_batch.runs.rejudging import Rejudged
 from layton_batch.states import Role
 from layton_batch.store import RunStore
 from layton_batch.store.revising import Revision, identify

@@ -1,0 +1,1 @@
+"""One execution of a manifest: opened, read, known by what it asks."""
