@@ -28,7 +28,6 @@ def settings(tmp_path: Path, **environ: str) -> Settings:
         ("doubleword", "DOUBLEWORD_API_KEY", "DOUBLEWORD_BASE_URL"),
         ("xai", "XAI_API_KEY", "XAI_BASE_URL"),
         ("vertex", "GOOGLE_VERTEX_ACCESS_TOKEN", "GOOGLE_VERTEX_BASE_URL"),
-        ("sference", "SFERENCE_API_KEY", "SFERENCE_BASE_URL"),
         ("some-other", "SOME_OTHER_API_KEY", "SOME_OTHER_BASE_URL"),
     ],
 )

@@ -41,7 +41,6 @@ DEFAULT_URLS = {
     "doubleword": "https://api.doubleword.ai/v1",
     "openrouter": "https://openrouter.ai/api/v1",
     "xai": "https://api.x.ai/v1",
-    "sference": "https://api.sference.com/v1",
 }
 
 

@@ -185,7 +185,7 @@ max_usd = 5.0                       # over everything; nothing is sent that coul
 
 [[models]]
 name = "{model}"                    # as the leaderboard shows it
-provider = "{provider}"             # openai anthropic gemini mistral together groq doubleword xai vertex sference
+provider = "{provider}"             # openai anthropic gemini mistral together groq doubleword openrouter xai vertex
 model = "{model}"                   # as the provider is told
 # family = "{provider}"             # who made it: no judge of the same family sits
 # reasoning = "high"                # none minimal low medium high xhigh max, or {{ budget_tokens = 16000 }}

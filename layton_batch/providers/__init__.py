@@ -40,8 +40,7 @@ BUILT_IN: dict[str, str] = {
     "doubleword": "layton_batch.providers.doubleword:Doubleword",
     "openrouter": "layton_batch.providers.openrouter:OpenRouter",
     "xai": "layton_batch.providers.longtail:Xai",
-    "vertex": "layton_batch.providers.longtail:Vertex",
-    "sference": "layton_batch.providers.longtail:Sference",
+    "vertex": "layton_batch.providers.longtail_vertex:Vertex",
 }
 
 

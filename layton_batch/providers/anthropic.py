@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from layton_batch.errors import NotFoundError, ProviderError, ProviderReplyError, UnknownStatusError
 from layton_batch.providers import anthropic_forms as forms
 from layton_batch.providers import http_rules, inline_requests, model_notices
+from layton_batch.providers.http_client import open_client
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text, whole
@@ -184,7 +185,7 @@ class Anthropic:
 
             key, address = self._key(), self._access.base_url if self._access else None
             base = address.rstrip("/").removesuffix("/v1") if address else None  # the SDK adds it
-            http = http_rules.opened(anthropic.DefaultHttpxClient, self._access)
+            http = open_client(anthropic.DefaultHttpxClient, self._access)
             self._client = anthropic.Anthropic(
                 api_key=key,
                 base_url=base,

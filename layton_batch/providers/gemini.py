@@ -25,6 +25,7 @@ from layton_batch.errors import (
 )
 from layton_batch.providers import gemini_forms as forms
 from layton_batch.providers import http_rules
+from layton_batch.providers.http_client import certificates, open_client
 from layton_batch.providers.openai_shape import meaning
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
@@ -302,7 +303,7 @@ class Gemini:
 
             # no redirects of the SDK's calls, one of which is paid: what the next address says is not what became of it
             hooks, headers = {"request": [only_at_home]}, {_KEY_HEADER: key}
-            self._http = http_rules.opened(
+            self._http = open_client(
                 httpx2.Client, self._access, headers=headers, follow_redirects=False, event_hooks=hooks
             )
         return self._http
@@ -322,7 +323,7 @@ class Gemini:
                     "timeout": int(seconds * 1000),
                     "retry_options": {"attempts": 1},
                     "httpx_client": transport,
-                    "async_client_args": dict.fromkeys(("verify", "ssl"), http_rules.certificates("httpx2")),  # unused
+                    "async_client_args": dict.fromkeys(("verify", "ssl"), certificates("httpx2")),  # unused
                 },
             )
         return self._client

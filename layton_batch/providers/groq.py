@@ -7,6 +7,7 @@ from typing import Any
 
 from layton_batch.providers import http_rules
 from layton_batch.providers import openai_shape as shape
+from layton_batch.providers.http_client import open_client
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.providers.protocol import Access, Capabilities, Limits
 from layton_batch.records import JsonValue
@@ -38,7 +39,7 @@ class Groq(FileBatches):
         import groq
 
         base = access.base_url.rstrip("/").removesuffix("/openai/v1") if access.base_url else None  # the SDK adds it
-        http = http_rules.opened(groq.DefaultHttpxClient, access, event_hooks=http_rules.HOOKS)
+        http = open_client(groq.DefaultHttpxClient, access, event_hooks=http_rules.HOOKS)
         return groq.Groq(api_key=key, base_url=base, timeout=access.timeout_seconds, max_retries=0, http_client=http)
 
     def _file_page(self) -> Any:

@@ -1,4 +1,4 @@
-"""xAI, Vertex and sference, which have no SDK of their own here, through batchling's provider adapters.
+"""xAI's batch API, with the forms of batchling's adapter.
 
 What each cannot do is declared in its ``capabilities``.
 """
@@ -16,15 +16,12 @@ from layton_batch.providers import gemini_forms, http_rules
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.chat_usage import dollars
 from layton_batch.providers.damaged_rows import unreadable
-from layton_batch.providers.longtail_vertex import Vertex
-from layton_batch.providers.longtail_wire import MEMORY, Adapted
+from layton_batch.providers.longtail_wire import Adapted
 from layton_batch.providers.protocol import Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import clean, excerpt, parse_object
 from layton_batch.providers.wire_json import JsonObject, at, compact, count, objects, text, whole
 from layton_batch.records import Found, JsonValue, Request, Response, Snapshot, Submission, Usage
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
-
-__all__ = ["Sference", "Vertex", "Xai"]
 
 _DAY = 86_400.0
 
@@ -96,11 +93,12 @@ class Xai(Adapted):
 
     def create(self, submission: Submission) -> str:
         asked = {"name": _xai_name(submission), "input_file_id": self._input_ref(submission)}
-        made = self._call("POST", "/v1/batches", f"create batch {submission.batch_id}", body=asked, paid=True)
-        found = text(made, "batch_id")
-        if found is None:
-            raise ProviderReplyError("xai: the reply to a create names no batch")
-        return found
+        with self._wire(f"create batch {submission.batch_id}", paid=True):
+            made = self._call("POST", "/v1/batches", f"create batch {submission.batch_id}", body=asked, paid=True)
+            found = text(made, "batch_id")
+            if found is None:
+                raise ProviderReplyError("xai: the reply to a create names no batch")
+            return found
 
     def find(self, submission: Submission) -> Sequence[Found]:
         """Batches of our name or our file, of the whole list."""
@@ -277,102 +275,3 @@ def _line(value: JsonValue) -> bytes | None:
         return json.dumps(value).encode()
     except (ValueError, RecursionError):
         return None
-
-
-# ---- sference ------------------------------------------------------------------------------------------------------
-
-
-class Sference(Adapted):
-    """Requests inline, results as one JSONL; only batchling's adapter and the vendor's client describe it."""
-
-    name: str = "sference"
-    adapter_path: str = "batchling.providers.sference:SferenceProvider"
-    key_variable: str = "SFERENCE_API_KEY"
-    address: str = "https://api.sference.com"
-    limits: Limits = Limits(
-        max_requests=10_000,  # nothing is documented: modest, since a batch is one call held in memory
-        max_bytes=50_000_000,
-        max_line_bytes=50_000_000,
-        retention_seconds=7 * _DAY,  # undocumented: downloaded as soon as there are any
-    )
-    capabilities: Capabilities = Capabilities(
-        tag=False,
-        certain_find=False,
-        caveats=(
-            "a lost batch cannot be found again: it carries no tag",
-            "limits, status words and result forms are those of batchling and the vendor's client, not of a reference",
-            "images, strict schemas and reasoning efforts only on models that have them",
-            MEMORY,
-        ),
-    )
-    status_map: Mapping[str, StatusMeaning] = MappingProxyType(
-        {
-            **{word: StatusMeaning(Lifecycle.IN_FLIGHT) for word in ("created", "queued", "pending", "running")},
-            **shape.STATUS_MAP,
-        }
-    )
-
-    def body(self, request: Request) -> JsonObject:
-        effort = request.model.reasoning.effort
-        reasoning: Mapping[str, JsonValue] = {} if effort is None else {"reasoning_effort": effort}
-        return shape.chat_body(request, reasoning=reasoning, max_tokens_key="max_tokens")
-
-    def upload(self, submission: Submission) -> str | None:
-        return None
-
-    def create(self, submission: Submission) -> str:
-        lines, headers = self._lines(submission.path), self._headers()
-        with self._wire(f"create batch {submission.batch_id}", paid=True):
-            made = self._drive(
-                self._adapter()._create_inline_batch_job(
-                    base_url=self._base(),
-                    api_headers=headers,
-                    jsonl_lines=lines,
-                    queue_key=(self.name, shape.ENDPOINT, submission.model),
-                    completion_window="24h",
-                    client_factory=self._client_factory,
-                ),
-                self.limits.max_bytes,
-            )
-            if not isinstance(made, str) or not made:
-                raise ProviderReplyError("sference: the reply to a create names no batch")
-            return made
-
-    def snapshot(self, provider_id: str) -> Snapshot:
-        payload, _ = self._poll(provider_id)
-        # the word from the payload: where there is none, the adapter would make one up
-        reading = shape.snapshot_of(payload, provider_id, self.name, self.status_map)
-        return replace(reading, results_ref=provider_id if reading.state is Lifecycle.ENDED else None, errors_ref=None)
-
-    def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
-        if snapshot.results_ref:
-            spec = self._adapter().build_results_request_spec(
-                base_url=self._base(), api_headers=self._headers(), file_id=None, batch_id=snapshot.results_ref
-            )
-            yield ResultPart("output", self._stream(spec.path, f"read the results of batch {snapshot.results_ref}"))
-
-    def decode(self, line: bytes) -> Response:
-        row = parse_object(line, self.name, "a result line")
-        custom_id, result, error = text(row, "custom_id"), row.get("result_json"), row.get("error_json")
-        if custom_id is None:
-            raise ProviderReplyError(f"sference: a result line names no custom_id: {excerpt(line)}")
-        if result is not None:
-            return _chat(custom_id, result, self.name)
-        word = (text(row, "status") or "").lower()
-        if error is None and word not in _UNANSWERED:
-            return unreadable(
-                custom_id, f"sference: the result line of {clean(custom_id, 80)} holds neither a reply nor an error"
-            )
-        return shape.errored(custom_id, None, error if error is not None else _unanswered(word))
-
-    def cancel(self, provider_id: str) -> None:
-        self._cancel_by(f"/v1/batches/{provider_id}/cancel", provider_id)
-
-
-_UNANSWERED = frozenset({"failed", "error", "errored", "expired", "cancelled", "canceled"})
-"""What a row without reply or error may say of itself; any other word does not tell whether it was carried out."""
-
-
-def _unanswered(word: str) -> JsonObject:
-    """A row that only says how it ended."""
-    return {"code": f"batch_{word}" if word in ("expired", "cancelled", "canceled") else word, "message": word}

@@ -1,21 +1,24 @@
-"""Vertex's batch predictions of Gemini models, through batchling's adapter, over a bucket of your own."""
+"""Vertex's batch predictions of Gemini models, over a bucket of your own, with the forms of batchling's adapter."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from urllib.parse import parse_qs, urlsplit
+from functools import partial
+from urllib.parse import parse_qs, quote, urlsplit
 
-from layton_batch.errors import ManifestError
-from layton_batch.providers import gemini_forms
+from layton_batch.errors import FileError, ManifestError, ProviderReplyError
+from layton_batch.providers import gemini_forms, http_rules
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.gemini import JOB_STATES
-from layton_batch.providers.longtail_wire import MEMORY, Adapted
+from layton_batch.providers.longtail_wire import Adapted
 from layton_batch.providers.protocol import Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import clean
-from layton_batch.providers.wire_json import JsonObject, at, text
+from layton_batch.providers.wire_json import JsonObject, at, objects, text
 from layton_batch.records import ModelSpec, Request, Response, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
+
+STORAGE = "https://storage.googleapis.com"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ class _Place:
     base: str
     version: str
     parent: str  # projects/…/locations/…
-    bucket: str  # gs://bucket/prefix
+    folder: str  # gs://bucket/prefix
 
 
 class Vertex(Adapted):
@@ -52,7 +55,6 @@ class Vertex(Adapted):
             "batches cannot be cancelled from here",
             "the key is an access token that expires after about an hour: set a fresh one and run again",
             "batch files and results go through storage.googleapis.com whatever the address says",
-            f"{MEMORY}, and each result file too",
         ),
     )
     status_map: Mapping[str, StatusMeaning] = JOB_STATES
@@ -68,50 +70,46 @@ class Vertex(Adapted):
 
     def upload(self, submission: Submission) -> str | None:
         """The file as an object whose name follows from our tag: a second upload replaces the first."""
-        place, lines, headers = self._place(), self._lines(submission.path), self._headers()
-        adapter = self._adapter()
-        with self._wire(f"upload {submission.file_name}"):
-            prefix = adapter._parse_gcs_prefix(uri=place.bucket)
-            return str(
-                self._drive(
-                    adapter._upload_input_jsonl(
-                        gcs_prefix=prefix,
-                        object_name=adapter._build_gcs_object_name(
-                            prefix=prefix.prefix,
-                            folder="inputs",
-                            model_name=submission.model,
-                            suffix=f"{submission.tag}.jsonl",
-                        ),
-                        jsonl_lines=lines,
-                        api_headers=headers,
-                        client_factory=self._client_factory,
-                    ),
-                    self.limits.max_bytes,
-                )
+        bucket, prefix = _bucket_of(self._place().folder)
+        name = f"{prefix}inputs/{submission.model}/{submission.tag}.jsonl"
+        try:
+            handle = submission.path.open("rb")
+        except OSError as error:
+            raise FileError(f"vertex: batch file {submission.path} cannot be read: {error.strerror}") from error
+        with handle:  # an open file is streamed
+            self._call(
+                "POST",
+                f"{STORAGE}/upload/storage/v1/b/{quote(bucket, safe='')}/o",
+                f"upload {submission.file_name}",
+                params={"uploadType": "media", "name": name},
+                content=handle,
             )
+        return f"gs://{bucket}/{name}"
 
     def create(self, submission: Submission) -> str:
-        input_uri = self._input_ref(submission)
-        place, adapter, headers = self._place(), self._adapter(), self._headers()
-        endpoint = f"/{place.version}/{place.parent}/publishers/google/models/{submission.model}:generateContent"
-        match = adapter._generate_content_endpoint_pattern.fullmatch(string=endpoint)
-        if match is None:
+        input_uri, place = self._input_ref(submission), self._place()
+        model = f"publishers/google/models/{submission.model}"
+        if not self._adapter().matches_batchable_endpoint(
+            path=f"/{place.version}/{place.parent}/{model}:generateContent"
+        ):
             raise ManifestError(f"vertex: {submission.model!r} is not the name of a Gemini model on Vertex")
+        job: JsonObject = {
+            "displayName": submission.tag,
+            "model": model,
+            "inputConfig": {"instancesFormat": "jsonl", "gcsSource": {"uris": [input_uri]}},
+            "outputConfig": {
+                "predictionsFormat": "jsonl",
+                "gcsDestination": {"outputUriPrefix": f"{place.folder}/outputs/{submission.tag}"},
+            },
+            "instanceConfig": {"instanceType": "object", "keyField": "key"},
+        }
+        path = f"/{place.version}/{place.parent}/batchPredictionJobs"
         with self._wire(f"create batch {submission.batch_id}", paid=True):
-            return str(
-                self._drive(
-                    adapter._create_batch_job(
-                        base_url=place.base,
-                        api_headers=headers,
-                        endpoint_match=match,
-                        input_uri=input_uri,
-                        output_uri_prefix=f"{place.bucket}/outputs/{submission.tag}",
-                        model_name=submission.model,
-                        request_id=submission.tag,
-                        client_factory=self._client_factory,
-                    )
-                )
-            )
+            made = self._call("POST", path, f"create batch {submission.batch_id}", body=job, paid=True)
+            name = text(made, "name")
+            if name is None:
+                raise ProviderReplyError("vertex: the reply to a create names no job")
+            return f"{place.version}/{name}"
 
     def snapshot(self, provider_id: str) -> Snapshot:
         payload, _ = self._poll(provider_id)
@@ -120,28 +118,22 @@ class Vertex(Adapted):
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
         if not snapshot.results_ref:
             return
-        adapter, headers = self._adapter(), self._headers()
-        with self._wire(f"list the results of batch {snapshot.provider_id}"):
-            place = adapter._parse_gcs_prefix(uri=snapshot.results_ref)
-            listed = self._drive(
-                adapter._list_gcs_objects(
-                    bucket=place.bucket, prefix=place.prefix, api_headers=headers, client_factory=self._client_factory
-                )
-            )
-        for name in sorted(one for one in listed if adapter._is_result_jsonl_object_name(object_name=one)):
-            kind = "errors" if name.rsplit("/", 1)[-1].startswith("errors") else "output"
-            yield ResultPart(kind, self._object(place.bucket, name))
+        bucket, prefix = _bucket_of(snapshot.results_ref)
+        for name in sorted(filter(_is_result, self._objects(bucket, prefix, snapshot.provider_id))):
+            url = f"{STORAGE}/storage/v1/b/{quote(bucket, safe='')}/o/{quote(name, safe='')}?alt=media"
+            download = partial(self._download, url, f"download gs://{bucket}/{name}")
+            yield ResultPart("errors" if _base_name(name).startswith("errors") else "output", download(), download)
 
-    def _object(self, bucket: str, name: str) -> Iterator[bytes]:
-        adapter, headers = self._adapter(), self._headers()
-        with self._wire(f"download gs://{bucket}/{name}"):
-            content = self._drive(
-                adapter._download_gcs_object(
-                    bucket=bucket, object_name=name, api_headers=headers, client_factory=self._plain_client
-                ),
-                self.limits.max_bytes,
-            )
-            yield str(content).encode("utf-8", "replace") + b"\n"
+    def _objects(self, bucket: str, prefix: str, provider_id: str) -> Iterator[str]:
+        """The names of all objects under a prefix."""
+        url = f"{STORAGE}/storage/v1/b/{quote(bucket, safe='')}/o"
+
+        def read(token: str | None) -> JsonObject:
+            params = {"prefix": prefix} | ({"pageToken": token} if token else {})
+            return self._call("GET", url, f"list the results of batch {provider_id}", params=params)
+
+        for page in http_rules.turned(self.name, read, lambda page: text(page, "nextPageToken")):
+            yield from filter(None, (text(item, "name") for item in objects(page, "items")))
 
     def _base(self) -> str:
         return self._place().base
@@ -159,6 +151,21 @@ class Vertex(Adapted):
                 f"locations/LOCATION?gcs=gs://BUCKET/PREFIX, not {clean(address)!r}"
             )
         return _Place(f"{parts.scheme}://{parts.netloc}", version, parent, bucket)
+
+
+def _bucket_of(uri: str) -> tuple[str, str]:
+    """Split ``gs://bucket/prefix`` into the bucket and the prefix, which ends with a slash or is empty."""
+    bucket, _, prefix = uri.removeprefix("gs://").partition("/")
+    prefix = prefix.strip("/")
+    return bucket, f"{prefix}/" if prefix else ""
+
+
+def _base_name(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+def _is_result(name: str) -> bool:
+    return name.endswith(".jsonl") and _base_name(name).startswith(("predictions", "errors"))
 
 
 def vertex_snapshot(payload: JsonObject, provider_id: str) -> Snapshot:

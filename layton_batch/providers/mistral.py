@@ -16,6 +16,7 @@ from urllib.parse import quote
 from layton_batch.errors import FileError, NotFoundError, ProviderError, ProviderReplyError
 from layton_batch.providers import http_rules, model_notices
 from layton_batch.providers import openai_shape as shape
+from layton_batch.providers.http_client import certificates, open_client
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, moment, objects, text, whole
@@ -204,8 +205,8 @@ class Mistral:
             import httpx2
             from mistralai.client import Mistral as Client
 
-            address, trusted = self._access.base_url if self._access else None, http_rules.certificates("httpx2")
-            inner = http_rules.opened(httpx2.Client, self._access)
+            address, trusted = self._access.base_url if self._access else None, certificates("httpx2")
+            inner = open_client(httpx2.Client, self._access)
             self._http = _Http(inner)  # ours, so that it can be closed
             self._client = Client(
                 api_key=key,

@@ -13,6 +13,7 @@ from layton_batch.errors import NotFoundError
 from layton_batch.providers import http_rules, model_notices, openai_responses
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.chat_usage import batch_usage
+from layton_batch.providers.http_client import open_client
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice
 from layton_batch.records import JsonValue, ModelSpec, Request, Response, Snapshot
@@ -77,7 +78,7 @@ class OpenAI(FileBatches):
     def _connect(self, key: str, access: Access) -> Any:
         import openai
 
-        http = http_rules.opened(openai.DefaultHttpxClient, access, event_hooks=http_rules.HOOKS)
+        http = open_client(openai.DefaultHttpxClient, access, event_hooks=http_rules.HOOKS)
         return openai.OpenAI(
             api_key=key, base_url=access.base_url, timeout=access.timeout_seconds, max_retries=0, http_client=http
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from layton_batch.providers import http_rules
+from layton_batch.providers.http_client import open_client
 from layton_batch.providers.protocol import Access
 
 
@@ -23,7 +24,7 @@ def connect(key: str, access: Access, address: str) -> Any:
 
     # the address is always given: else the SDK would take OpenAI's from the environment and send this key there
     base = access.base_url or address
-    http = http_rules.opened(openai.DefaultHttpxClient, access, event_hooks=http_rules.HOOKS)
+    http = open_client(openai.DefaultHttpxClient, access, event_hooks=http_rules.HOOKS)
     return Client(api_key=key, base_url=base, timeout=access.timeout_seconds, max_retries=0, http_client=http)
 
 

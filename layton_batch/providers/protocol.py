@@ -24,32 +24,23 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Bounds on one HTTP call: seconds of a whole phase, not of single waits, and bytes after inflating."""
+    """Bounds of one HTTP call: seconds from its begin to its end, and bytes after inflating."""
 
+    seconds: float = 600.0
+    """A gateway may hold a create for as long, and settling counts on no more."""
+    bytes_per_second: float = 10_000.0
+    """The deadline is later by the time that the bytes of an upload or a download take at this speed."""
     connect: float = 60.0
-    """To find the address, connect and agree on TLS."""
-    head: float = 600.0
-    """From the last byte sent to the end of the reply's head, 1xx replies included, for calls that change something: a
-    gateway may hold a create for as long, and settling counts on no more."""
-    head_of_reading: float = 300.0
-    """The same for calls that only read."""
-    grace: float = 300.0
-    """For the body of a reply that is read whole. A request's body and a file may take this and a second more for every
-    ``slowest`` bytes that went through: large or slow is not too slow."""
-    slowest: float = 1_000.0
     stop: float = 1.0
-    """What a call in progress is left when the program is told to stop."""
+    """Seconds that a call in progress has left when the program is told to stop."""
     reply_bytes: int = 64 * _MIB
-    """Of a reply that is held in memory whole."""
+    """The size limit of a reply that is held in memory whole."""
     file_bytes: int = 32 * 1024 * _MIB
-    """Of one result file, which is streamed to disk."""
-    inflation: int = 200
-    """How many bytes a byte of a compressed file may stand for; rows of short answers reach some dozens."""
+    """The size limit of one result file, which is streamed to disk."""
 
-    def timeouts(self, method: str) -> dict[str, float]:
-        """In the form of httpx's request extension ``timeout``."""
-        head = self.head_of_reading if method in ("GET", "HEAD") else self.head
-        return {"connect": self.connect, "read": head, "write": self.grace, "pool": self.connect}
+    def timeouts(self) -> dict[str, float]:
+        """Return the bounds of single waits, in the form of httpx's request extension ``timeout``."""
+        return dict.fromkeys(("read", "write", "pool"), self.seconds) | {"connect": min(self.connect, self.seconds)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +99,7 @@ class Capabilities:
 class Access:
     """Where a provider is, how we prove who we are, and how long it is waited for. ``api_key`` never appears in a repr.
 
-    ``stopping``, once set, ends the calls in progress; see :mod:`layton_batch.providers.http_rules`.
+    ``stopping``, once set, ends the calls in progress; see :mod:`layton_batch.providers.http_client`.
     """
 
     api_key: str
@@ -120,8 +111,8 @@ class Access:
 
     @property
     def timeout_seconds(self) -> float:
-        """The longest wait for the head of a reply, for SDKs that want to be told one."""
-        return self.patience.head
+        """The longest single wait, for SDKs that require one."""
+        return self.patience.seconds
 
     def __repr__(self) -> str:
         return f"Access(base_url={self.base_url!r}, api_key='***')"

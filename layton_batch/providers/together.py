@@ -14,6 +14,7 @@ from typing import Any
 from layton_batch.errors import FileError, ProviderError, ProviderReplyError
 from layton_batch.providers import http_rules
 from layton_batch.providers import openai_shape as shape
+from layton_batch.providers.http_client import open_client
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import clean, parse_json, parse_object
@@ -145,7 +146,7 @@ class Together(FileBatches):
         import together
 
         base = access.base_url.rstrip("/").removesuffix("/v1") if access.base_url else None  # the SDK adds it
-        http = http_rules.opened(together.DefaultHttpxClient, access, event_hooks=http_rules.HOOKS)
+        http = open_client(together.DefaultHttpxClient, access, event_hooks=http_rules.HOOKS)
         return together.Together(
             api_key=key, base_url=base, timeout=access.timeout_seconds, max_retries=0, http_client=http
         )

@@ -23,8 +23,8 @@ from layton_batch.providers.without_keys import without_keys
 from layton_batch.settings import Settings
 
 SECONDS = 5.0
-"""For each part of one call."""
-PATIENCE = Patience(connect=SECONDS, head=SECONDS, head_of_reading=SECONDS, grace=SECONDS)
+"""For one call."""
+PATIENCE = Patience(SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,7 +196,7 @@ class ProviderContract:
                 pass
 
     def connect(self, url: str, timeout_seconds: float = 20.0) -> Provider:
-        patience = Patience(head=timeout_seconds, head_of_reading=timeout_seconds)
+        patience = Patience(timeout_seconds)
         provider = self.make(Access(KEY, url + self.base_path, patience))
         self._connected.append(provider)
         return provider

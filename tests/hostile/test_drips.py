@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from contextlib import suppress
 from pathlib import Path
 from socket import socket
 
@@ -15,16 +15,18 @@ from layton_batch.errors import AmbiguousCallError, ProviderError, StoppedError,
 from layton_batch.pipeline import advance
 from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access, Patience, Provider
-from layton_batch.records import Submission
+from layton_batch.records import Snapshot, Submission
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState
-from layton_batch.states import Lifecycle
+from layton_batch.states import BatchOutcome, Lifecycle
 from tests.hostile.raw_server import DRIPS, raw_server
 from tests.hostile.tampering import Answer, hostile
 from tests.pipeline.lab import manifest_text
 from tests.simulation.world import SEVEN
 
-SHORT = Patience(connect=0.3, head=0.3, head_of_reading=0.3, grace=0.3, slowest=1e6, stop=0.1)
+SHORT = Patience(0.3, bytes_per_second=1e9, stop=0.1)
+ENDED = Snapshot("b", "completed", Lifecycle.ENDED, BatchOutcome.COMPLETED, results_ref="file-out")
+GIVEN_UP = "given up|Timeout"  # at the deadline, or at the same moment by the HTTP library itself
 LATEST = 5.0
 """Seconds; much more than these calls need, and far less than they took with timeouts of single reads: for ever."""
 
@@ -36,33 +38,18 @@ def calls(provider: Provider, submission: Submission) -> Iterator[tuple[Callable
 
 
 @pytest.mark.parametrize("drip", DRIPS)
-@pytest.mark.parametrize("name", SEVEN)
+@pytest.mark.parametrize("name", [*SEVEN, "xai"])
 def test_a_call_whose_reply_drips_ends_and_a_create_may_have_been_carried_out(
     name: str, drip: str, submission: Submission
 ) -> None:
     with raw_server(DRIPS[drip]) as url, closing(connect(name, Access("key", url, SHORT))) as provider:
+        with pytest.raises(TransientProviderError):
+            provider.snapshot("batches/b")  # the first call imports the SDK, which is not what is timed
         for call, expected in calls(provider, submission):
             begun = time.monotonic()
-            with pytest.raises(expected, match="too slow"):
+            with pytest.raises(expected, match=GIVEN_UP):
                 call()
             assert time.monotonic() - begun < LATEST
-
-
-@pytest.mark.parametrize("drip", DRIPS)
-@pytest.mark.parametrize("name", ["xai", "sference"])
-def test_a_call_through_an_adapter_ends_as_well_and_hears_a_stop(name: str, drip: str, submission: Submission) -> None:
-    stopping = threading.Event()
-    access = Access("key", "", replace(SHORT, slowest=1e9), stopping)
-    with raw_server(DRIPS[drip]) as url, closing(connect(name, replace(access, base_url=url))) as provider:
-        begun = time.monotonic()
-        with pytest.raises(TransientProviderError, match=r"too slow|Timeout"):
-            provider.snapshot("b")
-        with pytest.raises(AmbiguousCallError, match=r"too slow|Timeout"):
-            provider.create(submission)
-        stopping.set()
-        with pytest.raises(StoppedError):
-            provider.create(submission)
-        assert time.monotonic() - begun < 2 * LATEST
 
 
 def _wait_for(over: threading.Event) -> None:
@@ -78,31 +65,77 @@ def test_an_upload_that_nobody_reads_ends(name: str, submission: Submission) -> 
     ):
         begun = time.monotonic()
         send = provider.create if name == "anthropic" else provider.upload  # it has no uploads: the create is one
-        with pytest.raises((TransientProviderError, AmbiguousCallError), match="too slow"):
+        with pytest.raises((TransientProviderError, AmbiguousCallError), match=GIVEN_UP):
             send(submission)
         assert time.monotonic() - begun < LATEST
 
 
 def test_a_slow_upload_that_goes_on_is_not_ended(submission: Submission) -> None:
-    submission.path.write_bytes(b"x" * 8_000_000)
+    submission.path.write_bytes(b"x" * 16_000_000)
     took: list[float] = []
 
     def play(connection: socket, over: threading.Event) -> None:
         begun, came = time.monotonic(), 0
-        while came < 7_900_000 and not over.is_set():
+        while came < 15_900_000 and not over.is_set():
             time.sleep(0.005)
             came += len(connection.recv(32_768))
         took.append(time.monotonic() - begun)
         connection.sendall(b'HTTP/1.1 200 OK\r\ncontent-length: 19\r\n\r\n{"id": "batch-one"}')
 
-    slow = Patience(grace=0.3, slowest=1e5)
+    slow = Patience(1.5, bytes_per_second=1e6)
     with raw_server(play) as url, closing(connect("anthropic", Access("key", url, slow))) as provider:
         assert provider.create(submission) == "batch-one"
-    assert took[0] > slow.grace
+    assert took[0] > slow.seconds
+
+
+def test_a_create_that_was_given_up_is_not_carried_out_later(submission: Submission) -> None:
+    """The server begins to read again after the deadline, and the request never comes whole."""
+    submission.path.write_bytes(b"x" * 30_000_000)
+    came: list[int] = []
+    given_up, ended = threading.Event(), threading.Event()
+
+    def play(connection: socket, _over: threading.Event) -> None:
+        given_up.wait(LATEST)
+        size = 0
+        with suppress(OSError):
+            while piece := connection.recv(1_000_000):
+                size += len(piece)
+        came.append(size)
+        ended.set()
+
+    with raw_server(play) as url, closing(connect("anthropic", Access("key", url, SHORT))) as provider:
+        with pytest.raises(AmbiguousCallError, match=GIVEN_UP):
+            provider.create(submission)
+        given_up.set()
+        assert ended.wait(LATEST)
+    assert 0 < came[0] < 30_000_000
+
+
+def test_a_download_that_goes_on_may_last_longer_than_other_calls() -> None:
+    def play(connection: socket, over: threading.Event) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 200000\r\n\r\n")
+        for _ in range(20):
+            over.wait(0.05)
+            connection.sendall(b"x" * 10_000)
+
+    patience = Patience(0.5, bytes_per_second=1e5)
+    with raw_server(play) as url, closing(connect("openai", Access("key", url, patience))) as provider:
+        begun = time.monotonic()
+        assert sum(len(chunk) for part in provider.results(ENDED) for chunk in part.chunks) == 200_000
+        assert time.monotonic() - begun > patience.seconds
+
+
+def test_a_download_that_drips_breaks_off_with_what_has_come() -> None:
+    came: list[bytes] = []
+    with raw_server(DRIPS["a slow body"]) as url, closing(connect("openai", Access("key", url, SHORT))) as provider:
+        (part,) = provider.results(ENDED)
+        with pytest.raises(TransientProviderError, match=GIVEN_UP):
+            came.extend(part.chunks)
+    assert set(b"".join(came)) == {ord(" ")}
 
 
 @pytest.mark.parametrize("drip", DRIPS)
-@pytest.mark.parametrize("name", SEVEN)
+@pytest.mark.parametrize("name", [*SEVEN, "xai"])
 def test_a_stop_is_heard_during_a_call(name: str, drip: str, submission: Submission) -> None:
     stopping = threading.Event()
     with raw_server(DRIPS[drip]) as url:

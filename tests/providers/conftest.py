@@ -28,7 +28,7 @@ def serve() -> Iterator[Serve]:
 
         def start(name: str, answer: Answer | Callable[[Received], Answer], timeout: float = 10.0) -> Connected:
             server = stack.enter_context(Loopback(answer))
-            patience = Patience(head=timeout, head_of_reading=timeout)
+            patience = Patience(timeout)
             provider = connect(name, Access(KEY, server.url + BASE_PATHS.get(name, ""), patience))
             return stack.enter_context(closing(provider)), server
 

@@ -62,7 +62,7 @@ def made() -> Iterator[list[Anthropic]]:
 
 
 def connected(server: Loopback, made: list[Anthropic]) -> Anthropic:
-    provider = Anthropic(Access("secret-key", server.url, Patience(head=5.0, head_of_reading=5.0)))
+    provider = Anthropic(Access("secret-key", server.url, Patience(5.0)))
     made.append(provider)
     return provider
 

@@ -28,14 +28,9 @@ def xai(body: JsonValue) -> Json:
     return {"batch_request_id": "c-1", "batch_result": {"response": {"chat_get_completion": body}}}
 
 
-def sference(body: JsonValue) -> Json:
-    return {"custom_id": "c-1", "result_json": body}
-
-
 CHAT: Mapping[str, Wrap] = {
     **dict.fromkeys(("openai", "mistral", "together", "groq", "doubleword", "openrouter"), files),
     "xai": xai,
-    "sference": sference,
 }
 """Dialects whose replies are chat completions, and how a row wraps one."""
 
@@ -126,7 +121,6 @@ NOTHING_TOLD: Mapping[str, Json] = {
     "gemini": {"key": "c-1"},
     "vertex": {"key": "c-1", "status": ""},
     "xai": {"batch_request_id": "c-1", "batch_result": {}},
-    "sference": {"custom_id": "c-1", "status": "completed"},
 }
 
 

@@ -88,7 +88,6 @@ DIGESTS = {
     "openrouter": "bd053c4b2078d1904fedc847f0ee93856dd2c27d933a1dcbd154e5eee7d06564",
     "xai": "6b688c134eedbdf39fabbf642fc12d674820b8bcd9350596e7df3fc5c02d0308",
     "vertex": "d2d5bf12e1afeb49b931677cd893e60f3a67f862db55d267d6f62ffcd7179476",
-    "sference": "e6e520c5099bd8adbaad182009ab1804c4a1710ef9d4c22a1a21d1402de3f8e5",
 }
 """Of the lines of all of ``PROMPTS`` under all of ``SETTINGS``, each with its fingerprint. A change here has people pay
 again for what they have answers to."""

@@ -41,7 +41,7 @@ def made() -> Iterator[list[Gemini]]:
 
 
 def connected(server: Loopback, made: list[Gemini]) -> Gemini:
-    provider = Gemini(Access("secret-key", f"{server.url}/gemini/", Patience(head=5.0, head_of_reading=5.0)))
+    provider = Gemini(Access("secret-key", f"{server.url}/gemini/", Patience(5.0)))
     made.append(provider)
     return provider
 

@@ -54,7 +54,7 @@ def connected() -> Iterator[Callable[..., Gemini]]:
     opened: list[Gemini] = []
 
     def connect(server: Loopback, version: str | None = None) -> Gemini:
-        patience = Patience(head=5.0, head_of_reading=5.0)
+        patience = Patience(5.0)
         opened.append(Gemini(Access("secret-key", f"{server.url}/gemini/", patience, api_version=version)))
         return opened[-1]
 

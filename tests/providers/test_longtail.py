@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given
 
 from layton_batch.errors import (
+    AmbiguousCallError,
     NotFoundError,
     ProviderReplyError,
     TransientProviderError,
 )
 from layton_batch.providers import provider_class
-from layton_batch.providers.longtail import Sference, Vertex, Xai
+from layton_batch.providers.longtail import Xai
+from layton_batch.providers.longtail_vertex import Vertex
 from layton_batch.providers.protocol import Access, Patience
 from layton_batch.records import (
     Image,
@@ -28,7 +30,6 @@ from layton_batch.records import (
     ResponseSchema,
     Submission,
 )
-from layton_batch.states import ErrorClass, RequestOutcome
 from layton_batch.testing.providers import Answer, Loopback, ProviderContract, Received
 
 from .result_rows import almost, claim_decode_is_total
@@ -124,29 +125,6 @@ class XaiServer:
         return told({"results": rows, "pagination_token": more})
 
 
-class SferenceServer:
-    def __init__(self) -> None:
-        self.batches: list[list[str]] = []
-
-    def __call__(self, call: Received) -> Answer:
-        if call.path == "/v1/batches":
-            asked = json.loads(call.body)
-            assert asked["window"] == "24h"
-            self.batches.append([row["custom_id"] for row in asked["requests"]])
-            return told({"id": f"b-{len(self.batches) - 1}", "status": "queued"})
-        batch_id, _, what = call.path.removeprefix("/v1/batches/").partition("/")
-        if what == "cancel":
-            return told({"detail": "already over"}, 409)
-        ids = self.batches[int(batch_id[2:])]
-        if what == "results.jsonl":
-            # a raw line separator inside a text is legal JSON and no line break
-            rows = [
-                json.dumps({"custom_id": one, "result_json": chat("4\u2028\u0085")}, ensure_ascii=False) for one in ids
-            ]
-            return Answer(body="\n".join(rows).encode(), headers={"content-type": "application/x-ndjson"})
-        return told({"id": batch_id, "status": "completed"})
-
-
 @pytest.fixture
 def made() -> Iterator[list[Any]]:
     opened: list[Any] = []
@@ -156,12 +134,7 @@ def made() -> Iterator[list[Any]]:
 
 
 def xai(server: Loopback, made: list[Any]) -> Xai:
-    made.append(provider := Xai(Access("secret-key", f"{server.url}/v1", Patience(head=5.0, head_of_reading=5.0))))
-    return provider
-
-
-def sference(server: Loopback, made: list[Any]) -> Sference:
-    made.append(provider := Sference(Access("secret-key", server.url, Patience(head=5.0, head_of_reading=5.0))))
+    made.append(provider := Xai(Access("secret-key", f"{server.url}/v1", Patience(5.0))))
     return provider
 
 
@@ -181,24 +154,6 @@ class TestXaiContract(ProviderContract):
         """There are no status words to be unknown: a reading without counts is what cannot be understood."""
         with Loopback(told({"batch_id": "b-1", "name": "n"})) as server, pytest.raises(ProviderReplyError):
             self.connect(server.url).snapshot("b-1")
-
-
-class TestSferenceContract(ProviderContract):
-    @pytest.fixture(autouse=True)
-    def _server(self) -> Iterator[None]:
-        with Loopback(SferenceServer()) as server:
-            self.sandbox_url = server.url
-            yield
-
-    def make(self, access: Access | None) -> Sference:
-        return Sference(access)
-
-    def test_find_tells_our_batch_from_others(self, tmp_path: Path) -> None:
-        """It cannot, and says so: nothing is found, and the search is declared to prove nothing."""
-        provider = self.connect(self.sandbox_url)
-        sent, _ = self.submitted(provider, tmp_path, "ours")
-        assert list(provider.find(sent)) == []
-        assert (provider.capabilities.tag, provider.capabilities.certain_find) == (False, False)
 
 
 def submission(folder: Path, requests: int = 3, input_ref: str | None = None) -> Submission:
@@ -240,13 +195,6 @@ def test_an_xai_line() -> None:
     }
 
 
-def test_an_sference_line() -> None:
-    assert json.loads(Sference(None).encode(request("sference", max_output_tokens=2000))) == {
-        "custom_id": "run7-0001",
-        "body": {"model": "m-1", "messages": MESSAGES, "response_format": STRICT, "max_tokens": 2000},
-    }
-
-
 def test_a_vertex_line_is_geminis() -> None:
     asked = request("vertex", "What?", Image("image/png", "aW1n"), reasoning=Reasoning(effort="low"))
     assert json.loads(Vertex(None).encode(asked)) == {
@@ -271,7 +219,6 @@ def test_a_vertex_line_is_geminis() -> None:
 def test_budgets_are_refused_where_only_efforts_exist() -> None:
     spec = request("xai", reasoning=Reasoning(budget_tokens=5)).model
     assert Xai(None).check(spec)
-    assert Sference(None).check(spec)
     assert Vertex(None).check(spec) == []
 
 
@@ -286,59 +233,34 @@ def test_importing_the_registry_entry_imports_no_adapter() -> None:
     root = Path(__file__).resolve().parents[2]
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True)
     assert shown.stdout.strip() == "[]"
-    assert [provider_class(name) for name in ("xai", "vertex", "sference")] == [Xai, Vertex, Sference]
+    assert [provider_class(name) for name in ("xai", "vertex")] == [Xai, Vertex]
 
 
-# ---- sference
-
-
-def test_an_sference_reading_without_a_status_is_refused(made: list[Any]) -> None:
-    with Loopback(told({"id": "b"})) as server, pytest.raises(ProviderReplyError, match="no status"):
-        sference(server, made).snapshot("b")
-
-
-def test_an_sference_batch_that_is_not_there(made: list[Any]) -> None:
-    with Loopback(told({"detail": "no"}, 404)) as server, pytest.raises(NotFoundError):
-        sference(server, made).snapshot("b")
+def test_an_xai_batch_that_is_not_there(made: list[Any]) -> None:
+    with Loopback(told({"error": "no"}, 404)) as server, pytest.raises(NotFoundError):
+        xai(server, made).snapshot("b")
 
 
 def test_a_failed_reading_costs_nothing_but_the_reading(made: list[Any]) -> None:
     answer = Answer(503, headers={"retry-after": "3"})
     with Loopback(answer) as server, pytest.raises(TransientProviderError) as caught:
-        sference(server, made).snapshot("b")
+        xai(server, made).snapshot("b")
     assert caught.value.retry_after == 3
 
 
-@pytest.mark.parametrize(
-    ("fields", "outcome", "error_class"),
-    [
-        (
-            {"error_json": {"code": "invalid_request", "message": "m"}},
-            RequestOutcome.ERRORED,
-            ErrorClass.INVALID_REQUEST,
-        ),
-        ({"error_json": {"error": {"code": 429, "message": "m"}}}, RequestOutcome.ERRORED, ErrorClass.RATE_LIMITED),
-        ({"error_json": "m"}, RequestOutcome.ERRORED, ErrorClass.PROVIDER_FAULT),
-        ({"status": "expired"}, RequestOutcome.EXPIRED, ErrorClass.NOT_EXECUTED),
-        ({"status": "cancelled"}, RequestOutcome.CANCELLED, ErrorClass.NOT_EXECUTED),
-        ({"status": "failed"}, RequestOutcome.ERRORED, ErrorClass.PROVIDER_FAULT),
-    ],
-)
-def test_sference_rows_without_an_answer(
-    fields: dict[str, JsonValue], outcome: RequestOutcome, error_class: ErrorClass
-) -> None:
-    found = Sference(None).decode(json.dumps({"custom_id": "c-1", **fields}).encode())
-    assert (found.custom_id, found.outcome, found.error_class) == ("c-1", outcome, error_class)
+def test_an_xai_create_whose_reply_names_no_batch_may_have_been_carried_out(made: list[Any], tmp_path: Path) -> None:
+    with Loopback(told({})) as server, pytest.raises(AmbiguousCallError):
+        xai(server, made).create(submission(tmp_path, input_ref="file-1"))
 
 
-# ---- all three
+# ---- both
 
 
-@pytest.mark.parametrize("provider", [Xai(None), Sference(None), Vertex(None)], ids=lambda one: str(one.name))
+@pytest.mark.parametrize("provider", [Xai(None), Vertex(None)], ids=lambda one: str(one.name))
 @given(
     line=almost(
         "batch_request_id batch_result response chat_get_completion error error_message code message custom_id "
-        "result_json error_json status key choices content usage completion_tokens reasoning_tokens candidates",
+        "status key choices content usage completion_tokens reasoning_tokens candidates",
         "3 expired stop x",
     )
 )
@@ -353,9 +275,6 @@ def test_decode_never_raises_anything_else(provider: Any, line: bytes) -> None:
         (Xai(None), '{"batch_request_id": "c-1", "error": ODD}'),
         (Xai(None), '{"batch_request_id": "c-1", "error": {"code": "x", "message": ODD}}'),
         (Xai(None), '{"batch_request_id": "c-1", "batch_result": {"response": {"chat_get_completion": {"odd": ODD}}}}'),
-        (Sference(None), '{"custom_id": "c-1", "error_json": ODD}'),
-        (Sference(None), '{"custom_id": "c-1", "error_json": {"message": ODD}}'),
-        (Sference(None), '{"custom_id": "c-1", "result_json": {"odd": ODD}}'),
         (Vertex(None), '{"key": "c-1", "status": ODD}'),
         (Vertex(None), '{"key": "c-1", "response": {"candidates": ODD}}'),
     ],

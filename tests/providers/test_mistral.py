@@ -42,7 +42,7 @@ def made() -> Iterator[list[Mistral]]:
 
 
 def connected(server: Loopback, made: list[Mistral]) -> Mistral:
-    provider = Mistral(Access("secret-key", f"{server.url}/mistral", Patience(head=5.0, head_of_reading=5.0)))
+    provider = Mistral(Access("secret-key", f"{server.url}/mistral", Patience(5.0)))
     made.append(provider)
     return provider
 

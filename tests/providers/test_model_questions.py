@@ -109,6 +109,6 @@ def test_a_catalogue_that_is_not_there_or_empty_says_nothing_of_the_model(serve:
             knows.about("m")
 
 
-@pytest.mark.parametrize("provider", ["xai", "vertex", "sference"])
+@pytest.mark.parametrize("provider", ["xai", "vertex"])
 def test_the_others_are_not_asked(provider: str) -> None:
     assert knows_models(connect(provider, None)) is None

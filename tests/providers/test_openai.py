@@ -190,7 +190,7 @@ def test_create_is_one_post_and_says_whether_it_may_have_happened(
 
 
 def test_a_refused_connection_did_nothing(submission: Submission) -> None:
-    provider = connect("openai", Access(KEY, "http://127.0.0.1:1/v1", Patience(head=2.0, head_of_reading=2.0)))
+    provider = connect("openai", Access(KEY, "http://127.0.0.1:1/v1", Patience(2.0)))
     with pytest.raises(TransientProviderError, match="nothing was sent"):
         provider.create(submission)
     provider.close()  # type: ignore[attr-defined]

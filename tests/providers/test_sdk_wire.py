@@ -35,15 +35,23 @@ def test_the_lock_holds_what_the_caps_allow() -> None:
 
 
 def test_anthropics_sdk_speaks_the_version_that_we_pin() -> None:
-    from anthropic._constants import ANTHROPIC_API_VERSION
+    import anthropic
 
-    assert ANTHROPIC_API_VERSION == our_anthropic.VERSION == "2026-10-21"
+    answer = Answer(body=json.dumps(batch()).encode())
+    with Loopback(answer) as server, anthropic.Anthropic(api_key="k", base_url=server.url) as client:
+        client.messages.batches.retrieve("msgbatch_1")
+    assert [call.headers["anthropic-version"] for call in server.calls] == [our_anthropic.VERSION] == ["2026-10-21"]
 
 
 def test_googles_sdk_speaks_the_version_that_we_pin() -> None:
-    from google.genai._api_client import GOOGLE_AI_API_DEFAULT_VERSION
+    from google import genai
 
-    assert GOOGLE_AI_API_DEFAULT_VERSION == our_gemini.VERSION == "v1"
+    answer = Answer(body=b'{"name": "batches/1", "metadata": {"state": "BATCH_STATE_RUNNING"}}')
+    with Loopback(answer) as server:
+        client = genai.Client(vertexai=False, api_key="k", http_options={"base_url": server.url})  # type: ignore[arg-type]
+        client.batches.get(name="batches/1")
+        client.close()
+    assert [call.path for call in server.calls] == [f"/{our_gemini.VERSION}/batches/1"] == ["/v1/batches/1"]
 
 
 def test_the_other_sdks_call_the_addresses_whose_documents_were_read(monkeypatch: pytest.MonkeyPatch) -> None:

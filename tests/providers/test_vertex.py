@@ -1,29 +1,30 @@
-"""Vertex over batchling's adapter: its address, its jobs, its files in a bucket."""
+"""Vertex: its address, its jobs, its files in a bucket."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from urllib.parse import parse_qsl, unquote
 
 import pytest
 
 from layton_batch.errors import (
+    AmbiguousCallError,
     ManifestError,
     MissingKeyError,
     ProviderError,
     RequestRefusedError,
 )
-from layton_batch.providers import closing
-from layton_batch.providers.longtail import Vertex
-from layton_batch.providers.longtail_vertex import vertex_snapshot
+from layton_batch.providers import closing, longtail_vertex
+from layton_batch.providers.longtail_vertex import Vertex, vertex_snapshot
 from layton_batch.providers.protocol import Access
 from layton_batch.records import (
     JsonValue,
     Snapshot,
 )
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
-from layton_batch.testing.providers import Loopback
+from layton_batch.testing.providers import Answer, Loopback, Received
 
 from .test_longtail import submission, told
 
@@ -55,7 +56,8 @@ def test_vertex_declares_what_it_cannot_do(tmp_path: Path) -> None:
 def test_a_vertex_job_is_created_once_in_its_place(tmp_path: Path) -> None:
     with Loopback(told({"name": "projects/p-1/locations/l-1/batchPredictionJobs/7"})) as server:
         provider = Vertex(Access("token", f"{server.url}/v1/projects/p-1/locations/l-1?gcs=gs://bucket/runs"))
-        made = provider.create(submission(tmp_path, input_ref="gs://bucket/runs/inputs/m-1/lb-tag.jsonl"))
+        with closing(provider):
+            made = provider.create(submission(tmp_path, input_ref="gs://bucket/runs/inputs/m-1/lb-tag.jsonl"))
     (call,) = server.calls
     asked = json.loads(call.body)
     assert made == "v1/projects/p-1/locations/l-1/batchPredictionJobs/7"
@@ -110,48 +112,66 @@ def test_vertex_rows() -> None:
     assert Vertex(None).decode(bad).error_message == "Bad Request: too long"
 
 
-class VertexOffline(Vertex):
-    """Vertex with the storage hosts, which no address can change, played by ``objects``."""
+class Storage:
+    """The storage host, with its ``objects`` by name; a page of a list shows two."""
 
     def __init__(self) -> None:
-        super().__init__(Access("token", PLACE))
         self.objects: dict[str, bytes] = {}
 
-    def _storage(self, call: Any) -> Any:
-        import httpx
-
-        assert (call.url.host, call.headers["authorization"]) == ("storage.googleapis.com", "Bearer token")
+    def __call__(self, call: Received) -> Answer:
+        assert call.headers["authorization"] == "Bearer token"
+        path, _, query = call.path.partition("?")
+        asked = dict(parse_qsl(query))
         if call.method == "POST":
-            self.objects[call.url.params["name"]] = call.content
-            return httpx.Response(200, json={"name": call.url.params["name"]})
-        if call.url.params.get("alt") == "media":
-            return httpx.Response(200, content=self.objects[call.url.path.partition("/o/")[2]])
-        return httpx.Response(200, json={"items": [{"name": name} for name in self.objects]})
+            assert (path, asked["uploadType"]) == ("/upload/storage/v1/b/bucket/o", "media")
+            self.objects[asked["name"]] = call.body
+            return told({"name": asked["name"]})
+        if asked.get("alt") == "media":
+            start = int(call.headers.get("range", "bytes=0-")[6:-1])
+            body = self.objects[unquote(path.removeprefix("/storage/v1/b/bucket/o/"))]
+            return Answer(206 if start else 200, body[start:], {"content-range": f"bytes {start}-/{len(body)}"})
+        names, start = (
+            [name for name in self.objects if name.startswith(asked["prefix"])],
+            int(asked.get("pageToken", 0)),
+        )
+        page: dict[str, JsonValue] = {"items": [{"name": name} for name in names[start : start + 2]]}
+        return told(page | ({"nextPageToken": str(start + 2)} if start + 2 < len(names) else {}))
 
-    def _plain_client(self) -> Any:
-        import httpx
 
-        return httpx.AsyncClient(transport=httpx.MockTransport(self._storage))
+@pytest.fixture
+def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
+    made = Storage()
+    with Loopback(made) as server:
+        monkeypatch.setattr(longtail_vertex, "STORAGE", server.url)
+        yield made
 
-    _client_factory = _plain_client
 
-
-def test_a_vertex_upload_replaces_its_first(tmp_path: Path) -> None:
-    provider = VertexOffline()
+def test_a_vertex_upload_replaces_its_first(tmp_path: Path, storage: Storage) -> None:
     ours = submission(tmp_path)
-    assert provider.upload(ours) == provider.upload(ours) == "gs://bucket/runs/inputs/m-1/lb-tag.jsonl"
-    (content,) = provider.objects.values()
-    sent = [json.loads(line) for line in ours.path.read_bytes().split(b"\n") if line]
-    assert [json.loads(line) for line in content.split(b"\n") if line] == sent
+    with closing(Vertex(Access("token", PLACE))) as provider:
+        assert provider.upload(ours) == provider.upload(ours) == "gs://bucket/runs/inputs/m-1/lb-tag.jsonl"
+    assert storage.objects == {"runs/inputs/m-1/lb-tag.jsonl": ours.path.read_bytes()}
 
 
-def test_vertex_results_are_told_from_errors() -> None:
-    provider = VertexOffline()
-    provider.objects = {
+def test_vertex_results_are_told_from_errors_and_taken_up_where_they_broke_off(storage: Storage) -> None:
+    storage.objects = {
         "o/errors_0.jsonl": b'{"key": "c-2"}',
-        "o/predictions_0.jsonl": '{"key": "c-1\u2028"}\n'.encode(),
         "o/notes.txt": b"",
+        "o/predictions_0.jsonl": '{"key": "c-1\u2028"}\n'.encode(),
+        "o2/predictions_0.jsonl": b"another job's",
     }
     reading = Snapshot("job", "JOB_STATE_SUCCEEDED", Lifecycle.ENDED, results_ref="gs://bucket/o")
-    parts = [(part.kind, b"".join(part.chunks).rstrip(b"\n")) for part in provider.results(reading)]
-    assert parts == [("errors", b'{"key": "c-2"}'), ("output", '{"key": "c-1\u2028"}'.encode())]
+    with closing(Vertex(Access("token", PLACE))) as provider:
+        parts = list(provider.results(reading))
+        assert [(part.kind, b"".join(part.chunks)) for part in parts] == [
+            ("errors", b'{"key": "c-2"}'),
+            ("output", '{"key": "c-1\u2028"}\n'.encode()),
+        ]
+        assert [b"".join(part.resume(8)) for part in parts if part.resume] == [b'"c-2"}', '"c-1\u2028"}\n'.encode()]
+
+
+def test_a_vertex_create_whose_reply_names_no_job_may_have_been_carried_out(tmp_path: Path) -> None:
+    with Loopback(told({})) as server:
+        address = f"{server.url}/v1/projects/p-1/locations/l-1?gcs=gs://bucket/runs"
+        with closing(Vertex(Access("token", address))) as provider, pytest.raises(AmbiguousCallError):
+            provider.create(submission(tmp_path, input_ref="gs://bucket/runs/inputs/m-1/lb-tag.jsonl"))

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from layton_batch.errors import (
+    AmbiguousCallError,
     ProviderReplyError,
 )
 from layton_batch.providers.longtail import Xai
@@ -43,7 +44,7 @@ def test_a_file_is_uploaded_and_one_call_makes_the_batch_of_it(tmp_path: Path, m
 
 @pytest.mark.parametrize("reply", [told({}), told({"error": "overloaded"}), told({"id": "b"})])
 def test_a_create_whose_reply_names_no_batch_may_have_made_one(tmp_path: Path, made: list[Any], reply: Answer) -> None:
-    with Loopback(reply) as server, pytest.raises(ProviderReplyError, match="names no batch"):
+    with Loopback(reply) as server, pytest.raises(AmbiguousCallError, match="names no batch"):
         xai(server, made).create(submission(tmp_path, input_ref="file-0"))
 
 

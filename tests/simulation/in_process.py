@@ -24,6 +24,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import compile_path
 
+from layton_batch.providers import http_client
 from layton_batch.sandbox.engine.configuration import SandboxConfig
 from layton_batch.sandbox.engine.execution import Executor
 from layton_batch.sandbox.engine.faults import PROVIDERS, FaultBook
@@ -285,6 +286,8 @@ def connected(providers: Providers) -> Iterator[None]:
         sandbox.addHandler(providers.mistakes)
         stack.callback(sandbox.removeHandler, providers.mistakes)
         stack.enter_context(mock.patch.object(wire_side, "run_in_threadpool", _here))
+        # nothing waits here, and the harness knows a program by its thread: the steps of a call are taken in it
+        stack.enter_context(mock.patch.object(http_client._Call, "_run", lambda _call, step: step()))
         # one of the SDKs loads the machine's certificates for each client, which takes as long as a tenth of a history
         stack.enter_context(mock.patch.object(ssl, "create_default_context", return_value=_TLS))
         for library in (httpx, httpx2):
