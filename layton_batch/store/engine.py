@@ -62,13 +62,8 @@ def open_engine(url: str) -> Engine:
         with engine.connect().execution_options(**{READING: True}) as connection:
             _check(connection, address)
             current = _revision(connection)
-        if current is None:
-            _create_schema(engine)
-        elif current != HEAD:
-            raise StoreError(
-                f"the state store has schema {current}, and this version of layton-batch knows {HEAD} alone: use the "
-                "version that wrote it, or begin the run again in another folder (--runs) or database"
-            )
+        if current != HEAD:
+            _create_schema(engine, current)
     except (SQLAlchemyError, ImportError) as error:
         engine.dispose()
         raise complaint(address, error, "opened") from error
@@ -212,11 +207,19 @@ def _revision(connection: Connection) -> str | None:
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
-def _create_schema(engine: Engine) -> None:
-    """Make the tables in one transaction: all of them, or none. Two processes that meet here take turns."""
+def _create_schema(engine: Engine, current: str | None) -> None:
+    """Make the tables in one transaction: all of them, or none. Two processes that meet here take turns.
+
+    Raises StoreError where there is another schema (``current``).
+    """
     from alembic import command
     from alembic.config import Config
 
+    if current is not None:
+        raise StoreError(
+            f"the state store has schema {current}, and this version of layton-batch knows {HEAD} alone: use the "
+            "version that wrote it, or begin the run again in another folder (--runs) or database"
+        )
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     with engine.begin() as connection:
