@@ -17,7 +17,7 @@ from layton_batch.site.reading import table
 from layton_batch.site.standing import small_money
 
 Key = tuple[object, object, object, object]
-"""Item, model, sample, number of hints."""
+"""Item, model, sample, number of hints: None in tables of an earlier version."""
 Row = Mapping[str, object]
 AT_ONCE = 40_000
 """Predictions that are in memory at a time."""
@@ -100,7 +100,8 @@ def said_of(
 
 
 def _rows(folder: RunFolder, name: str, columns: Sequence[str], ids: Collection[str]) -> Iterator[tuple[object, ...]]:
-    yield from read_selected(folder.tables, name, columns, "item_id", ids).iter_rows()
+    found = read_selected(folder.tables, name, columns, "item_id", ids)
+    yield from found.with_columns(pl.col("sample").fill_null(1)).iter_rows()
 
 
 def _replies(
@@ -110,7 +111,7 @@ def _replies(
     found = read_selected(folder.tables, "predictions", _PREDICTIONS, "item_id", ids)
     # A reply may be a megabyte long: what no page will show is dropped before it becomes Python text.
     size = pl.col("raw_text").str.len_chars()
-    shown = found.with_columns(pl.col("raw_text").str.slice(0, LONGEST), raw_size=size)
+    shown = found.with_columns(pl.col("raw_text").str.slice(0, LONGEST), pl.col("sample").fill_null(1), raw_size=size)
     replies: dict[str, list[Row]] = defaultdict(list)
     for row in shown.iter_rows(named=True):
         replies[row["item_id"]].append(row)
