@@ -24,7 +24,6 @@ from urllib.parse import quote
 import orjson
 
 from layton_batch.clock import iso
-from layton_batch.errors import file_error
 from layton_batch.records import Event
 
 HIDDEN = "[hidden]"
@@ -192,36 +191,6 @@ class EventLog:
                 self._failed = True
                 reason = error.strerror or error
                 logging.getLogger(__name__).warning("%s cannot be written (%s); events are kept", self.path, reason)
-
-
-PAYING = frozenset({"submitting", "submitted", "found", "adopted", "create_unclear", "looking", "unsure", "lost"})
-"""Events without which a store would send again what may have been paid for."""
-
-
-def last_payment(path: Path, run: str) -> tuple[int, str]:
-    """The highest number of a paying event in a log for this run, and what it was; 0 where there is none.
-
-    For runs of versions that kept no marks of their intents (store/marks.py); the whole log is read."""
-    found = (0, "")
-    try:
-        with path.open("rb") as lines:
-            for line in lines:
-                found = max(found, _payment(line, run))
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        raise file_error(f"{path} cannot be read: {error.strerror or error}", error) from error
-    return found
-
-
-def _payment(line: bytes, run: str) -> tuple[int, str]:
-    try:
-        told = orjson.loads(line)
-        if told["run"] == run and told["event"] in PAYING:
-            return int(told["seq"]), f"{told['event']} {told.get('batch', '')}".strip()
-    except (ValueError, KeyError, TypeError):
-        pass  # torn by a process that died, or by a full disk
-    return 0, ""
 
 
 def _ends_well(descriptor: int) -> bool:

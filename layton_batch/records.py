@@ -121,7 +121,7 @@ class Job:
     requests: int = 0
     planned: bool = False  # its batch files are on disk
     graded: bool = False  # its responses were turned into predictions or verdicts
-    identity: str = ""  # what it asks by (runs/identity.py); empty: an earlier version entered it
+    identity: str = ""  # what it asks by (runs/identity.py)
     retired: bool = False  # the manifest no longer has it: its answers stay on disk, and nothing more is sent
 
 
@@ -211,7 +211,6 @@ class Submission:
     input_ref: str | None = None
     not_before: float | None = None  # when the intent to create was committed, by our clock
     asked_at: float | None = None  # our clock now, where the provider's replies are to be compared with it
-    marked: bool = False  # its custom_ids carry this run's own mark: no other run's file has any of them
     window: str | None = None  # how long the batch may take; None: the provider's usual
 
 

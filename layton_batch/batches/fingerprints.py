@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -63,45 +62,20 @@ class Seen:
         self._slots = slots
 
 
-def requests_of(folder: RunFolder, job_id: str, provider: str, model: str) -> pl.DataFrame:
-    """The job's rows of the table ``requests``, with the columns that an earlier version did not write.
-
-    A request of that version whose batch file cannot be read has no fingerprint. Raises DamagedTableError.
-    """
+def requests_of(folder: RunFolder, job_id: str) -> pl.DataFrame:
+    """The job's rows of the table ``requests``. Raises DamagedTableError."""
     path = folder.part("requests", job_id)
-    if not path.exists():
-        return tables.frame("requests", [])
-    found = tables.read_part(path)
-    if "fingerprint" in found.columns:
-        return found
-    known = dict(_told_by_files(folder, job_id, provider, model, found))
-    return found.with_columns(
-        fingerprint=pl.Series([known.get(name) for name in found["custom_id"]], dtype=pl.String),
-        sample=pl.lit(FIRST_SAMPLE, pl.Int64),
-        retired=pl.lit(value=False),
-    )
-
-
-def _told_by_files(
-    folder: RunFolder, job_id: str, provider: str, model: str, requests: pl.DataFrame
-) -> Iterator[tuple[str, str]]:
-    for (shard_id,), rows in requests.group_by("shard_id", maintain_order=True):
-        with suppress(OSError), folder.request_file(job_id, str(shard_id)).open("rb") as lines:
-            for name, line in zip(rows["custom_id"], lines, strict=False):
-                if name.encode() in line:
-                    yield name, fingerprint(provider, model, line.rstrip(b"\n"), name)
+    return tables.read_part(path) if path.exists() else tables.frame("requests", [])
 
 
 def retired_ids(requests: pl.DataFrame) -> frozenset[str]:
     """The custom_ids that the run's latest revision does not ask for any more."""
-    if "retired" not in requests.columns:
-        return frozenset()
     return frozenset(requests.filter(pl.col("retired"))["custom_id"])
 
 
 def without_retired(requests: pl.DataFrame) -> pl.DataFrame:
     """The requests that count."""
-    return requests.filter(~pl.col("retired")) if "retired" in requests.columns else requests
+    return requests.filter(~pl.col("retired"))
 
 
 def of_shards(requests: pl.DataFrame, shards: Collection[str]) -> pl.DataFrame:

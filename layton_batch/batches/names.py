@@ -27,17 +27,6 @@ def may_name(content: bytes) -> bool:
     return b"-" in content and _END_OF_NAME.search(content) is not None  # a picture's text has no hyphen
 
 
-def mark_of(custom_id: str) -> str:
-    """The mark that a request's name carries."""
-    return custom_id[1:9]
-
-
-def has_mark(mark: str, line: bytes) -> bool:
-    """Whether a line of a batch file carries the run's own mark in its custom_id: those of runs that an earlier version
-    began carry their manifest's, which every run of it shares."""
-    return f'"r{mark}-'.encode() in line
-
-
 def tag(prefix: str, job_id: str, shard_id: str, attempt: int) -> str:
     """What marks a batch as ours at the provider: at most 48 characters of ``[a-z0-9-]``, another for every attempt."""
     return f"{prefix}-{_digest(job_id)}-{shard_id}-a{attempt}"

@@ -24,8 +24,7 @@ from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, ModelSpec
 from layton_batch.runs.context import Run
-from layton_batch.runs.folders import find_runs, on_this_machine, run_id_of, runs_of_database, stored_manifest
-from layton_batch.runs.wanted_jobs import plan_jobs
+from layton_batch.runs.folders import find_runs, on_this_machine, run_id_of, runs_of_database
 from layton_batch.states import Lifecycle, RequestOutcome
 from layton_batch.store.places import Place, other_places
 
@@ -115,8 +114,7 @@ class PaidBeside:
         return self._naming[key]
 
     def _names(self, folder: RunFolder, spec: ModelSpec) -> bool:
-        played = on_this_machine(folder)
-        same_place = played is None or (spec.provider in played) == self.local(spec.provider)
+        same_place = (spec.provider in on_this_machine(folder)) == self.local(spec.provider)
         return same_place and _names_model(folder, spec)
 
     def _index(self, folder: RunFolder) -> Answers:
@@ -131,23 +129,21 @@ class PaidBeside:
 @dataclass(slots=True)
 class UnderWay:
     """By fingerprint: the batch of one model that is to answer it. What a batch file asks does not change, so each is
-    read once, unless something of it has no fingerprint yet."""
+    read once."""
 
-    _asked: dict[str, Sequence[str | None]] = field(default_factory=dict)
+    _asked: dict[str, Sequence[str]] = field(default_factory=dict)
     _by_print: dict[str, str] = field(default_factory=dict)
-    _lacks_prints: bool = False
 
-    def look(self, is_open: Sequence[Batch], asked: Callable[[Batch], Sequence[str | None]]) -> Mapping[str, str]:
+    def look(self, is_open: Sequence[Batch], asked: Callable[[Batch], Sequence[str]]) -> Mapping[str, str]:
         """For the batches that are open now, in order of entry. One whose tables are damaged asks nothing: its own job
         says so."""
-        if self._lacks_prints or not self._asked.keys() <= {batch.id for batch in is_open}:
-            self._asked, self._by_print, self._lacks_prints = {}, {}, False
+        if not self._asked.keys() <= {batch.id for batch in is_open}:
+            self._asked, self._by_print = {}, {}
         for batch in is_open:
             if batch.id not in self._asked:
                 with suppress(DamagedTableError):
                     self._asked[batch.id] = asked(batch)
-                    self._by_print |= dict.fromkeys(filter(None, self._asked[batch.id]), batch.id)
-                    self._lacks_prints |= None in self._asked[batch.id]
+                    self._by_print |= dict.fromkeys(self._asked[batch.id], batch.id)
         return self._by_print
 
 
@@ -170,7 +166,7 @@ class PaidAnswers:
         """The one that belongs to the run, as long as this process works on it."""
         if cls not in run.kept:
             places = other_places(run.store) if run.manifest.policy.reuse else ()
-            run.kept[cls] = cls(run, PaidBeside(run.folder, _played(run.folder), places))
+            run.kept[cls] = cls(run, PaidBeside(run.folder, on_this_machine(run.folder).__contains__, places))
         found: PaidAnswers = run.kept[cls]
         return found
 
@@ -243,17 +239,13 @@ class PaidAnswers:
             self._answers_of[batch_id] = found
         return self._answers_of[batch_id]
 
-    def _asked(self, batch: Batch) -> Sequence[str | None]:
+    def _asked(self, batch: Batch) -> Sequence[str]:
         of = self._prints(batch)
-        return [of.get(name) for name in batch_requests(self.run, batch)["custom_id"]]
+        return [of[name] for name in batch_requests(self.run, batch)["custom_id"] if name in of]
 
     def _prints(self, batch: Batch) -> dict[str, str]:
-        asked = requests_of(self.run.folder, batch.job_id, batch.provider, batch.model)
+        asked = requests_of(self.run.folder, batch.job_id)
         return dict(asked.drop_nulls("fingerprint").select("custom_id", "fingerprint").iter_rows())
-
-
-def _played(folder: RunFolder) -> Callable[[str], bool]:
-    return (on_this_machine(folder) or frozenset()).__contains__
 
 
 def _answered(folder: RunFolder, run_id: str, batch_id: str) -> Iterator[Paid]:
@@ -285,32 +277,23 @@ def _in_run(folder: RunFolder) -> Answers:
     found = Answers()
     run_id = run_id_of(folder)
     for job_id, asked in _requests_in(folder).items():
-        of = dict(asked.drop_nulls("fingerprint").select("custom_id", "fingerprint").iter_rows())
+        of = dict(asked.drop_nulls("fingerprint").iter_rows())
         for batch in sorted((folder.tables / "responses").glob(f"{glob.escape(job_id)}.*")):
             found.enter(of, _answered(folder, run_id, batch.name))
     return found
 
 
 def _requests_in(folder: RunFolder) -> Mapping[str, pl.DataFrame]:
-    """By job: its requests. What an earlier version did not say of them is told by its batch files, as far as the
-    manifest says which model a job is for."""
-    manifest = stored_manifest(folder)
-    planned = plan_jobs(manifest.asked_specs(), manifest.panel(), manifest.seats, uses_jury=bool(manifest.panel()))
-    specs = {job.id: job.spec for job in planned}
-    found = {}
-    for path in sorted((folder.tables / "requests").glob("[!.]*.parquet")):
-        spec = specs.get(path.stem)
-        asked = requests_of(folder, path.stem, spec.provider, spec.model) if spec else tables.read_part(path)
-        if "fingerprint" in asked.columns:
-            found[path.stem] = asked
-    return found
+    """By job: the names and the fingerprints of its requests."""
+    parts = sorted((folder.tables / "requests").glob("[!.]*.parquet"))
+    return {path.stem: tables.read_part(path, ("custom_id", "fingerprint")) for path in parts}
 
 
 def said_of_place(place: Place) -> str:
     """That a run of the database has answers which cannot be had here."""
     models = ", ".join(sorted({model for _, model in place.asked}))
-    where = f"{place.folder} on {place.host}" if place.folder else "no place that is known"
     return (
-        f"run {place.run_id} of this database asked {models}, and its folder ({where}) is not here: what it paid for "
+        f"run {place.run_id} of this database asked {models}, and its folder ({place.folder} on {place.host}) is not "
+        "here: what it paid for "
         "is asked again; share the folder, or run where it is"
     )

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from layton_batch.batches import machine
 from layton_batch.batches.decisions import NoAnswer, apply, at
-from layton_batch.batches.names import has_mark
 from layton_batch.errors import ProviderError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found, Submission
@@ -32,8 +31,7 @@ def sent_already(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:
     Our tag tells that, or custom_ids with the run's mark. Raises ProviderError where the list cannot be read to its
     end: then nothing is to be sent.
     """
-    asked = replace(submission(run, batch), not_before=run.born)
-    return _surely(run, provider, asked) if provider.capabilities.tag or asked.marked else []
+    return _surely(run, provider, replace(submission(run, batch), not_before=run.born))
 
 
 def surely_ours(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:
@@ -68,18 +66,5 @@ def submission(run: Run, batch: Batch) -> Submission:
         model=batch.model,
         input_ref=batch.input_ref,
         not_before=batch.submitting_at,
-        marked=_is_marked(run, batch),
         window=run.window(batch),
     )
-
-
-def _is_marked(run: Run, batch: Batch) -> bool:
-    try:
-        with (run.folder.root / batch.path).open("rb") as lines:
-            return has_mark(run.mark, lines.read(_FIRST))
-    except OSError:
-        return False  # the file is gone; nothing is sent without it
-
-
-_FIRST = 1024
-"""Bytes of a batch file in which its first custom_id stands."""

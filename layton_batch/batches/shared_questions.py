@@ -67,7 +67,7 @@ class Questions:
 
     def _of(self, job: Job) -> Mapping[str, str]:
         if job.id not in self._prints:
-            asked = requests_of(self.run.folder, job.id, job.spec.provider, job.spec.model)
+            asked = requests_of(self.run.folder, job.id)
             self._prints[job.id] = dict(asked.drop_nulls("fingerprint").select("custom_id", "fingerprint").iter_rows())
         return self._prints[job.id]
 

@@ -17,8 +17,7 @@ from layton_batch.stages.preview import Preview, preview
 def agree(opened: Run, settings: Settings, *, yes: bool, quiet: bool) -> None:
     """Say how much is to be sent and paid, once a revision. Where there is no budget, a person has to agree.
 
-    Nobody is asked where every provider's address is on this machine, for that costs nothing; or about a run that an
-    earlier version began, as long as its manifest asks the same. Raises NotAgreedError.
+    Nobody is asked where every provider's address is on this machine, for that costs nothing. Raises NotAgreedError.
     """
     row = opened.store.row()
     if row is None or row.applied == opened.asked:
@@ -26,9 +25,8 @@ def agree(opened: Run, settings: Settings, *, yes: bool, quiet: bool) -> None:
     planned = _planned(opened, settings)
     if planned is not None and not quiet:
         say(in_short(planned))
-    goes_on = bool(opened.store.jobs()) and row.identity == opened.manifest.identity()
     nothing = planned is not None and not planned.to_send
-    if yes or nothing or goes_on or opened.manifest.budget.max_usd is not None or _is_here(opened, settings):
+    if yes or nothing or opened.manifest.budget.max_usd is not None or _is_here(opened, settings):
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         amount = planned.max_usd if planned is not None else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,7 +42,7 @@ def judges(
     errors: Annotated[bool, typer.Option("--errors", help="List what the jury gets wrong, item by item.")] = False,
     families: Annotated[
         list[str] | None,
-        typer.Option("--judge-family", "--judge-maker", metavar="JUDGE=FAMILY", help="Who made a judge's model."),
+        typer.Option("--judge-family", metavar="JUDGE=FAMILY", help="Who made a judge's model."),
     ] = None,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -53,7 +54,7 @@ def judges(
     """
     from layton_batch.cli.terminal import print_json
     from layton_batch.reports.annotators import print_annotators
-    from layton_batch.reports.statistics import diagnosis_json, print_diagnosis
+    from layton_batch.reports.statistics import print_diagnosis
     from layton_batch.scoring.annotators import annotator_agreement
     from layton_batch.scoring.judges import diagnose
 
@@ -62,7 +63,7 @@ def judges(
     diagnosis = diagnose(found.judged, found.ballots, found.labels, known, found.rules)
     people = annotator_agreement(found.annotated, found.rules.metric, found.rules.level)
     if as_json:
-        print_json({**diagnosis_json(diagnosis), "annotators": people})
+        print_json({**asdict(diagnosis), "annotators": people})
     else:
         print_diagnosis(diagnosis, errors=errors)
         print_annotators(people)

@@ -198,9 +198,6 @@ def line_json(line: CostLine) -> dict[str, JsonValue]:
         "price_source": line.price_source or UNKNOWN,
         "price_date": line.price_date or UNKNOWN,
         "unpriced_requests": line.unpriced_requests,
-        # "untold" is the former word for "unknown cost"; both names stand for one version
-        "untold_requests": line.unknown_cost_requests,
-        "untold_usd": line.unknown_cost.exact,
         "unknown_cost_requests": line.unknown_cost_requests,
         "unknown_cost_usd": line.unknown_cost.exact,
         "complete": line.batched.complete and line.unbatched.complete,

@@ -64,8 +64,7 @@ def _rows(model: ModelContents, metrics: Sequence[str], judges: Sequence[str]) -
         marks = {metric: model.marks.get((item, metric), {}) for metric in metrics}
         given, usage = model.verdicts.get(item, {}), model.usage.get(item, {})
         yield {
-            **{name: said[name] for name in _PREDICTION if name != "sample"},
-            "sample": said.get("sample", 1),
+            **{name: said[name] for name in _PREDICTION},
             **{metric: row.get("vote") for metric, row in marks.items()},
             "flag": marks[metrics[0]].get("flag"),
             **{f"{name}_{judge}": given.get(judge, {}).get(name) for judge in judges for name in _VERDICT},

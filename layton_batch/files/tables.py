@@ -345,31 +345,17 @@ def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.Da
         return pl.DataFrame(schema={column: schema[column] for column in wanted})
     with suppress(DamagedTableError), _readable(folder / name):  # a quarter of the time that they take one by one
         return pl.scan_parquet(found, glob=False, extra_columns="ignore").select(wanted).collect()
-    return pl.concat([_read_widened(part, wanted, schema) for part in found])
+    return pl.concat([read_part(part, wanted) for part in found])
 
 
 def read_each(folder: Path, name: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     """As :func:`read`, a part at a time."""
-    return (_read_widened(part, columns, SCHEMAS[name]) for part in parts(folder, name))
+    return (read_part(part, columns) for part in parts(folder, name))
 
 
 def parts(folder: Path, name: str) -> list[Path]:
     """The files of a table, in the order of their names."""
     return sorted(_finished(folder / name))
-
-
-_LATER = {"sample": 1, "n_hints": None, "rounds": None, "round_sd": None}
-"""Columns that parts of an earlier version lack, with what they would hold there."""
-
-
-def _read_widened(part: Path, wanted: Sequence[str], schema: Columns) -> pl.DataFrame:
-    if not _LATER.keys() & set(wanted):
-        return read_part(part, wanted)
-    with _readable(part):
-        there = pl.scan_parquet(part, glob=False).collect_schema().names()
-    found = read_part(part, [name for name in wanted if name in there or name not in _LATER])
-    lacking = (name for name in wanted if name not in there)
-    return found.with_columns(pl.lit(_LATER[name], schema[name]).alias(name) for name in lacking).select(wanted)
 
 
 def _finished(folder: Path) -> Iterator[Path]:

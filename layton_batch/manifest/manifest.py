@@ -112,8 +112,7 @@ class Manifest(Form):
         return self.name
 
     def content_id(self) -> str:
-        """``<name>-<first 8 digits of the identity>``: another for a manifest that asks something else. Earlier
-        versions called runs so."""
+        """``<name>-<first 8 digits of the identity>``: another for a manifest that asks something else."""
         return f"{self.name}-{self.identity()[:8]}"
 
     def frozen_json(self) -> str:

@@ -98,9 +98,9 @@ class Anthropic:
         """One that runs is told by its size, one that has ended by the ``custom_id``s of its results; within a day of
         our intent whatever their number: rows go missing, lines are damaged.
 
-        What has custom_ids of ours is ours where these carry the run's mark; else it may be of another execution of the
-        same manifest, if it is older than our intent. No time rules a batch out that shows whose it is, or still runs:
-        between the intent and now our clock may have been set by any amount. It does where the results are archived.
+        What has custom_ids of ours is ours, for they carry the run's mark. No time rules a batch out that shows whose
+        it is, or still runs: between the intent and now our clock may have been set by any amount. It does where the
+        results are archived.
         """
         ours: set[str] | None = None
         found = []
@@ -116,8 +116,7 @@ class Anthropic:
                     continue
             elif not of_our_size:
                 continue
-            certain = bool(seen and ours) and (submission.marked or http_rules.is_since(made, since))
-            found.append(Found(_id_of(batch), certain=certain, created_at=made, may_tell=not seen))
+            found.append(Found(_id_of(batch), certain=bool(seen and ours), created_at=made, may_tell=not seen))
         return found
 
     def snapshot(self, provider_id: str) -> Snapshot:

@@ -42,12 +42,10 @@ HOOKS: Mapping[str, list[Callable[[Any], None]]] = {"response": [not_redirected]
 
 # ---- the provider's clock
 
-# Where a batch carries no mark, its time of creation tells it from a batch that an earlier execution of the same
-# manifest made of the same bytes. Our clock may be wrong by hours (a time zone, a machine that has just started), so
-# the `date` header of the reply that lists the batches (RFC 9110, 6.6.1) says how far apart the two are.
+# Where a batch shows no mark (any more), its time of creation may rule it out. Our clock may be wrong by hours (a time
+# zone, a machine that has just started), so the `date` header of the reply that lists the batches (RFC 9110, 6.6.1)
+# says how far apart the two are.
 
-SLACK = 60.0
-"""Seconds left over when the clocks' difference is known: headers have whole seconds, replies take their time."""
 APART = 86_400.0
 """How far apart times may be that our clock and another told, and be the same: where nothing but the time tells whose a
 batch is, one within it is not ruled out."""
@@ -67,11 +65,6 @@ def intended_at(submission: Submission, headers: Mapping[str, str]) -> float | N
 def is_near(created_at: float | None, since: float | None) -> bool:
     """Whether a batch may have been made at ``since``; unknown times may be any."""
     return created_at is None or since is None or abs(created_at - since) <= APART
-
-
-def is_since(created_at: float | None, since: float | None) -> bool:
-    """Whether a batch was surely not made before ``since``; unknown times are no proof."""
-    return created_at is not None and since is not None and created_at >= since - SLACK
 
 
 # ---- a download that broke off, taken up where it broke: HTTP ranges (RFC 9110, section 14)

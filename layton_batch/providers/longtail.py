@@ -113,12 +113,7 @@ class Xai(Adapted):
         ours = [
             batch for batch in listed if text(batch, "name") == name or (ref and text(batch, "input_file_id") == ref)
         ]
-        return [
-            Found(text(batch, "batch_id") or "", certain=True)
-            for batch in ours
-            # a container that an earlier version made before it was filled: nothing is paid while it is empty
-            if text(batch, "batch_id") != ref or count(at(batch, "state"), "num_requests")
-        ]
+        return [Found(text(batch, "batch_id") or "", certain=True) for batch in ours]
 
     def snapshot(self, provider_id: str) -> Snapshot:
         payload, over = self._poll(provider_id)

@@ -156,7 +156,7 @@ class OpenRouter(FileBatches):
                 seen = self._first_custom_ids(named)
                 if seen and ours and not seen & ours:
                     continue
-            certain = bool(seen and ours) and (submission.marked or http_rules.is_since(made, since))
+            certain = bool(seen and ours)
             may_tell = not seen and (has_results or not has_ended)
             found.append(Found(named, certain=certain, created_at=made, may_tell=may_tell))
         return found

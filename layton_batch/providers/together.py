@@ -98,12 +98,11 @@ class Together(FileBatches):
             return found
 
     def find(self, submission: Submission) -> Sequence[Found]:
-        """Jobs over our input file, whose id follows from its bytes, whenever they were made: certain where these carry
-        our run's mark, or else where the job was made since our intent."""
+        """Jobs over our input file, whenever they were made: its id follows from its bytes, which carry the run's
+        mark."""
         with self._wire("list batches"):
             reply = self._open().batches.with_raw_response.list()
             listed = parse_json(reply.http_response.content, self.name, "the list of batches")
-            since = http_rules.intended_at(submission, reply.http_response.headers)
         if listed is not None and not isinstance(listed, list):
             raise ProviderReplyError(f"{self.name}: the list of batches is not a list")
         found = []
@@ -112,8 +111,7 @@ class Together(FileBatches):
                 raise ProviderReplyError(f"{self.name}: the list of batches holds what is no batch")
             if submission.input_ref and job.get("input_file_id") == submission.input_ref:
                 created = when(job.get("created_at"))
-                certain = submission.marked or http_rules.is_since(created, since)
-                found.append(Found(shape.text_or_none(job.get("id")) or "", certain, created_at=created))
+                found.append(Found(shape.text_or_none(job.get("id")) or "", certain=True, created_at=created))
         return found
 
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:

@@ -35,7 +35,7 @@ def write_board(rows: Sequence[BoardRow], form: str, *, wide: bool = False) -> N
     if form == "table":
         print_board(rows, wide=wide)
     elif form == "json":
-        sys.stdout.write(json_text([{**one, **_named(one)} for one in as_json(_fields(rows))]))
+        sys.stdout.write(json_text([_renamed(one) for one in as_json(_fields(rows))]))
     else:
         sys.stdout.write(board_csv(rows) if form == "csv" else board_markdown(rows))
 
@@ -249,18 +249,12 @@ def board_csv(rows: Sequence[BoardRow]) -> str:
     return as_csv(_fields(rows, without="failures"))  # one cell holds one value
 
 
-_NAMES = {
-    "ci_lower": "new_lower",
-    "ci_upper": "new_upper",
-    "this_set_lower": "lower",
-    "this_set_upper": "upper",
-    "fewest_labels_per_vote": "smallest_gold_bin",
-}
-"""Names in JSON by the former name, which stands beside for one version."""
+_NAMES = {"new_lower": "ci_lower", "new_upper": "ci_upper", "smallest_gold_bin": "fewest_labels_per_vote"}
+"""Names in JSON by the name in the run's table, where the two differ."""
 
 
-def _named(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    return {name: row[old] for name, old in _NAMES.items()}
+def _renamed(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    return {_NAMES.get(name, name): value for name, value in row.items()}
 
 
 def _fields(rows: Sequence[BoardRow], without: str = "") -> Table:

@@ -1,9 +1,8 @@
-"""Judges, label plans and comparisons on a terminal; judges as JSON."""
+"""Judges, label plans and comparisons on a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Sequence
 
 from layton_batch.reports.table import Table, columns, heading, say_line, show
 from layton_batch.scoring.compare import Comparison, Standing
@@ -15,19 +14,6 @@ from layton_batch.text import number_text, one_line, percent, plural
 
 _SHOWN_ROWS = 10
 _TARGETS = {"these": "on these items", "new": "on new items"}
-
-
-def diagnosis_json(found: Diagnosis) -> Mapping[str, object]:
-    """Everything about a jury. ``maker``, ``by_maker`` and ``own_favour`` are former names: they stand for one version
-    beside ``family``, ``by_family`` and ``self_preference``, and so does ``worth`` beside ``effective_labels``."""
-    document = asdict(found)
-    for judge in document["judges"]:
-        for one in (*judge["by_family"], *judge["self_preference"]):
-            one["maker"] = one["family"]
-        judge |= {"by_maker": judge["by_family"], "own_favour": judge["self_preference"]}
-    for model in document["models"]:
-        model |= {"effective_labels": model["worth"], "effective_labels_new": model["worth_new"]}
-    return document
 
 
 def print_diagnosis(found: Diagnosis, *, errors: bool) -> None:

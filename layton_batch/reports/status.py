@@ -32,7 +32,6 @@ def status_json(status: Status, words: Words = MappingProxyType({})) -> dict[str
         "reason": status.reason,
         "spent_usd": decimal_text(status.spent_usd),
         "reserved_usd": decimal_text(status.reserved_usd),
-        "untold_usd": decimal_text(status.unknown_cost_usd),  # the former name of the next
         "unknown_cost_usd": decimal_text(status.unknown_cost_usd),
         "complete": status.complete,
         "expected_end": _moment(max(status.expected_ends.values(), default=None)),

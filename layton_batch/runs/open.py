@@ -31,14 +31,13 @@ from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Item
 from layton_batch.runs.context import Providers, Run
 from layton_batch.runs.engine import Engine
-from layton_batch.runs.folders import home_of, run_id_of, stored_manifest, take_over
+from layton_batch.runs.folders import home_of, run_id_of, stored_manifest
 from layton_batch.runs.identity import asked_digest
 from layton_batch.runs.labels import LabelSources
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.rejudging import check_labels
 from layton_batch.runs.revisions import item_changes, run_json
 from layton_batch.runs.stores import open_store, store_at
-from layton_batch.runs.wanted_jobs import keep_what_jobs_ask
 from layton_batch.scoring.gold import Gold
 from layton_batch.scoring.gold_file import BUNDLED, read_gold
 from layton_batch.settings import Settings
@@ -82,7 +81,6 @@ def open_run(
     inputs.check()
     if before_it_begins is not None and not inputs.folder.manifest.exists():
         before_it_begins()
-    inputs.folder = take_over(inputs.folder, manifest)
     with _opened(inputs, inputs.asked()) as run:
         yield run
 
@@ -108,7 +106,6 @@ def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
             store.intents, store.listen = folder.intents, EventLog(folder.log, run_id)
             _same_folder(store, folder)
             if asked is not None:
-                keep_what_jobs_ask(store, folder)
                 store.create(
                     manifest.identity(), manifest.frozen_json(), __version__, clock.now(), prices=frozen_prices,
                     asked=asked,

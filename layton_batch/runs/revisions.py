@@ -34,9 +34,6 @@ def run_json(
     revisions = list(known.get("revisions", ()))  # type: ignore[call-overload]
     frozen = manifest.frozen()
     entry = {"at": iso(at), "asked": asked, "manifest": frozen}
-    if not revisions and "manifest" in known:  # an earlier version kept no revisions
-        before = {key: known[key] for key in frozen if key in known}
-        revisions.append({"number": 1, "changes": ["the run began"], "at": None, "asked": None, "manifest": before})
     if not revisions:
         revisions.append({"number": 1, "changes": ["the run began"], **entry})
     last = revisions[-1]

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from layton_batch.errors import ManifestError
-from layton_batch.files import item_table
-from layton_batch.files.run_folder import RunFolder, slug
+from layton_batch.files.run_folder import slug
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Job, Judge, ModelSpec
 from layton_batch.runs.identity import job_identity, predict_id
 from layton_batch.runs.rejudging import Rejudged
 from layton_batch.states import Role
-from layton_batch.store import RunStore
-from layton_batch.store.revising import Revision, identify
+from layton_batch.store.revising import Revision
 
 
 def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, uses_jury: bool) -> list[Job]:
@@ -47,21 +44,6 @@ def identified_rejudging(manifest: Manifest, rejudging: Iterable[Rejudged]) -> l
     return [replace(one.job, identity=job_identity(manifest, one.job, one.about)) for one in rejudging]
 
 
-def keep_what_jobs_ask(store: RunStore, folder: RunFolder) -> None:
-    """Once, for a run that an earlier version began: by what its jobs ask, and about which items. A job of which this
-    cannot be told is matched by its id."""
-    row, part = store.row(), folder.part("items", "items")
-    if row is None or row.items is not None or not part.exists():
-        return
-    jobs = [job for job in store.jobs() if not job.identity and job.role is not Role.REJUDGE]
-    try:
-        known = Manifest.from_frozen(row.manifest)
-        identities = {job.id: job_identity(known, job) for job in jobs}
-    except ManifestError:
-        identities = {}
-    identify(store, identities, item_table.read(folder).digest)
-
-
 def revision(stored: Sequence[Job], wanted: Sequence[Job], asked: str, items: str, *, new_items: bool) -> Revision:
     """What becomes of the ``stored`` jobs, retired ones among them, where ``wanted`` is what the manifest has.
 
@@ -76,7 +58,7 @@ def revision(stored: Sequence[Job], wanted: Sequence[Job], asked: str, items: st
         job.id
         for job in jobs
         if (old := kept.get(job.id)) is not None
-        and (old.retired or not old.identity or old.spec.name != job.spec.name or (new_items and not job.depends_on))
+        and (old.retired or old.spec.name != job.spec.name or (new_items and not job.depends_on))
     }
     return Revision(
         jobs=jobs,
@@ -111,13 +93,8 @@ class _Matching:
         return [
             job
             for job in self._left
-            if (job.role, job.depends_on) == (wanted.role, wanted.depends_on)
-            and (job.identity == wanted.identity if job.identity else _looks_like(job, wanted))
+            if (job.role, job.depends_on, job.identity) == (wanted.role, wanted.depends_on, wanted.identity)
         ]
-
-
-def _looks_like(job: Job, wanted: Job) -> bool:
-    return job.id == wanted.id and (job.spec.provider, job.spec.model) == (wanted.spec.provider, wanted.spec.model)
 
 
 def _names(base: str) -> Iterator[str]:

@@ -20,7 +20,7 @@ class Standing:
     """First minus second, in points, with its interval; ``better``: probability that the first is the better one.
 
     ``minimum_detectable_difference``: the smallest that would separate typical neighbours of the board with chance 0.8,
-    None above 100 points; ``resolvable`` is its former name and stands for one version.
+    None above 100 points.
     """
 
     target: str
@@ -28,7 +28,6 @@ class Standing:
     lower: float
     upper: float
     better: float
-    resolvable: float | None
     minimum_detectable_difference: float | None
 
 
@@ -116,7 +115,7 @@ def _standing(target: str, draws: JointDraws, pair: tuple[int, int], level: floa
     (gap,) = differences(draws, [pair], level=level)
     least = resolvable_difference(draws, level=level)
     percent = None if least is None else 100 * least
-    return Standing(target, 100 * gap.mean, 100 * gap.lower, 100 * gap.upper, gap.better, percent, percent)
+    return Standing(target, 100 * gap.mean, 100 * gap.lower, 100 * gap.upper, gap.better, percent)
 
 
 def _items(new: JointDraws, items: int, pair: tuple[int, int], level: float) -> int | None:

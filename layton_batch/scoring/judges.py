@@ -85,7 +85,8 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class LabelWorth:
-    """What the jury adds to one model's labels: as many simple random labels as its interval is worth, and the gain.
+    """What the jury adds to one model's labels. ``effective_labels``: as many simple random labels as its interval is
+    worth; ``gain``: effective per own label.
 
     ``score``: corrected, a fraction; ``human_only``: the share that its own labels call right, by itself, and how far
     from the share of all its items chance may take it: by the chances with which `label-plan` picked them, where
@@ -96,8 +97,8 @@ class LabelWorth:
     provider: str
     n_hints: int
     own_labels: int
-    worth: float
-    worth_new: float
+    effective_labels: float
+    effective_labels_new: float
     gain: float | None
     gain_new: float | None
     score: float

@@ -131,8 +131,8 @@ def _worth(found: Diagnosis) -> list[Section]:
     if not found.models:
         return []
     rows = tuple(
-        (one.model, str(one.own_labels), f"{one.worth:.0f}", _gain(one.gain), f"{one.worth_new:.0f}",
-         _gain(one.gain_new))
+        (one.model, str(one.own_labels), f"{one.effective_labels:.0f}", _gain(one.gain),
+         f"{one.effective_labels_new:.0f}", _gain(one.gain_new))
         for one in found.models
     )  # fmt: skip
     heads = ("model", "own labels", "effective labels", "gain", "effective, new", "gain, new")

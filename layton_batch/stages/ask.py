@@ -50,7 +50,7 @@ table."""
 def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     """Write what the job has not asked yet, and enter it; True where anything was entered."""
     entered = _entered(run, job)
-    known = of_shards(requests_of(run.folder, job.id, job.spec.provider, job.spec.model), entered)
+    known = of_shards(requests_of(run.folder, job.id), entered)
     sent = [name for name in entered if not name.startswith((TOO_LARGE, TAKEN_OVER))]
     folder = run.folder.request_file(job.id, "s").parent
     dialect, paid = run.providers.dialect(job.spec.provider), PaidAnswers.of(run)
@@ -251,7 +251,7 @@ class _Asking:
         return True
 
     def _asked(self) -> dict[tuple[str, str | None], str]:
-        """The job's requests by item and fingerprint; one without, of an earlier version, stands for its item."""
+        """The job's requests by item and fingerprint; one without, of an import, stands for its item."""
         columns = (self.known[name] for name in ("item_id", "fingerprint", "custom_id"))
         return {(item_id, known): name for item_id, known, name in zip(*columns, strict=True)}
 

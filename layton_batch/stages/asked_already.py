@@ -54,12 +54,12 @@ class AskedAlready:
     def unchanged(self, job: Job) -> int | None:
         """How many requests the job has, where all of them were planned and nothing that they hang on has changed."""
         stored = self._stored.get(job.id)
-        if stored is None or stored.retired or not (stored.planned and stored.identity and self._same_items):
+        if stored is None or stored.retired or not (stored.planned and self._same_items):
             return None
         return without_retired(self._requests(stored)).height
 
     def _requests(self, stored: Job) -> pl.DataFrame:
-        return requests_of(self._folder, stored.id, stored.spec.provider, stored.spec.model)
+        return requests_of(self._folder, stored.id)
 
     def out_of_reach(self, specs: Sequence[ModelSpec]) -> list[str]:
         """A sentence for each run of the database that asked one of these models, and whose folder is not here."""

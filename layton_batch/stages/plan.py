@@ -13,9 +13,7 @@ from contextlib import suppress
 from functools import partial
 
 from layton_batch.batches.doubt import catch_up
-from layton_batch.batches.names import mark_of
-from layton_batch.errors import DamagedTableError, StaleStateError
-from layton_batch.files import tables
+from layton_batch.errors import StaleStateError
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.wanted_jobs import identified_rejudging
@@ -44,12 +42,11 @@ def plan(run: Run) -> bool:
     done = {None, *(job.id for job in jobs if job.graded)}
     ready = [job for job in jobs if not job.planned and _waits_for(run, job) in done and not _waits(run, job)]
     specs = {job.id: job.spec for job in jobs}
-    mark = _mark(run) if ready else run.mark
     with suppress(StaleStateError):  # the writer lease was lost to another process, which plans
         for job in ready:
             rejudged = run.rejudging.get(job.id)
             judged = specs[job.depends_on] if job.depends_on else rejudged.judged if rejudged else None
-            moved |= run.apart(job.id, partial(ask, run, job, judged, mark))
+            moved |= run.apart(job.id, partial(ask, run, job, judged, run.mark))
     return moved
 
 
@@ -75,15 +72,3 @@ def _waits_for(run: Run, job: Job) -> str | None:
     as the gold set has."""
     rejudged = run.rejudging.get(job.id) if job.role is Role.REJUDGE else None
     return rejudged.own if rejudged else job.depends_on
-
-
-def _mark(run: Run) -> str:
-    """What the custom_ids carry: the run's own mark, or the manifest's where an earlier version gave them that. A run
-    keeps to one, so that its copies know one another's batches by whichever version each of them went on."""
-    for job in run.store.all_jobs():
-        path = run.folder.part("requests", job.id)
-        if path.exists():
-            with suppress(DamagedTableError):
-                for name in tables.read_part(path, ["custom_id"])["custom_id"].head(1):
-                    return mark_of(name)
-    return run.mark

@@ -24,10 +24,10 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
 from layton_batch.records import Item, Job, ModelSpec, Prediction
-from layton_batch.runs.earlier import EarlierTokens
 from layton_batch.runs.labels import check_annotations
 from layton_batch.runs.open import connect_within, refuse_keys
 from layton_batch.runs.own_prices import price_book
+from layton_batch.runs.past_usage import PastUsage
 from layton_batch.runs.rejudging import Rejudged, check_labels, differences, rejudge_count, rejudge_jobs
 from layton_batch.runs.wanted_jobs import identified, plan_jobs
 from layton_batch.scoring.gold import Gold
@@ -202,7 +202,7 @@ class _Planner:
         self._manifest, self._task, self._items, self._prices = manifest, task, items, prices
         self._asked, self._new_items = asked, dict[str, frozenset[str]]()
         self._shown, self._mark = ShownPrompts(), manifest.identity()[:8]
-        self._earlier, self._priors = EarlierTokens(manifest, runs), bundled_priors()
+        self._earlier, self._priors = PastUsage(manifest, runs), bundled_priors()
 
     def job(self, job: Job, judged: ModelSpec | None, write: Path | None) -> PlannedJob:
         """A job of the run's own models and judges."""

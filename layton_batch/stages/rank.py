@@ -29,7 +29,7 @@ from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import CALIBRATED, Rules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, rank_sampled
 from layton_batch.scoring.uncalibrated import rank_votes
-from layton_batch.scoring.vote_table import ballots_of, with_contents
+from layton_batch.scoring.vote_table import ballots_of
 from layton_batch.stages.readiness import finished
 from layton_batch.stages.served_models import served_others
 from layton_batch.states import Role
@@ -305,14 +305,6 @@ def _ballots(run: Run, jobs: Sequence[Job], metric: str) -> Ballots:
 
 def votes_of(run: Run, job: Job, metric: str) -> pl.DataFrame:
     """The job's rows of the table ``scores`` on one metric, each with what tells which answer it is of."""
-    votes = _scores(run, job, metric)
-    if "content" not in votes.columns or votes["content"].has_nulls():  # an earlier version's: it is looked up
-        said = with_contents(run.folder.part("predictions", job.id), ["item_id"])
-        votes = votes.drop("content", strict=False).join(said, on="item_id", how="left", maintain_order="left")
-    return votes
-
-
-def _scores(run: Run, job: Job, metric: str) -> pl.DataFrame:
     return tables.read_part(run.folder.part("scores", job.id)).filter(pl.col("metric") == metric)
 
 
@@ -329,7 +321,7 @@ def sample_sheets(run: Run, metric: str) -> list[ItemScores]:
 
 def _item_scores(run: Run, job: Job, metric: str) -> ItemScores:
     kinds = tables.read_part(run.folder.part("predictions", job.id), columns=["item_id", "kind"])
-    rows = _scores(run, job, metric).join(kinds, on="item_id", how="left", maintain_order="left")
+    rows = votes_of(run, job, metric).join(kinds, on="item_id", how="left", maintain_order="left")
     items = rows["item_id"].to_list()
     return ItemScores(
         entrant=entrant(run, job),

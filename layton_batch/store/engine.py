@@ -41,12 +41,12 @@ _LINE = {"connect_timeout": 30, "keepalives_idle": 30, "keepalives_interval": 10
          "tcp_user_timeout": 60_000}  # fmt: skip
 """For libpq: when a server that does not answer has vanished. The URL's own values go before these."""
 
-_MIGRATING = 0x6C6179746F6E
-"""PostgreSQL's advisory lock while the schema is changed."""
+_CREATING = 0x6C6179746F6E
+"""PostgreSQL's advisory lock while the schema is made."""
 
 
 def open_engine(url: str) -> Engine:
-    """An engine whose schema is this program's. Raises StoreError (unreachable, damaged, newer schema)."""
+    """An engine whose schema is this program's. Raises StoreError (unreachable, damaged, another schema)."""
     address = _address(url)
     try:
         options = _line(address)
@@ -63,7 +63,7 @@ def open_engine(url: str) -> Engine:
             _check(connection, address)
             current = _revision(connection)
         if current != HEAD:
-            _migrate(engine, current)
+            _create_schema(engine, current)
     except (SQLAlchemyError, ImportError) as error:
         engine.dispose()
         raise complaint(address, error, "opened") from error
@@ -207,23 +207,24 @@ def _revision(connection: Connection) -> str | None:
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
 
 
-def _migrate(engine: Engine, current: str | None) -> None:
-    """Bring an older schema up in one transaction: all of it, or none. Two processes that meet here take turns."""
+def _create_schema(engine: Engine, current: str | None) -> None:
+    """Make the tables in one transaction: all of them, or none. Two processes that meet here take turns.
+
+    Raises StoreError where there is another schema (``current``).
+    """
     from alembic import command
     from alembic.config import Config
-    from alembic.script import ScriptDirectory
 
+    if current is not None:
+        raise StoreError(
+            f"the state store has schema {current}, and this version of layton-batch knows {HEAD} alone: use the "
+            "version that wrote it, or begin the run again in another folder (--runs) or database"
+        )
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if current is not None and current not in known:
-        raise StoreError(
-            f"the state store has schema {current}, which this version of layton-batch does not know: "
-            "a newer version wrote it; upgrade layton-batch"
-        )
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATING})
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CREATING})
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 

@@ -19,7 +19,6 @@ from sqlalchemy import select
 from layton_batch.errors import StoreError, file_error
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.log import last_payment
 from layton_batch.records import Event
 from layton_batch.store import schema
 from layton_batch.store.transactions import Events, Transactions
@@ -52,11 +51,9 @@ def marking(folder: Path | None, batch_id: str) -> Iterator[Callable[[Event], No
         yield note
 
 
-def read_marks(folder: Path) -> list[Mark] | None:
-    """Every intent of a run by its folder, in order; None where no program has kept marks there yet."""
+def read_marks(folder: Path) -> list[Mark]:
+    """Every intent of a run by its folder, in order."""
     try:
-        if not folder.is_dir():
-            return None
         return sorted(_read(path) for path in folder.glob("[!.]*.json"))
     except OSError as error:
         raise file_error(f"{folder} cannot be read: {error.strerror or error}", error) from error
@@ -71,14 +68,6 @@ def _read(path: Path) -> Mark:
             f"{path} is damaged, and with it the proof of what was paid for: put back a copy of the file, or remove it "
             "if the state store was not put back from a copy since"
         ) from error
-
-
-def mark_known(store: Transactions, folder: Path) -> None:
-    """Mark every intent that the store knows of: an earlier version of the program kept no marks."""
-    newest = {mark.batch_id: mark for mark in sorted(_known(store))}
-    for batch_id, mark in newest.items():
-        with marking(folder, batch_id) as note:
-            note(Event(mark.seq, 0.0, batch_id, INTENT, ""))
 
 
 def unknown_marks(store: Transactions, marks: list[Mark]) -> list[Mark]:
@@ -96,12 +85,10 @@ def _known(store: Transactions) -> set[Mark]:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """``marks``: the intents to pay; where no program has kept any yet, what the log says was paid for last.
-    ``traces``: files that only a run that is in a store can have written."""
+    """``marks``: the intents to pay. ``traces``: files that only a run that is in a store can have written."""
 
     folder: RunFolder
-    marks: list[Mark] | None
-    logged: tuple[int, str]
+    marks: list[Mark]
     traces: tuple[str, ...]
 
     def check(self, store: Events, *, has_run: bool) -> None:
@@ -113,26 +100,17 @@ class Past:
                 "If so, put the store back (state.sqlite3 with its -wal file, or that database), or move the folder "
                 "away to pay for everything again"
             )
-        if unknown := unknown_marks(store, self.marks or []):
-            self._refuse(store, f"{self.folder.intents} tells of the payment for {unknown[-1].batch_id}")
-        if self.logged[0] > store.last_event():
-            self._refuse(store, f"{self.folder.log} ends with event {self.logged[0]} ({self.logged[1]})")
-        if self.marks is None:
-            atomic.make_folder(self.folder.intents)
-            mark_known(store, self.folder.intents)
-
-    def _refuse(self, store: Events, shown: str) -> None:
-        raise StoreError(
-            f"the state store of {store.run_id} is older than its folder: {shown}, and the store, which ends with "
-            f"event {store.last_event()}, does not know of it. Put back the whole store (state.sqlite3 with its -wal "
-            "file, or the database it was in); if that is lost, cancel at the providers what log.jsonl says was "
-            "submitted, move the folder away and start again"
-        )
+        if unknown := unknown_marks(store, self.marks):
+            raise StoreError(
+                f"the state store of {store.run_id} is older than its folder: {self.folder.intents} tells of the "
+                f"payment for {unknown[-1].batch_id}, and the store, which ends with event {store.last_event()}, does "
+                "not know of it. Put back the whole store (state.sqlite3 with its -wal file, or the database it was "
+                "in); if that is lost, cancel at the providers what log.jsonl says was submitted, move the folder away "
+                "and start again"
+            )
 
 
 def read_past(folder: RunFolder) -> Past:
     """What is beside the store now. To be read before the store is: its writers commit there first."""
-    marks = read_marks(folder.intents)
-    logged = last_payment(folder.log, folder.root.name) if marks is None else (0, "")
     written = (folder.manifest, folder.root / "requests", folder.root / "raw", folder.tables)
-    return Past(folder, marks, logged, tuple(path.name for path in written if path.exists()))
+    return Past(folder, read_marks(folder.intents), tuple(path.name for path in written if path.exists()))

@@ -14,12 +14,12 @@ from layton_batch.store.transactions import Transactions
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A run of the database, and where it was opened last: None where an earlier version did. ``asked``: the models
-    that answered it, by provider and id."""
+    """A run of the database, and where it was opened last. ``asked``: the models that answered it, by provider and
+    id."""
 
     run_id: str
-    host: str | None
-    folder: Path | None
+    host: str
+    folder: Path
     asked: frozenset[tuple[str, str]]
 
 
@@ -45,11 +45,8 @@ def other_places(store: Transactions) -> list[Place]:
         .distinct()
         .order_by(runs.c.run_id)
     )
-    found: dict[str, tuple[str | None, str | None, set[tuple[str, str]]]] = {}
+    found: dict[str, tuple[str, str, set[tuple[str, str]]]] = {}
     with store.reading() as connection:
         for run_id, host, folder, provider, model in connection.execute(query):
             found.setdefault(run_id, (host, folder, set()))[2].add((provider, model))
-    return [
-        Place(run_id, host, Path(folder) if folder else None, frozenset(asked))
-        for run_id, (host, folder, asked) in found.items()
-    ]
+    return [Place(run_id, host, Path(folder), frozenset(asked)) for run_id, (host, folder, asked) in found.items()]

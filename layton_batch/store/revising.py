@@ -6,7 +6,7 @@ provider has is polled and collected, for it is paid for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import select, update
@@ -73,17 +73,6 @@ def _enter_jobs(writing: Writing, revision: Revision) -> int:
         last = {"retired": True, "seq": len(revision.jobs)}
         writing.connection.execute(update(table).where(mine, table.c.job_id == job_id).values(**last))
     return sum(job.id not in known for job in revision.jobs)
-
-
-def identify(store: RunStore, identities: Mapping[str, str], items: str | None) -> None:
-    """Keep what an earlier version of this program did not: by job what it asks by, and the digest of the items."""
-    table, runs = schema.jobs, schema.runs
-    with store.writing() as writing:
-        writing.alone()
-        for job_id, identity in identities.items():
-            this = update(table).where(table.c.run_id == store.run_id, table.c.job_id == job_id)
-            writing.connection.execute(this.where(table.c.identity == "").values(identity=identity))
-        writing.connection.execute(update(runs).where(runs.c.run_id == store.run_id).values(items=items))
 
 
 def keep_retired_ends(store: RunStore, job_id: str, ends: Ends) -> None:

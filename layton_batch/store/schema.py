@@ -18,7 +18,6 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
-    false,
 )
 
 from layton_batch.store.rows import COUNTERS, FLAGS
@@ -72,8 +71,8 @@ jobs = Table(
     Column("requests", Integer, nullable=False, default=0),
     Column("planned", Boolean, nullable=False, default=False),
     Column("graded", Boolean, nullable=False, default=False),
-    Column("identity", String(64), nullable=False, default="", server_default=""),
-    Column("retired", Boolean, nullable=False, default=False, server_default=false()),
+    Column("identity", String(64), nullable=False, default=""),
+    Column("retired", Boolean, nullable=False, default=False),
     Column("retired_ends", Text),  # JSON: how the requests ended that the manifest does not ask for any more
 )
 
@@ -114,8 +113,8 @@ batches = Table(
     Column("late_since", Float),  # the first reading of our clock by which time is up (see batches/timing.py)
     Column("needs_person", Boolean, nullable=False, default=False),  # of a planned batch
     Column("failures", Integer, nullable=False, default=0),
-    *(Column(name, Integer, nullable=False, default=0, server_default="0") for name in COUNTERS),
-    *(Column(name, Boolean, nullable=False, default=False, server_default=false()) for name in FLAGS),
+    *(Column(name, Integer, nullable=False, default=0) for name in COUNTERS),
+    *(Column(name, Boolean, nullable=False, default=False) for name in FLAGS),
     # the lease: who may move the row, until when, and a number that grows with every change of hands (see leases.py)
     Column("lease_owner", String(256)),
     Column("lease_until", Float),

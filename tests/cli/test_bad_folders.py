@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,27 @@ def test_a_run_json_that_is_none_is_refused(stale: Path, content: bytes) -> None
     end = call("score", "lab")
     assert (end.code, end.out) == (2, "")
     assert "run.json" in end.err
+
+
+def test_a_folder_of_another_versions_form_is_refused_in_one_sentence(stale: Path) -> None:
+    frozen = stale / "run.json"
+    document = json.loads(frozen.read_bytes())
+    frozen.write_text(json.dumps(document | {"run_id": "lab-0123abcd"}), encoding="utf-8")
+    for command in (*COMMANDS, ("run", "manifest.toml")):
+        end = call(*command)
+        if command[0] != "cost":  # it reads tables alone
+            assert (end.code, end.out) == (2, ""), command
+            assert "lab has the form of another version of layton-batch: use that version, or move" in end.err
+
+
+def test_a_database_of_another_schema_is_refused_in_one_sentence(stale: Path) -> None:
+    with closing(sqlite3.connect(stale / "state.sqlite3")) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0004'")
+    for command in (*COMMANDS, ("run", "manifest.toml")):
+        end = call(*command)
+        if command[0] != "cost":
+            assert (end.code, end.out) == (2, ""), command
+            assert "has schema 0004, and this version of layton-batch knows 0001 alone: use the version" in end.err
 
 
 def test_a_database_that_is_none_is_refused(stale: Path) -> None:

@@ -81,8 +81,8 @@ def test_the_real_judges_are_as_good_as_recorded(invoke: Invoke) -> None:
         assert one["report"]["labels"] == want["n"]
         assert one["report"]["accuracy"] == pytest.approx(want["accuracy"], abs=5e-5)
         assert one["report"]["kappa"] == pytest.approx(want["cohen_kappa"], abs=5e-5)
-        assert {favour["estimate"] for favour in one["own_favour"]} == {None}
-        assert all("not identifiable" in favour["reason"] for favour in one["own_favour"])
+        assert {favour["estimate"] for favour in one["self_preference"]} == {None}
+        assert all("not identifiable" in favour["reason"] for favour in one["self_preference"])
     assert found["agreement"]["fleiss_kappa"] == pytest.approx(recorded["agreement"]["fleiss_kappa"], abs=5e-5)
     assert found["jury"]["majority_accuracy"] == pytest.approx(recorded["jury"]["majority_accuracy"], abs=5e-5)
     assert [[b["positives"], b["labels"]] for b in found["bins"]] == [[0, 160], [1, 5], [8, 11], [438, 438]]
@@ -102,7 +102,7 @@ def test_the_ability_slope_and_what_own_labels_say_stand_beside_the_corrected_sc
     (mistral,) = (one for one in found["models"] if one["model"] == "mistral-large-2512")
     assert mistral["human_only"] == pytest.approx(72 / 147)
     assert abs(mistral["score"] - mistral["human_only"]) < mistral["human_only_half_width"] < 0.05
-    assert mistral["effective_labels"] == mistral["worth"]
+    assert mistral["effective_labels"] > mistral["own_labels"]
     code, out, _ = invoke("judges", real())
     assert code == 0
     assert "ability slope: +0.69" in out
@@ -167,11 +167,10 @@ def test_the_leaderboard_shows_everything_in_every_form(invoke: Invoke, tmp_path
     if form == "json":
         for row in json.loads(out):
             assert row["own_labels"] > 0
-            assert row["new_lower"] < row["lower"]
+            assert row["ci_lower"] < row["lower"]
             assert row["rank_best"] <= row["rank"] <= row["rank_worst"]
-            assert row["smallest_gold_bin"] >= 0
-            assert (row["ci_lower"], row["this_set_upper"]) == (row["new_lower"], row["upper"])
-            assert row["fewest_labels_per_vote"] == row["smallest_gold_bin"]
+            assert row["fewest_labels_per_vote"] >= 0
+            assert not {"new_lower", "new_upper", "smallest_gold_bin"} & row.keys()
     if form == "table":
         assert all(name in out for name in ("rank", "95 % CI", "this set", "human labels", "own · borrowed"))
 
@@ -224,15 +223,12 @@ def test_own_verdicts_make_self_preference_an_estimate(invoke: Invoke, tmp_path:
     told = [text for judge, family in JUDGES.items() for text in ("--judge-family", f"{judge}={family}")]
     judges = document(invoke("judges", source, *told, "--json"))["judges"]
     found = {one["judge"]: one["self_preference"] for one in judges}
-    for one in judges:  # the names of earlier versions
-        assert one["own_favour"] == one["self_preference"]
-        assert one["by_maker"] == one["by_family"]
     for favour in found["ada"]:
-        assert favour["family"] == favour["maker"] == "north"
+        assert favour["family"] == "north"
         assert abs(favour["estimate"]) < 0.2
         assert favour["standard_error"] > 0
     assert found["dora"][0]["estimate"] is None
-    code, _, err = invoke("judges", source, "--judge-maker", "ada")
+    code, _, err = invoke("judges", source, "--judge-family", "ada")
     assert code == 2
     assert "JUDGE=FAMILY" in err
 
@@ -309,7 +305,7 @@ def test_comparing_is_antisymmetric_and_needs_two_models(invoke: Invoke, tmp_pat
     for one, other in zip(there["standings"], back["standings"], strict=True):
         assert one["better"] == pytest.approx(1 - other["better"])
         assert one["difference"] == pytest.approx(-other["difference"])
-        assert one["resolvable"] == one["minimum_detectable_difference"] > 0
+        assert one["minimum_detectable_difference"] > 0
     assert there["labels"]["first_labels"] >= 0
     code, out, _ = invoke("compare", source, "north-1", "west-1@0")
     assert code == 0

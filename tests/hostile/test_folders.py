@@ -82,33 +82,6 @@ def test_an_older_store_is_refused_however_long_ago_the_payment_was(tmp_path: Pa
         assert set(bench.billed().values()) == {1}
 
 
-def test_a_run_of_a_version_without_marks_is_told_by_its_whole_log(tmp_path: Path) -> None:
-    text = manifest_text(limit=2)
-    with lab(tmp_path, held_up("openai")) as bench:
-        folder = paid_behind_a_backup(bench, text)
-        shutil.rmtree(folder.intents)
-        for _ in range(2):  # a refusal takes nothing over
-            with pytest.raises(
-                StoreError, match=r"older than its folder: .*log\.jsonl ends with event \d+ \(submitted"
-            ):
-                bench.finish(text)
-        assert creates(bench) == 1
-
-
-def test_a_run_of_a_version_without_marks_goes_on_with_them(tmp_path: Path) -> None:
-    text = manifest_text(limit=2)
-    with lab(tmp_path) as bench:
-        with bench.open(text) as run:
-            advance(run)
-        folder = bench.run_folder(text)
-        shutil.rmtree(folder.intents)
-        assert bench.finish(text).unanswered == 0
-        assert set(bench.billed().values()) == {1}
-        marks = read_marks(folder.intents)
-        assert marks is not None
-        assert [mark.batch_id.startswith("judge") for mark in marks] == [False, True]  # also what was paid for before
-
-
 def test_a_reading_command_makes_no_store_where_there_is_none(tmp_path: Path) -> None:
     text = manifest_text(limit=2)
     with lab(tmp_path) as bench:

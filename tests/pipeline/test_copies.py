@@ -13,16 +13,19 @@ import pytest
 from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.reconcile import submission, surely_ours
 from layton_batch.batches.resolve import adopt_batch, send_again
-from layton_batch.errors import ManifestError, ProviderError, TransientProviderError
+from layton_batch.errors import ManifestError, ProviderError, StoreError, TransientProviderError
 from layton_batch.pipeline import advance
 from layton_batch.providers import connect
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Batch, Submission
 from layton_batch.runs.context import Run
-from layton_batch.runs.status import RunState
+from layton_batch.runs.folders import find_run, find_runs, misplaced_runs
+from layton_batch.runs.status import RunState, read_status
+from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.store import Money
+from tests.cli.cli_harness import call
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
 
 ENDED = 120.0
@@ -288,19 +291,24 @@ def test_nothing_is_sent_while_the_list_does_not_answer(tmp_path: Path, monkeypa
         assert set(bench.billed().values()) == {1}
 
 
-def test_an_older_copy_that_another_version_goes_on_with_knows_what_an_earlier_one_sent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Versions that gave custom_ids the manifest's mark: a run that such a one began keeps to it."""
+def test_a_copy_or_a_renamed_folder_is_named_and_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = manifest_text(limit=2)
     with lab(tmp_path) as bench:
+        bench.finish(text)
         root = bench.run_folder(text).root
-        with monkeypatch.context() as earlier:
-            earlier.setattr(Run, "mark", property(lambda run: run.manifest.identity()[:8]))
-            ticks(bench, text, in_flight)
-            shutil.copytree(root, tmp_path / "older")
-            bench.finish(text)
-        shutil.rmtree(root)
-        (tmp_path / "older").rename(root)
-        assert bench.finish(text).unanswered == 0
-        assert set(bench.billed().values()) == {1}
+        shutil.copytree(root, root.with_name("lab-copy"))
+        assert [folder.root.name for folder in find_runs(bench.runs)] == ["lab"]
+        (said,) = misplaced_runs(bench.runs)
+        assert "lab-copy is a copy of the run lab, or was renamed" in said
+        with (
+            pytest.raises(StoreError, match="is a copy of the run lab"),
+            open_store(find_run("lab-copy", bench.runs), bench.settings),
+        ):
+            pass
+        with open_store(find_run("lab", bench.runs), bench.settings) as store:
+            assert read_status(store).state is RunState.DONE
+        monkeypatch.chdir(tmp_path)
+        told = call("status")
+        assert (told.code, "left out" in told.err, "lab-copy" in told.err) == (0, True, True)
+        assert MODELS["openai"] in call("leaderboard", "lab").out
+        assert call("cost", "lab").code == call("site", "lab", "--out", tmp_path / "site").code == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.manifest.checks import load_manifest
-from layton_batch.runs.earlier import EarlierTokens
+from layton_batch.runs.past_usage import PastUsage
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import EARLIER, PRIORS, Preview, preview
 from layton_batch.states import Role
@@ -67,7 +67,7 @@ def test_expected_comes_from_the_priors_first_and_from_an_earlier_runs_tokens_th
 def test_another_effort_is_not_taken_for_the_same_model(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         bench.finish(TEXT)
-        earlier = EarlierTokens(bench.manifest(TEXT), bench.runs)
+        earlier = PastUsage(bench.manifest(TEXT), bench.runs)
         harder = bench.manifest(
             TEXT.replace("max_output_tokens = 4000", 'max_output_tokens = 4000\nreasoning = "high"')
         )

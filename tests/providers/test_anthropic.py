@@ -21,6 +21,7 @@ from layton_batch.errors import (
 )
 from layton_batch.providers import closing
 from layton_batch.providers.anthropic import Anthropic
+from layton_batch.providers.http_rules import intended_at
 from layton_batch.providers.protocol import Access, Patience
 from layton_batch.records import (
     JsonValue,
@@ -195,7 +196,7 @@ def test_an_ended_batch_of_any_time_is_told_by_its_ids_if_it_has_our_size(
         ended("archived", "1970-01-03T13:45:00Z") | {"archived_at": "1970-02-01T13:45:00Z", "results_url": None},
         results=results,
     )
-    assert found(tmp_path, made, days_apart) == [("later", True), ("earlier", False)]
+    assert found(tmp_path, made, days_apart) == [("later", True), ("earlier", True)]
     theirs = b'{"custom_id": "theirs", "result": {"type": "expired"}}\n'
     assert found(tmp_path, made, listing(ended("x", "1970-01-03T13:45:00Z"), results=theirs)) == []
 
@@ -205,21 +206,18 @@ def test_an_ended_batch_with_one_of_our_ids_is_ours(tmp_path: Path, made: list[A
     assert found(tmp_path, made, listing(ended("a"), results=results)) == [("a", True)]
 
 
-def test_an_older_batch_with_one_of_our_ids_may_be_of_an_earlier_execution(
-    tmp_path: Path, made: list[Anthropic]
-) -> None:
-    results = b'{"custom_id": "ours-2", "result": {"type": "expired"}}\n'
-    older = listing(ended("a", "1970-01-12T13:45:00Z"), results=results)
-    with Loopback(older) as server:
-        (hit,) = connected(server, made).find(submission(batch_file(tmp_path)))
-    assert (hit.certain, hit.may_tell) == (False, False)
-
-
-def test_an_older_batch_with_ids_of_this_run_alone_is_ours(tmp_path: Path, made: list[Anthropic]) -> None:
+def test_an_older_batch_with_one_of_our_ids_is_ours(tmp_path: Path, made: list[Anthropic]) -> None:
     results = b'{"custom_id": "ours-2", "result": {"type": "expired"}}\n'
     with Loopback(listing(ended("a", "1970-01-12T13:45:00Z"), results=results)) as server:
-        (hit,) = connected(server, made).find(replace(submission(batch_file(tmp_path)), marked=True))
-    assert hit.certain
+        (hit,) = connected(server, made).find(submission(batch_file(tmp_path)))
+    assert (hit.certain, hit.may_tell) == (True, False)
+
+
+def test_the_difference_between_the_clocks_is_taken_from_the_reply(tmp_path: Path) -> None:
+    """Ours is ten minutes ahead: it is 08:20 here and 08:10 there."""
+    asked = replace(submission(batch_file(tmp_path), not_before=1_800_000_000.0), asked_at=1_800_001_200.0)
+    assert intended_at(asked, {"date": "Fri, 15 Jan 2027 08:10:00 GMT"}) == 1_799_999_400.0
+    assert intended_at(asked, {"date": "soon"}) == 1_800_000_000.0
 
 
 def test_an_ended_batch_with_another_id_is_not_ours(tmp_path: Path, made: list[Anthropic]) -> None:

@@ -205,9 +205,9 @@ def found(serve: Serve, submission: Submission, listed: Mapping[str, JsonValue],
 
 
 def test_a_completed_batch_with_our_ids_is_ours(serve: Serve, submission: Submission) -> None:
-    assert found(serve, replace(submission, marked=True), batch(), row("a")) == [("batch_1", True, False)]
+    assert found(serve, submission, batch(), row("a")) == [("batch_1", True, False)]
     early = replace(submission, not_before=MADE + 3600.0)
-    assert found(serve, early, batch(), row("a")) == [("batch_1", False, False)]
+    assert found(serve, early, batch(), row("a")) == [("batch_1", True, False)]
 
 
 def test_a_completed_batch_with_other_ids_is_not_ours(serve: Serve, submission: Submission) -> None:

@@ -161,54 +161,29 @@ def job(name: str, created: str | None, file: str = "file-in") -> dict[str, obje
     return {"id": name, "input_file_id": file, "created_at": created, "status": "IN_PROGRESS"}
 
 
-def test_find_goes_by_input_file_and_the_time_says_only_how_sure_it_is(serve: Serve, submission: Submission) -> None:
-    jobs = [
-        job("ours", "2027-01-15T08:00:30.123456789Z"),
-        job("seconds apart", "2027-01-15T07:59:01Z"),
-        job("earlier, or the clock was wrong", "2027-01-15T07:58:59Z"),
-        job("long before, or the clock was days ahead", "2027-01-14T07:59:59Z"),
-        job("other file", "2027-01-15T08:00:30Z", "file-x"),
-        job("no time", None),
-    ]
-    provider, _ = serve("together", reply(jobs))
-    found = [(one.provider_id, one.certain) for one in provider.find(submission)]
-    assert found == [
-        ("ours", True), ("seconds apart", True), ("earlier, or the clock was wrong", False),
-        ("long before, or the clock was days ahead", False), ("no time", False),
-    ]  # fmt: skip
-    unknown = provider.find(replace(submission, not_before=None))
-    assert {one.certain for one in unknown} == {False}
-    assert provider.find(replace(submission, input_ref=None)) == []
-
-
-def test_a_file_of_this_run_alone_tells_without_a_time_and_also_of_a_job_without_an_id(
+def test_find_goes_by_the_input_file_also_of_a_job_without_a_time_or_an_id(
     serve: Serve, submission: Submission
 ) -> None:
     jobs = [
+        job("ours", "2027-01-15T08:00:30.123456789Z"),
         job("long before", "2027-01-12T00:00:00Z"),
+        job("other file", "2027-01-15T08:00:30Z", "file-x"),
         job("no time", None),
         job("", None),
         job(None, None),
         job(7, None),
     ]
     provider, _ = serve("together", reply(jobs))
-    found = provider.find(replace(submission, marked=True))
-    assert [one.provider_id for one in found] == ["long before", "no time", "", "", ""]
+    found = provider.find(submission)
+    assert [one.provider_id for one in found] == ["ours", "long before", "no time", "", "", ""]
     assert all(one.certain for one in found)
+    assert provider.find(replace(submission, input_ref=None)) == []
 
 
 def test_a_listing_with_what_is_no_job_is_an_error_not_an_absence(serve: Serve, submission: Submission) -> None:
     provider, _ = serve("together", reply([job("ours", None), "not a job"]))
     with pytest.raises(ProviderReplyError, match="no batch"):
         provider.find(submission)
-
-
-def test_the_difference_between_the_clocks_is_taken_from_the_reply(serve: Serve, submission: Submission) -> None:
-    """Ours is ten minutes ahead: it is 08:20 here and 08:10 there."""
-    listed = reply([job("ours", "2027-01-15T07:50:02Z")], date="Fri, 15 Jan 2027 08:10:00 GMT")
-    provider, _ = serve("together", listed)
-    asked = replace(submission, asked_at=1_800_000_000.0 + 1_200.0)
-    assert [one.certain for one in provider.find(asked)] == [True]
 
 
 def test_no_jobs_at_all_is_an_empty_listing_and_an_object_is_an_error(serve: Serve, submission: Submission) -> None:

@@ -90,7 +90,7 @@ def test_a_run_that_is_not_in_the_store_has_no_row(store: RunStore, database: Pa
         assert reader.row() is None
 
 
-@pytest.mark.parametrize("change", ["UPDATE alembic_version SET version_num = '0001'", "PRAGMA journal_mode=DELETE"])
+@pytest.mark.parametrize("change", ["UPDATE alembic_version SET version_num = '0002'", "PRAGMA journal_mode=DELETE"])
 def test_a_file_that_is_not_as_this_version_leaves_it_is_left_to_the_store(database: Path, change: str) -> None:
     with opened(sqlite_url(database)):
         pass

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the migrations on the connection that ``store.engine.migrate`` hands over."""
+"""Alembic's entry: runs the migrations on the connection that ``store.engine`` hands over."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""The first schema."""
+"""The schema, column by column: later edits of ``schema.py`` must not change what this revision makes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Frozen here column by column: later edits of ``schema.py`` must not change what this revision made."""
     _runs()
     _jobs()
     _batches()
+    _provider_batches()
+    _leases()
     _row_counts()
     _ledger()
     _events()
@@ -31,6 +32,9 @@ def _runs() -> None:
         sa.Column("created_at", sa.Float, nullable=False),
         sa.Column("cancelled", sa.Boolean, nullable=False),
         sa.Column("stopped_reason", sa.Text),
+        *(sa.Column(name, sa.String(64)) for name in ("asked", "applied", "items", "host")),
+        sa.Column("folder", sa.Text),
+        sa.Column("prices", sa.String(8)),
     )
 
 
@@ -47,6 +51,9 @@ def _jobs() -> None:
         sa.Column("requests", sa.Integer, nullable=False),
         sa.Column("planned", sa.Boolean, nullable=False),
         sa.Column("graded", sa.Boolean, nullable=False),
+        sa.Column("identity", sa.String(64), nullable=False),
+        sa.Column("retired", sa.Boolean, nullable=False),
+        sa.Column("retired_ends", sa.Text),
     )
 
 
@@ -74,11 +81,47 @@ def _batches() -> None:
         sa.Column("error_class", sa.String(32)),
         sa.Column("reason", sa.Text),
         sa.Column("parent_id", sa.String(256)),
+        sa.Column("cause", sa.Text),
         sa.Column("due_at", sa.Float, nullable=False),
-        *(sa.Column(name, sa.Float) for name in ("submitting_at", "submitted_at", "ended_at", "deadline_at")),
+        *(sa.Column(name, sa.Float) for name in ("submitting_at", "submitted_at", "read_at", "ended_at")),
+        *(sa.Column(name, sa.Float) for name in ("deadline_at", "late_since")),
+        sa.Column("needs_person", sa.Boolean, nullable=False),
         sa.Column("failures", sa.Integer, nullable=False),
+        *(sa.Column(name, sa.Integer, nullable=False) for name in _COUNTERS),
+        *(sa.Column(name, sa.Boolean, nullable=False) for name in ("stop_refused", "retention_told")),
+        sa.Column("lease_owner", sa.String(256)),
+        sa.Column("lease_until", sa.Float),
+        sa.Column("fence", sa.Integer, nullable=False),
     )
     op.create_index("batches_by_state", "batches", ["run_id", "state"])
+    op.create_index("batches_by_job", "batches", ["run_id", "job_id"])
+
+
+_COUNTERS = (
+    "absent_looks", "unsure_looks", "unread_lists", "forbidden", "not_found", "short_downloads", "absent_creates",
+    "resent",
+)  # fmt: skip
+
+
+def _provider_batches() -> None:
+    op.create_table(
+        "provider_batches",
+        sa.Column("seq", sa.Integer, primary_key=True, autoincrement=True),
+        sa.Column("run_id", sa.String(128), nullable=False, index=True),
+        sa.Column("batch_id", sa.String(256), nullable=False),
+        sa.Column("provider_id", sa.Text, nullable=False),
+    )
+
+
+def _leases() -> None:
+    op.create_table(
+        "leases",
+        sa.Column("run_id", sa.String(128), primary_key=True),
+        sa.Column("name", sa.String(64), primary_key=True),
+        sa.Column("lease_owner", sa.String(256)),
+        sa.Column("lease_until", sa.Float),
+        sa.Column("fence", sa.Integer, nullable=False),
+    )
 
 
 def _row_counts() -> None:

@@ -30,7 +30,7 @@ class Tokens:
     output: int = 0
 
 
-class EarlierTokens:
+class PastUsage:
     """Tokens by role and model, over the runs under a folder that had the same task, split and hints."""
 
     def __init__(self, manifest: Manifest, runs: Path) -> None:
