@@ -26,10 +26,13 @@ def marks(number: int, text: str = "") -> list[dict[str, object]]:
 def test_a_table_written_in_portions_is_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setattr(tables, "PORTION_ROWS", 5)
     path = tmp_path / "grades" / "one.parquet"
-    with tables.writing(path, "grades") as add:
+
+    def rows() -> Iterator[tables.Row]:
         for row in marks(number):
-            add(row)
-        assert not path.exists()
+            yield row
+            assert not path.exists()
+
+    tables.write_rows(path, "grades", rows())
     assert pl.read_parquet(path).equals(tables.frame("grades", marks(number)))
     assert list(path.parent.iterdir()) == [path]
     read = list(tables.read_portions(path, ("item_id", "note")))

@@ -11,7 +11,6 @@ from layton_batch.batches.batch_file import Line, batch_requests, check_file
 from layton_batch.batches.fingerprints import retired_ids
 from layton_batch.batches.names import part_of, tag
 from layton_batch.batches.outcomes import Tally
-from layton_batch.batches.replies import ReplyIndex
 from layton_batch.clock import Pacing
 from layton_batch.errors import StaleStateError
 from layton_batch.files import atomic, tables
@@ -40,8 +39,8 @@ def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], fr
     is_split, unwanted = _to_be_split(run, batch), retired_requests(run, batch)
     again = [
         custom_id
-        for custom_id, response in tally.responses.items()
-        if custom_id not in unwanted and may_go_again(response, in_parts=is_split)
+        for custom_id, reply in tally.replies.items()
+        if custom_id not in unwanted and may_go_again(reply.response, in_parts=is_split)
     ]
     if is_split:
         middle = (len(again) + 1) // 2
@@ -115,7 +114,7 @@ def _half_of(batch: Batch, mark: str) -> str:
     return part_of(batch.shard_id, mark if batch.attempt == 1 else f"{batch.attempt}h{mark}")
 
 
-def may_go_again(response: Response | ReplyIndex, *, in_parts: bool = False) -> bool:
+def may_go_again(response: Response, *, in_parts: bool = False) -> bool:
     """Whether a request may go into another batch by itself: it has no answer, and is known not to have been billed
     for one. ``in_parts``: its batch was too large, and comes back in parts."""
     classes = PASSING | {ErrorClass.TOO_LARGE} if in_parts else PASSING

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from layton_batch.batches.raw_results import Stored, kind_of
-from layton_batch.batches.replies import Replies, ReplyIndex
+from layton_batch.batches.replies import Replies
 from layton_batch.batches.timing import At
 from layton_batch.errors import ProviderError, RequestRefusedError
 from layton_batch.providers.protocol import NO_REPLY
@@ -54,9 +54,9 @@ class Reading:
         """How many of them a provider may count as answered: OpenAI was seen to count rows that never got a reply."""
         return len(self._named(lambda one: _is_answer(one) or _never_got_a_reply(one)))
 
-    def _named(self, wanted: Callable[[Response | ReplyIndex], bool]) -> frozenset[str]:
-        entries = (one for one in self.replies.entries if not isinstance(one, str))
-        return self.ids.intersection(one.custom_id for one in entries if wanted(one))
+    def _named(self, wanted: Callable[[Response], bool]) -> frozenset[str]:
+        responses = (entry.response for entry in self.replies.entries if not isinstance(entry, str))
+        return self.ids.intersection(response.custom_id for response in responses if wanted(response))
 
     @property
     def of_another(self) -> bool:
@@ -73,12 +73,12 @@ class Reading:
         )
 
 
-def _is_answer(one: Response | ReplyIndex) -> bool:
-    return one.outcome is RequestOutcome.SUCCEEDED
+def _is_answer(response: Response) -> bool:
+    return response.outcome is RequestOutcome.SUCCEEDED
 
 
-def _never_got_a_reply(one: Response | ReplyIndex) -> bool:
-    return isinstance(one, Response) and one.outcome is RequestOutcome.ERRORED and one.error_code == NO_REPLY
+def _never_got_a_reply(response: Response) -> bool:
+    return response.outcome is RequestOutcome.ERRORED and response.error_code == NO_REPLY
 
 
 @dataclass(frozen=True, slots=True)

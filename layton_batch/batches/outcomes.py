@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from layton_batch.batches.replies import ReplyIndex
+from layton_batch.batches.replies import Reply
 from layton_batch.providers.damaged_rows import unreadable
 from layton_batch.providers.wire_errors import clean
 from layton_batch.records import Batch, Response, RowCount
@@ -18,42 +18,40 @@ EXAMPLES = 3
 
 @dataclass(slots=True)
 class Tally:
-    """One response per request, in the order they were sent, and what was odd about what came back.
+    """One reply per request, in the order in which the requests were sent, and what was odd about what came back."""
 
-    Of a reply that has a text, ``responses`` may hold the short form.
-    """
-
-    responses: dict[str, Response | ReplyIndex] = field(default_factory=dict)
+    replies: dict[str, Reply] = field(default_factory=dict)
     anomalies: list[tuple[str, str]] = field(default_factory=list)
 
 
-def assign_outcomes(decoded: Iterable[Response | ReplyIndex | str], sent: Sequence[str], batch: Batch) -> Tally:
-    """Give each sent custom_id one response.
+def assign_outcomes(entries: Iterable[Reply | str], sent: Sequence[str], batch: Batch) -> Tally:
+    """Give each sent custom_id one reply.
 
     An answer beats an error; of two answers the first counts and the second is noted. Lines naming unknown ids and
     lines that cannot be read are noted (their raw bytes are kept). What no line names ends as the batch did, unless
     the lines that name nobody are enough to be about all of it: then it may have been paid for, and is unreadable.
     """
     tally, known = Tally(), frozenset(sent)
-    seen: dict[str, Response | ReplyIndex] = {}
+    seen: dict[str, Reply] = {}
     nameless = 0
-    for entry in decoded:
+    for entry in entries:
         if isinstance(entry, str):
             nameless += 1
             tally.anomalies.append(("unreadable_line", entry))
         elif entry.custom_id not in known:
-            nameless += entry.error_class is ErrorClass.UNREADABLE
+            nameless += entry.response.error_class is ErrorClass.UNREADABLE
             said = f"a result names {entry.custom_id[:80]!r}, which was not sent"
             tally.anomalies.append(("unknown_custom_id", said))
         else:
             _take(seen, entry, tally)
     explained = len(known) - len(seen) <= nameless
     for custom_id in sent:
-        response = seen.get(custom_id)
-        if response is None:
-            response = unreadable(custom_id, _NAMELESS) if explained else _silence(custom_id, batch)
-        tally.responses[custom_id] = response
-        if isinstance(response, Response) and response.error_class is ErrorClass.UNREADABLE:
+        reply = seen.get(custom_id)
+        if reply is None:
+            reply = Reply(unreadable(custom_id, _NAMELESS) if explained else _silence(custom_id, batch))
+        tally.replies[custom_id] = reply
+        response = reply.response
+        if response.error_class is ErrorClass.UNREADABLE:
             tally.anomalies.append(("unreadable_line", f"{custom_id}: {response.error_message}. {_UNKNOWN_COST}"))
     return tally
 
@@ -79,18 +77,18 @@ _UNKNOWN_COST = (
 )
 
 
-def _take(seen: dict[str, Response | ReplyIndex], entry: Response | ReplyIndex, tally: Tally) -> None:
+def _take(seen: dict[str, Reply], entry: Reply, tally: Tally) -> None:
     earlier = seen.get(entry.custom_id)
     if earlier is None:
         seen[entry.custom_id] = entry
         return
     if earlier != entry:
         tally.anomalies.append(("duplicate_result", f"{entry.custom_id} came more than once, with different content"))
-    if _weight(entry) > _weight(earlier):
+    if _weight(entry.response) > _weight(earlier.response):
         seen[entry.custom_id] = entry
 
 
-def _weight(response: Response | ReplyIndex) -> int:
+def _weight(response: Response) -> int:
     """Of two lines about one request the heavier one counts: what may have been paid for beats what was not."""
     if response.outcome is RequestOutcome.SUCCEEDED:
         return 2
@@ -118,7 +116,8 @@ def count_rows(batch: Batch, tally: Tally, resubmitted: Collection[str]) -> list
     """How many requests ended each way, and how many of them go into another attempt."""
     ends: Counter[tuple[RequestOutcome, ErrorClass]] = Counter()
     again: Counter[tuple[RequestOutcome, ErrorClass]] = Counter()
-    for response in tally.responses.values():
+    for reply in tally.replies.values():
+        response = reply.response
         key = (response.outcome, response.error_class)
         ends[key] += 1
         again[key] += response.custom_id in resubmitted

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 from polars.io.plugins import register_io_source
@@ -89,24 +89,12 @@ def _frame(schema: Columns, columns: Mapping[str, Sequence[object] | pl.Series])
     return pl.DataFrame(found, schema={name: schema[name] for name in columns}, strict=True)
 
 
-def text_column(texts: Sequence[bytes | None]) -> pl.Series:
-    """Texts in UTF-8 as a column. Half surrogate pairs may stand in them; they become U+FFFD, as in :func:`frame`."""
-    return utf8_column(texts, lambda text: _storable(text.decode("utf-8", "surrogatepass")))
-
-
-def utf8_column(texts: Sequence[bytes | None], mend: Callable[[bytes], object]) -> pl.Series:
-    """Texts in UTF-8 as a column; ``mend``: what stands there for bytes that are none."""
+def text_column(texts: Sequence[str | None]) -> pl.Series:
+    """Texts as a column, with U+FFFD for half surrogate pairs."""
     try:
-        return pl.Series(values=texts, dtype=pl.Binary).cast(pl.String)
-    except pl.exceptions.ComputeError:
-        return pl.Series(values=[None if text is None else _text(text, mend) for text in texts], dtype=pl.String)
-
-
-def _text(text: bytes, mend: Callable[[bytes], object]) -> object:
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        return mend(text)
+        return pl.Series(values=texts, dtype=pl.String)
+    except UnicodeEncodeError:
+        return pl.Series(values=list(map(_storable, texts)), dtype=pl.String)
 
 
 def _storable(value: object) -> object:
@@ -122,9 +110,9 @@ def write(path: Path, table: pl.DataFrame, origin: str | None = None) -> None:
 
 def write_rows(path: Path, name: str, rows: Iterable[Row], origin: str | None = None) -> None:
     """One part file of any number of rows; a portion at a time is held in memory. ``origin`` as for ``write``."""
-    with writing(path, name, origin) as add:
-        for row in rows:
-            add(row)
+    with writing_frames(path, name, origin) as add:
+        for portion in portions(rows, row_characters):
+            add(frame(name, portion))
 
 
 def write_frames(path: Path, name: str, frames: Iterable[pl.DataFrame], rows: int, *, pictures: bool = False) -> None:
@@ -137,36 +125,29 @@ def write_frames(path: Path, name: str, frames: Iterable[pl.DataFrame], rows: in
 
 
 @contextmanager
-def writing(path: Path, name: str, origin: str | None = None) -> Iterator[Callable[[Row], None]]:
-    """What adds a row to the part file that ``path`` becomes when the block ends well; ``origin`` as for ``write``."""
-    with writing_frames(path, name, origin) as add_frame:
-        portion = _Portion[Row](row_characters)
-
-        def add(row: Row) -> None:
-            if portion.add(row):
-                add_frame(frame(name, portion.take()))
-
-        yield add
-        if portion.values:
-            add_frame(frame(name, portion.take()))
-
-
-@contextmanager
 def writing_frames(path: Path, name: str, origin: str | None = None) -> Iterator[Callable[[pl.DataFrame], None]]:
-    """As :func:`writing`, some rows at a time; of them the last are in memory."""
-    with growing(path) as table:
-        is_empty = True
+    """What adds rows to the part file that ``path`` becomes when the block ends well; ``origin`` as for :func:`write`.
 
-        def add(some: pl.DataFrame) -> None:
-            nonlocal is_empty
-            table.put_down()
-            table.add(some)
-            is_empty = False
+    Added rows wait on disk: only the last ones are in memory.
+    """
+    atomic.make_folder(path.parent)
+    with atomic.scratch(path) as folder:
+        folder.mkdir()
+        added: list[Path] = []
+        longest = 1
 
+        def add(rows: pl.DataFrame) -> None:
+            nonlocal longest
+            longest = max(longest, rows.height)
+            added.append(folder / f"{len(added):06d}.arrow")
+            with _said(path):
+                rows.write_ipc(added[-1])
+
+        add(frame(name, []))
         yield add
-        if is_empty:
-            table.add(frame(name, []))
-        table.write(list(SCHEMAS[name]), origin=origin)
+        with atomic.writing(path) as handle, _said(path):
+            table = pl.scan_ipc(added)
+            table.sink_parquet(handle, row_group_size=longest, metadata=_metadata(origin), **_FORM)
 
 
 @dataclass(slots=True)
@@ -225,14 +206,21 @@ def growing(path: Path) -> Iterator[Growing]:
         yield Growing(path, folder)
 
 
-def portions(values: Iterable[Value], characters: Callable[[Value], int]) -> Iterator[Sequence[Value]]:
+def portions(
+    values: Iterable[Value],
+    characters: Callable[[Value], int],
+) -> Iterator[Sequence[Value]]:
     """The values in portions of at most ``PORTION_ROWS`` and not much more than ``PORTION_CHARACTERS`` of text."""
-    portion = _Portion[Value](characters)
+    portion: list[Value] = []
+    size = 0
     for value in values:
-        if portion.add(value):
-            yield portion.take()
-    if portion.values:
-        yield portion.take()
+        portion.append(value)
+        size += characters(value)
+        if len(portion) >= PORTION_ROWS or size >= PORTION_CHARACTERS:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
 
 
 def read_part(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -295,23 +283,6 @@ def set_aside(path: Path) -> None:
         return
     except OSError as error:
         raise file_error(f"{path} cannot be read, and not be moved away: {error.strerror or error}", error) from error
-
-
-@dataclass(slots=True)
-class _Portion(Generic[Value]):
-    size: Callable[[Value], int]
-    values: list[Value] = field(default_factory=list)
-    characters: int = 0
-
-    def add(self, value: Value) -> bool:
-        """Whether it is full now."""
-        self.values.append(value)
-        self.characters += self.size(value)
-        return len(self.values) >= PORTION_ROWS or self.characters >= PORTION_CHARACTERS
-
-    def take(self) -> list[Value]:
-        values, self.values, self.characters = self.values, [], 0
-        return values
 
 
 def row_characters(row: Row) -> int:

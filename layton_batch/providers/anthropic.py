@@ -37,7 +37,6 @@ class Anthropic:
 
     name = "anthropic"
     copies_text = True
-    answer_keys = ("text",)
     limits = Limits(
         max_requests=100_000,
         max_bytes=253_000_000,  # 256 MB less 1 %: the create call wraps the lines

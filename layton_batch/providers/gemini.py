@@ -69,7 +69,6 @@ class Gemini:
 
     name: str = "gemini"
     copies_text: bool = True
-    answer_keys: tuple[str, ...] = ("text",)
     limits: Limits = Limits(
         max_requests=200_000,  # none is documented; the file's size is what counts
         max_bytes=1_980_000_000,  # 2 GB less 1 %

@@ -35,7 +35,6 @@ class Xai(Adapted):
 
     name: str = "xai"
     adapter_path: str = "batchling.providers.xai:XaiProvider"
-    answer_keys: tuple[str, ...] = ("content",)
     key_variable: str = "XAI_API_KEY"
     address: str = "https://api.x.ai"
     limits: Limits = Limits(

@@ -37,7 +37,6 @@ class Vertex(Adapted):
 
     name: str = "vertex"
     adapter_path: str = "batchling.providers.vertex:VertexProvider"
-    answer_keys: tuple[str, ...] = ("text",)
     key_variable: str = "GOOGLE_VERTEX_ACCESS_TOKEN"
     address: str = ""
     limits: Limits = Limits(

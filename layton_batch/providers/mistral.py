@@ -41,7 +41,6 @@ class Mistral:
 
     name: str = "mistral"
     copies_text: bool = True
-    answer_keys: tuple[str, ...] = ("content", "text")
     limits: Limits = Limits(
         max_requests=100_000,
         max_bytes=506_000_000,  # 512 MB less 1 %

@@ -37,7 +37,6 @@ class OpenAI(FileBatches):
     )
     efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     max_tokens_key: str = "max_completion_tokens"
-    answer_keys: tuple[str, ...] = ("content", "text")
 
     def check(self, spec: ModelSpec) -> list[str]:
         found = super().check(spec)

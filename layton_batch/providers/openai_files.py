@@ -48,7 +48,6 @@ class FileBatches:
     max_tokens_key: str
     windows: tuple[str, ...] = (USUAL_WINDOW,)
     copies_text: bool = True
-    answer_keys: tuple[str, ...] = ("content",)
     poll_query: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, access: Access | None) -> None:

@@ -6,9 +6,8 @@ an answer go into another attempt while there is one; all of it lands in one tra
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
-from contextlib import closing, contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -20,13 +19,12 @@ from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.completeness import Downloaded, Reading, counted, lack
 from layton_batch.batches.decisions import Readings, apply, at
 from layton_batch.batches.outcomes import Tally, assign_outcomes, count_rows, summed
-from layton_batch.batches.replies import Replies, characters, unpacked, unpacked_apart
+from layton_batch.batches.replies import Replies, Reply, read_replies
 from layton_batch.batches.usage_rows import Bill, bounds
 from layton_batch.clock import is_due
 from layton_batch.costs.stated import Statement
 from layton_batch.errors import ProviderError, ProviderReplyError, StaleStateError
 from layton_batch.files import atomic, tables
-from layton_batch.providers import answer_keys
 from layton_batch.providers.protocol import Provider
 from layton_batch.providers.wire_errors import clean
 from layton_batch.records import Batch, Collect, Entry, Job, Move, Response, Snapshot, Wait
@@ -58,7 +56,8 @@ def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
         if download is None:
             return False
         asked, folder = batch_requests(run, batch), run.folder.raw(batch.id)
-        with _replies(run, batch) as replies:
+        with run.filing:  # one batch's texts at a time are in memory
+            replies = read_replies(folder, partial(_decode, run, batch))
             reading = Reading(replies, frozenset(asked["custom_id"]))
             raw_results.prune(folder, replies.parts.keys(), reading.naming)
             decision = _decided(run, batch, download, reading)
@@ -67,30 +66,12 @@ def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
             _file(run, job, batch, decision, download.snapshot, asked, replies)
     except StaleStateError:
         return False  # another process collected it
-    except BrokenExecutor as error:
-        run.engine.renew()
-        run.remaking = True
-        said = f"{batch.id}: a worker ended while it read the results ({error}); the next tick reads them"
-        run.store.add_event(run.clock.now(), batch.id, "worker_ended", said)
-        return False
     return True
 
 
-@contextmanager
-def _replies(run: Run, batch: Batch) -> Iterator[Replies]:
-    """What the raw results say; one batch's are filed at a time."""
-    folder, dialect = run.folder.raw(batch.id), run.providers.dialect(batch.provider)
-
-    def decode(line: bytes) -> Response:
-        run.heed_stop()
-        return dialect.decode(line)
-
-    if run.engine.is_here:
-        with run.filing, unpacked(folder, decode, run.folder.root, answer_keys(dialect)) as replies:
-            yield replies
-    else:
-        with unpacked_apart(folder, batch.provider, run.engine, run.heed_stop) as replies, run.filing:
-            yield replies
+def _decode(run: Run, batch: Batch, line: bytes) -> Response:
+    run.heed_stop()
+    return run.providers.dialect(batch.provider).decode(line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +154,11 @@ def _file(
     said = (snapshot.message if snapshot else None) or batch.reason
     tally = assign_outcomes(replies.entries, asked["custom_id"].to_list(), replace(batch, reason=said))
     if decision.lacking is not None:
-        named = {one.custom_id for one in replies.entries if not isinstance(one, str)}
+        named = {entry.custom_id for entry in replies.entries if isinstance(entry, Reply)}
         _put_out_of_reach(tally, named, decision.lacking)
     bill = Bill(run.prices, job, batch, partial(bounds, asked))
     run.store.check(batch, run.clock.now())  # still ours: who took it over meanwhile may have collected more
-    _write_tables(run, job, batch, _portions(run, replies, tally), bill)
+    _write_tables(run, job, batch, replies, tally, bill)
     statement = _write_statement(run, job, batch, bill, snapshot)
     children, resubmitted = next_attempts(run, batch, tally)
     counts = count_rows(batch, tally, resubmitted)
@@ -195,13 +176,6 @@ def _file(
     run.store.apply(batch, move, now)
 
 
-def _portions(run: Run, replies: Replies, tally: Tally) -> Iterator[tuple[Sequence[Response], pl.Series]]:
-    """The responses of the batch, and their texts; some at a time are in memory."""
-    for portion in tables.portions(tally.responses.values(), characters):
-        run.heed_stop()
-        yield replies.together(portion)
-
-
 def _money(run: Run, batch: Batch, bill: Bill) -> list[Entry]:
     """What is still set aside for the batch is let go; what it cost, and what nobody can tell whether it did, takes its
     place."""
@@ -211,22 +185,23 @@ def _money(run: Run, batch: Batch, bill: Bill) -> list[Entry]:
 
 def _put_out_of_reach(tally: Tally, named: Collection[str], reason: str) -> None:
     """What no line names was perhaps answered and paid for: whether it is bought again is a person's word (`retry`)."""
-    for custom_id, response in tally.responses.items():
-        if custom_id not in named and isinstance(response, Response):
-            tally.responses[custom_id] = replace(
-                response, error_class=ErrorClass.OUT_OF_REACH, error_message=clean(reason, 500)
-            )
+    for custom_id, reply in tally.replies.items():
+        if custom_id not in named:
+            lost = replace(reply.response, error_class=ErrorClass.OUT_OF_REACH, error_message=clean(reason, 500))
+            tally.replies[custom_id] = Reply(lost)
 
 
-def _write_tables(
-    run: Run, job: Job, batch: Batch, portions: Iterable[tuple[Sequence[Response], pl.Series]], bill: Bill
-) -> None:
+def _write_tables(run: Run, job: Job, batch: Batch, replies: Replies, tally: Tally, bill: Bill) -> None:
     """Responses and usage of the batch, and, where there are any, the requests whose cost nobody can tell."""
     charged = [bill.enter(())]
     with atomic.writing_folder(run.folder.tables / "responses" / batch.id) as folder:
-        for number, (responses, texts) in enumerate(portions):
+        portions = tables.portions(tally.replies.values(), lambda reply: reply.characters)
+        for number, portion in enumerate(portions):
+            run.heed_stop()
+            responses = [reply.response for reply in portion]
             charged.append(bill.enter(responses))
-            tables.write(folder / f"{number:05d}.parquet", _response_table(job, batch, responses, texts))
+            table = _response_table(job, batch, responses, replies.texts_of(portion))
+            tables.write(folder / f"{number:05d}.parquet", table)
     tables.write(run.folder.part("usage", batch.id), pl.concat(charged))
     untold = run.folder.part("untold", batch.id)
     if rows := bill.unknown_cost_rows:

@@ -24,8 +24,8 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Grade, Item, Job, Prediction, Verdict
 from layton_batch.scoring.vote_table import with_contents
 from layton_batch.stages.final_responses import final_portions, response_from
-from layton_batch.states import FinishReason, PredictionKind, RequestOutcome, Role
-from layton_batch.tasks.protocol import Task, juried, reads_together
+from layton_batch.states import PredictionKind, Role
+from layton_batch.tasks.protocol import Task, juried
 
 VERDICTS = {Role.JUDGE: "verdicts", Role.REJUDGE: "rejudged"}
 """The tables of a jury's verdicts: on this run's answers, and on labelled ones of the gold set."""
@@ -93,80 +93,25 @@ def grade_job(asked: Grading, task: Task, item: Callable[[str], Item]) -> None:
 
 def _grade_predictions(asked: Grading, task: Task, item_of: Callable[[str], Item]) -> None:
     folder, job = asked.folder, asked.job
-    together = reads_together(task)
-    splits = _splits(folder) if together else None
     with ExitStack() as files:
-        mark = None
-        if not task.uses_jury:
-            mark = files.enter_context(tables.writing(folder.part("grades", job.id), "grades", asked.origin))
         part = folder.part("predictions", job.id)
-        predict = files.enter_context(tables.writing_frames(part, "predictions", asked.origin))
+        add_predictions = files.enter_context(tables.writing_frames(part, "predictions", asked.origin))
+        add_grades = None
+        if not task.uses_jury:
+            part = folder.part("grades", job.id)
+            add_grades = files.enter_context(tables.writing_frames(part, "grades", asked.origin))
         for portion in final_portions(folder, job.id, asked.responses):
-            plain = None
-            if together is not None and splits is not None:
-                portion = portion.join(splits, on="item_id", how="left", maintain_order="left")
-                plain = _plain(portion, together.plain_answers, pl.col("split").is_not_null())
-            rows = []
-            for row in _not_plain(portion, plain):
+            predictions: list[tables.Row] = []
+            grades: list[tables.Row] = []
+            for row in portion.iter_rows(named=True):
                 item = item_of(str(row["item_id"]))
                 prediction = task.parse(item, job.spec.name, response_from(row))
-                rows.append(_prediction_row(asked, item, prediction, row))
-                if mark is not None and not task.uses_jury:
-                    for one in _mark_rows(task.grade(item, prediction), asked.sample):
-                        mark(one)
-            predict(_in_order(plain, _plain_predictions(asked, portion, plain), tables.frame("predictions", rows)))
-
-
-def _splits(folder: RunFolder) -> pl.DataFrame:
-    return tables.read_part(folder.part("items", "items"), ["item_id", "split"])
-
-
-def _plain(portion: pl.DataFrame, read: Callable[[pl.Series], pl.DataFrame], also: pl.Expr) -> pl.DataFrame:
-    """What the task reads at once of the portion's replies; a row of nulls for every other row."""
-    came = (pl.col("outcome") == str(RequestOutcome.SUCCEEDED)) & (pl.col("refusal").fill_null("") == "")
-    refused = pl.col("finish_reason").fill_null("") == str(FinishReason.REFUSAL)
-    return read(portion.select(pl.when(came & ~refused & also).then(pl.col("text")).alias("text"))["text"])
-
-
-def _is_plain(plain: pl.DataFrame) -> pl.Series:
-    return plain.to_series(0).is_not_null()
-
-
-def _not_plain(portion: pl.DataFrame, plain: pl.DataFrame | None) -> Iterator[Mapping[str, object]]:
-    return (portion if plain is None else portion.filter(~_is_plain(plain))).iter_rows(named=True)
-
-
-def _in_order(plain: pl.DataFrame | None, read: pl.DataFrame, parsed: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a portion that were ``read`` at once, and those that were not, in the portion's order."""
-    if plain is None or not read.height:
-        return parsed
-    if not parsed.height:
-        return read
-    is_plain = _is_plain(plain)
-    places = pl.concat([is_plain.arg_true(), (~is_plain).arg_true()])
-    return pl.concat([read, parsed])[places.arg_sort()]
-
-
-def _plain_predictions(asked: Grading, portion: pl.DataFrame, plain: pl.DataFrame | None) -> pl.DataFrame:
-    if plain is None:
-        return tables.frame("predictions", [])
-    spec, is_plain = asked.job.spec, _is_plain(plain)
-    said = portion.filter(is_plain)
-    kept = ("item_id", "split", "finish_reason", "custom_id", "batch_id", "attempt")
-    return tables.of_columns(
-        "predictions",
-        {
-            **said.select(kept).to_dict(),
-            **plain.filter(is_plain).to_dict(),
-            "raw_text": said["text"],
-            "model": spec.name,
-            "provider": spec.provider,
-            "family": spec.family,
-            "n_hints": asked.hints,
-            "kind": str(PredictionKind.ANSWERED),
-            "sample": asked.sample,
-        },
-    )
+                predictions.append(_prediction_row(asked, item, prediction, row))
+                if not task.uses_jury:
+                    grades += _mark_rows(task.grade(item, prediction), asked.sample)
+            add_predictions(tables.frame("predictions", predictions))
+            if add_grades is not None:
+                add_grades(tables.frame("grades", grades))
 
 
 def _mark_rows(grade: Grade, sample: int) -> list[dict[str, object]]:
@@ -196,38 +141,16 @@ def _prediction_row(asked: Grading, item: Item, prediction: Prediction, row: Map
 
 
 def _grade_verdicts(asked: Grading, task: Task) -> None:
-    job, judging, together = asked.job, juried(task), reads_together(task)
+    job, judging = asked.job, juried(task)
     table = VERDICTS[job.role]
     with tables.writing_frames(asked.folder.part(table, job.id), table, asked.origin) as add:
         for portion in final_portions(asked.folder, job.id, asked.responses):
-            plain = None if together is None else _plain(portion, together.plain_verdicts, pl.lit(value=True))
             rows = []
-            for row in _not_plain(portion, plain):
+            for row in portion.iter_rows(named=True):
                 item_id, model = str(row["item_id"]), str(row["model"])
                 verdict = judging.parse_verdict(item_id, model, job.spec.name, response_from(row))
                 rows.append(_verdict_row(verdict, asked, row))
-            add(_in_order(plain, _plain_verdicts(asked, portion, plain), tables.frame(table, rows)))
-
-
-def _plain_verdicts(asked: Grading, portion: pl.DataFrame, plain: pl.DataFrame | None) -> pl.DataFrame:
-    table = VERDICTS[asked.job.role]
-    if plain is None:
-        return tables.frame(table, [])
-    is_plain = _is_plain(plain)
-    said, marks = portion.filter(is_plain), plain.filter(is_plain)
-    return tables.of_columns(
-        table,
-        {
-            **said.select("item_id", "model", "custom_id", "batch_id", "attempt").to_dict(),
-            **marks.to_dict(),
-            "both_correct": marks.to_series(0) & marks.to_series(1),
-            "raw_text": said["text"],
-            "judge": asked.job.spec.name,
-            "judge_provider": asked.job.spec.provider,
-            "sample": asked.sample,
-            "n_hints": asked.hints,
-        },
-    )
+            add(tables.frame(table, rows))
 
 
 def _verdict_row(verdict: Verdict, asked: Grading, row: Mapping[str, object]) -> dict[str, object]:

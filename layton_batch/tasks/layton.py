@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.item_shelf import Shelf
@@ -16,14 +16,10 @@ from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Res
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.layton_rules import original
 from layton_batch.tasks.layton_rules.original import CORRECTED, ORIGINAL, check_prompts
-from layton_batch.tasks.plain_replies import plain_marks, plain_texts
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.reply_json import as_bool, as_text, contradiction, failure, joined, object_schema, read_reply
 from layton_batch.tasks.rows import id_of, needed_text, picture_in, text_of
 from layton_batch.tasks.templates import Slots, Templates, block, fence, without_surrogates
-
-if TYPE_CHECKING:
-    import polars as pl
 
 HERE = Path(__file__).parent
 SPLITS = ("llm", "vlm")
@@ -116,9 +112,6 @@ class LaytonTask:
                 kind = PredictionKind.UNPARSED if answer is None else PredictionKind.ANSWERED
         return Prediction(item.id, model, kind, answer, justification, raw, note)
 
-    def plain_answers(self, texts: pl.Series) -> pl.DataFrame:
-        return plain_texts(texts, ("answer", "justification"), filled="answer")
-
     def judge_prompt(self, candidate: Candidate) -> Prompt:
         item, said = candidate.item, candidate.prediction
         system = self._templates.render("judge_system", has_image=bool(item.images))
@@ -165,9 +158,6 @@ class LaytonTask:
         unread = [name for name, mark in zip(_VERDICT_FIELDS, (answer, justification), strict=True) if mark is None]
         note = joined(reply.note, *(f"{name} is not true or false" for name in unread))
         return Verdict(item_id, model, judge, answer, justification, note)
-
-    def plain_verdicts(self, texts: pl.Series) -> pl.DataFrame:
-        return plain_marks(texts, _VERDICT_FIELDS)
 
 
 # ---- rows to items -------------------------------------------------------------------------------------------------

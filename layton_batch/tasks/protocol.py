@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from layton_batch.errors import LaytonBatchError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response, Verdict
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,36 +101,6 @@ class AdvisesLimits(Protocol):
     """A task that advises an output limit, where the manifest sets none."""
 
     def output_tokens(self, item: Item) -> int: ...
-
-
-@runtime_checkable
-class ReadsTogether(Protocol):
-    """A task with a jury that can read many replies at once, where they keep to the form they were asked for.
-
-    ``texts``: of replies that came and were not refused, though they may have been cut off. What is said of a text must
-    be what the task says of it by itself; nulls where only that can tell.
-    """
-
-    def plain_answers(self, texts: pl.Series) -> pl.DataFrame:
-        """``answer`` and ``justification`` of texts of which ``parse`` makes ANSWERED predictions without a note."""
-        ...
-
-    def plain_verdicts(self, texts: pl.Series) -> pl.DataFrame:
-        """``is_answer_correct`` and ``is_justification_correct`` of texts of which ``parse_verdict`` makes verdicts
-        without a note."""
-        ...
-
-
-def reads_together(task: Task) -> ReadsTogether | None:
-    """The task, where it can; not where a class that it is made from can, and it reads replies in another way."""
-    if not isinstance(task, ReadsTogether):
-        return None
-    pairs = (("parse", "plain_answers"), ("parse_verdict", "plain_verdicts"))
-    return task if all(_origin(task, one) is _origin(task, many) for one, many in pairs) else None
-
-
-def _origin(task: Task, name: str) -> type | None:
-    return next((one for one in type(task).__mro__ if name in vars(one)), None)
 
 
 @runtime_checkable

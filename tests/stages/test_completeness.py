@@ -10,7 +10,7 @@ import pytest
 
 from layton_batch.batches import raw_results
 from layton_batch.batches.completeness import DOWNLOADS, DOWNLOADS_UNCOUNTED, Lack, Reading, counted, lack
-from layton_batch.batches.replies import unpacked
+from layton_batch.batches.replies import read_replies
 from layton_batch.providers.protocol import ResultPart
 from layton_batch.records import Batch, Snapshot
 from layton_batch.states import BatchOutcome, Lifecycle
@@ -31,9 +31,8 @@ def lacking(folder: Path, one: Batch, snapshot: Snapshot, *answered: str, errors
     output = [ResultPart("output", iter([content]))] if answered else []
     failed = [ResultPart("errors", iter([b"\n".join(errors) + b"\n"]))] if errors else []
     parts = raw_results.store(folder, [*output, *failed])
-    with unpacked(folder, decode, folder.parent) as replies:
-        reading = Reading(replies, IDS)
-        return lack(one, counted(one, snapshot, reading), parts, reading)
+    reading = Reading(read_replies(folder, decode), IDS)
+    return lack(one, counted(one, snapshot, reading), parts, reading)
 
 
 @pytest.mark.parametrize("outcome", BatchOutcome)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from layton_batch.batches.attempts import may_go_again
 from layton_batch.batches.outcomes import Tally, assign_outcomes, count_rows, summed
+from layton_batch.batches.replies import Reply
 from layton_batch.providers.damaged_rows import unreadable
 from layton_batch.records import Batch, Response
 from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
@@ -25,14 +26,22 @@ def batch(outcome: BatchOutcome = BatchOutcome.COMPLETED, error_class: ErrorClas
     )  # fmt: skip
 
 
+def reply(custom_id: str, text: str = "x") -> Reply:
+    """An answer."""
+    return Reply(Response(custom_id, RequestOutcome.SUCCEEDED), hash(text))
+
+
 lines = st.lists(
     st.one_of(
         st.text(max_size=5),
         st.builds(
-            Response,
-            custom_id=st.sampled_from([*SENT, "stranger"]),
-            outcome=st.sampled_from(RequestOutcome),
-            text=st.none() | st.text(max_size=3),
+            Reply,
+            st.builds(
+                Response,
+                custom_id=st.sampled_from([*SENT, "stranger"]),
+                outcome=st.sampled_from(RequestOutcome),
+            ),
+            st.integers(0, 3),
         ),
     ),
     max_size=20,
@@ -40,18 +49,16 @@ lines = st.lists(
 
 
 @given(decoded=lines, outcome=st.sampled_from(BatchOutcome))
-def test_each_request_has_one_outcome_and_the_counts_add_up(
-    decoded: list[Response | str], outcome: BatchOutcome
-) -> None:
+def test_each_request_has_one_outcome_and_the_counts_add_up(decoded: list[Reply | str], outcome: BatchOutcome) -> None:
     one = batch(outcome)
     tally = assign_outcomes(decoded, SENT, one)
-    assert list(tally.responses) == SENT
+    assert list(tally.replies) == SENT
     counts = count_rows(one, tally, frozenset(SENT[:2]))
     assert sum(row.count for row in counts) == len(SENT)
     assert sum(row.resubmitted for row in counts) == 2
-    answered = {entry.custom_id for entry in decoded if isinstance(entry, Response)
-                and entry.outcome is RequestOutcome.SUCCEEDED} & set(SENT)  # fmt: skip
-    assert {name for name, got in tally.responses.items() if got.outcome is RequestOutcome.SUCCEEDED} == answered
+    answered = {entry.custom_id for entry in decoded if isinstance(entry, Reply)
+                and entry.response.outcome is RequestOutcome.SUCCEEDED} & set(SENT)  # fmt: skip
+    assert {name for name, got in tally.replies.items() if got.response.outcome is RequestOutcome.SUCCEEDED} == answered
     kinds = Counter(kind for kind, _ in tally.anomalies)
     nameless = sum(isinstance(entry, str) for entry in decoded)
     unread = sum(row.count for row in counts if row.error_class is ErrorClass.UNREADABLE)
@@ -69,37 +76,37 @@ def test_each_request_has_one_outcome_and_the_counts_add_up(
 )
 def test_a_request_that_no_line_names_ends_as_its_batch_did(outcome: BatchOutcome, ends: RequestOutcome) -> None:
     tally = assign_outcomes([], SENT, batch(outcome))
-    assert {response.outcome for response in tally.responses.values()} == {ends}
+    assert {reply.response.outcome for reply in tally.replies.values()} == {ends}
 
 
 def test_of_two_answers_the_first_counts_and_the_second_is_told() -> None:
-    first = Response("c0", RequestOutcome.SUCCEEDED, "one")
-    tally = assign_outcomes([first, Response("c0", RequestOutcome.SUCCEEDED, "two")], SENT, batch())
-    assert tally.responses["c0"] is first
+    first = reply("c0", text="one")
+    tally = assign_outcomes([first, reply("c0", text="two")], SENT, batch())
+    assert tally.replies["c0"] is first
     assert [kind for kind, _ in tally.anomalies] == ["duplicate_result"]
 
 
 def test_an_answer_beats_an_error_whichever_comes_first() -> None:
-    error, answer = Response("c0", RequestOutcome.ERRORED), Response("c0", RequestOutcome.SUCCEEDED, "x")
+    error, answer = Reply(Response("c0", RequestOutcome.ERRORED)), reply("c0")
     for order in ([error, answer], [answer, error]):
-        assert assign_outcomes(order, SENT, batch()).responses["c0"] is answer
+        assert assign_outcomes(order, SENT, batch()).replies["c0"] is answer
 
 
 def test_the_class_of_a_batch_that_failed_as_a_whole_is_its_rows_class() -> None:
     tally = assign_outcomes([], SENT, batch(BatchOutcome.FAILED, ErrorClass.INVALID_REQUEST))
-    assert {response.error_class for response in tally.responses.values()} == {ErrorClass.INVALID_REQUEST}
+    assert {reply.response.error_class for reply in tally.replies.values()} == {ErrorClass.INVALID_REQUEST}
 
 
 def unread(tally: Tally) -> set[str]:
-    return {name for name, got in tally.responses.items() if got.error_class is ErrorClass.UNREADABLE}
+    return {name for name, got in tally.replies.items() if got.response.error_class is ErrorClass.UNREADABLE}
 
 
 @pytest.mark.parametrize("outcome", BatchOutcome)
 def test_requests_that_damaged_lines_explain_are_unreadable_and_not_may_go_again(outcome: BatchOutcome) -> None:
-    answers = [Response(name, RequestOutcome.SUCCEEDED, "x") for name in SENT[2:]]
+    answers = [reply(name) for name in SENT[2:]]
     tally = assign_outcomes([*answers, "half a line", "another"], SENT, batch(outcome))
     assert unread(tally) == {"c0", "c1"}
-    assert not any(may_go_again(response) for response in tally.responses.values())
+    assert not any(may_go_again(reply.response) for reply in tally.replies.values())
     told = [
         detail for kind, detail in tally.anomalies if kind == "unreadable_line" and "not in this run's bill" in detail
     ]
@@ -108,27 +115,27 @@ def test_requests_that_damaged_lines_explain_are_unreadable_and_not_may_go_again
 
 
 def test_more_missing_requests_than_damaged_lines_are_missing() -> None:
-    answers = [Response(name, RequestOutcome.SUCCEEDED, "x") for name in SENT[2:]]
+    answers = [reply(name) for name in SENT[2:]]
     tally = assign_outcomes([*answers, "half a line"], SENT, batch())
     assert not unread(tally)
-    assert {tally.responses[name].outcome for name in SENT[:2]} == {RequestOutcome.MISSING}
-    assert all(may_go_again(tally.responses[name]) for name in SENT[:2])
+    assert {tally.replies[name].response.outcome for name in SENT[:2]} == {RequestOutcome.MISSING}
+    assert all(may_go_again(tally.replies[name].response) for name in SENT[:2])
 
 
 def test_a_damaged_line_under_an_id_nobody_sent_may_be_any_request() -> None:
-    answers = [Response(name, RequestOutcome.SUCCEEDED, "x") for name in SENT[1:]]
-    tally = assign_outcomes([*answers, unreadable("stranger", "half a line")], SENT, batch())
+    answers = [reply(name) for name in SENT[1:]]
+    tally = assign_outcomes([*answers, Reply(unreadable("stranger", "half a line"))], SENT, batch())
     assert unread(tally) == {"c0"}
 
 
 def test_what_may_have_been_paid_for_beats_what_was_not_and_an_answer_beats_both() -> None:
-    answer = Response("c0", RequestOutcome.SUCCEEDED, "x")
-    failed = Response("c0", RequestOutcome.ERRORED, error_class=ErrorClass.PROVIDER_FAULT)
-    damaged = unreadable("c0", "half a line")
+    answer = reply("c0")
+    failed = Reply(Response("c0", RequestOutcome.ERRORED, error_class=ErrorClass.PROVIDER_FAULT))
+    damaged = Reply(unreadable("c0", "half a line"))
     for order in itertools.permutations([failed, damaged, answer]):
-        assert assign_outcomes(order, SENT, batch()).responses["c0"] is answer
+        assert assign_outcomes(order, SENT, batch()).replies["c0"] is answer
     for order in itertools.permutations([failed, damaged]):
-        assert assign_outcomes(order, SENT, batch()).responses["c0"] is damaged
+        assert assign_outcomes(order, SENT, batch()).replies["c0"] is damaged
 
 
 @pytest.mark.parametrize("outcome", RequestOutcome)

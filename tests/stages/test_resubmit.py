@@ -10,6 +10,7 @@ from typing import cast
 
 from layton_batch.batches.attempts import next_attempts
 from layton_batch.batches.outcomes import Tally
+from layton_batch.batches.replies import Reply
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, Response
@@ -47,7 +48,7 @@ def test_halves_of_a_later_attempt_have_names_that_no_attempt_at_earlier_halves_
     (tmp_path / "requests").mkdir()
     (tmp_path / again.path).write_bytes(LINES)
     refused = {name: Response(name, RequestOutcome.ERRORED, error_class=ErrorClass.TOO_LARGE) for name in ("r1", "r2")}
-    halves, repeats = next_attempts(run, again, Tally(dict(refused)))
+    halves, repeats = next_attempts(run, again, Tally({name: Reply(response) for name, response in refused.items()}))
     assert repeats == {"r1", "r2"}
     assert len({one.id for one in [*entered, *halves]}) == len(entered) + 2
     assert len({one.tag for one in halves}) == 2
