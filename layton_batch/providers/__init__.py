@@ -4,11 +4,10 @@ A class is made with ``Class(access)``; with ``access = None`` everything that n
 ``capabilities``, ``status_map``, ``encode``, ``decode``, ``check``), and a call that needs it raises MissingKeyError.
 
 Besides the protocol a class may have ``check(spec) -> list[str]`` (what in a model's declaration this API cannot do),
-``windows`` (how long a batch may be given; else ``24h`` alone), ``copies_text`` (``encode`` puts each text of a prompt
-into its line once and as it is, and nothing else of the line hangs on the text, but for whether it is empty; else every
-line is encoded by itself), ``answer_keys`` (the names in a result line under one of which its answer stands: a string
-under such a name becomes a response's whole text as it is, or part of it, or is nowhere in it, and nothing else in the
-response hangs on what it says; else every line is decoded whole), ``about(model)`` (what it says of a model; see
+``windows`` (how long a batch may be given; else ``24h`` alone), ``answer_keys`` (the names in a result line under one
+of which its answer stands: a string under such a name becomes a response's whole text as it is, or part of it, or is
+nowhere in it, and nothing else in the response hangs on what it says; else every line is decoded whole),
+``about(model)`` (what it says of a model; see
 :class:`~layton_batch.providers.protocol.KnowsModels`) and ``close()`` (let go of connections); :func:`problems`,
 :func:`answer_keys`, :func:`knows_models` and :func:`closing` use them where they exist.
 """
