@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
@@ -48,12 +49,31 @@ class Item:
     picarats: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ResponseSchema:
     """A strict JSON schema the reply must follow; ``name`` is ``[A-Za-z0-9_-]{1,64}``."""
 
     name: str
     schema: Mapping[str, JsonValue]
+
+    @cached_property
+    def closed(self) -> JsonValue:
+        """The schema with ``additionalProperties: false`` and all properties required where it says neither: strict
+        modes refuse an object without them, each row on its own and only after submission."""
+        return _closed(self.schema)
+
+
+def _closed(schema: JsonValue) -> JsonValue:
+    if isinstance(schema, list | tuple):
+        return [_closed(entry) for entry in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    found: dict[str, JsonValue] = {key: _closed(value) for key, value in schema.items()}
+    properties = schema.get("properties")
+    if schema.get("type") == "object" and isinstance(properties, Mapping):
+        found.setdefault("required", list(properties))
+        found.setdefault("additionalProperties", False)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import sha256
-from itertools import accumulate, chain, compress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import polars as pl
 
@@ -21,6 +19,7 @@ from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import atomic, tables
 from layton_batch.providers.protocol import Limits, Provider
+from layton_batch.providers.request_line import request_line
 from layton_batch.records import Batch, Request, Shard
 from layton_batch.runs.context import Run
 
@@ -36,11 +35,7 @@ class Line:
 
 def line_of(request: Request, provider: Provider, prices: PriceBook) -> Line:
     """The request as the provider takes it, and the most it can cost."""
-    return Line(request.custom_id, provider.encode(request), estimate_request(request, prices))
-
-
-Pieces = tuple[bytes, ...]
-"""A line of a batch file with the newline at its end, put together where it is written: so a picture is copied once."""
+    return Line(request.custom_id, request_line(provider, request), estimate_request(request, prices))
 
 
 @dataclass(slots=True)
@@ -53,24 +48,18 @@ class OpenShard:
     size: int = 0
     max_cost: Decimal | None = Decimal(0)
 
-    def add(self, lines: Sequence[Pieces], costs: Sequence[Decimal | None]) -> None:
-        """Some lines more (at least one), and the most that each can cost."""
-        content = b"".join(chain.from_iterable(lines))
+    def add(self, line: bytes, cost: Decimal | None) -> None:
+        """Write a line, given without its newline, and count the most that it can cost."""
+        content = line + b"\n"
         self.handle.write(content)
         self.digest.update(content)
-        self.requests += len(lines)
+        self.requests += 1
         self.size += len(content)
-        self.max_cost = _plus(self.max_cost, costs)
+        self.max_cost = None if self.max_cost is None or cost is None else self.max_cost + cost
 
     def written(self, name: str, path: str) -> Shard:
         """What the file holds."""
         return Shard(name, path, self.requests, self.size, self.digest.hexdigest(), self.max_cost)
-
-
-def _plus(total: Decimal | None, costs: Sequence[Decimal | None]) -> Decimal | None:
-    if total is None or None in costs:
-        return None
-    return sum(cast("Sequence[Decimal]", costs), total)
 
 
 @dataclass(slots=True)
@@ -89,32 +78,21 @@ class BatchFiles(AbstractContextManager["BatchFiles"]):
     _shard: OpenShard | None = None
     _file: ExitStack = field(default_factory=ExitStack)
 
-    def add(self, lines: Sequence[Pieces], costs: Sequence[Decimal | None]) -> list[str | None]:
-        """Put lines at the end, each with the most that it can cost. Returns the shard of each; None: the line is
-        larger than the provider takes, and in no file."""
-        lengths = [sum(map(len, line)) for line in lines]
-        most = min(self.limits.max_line_bytes, self.limits.max_bytes)
-        if max(lengths, default=0) <= most:
-            return [*self._added(lines, costs, lengths)]
-        fits = [length <= most for length in lengths]
-        fitting = list(compress(lines, fits)), list(compress(costs, fits)), list(compress(lengths, fits))
-        shards = self._added(*fitting)
-        return [next(shards) if one else None for one in fits]
-
-    def _added(self, lines: Sequence[Pieces], costs: Sequence[Decimal | None], lengths: Sequence[int]) -> Iterator[str]:
-        ends = list(accumulate(lengths, initial=0))
-        at, named = 0, list[str]()
-        while at < len(lines):
-            shard = self._shard or self._opened()
-            room = bisect_right(ends, ends[at] + self.limits.max_bytes - shard.size) - 1
-            end = min(room, at + self.limits.max_requests - shard.requests)
-            if end > at:
-                shard.add(lines[at:end], costs[at:end])
-                named += [self._name] * (end - at)
-                at = end
-            else:
-                self._close()
-        return iter(named)
+    def add(self, line: bytes, cost: Decimal | None) -> str | None:
+        """Put a line at the end, with the most that it can cost. Returns its shard; None: the line is larger than the
+        provider takes, and in no file."""
+        size = len(line) + 1
+        if size > min(self.limits.max_line_bytes, self.limits.max_bytes):
+            return None
+        shard = self._shard
+        if shard is not None and (
+            shard.requests >= self.limits.max_requests or shard.size + size > self.limits.max_bytes
+        ):
+            self._close()
+            shard = None
+        shard = shard or self._opened()
+        shard.add(line, cost)
+        return self._name
 
     @property
     def _name(self) -> str:
@@ -157,7 +135,7 @@ def pack(lines: Iterable[Line], limits: Limits, root: Path, folder: Path, first:
     packed = Packed()
     with BatchFiles(limits, root, folder, first, packed.shards) as files:
         for line in lines:
-            (shard,) = files.add(((line.content, b"\n"),), (line.max_cost,))
+            shard = files.add(line.content, line.max_cost)
             if shard is None:
                 packed.too_large.append(line.custom_id)
             else:

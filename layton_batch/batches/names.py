@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from hashlib import sha256
 
 SHARD_CHARS = 14
 """The longest name of a part of a shard: with it a tag has at most 48 characters up to attempt 99."""
-
-
-_END_OF_NAME = re.compile(rb"-[0-9a-f]{8}-[0-9]{6}")
 
 
 def custom_id(mark: str, job_id: str, number: int) -> str:
@@ -20,11 +16,6 @@ def custom_id(mark: str, job_id: str, number: int) -> str:
 def custom_id_prefix(mark: str, job_id: str) -> str:
     """What the names of all requests of a job begin with; their numbers follow, in six digits or more."""
     return f"r{mark}-{_digest(job_id)}-"  # within every provider's rule: 1 to 64 of A-Za-z0-9_-
-
-
-def may_name(content: bytes) -> bool:
-    """Whether any custom_id can be a part of the content: then it looks like the end of one."""
-    return b"-" in content and _END_OF_NAME.search(content) is not None  # a picture's text has no hyphen
 
 
 def tag(prefix: str, job_id: str, shard_id: str, attempt: int) -> str:

@@ -20,7 +20,7 @@ from math import ceil
 
 from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.rates import PER_MILLION, Price, Step
-from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Request, ResponseSchema
+from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Request
 
 REQUEST_OVERHEAD = 256
 """Tokens a provider's chat template puts around a request, or its own short system text."""
@@ -47,6 +47,10 @@ _NESTED_KEYS = ("generationConfig", "generation_config")
 _CHOICES_KEYS = ("n", "candidateCount", "candidate_count")
 
 
+Size = tuple[int, int]
+"""Width and height of an image, in pixels."""
+
+
 @dataclass(frozen=True, slots=True)
 class TokenBound:
     """Most tokens one request can be billed for; ``output`` includes reasoning."""
@@ -55,17 +59,41 @@ class TokenBound:
     output: int
 
 
+@dataclass(frozen=True, slots=True)
+class PromptSize:
+    """The size of a prompt, whichever model reads it. ``overhead``: tokens of its form; ``images``: width and height of
+    each in pixels, None where they cannot be read."""
+
+    overhead: int
+    text_bytes: int
+    images: tuple[Size | None, ...]
+
+    @classmethod
+    def of(cls, prompt: Prompt) -> PromptSize:
+        """Measure a prompt."""
+        overhead, schema = REQUEST_OVERHEAD + PART_OVERHEAD * len(prompt.parts), prompt.response_schema
+        if schema is not None:
+            overhead += SCHEMA_OVERHEAD + 2 * _json_bytes(schema.schema)
+        images = (image_size(part) for part in prompt.parts if isinstance(part, Image))
+        return cls(overhead, text_bytes(prompt), tuple(images))
+
+    def image_tokens(self, spec: ModelSpec) -> int:
+        """At most how many tokens the images are to this model."""
+        return sum(image_tokens(size, spec.provider, spec.model) for size in self.images)
+
+    def tokens(self, spec: ModelSpec) -> int:
+        """The most input tokens that this model can bill."""
+        return self.overhead + self.text_bytes + self.image_tokens(spec)
+
+
 def estimate_tokens(prompt: Prompt, spec: ModelSpec) -> TokenBound:
     """Upper bounds from the prompt's bytes, its images' sizes and the spec's limits."""
-    return TokenBound(_input_bound(prompt, spec), output_bound(spec))
+    return TokenBound(PromptSize.of(prompt).tokens(spec), output_bound(spec))
 
 
 def estimate_request(request: Request, book: PriceBook) -> Decimal | None:
     """Most USD the request can cost in a batch; None: the model's price is unknown."""
-    price = book.price(request.model.provider, request.model.model)
-    if price is None:
-        return None
-    return bound_cost(estimate_tokens(request.prompt, request.model), price)
+    return CostBounds(book).most(request.model, PromptSize.of(request.prompt))
 
 
 def bound_cost(bound: TokenBound, price: Price) -> Decimal:
@@ -98,25 +126,26 @@ class CostBound:
         return max(within_reach).scaleb(PER_MILLION)
 
 
-def parts_size(prompt: Prompt, spec: ModelSpec) -> tuple[int, int]:
-    """Bytes of the prompt's text, and at most how many tokens its images are."""
-    images = (part for part in prompt.parts if isinstance(part, Image))
-    return text_bytes(prompt), sum(image_tokens(one, spec.provider, spec.model) for one in images)
+@dataclass(slots=True)
+class CostBounds:
+    """The most that requests can cost. The rates are looked up once for all requests in a row with the same model
+    settings."""
+
+    book: PriceBook
+    _spec: ModelSpec | None = None
+    _bound: CostBound | None = None
+
+    def most(self, spec: ModelSpec, size: PromptSize) -> Decimal | None:
+        """Most USD of one request in a batch; None: the model's price is unknown."""
+        if spec is not self._spec:
+            price = self.book.price(spec.provider, spec.model)
+            self._spec, self._bound = spec, None if price is None else CostBound.of(price, output_bound(spec))
+        return None if self._bound is None else self._bound(size.tokens(spec))
 
 
 def text_bytes(prompt: Prompt) -> int:
     """Bytes of the prompt's text."""
     return _bytes(prompt.system) + sum(_bytes(part) for part in prompt.parts if isinstance(part, str))
-
-
-def _input_bound(prompt: Prompt, spec: ModelSpec) -> int:
-    return form_bound(len(prompt.parts), prompt.response_schema) + sum(parts_size(prompt, spec))
-
-
-def form_bound(parts: int, schema: ResponseSchema | None) -> int:
-    """Input tokens of a request beside its texts and images, at most."""
-    total = REQUEST_OVERHEAD + PART_OVERHEAD * parts
-    return total if schema is None else total + SCHEMA_OVERHEAD + 2 * _json_bytes(schema.schema)
 
 
 def _bytes(text: str) -> int:
@@ -165,16 +194,10 @@ _FRAME_MARKERS = frozenset({*range(0xC0, 0xC4), *range(0xC5, 0xC8), *range(0xC9,
 _NO_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
 _MOST_PIXELS = 65_535  # a side longer than this is no image that a provider takes
 
-Size = tuple[int, int]
 
-
-def image_tokens(image: Image, provider: str, model: str) -> int:
-    """An upper bound of the input tokens of one image; see the formulas below for each provider's source."""
-    return tokens_of_size(image_size(image), provider, model)
-
-
-def tokens_of_size(size: Size | None, provider: str, model: str) -> int:
-    """The same of an image of this size."""
+def image_tokens(size: Size | None, provider: str, model: str) -> int:
+    """An upper bound of the input tokens of an image of this size; see the formulas below for each provider's
+    source."""
     formula = _FORMULAS.get(provider, _open_weights)
     if provider == "openai" and model.startswith("gpt-4o-mini"):
         formula = _gpt_4o_mini

@@ -12,9 +12,9 @@ from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 
-from layton_batch.costs.estimate import output_bound, parts_size
+from layton_batch.costs.estimate import PromptSize, output_bound
 from layton_batch.costs.rates import Price, charge
-from layton_batch.records import ModelSpec, Prompt, Usage
+from layton_batch.records import ModelSpec, Usage
 from layton_batch.states import Role
 
 BYTES_PER_TOKEN = 4
@@ -54,14 +54,9 @@ def bundled_priors() -> Priors:
     return Priors(str(data["as_of"]), data["text"], reasoning, budget, judging)
 
 
-def expected_input(prompt: Prompt, spec: ModelSpec) -> int:
-    """Input tokens of ordinary text; images count as in the bound."""
-    return expected_tokens(*parts_size(prompt, spec))
-
-
-def expected_tokens(text: int, images: int) -> int:
-    """The same of so many bytes of text, and images of so many tokens."""
-    return OVERHEAD + images + text // BYTES_PER_TOKEN
+def expected_input(size: PromptSize, spec: ModelSpec) -> int:
+    """Input tokens of a prompt of ordinary text; images count as in the bound."""
+    return OVERHEAD + size.image_tokens(spec) + size.text_bytes // BYTES_PER_TOKEN
 
 
 def expected_cost(input_tokens: int, output_tokens: int, price: Price) -> Decimal:

@@ -26,6 +26,8 @@ _numbers = itertools.count()
 _TEMPORARY = re.compile(r"\..+\.([0-9a-f]{8})-(\d+)-(\d+|-)-\d+\.tmp")
 _CURRENT_FOLDER = -100
 _EXCHANGE = 2
+BUFFER_BYTES = 1 << 20
+"""Bytes of a file that are written at once: batch files are written line by line."""
 
 
 @contextmanager
@@ -50,7 +52,7 @@ def _writing(path: Path, stored: Callable[[Path, Path], AbstractContextManager[N
     temporary = _temporary(path)
     try:
         make_folder(path.parent)
-        with temporary.open("wb") as handle:
+        with temporary.open("wb", buffering=BUFFER_BYTES) as handle:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())

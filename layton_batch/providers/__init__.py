@@ -4,9 +4,7 @@ A class is made with ``Class(access)``; with ``access = None`` everything that n
 ``capabilities``, ``status_map``, ``encode``, ``decode``, ``check``), and a call that needs it raises MissingKeyError.
 
 Besides the protocol a class may have ``check(spec) -> list[str]`` (what in a model's declaration this API cannot do),
-``windows`` (how long a batch may be given; else ``24h`` alone), ``copies_text`` (``encode`` puts each text of a prompt
-into its line once and as it is, and nothing else of the line hangs on the text, but for whether it is empty; else every
-line is encoded by itself), ``about(model)`` (what it says of a model; see
+``windows`` (how long a batch may be given; else ``24h`` alone), ``about(model)`` (what it says of a model; see
 :class:`~layton_batch.providers.protocol.KnowsModels`) and ``close()`` (let go of connections); :func:`problems`,
 :func:`knows_models` and :func:`closing` use them where they exist.
 """

@@ -18,7 +18,7 @@ from layton_batch.providers.http_client import open_client
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text, whole
-from layton_batch.records import Found, ModelSpec, Request, Response, Snapshot, Submission
+from layton_batch.records import Found, JsonValue, ModelSpec, Request, Response, Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ class Anthropic:
     """The dialect; see the module's docstring for what this API lacks."""
 
     name = "anthropic"
-    copies_text = True
     limits = Limits(
         max_requests=100_000,
         max_bytes=253_000_000,  # 256 MB less 1 %: the create call wraps the lines
@@ -65,7 +64,7 @@ class Anthropic:
         """What in a model's settings this API cannot do."""
         return forms.problems(spec)
 
-    def encode(self, request: Request) -> bytes:
+    def encode(self, request: Request) -> dict[str, JsonValue]:
         return forms.encode(request)
 
     def upload(self, submission: Submission) -> str | None:

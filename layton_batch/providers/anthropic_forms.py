@@ -5,7 +5,6 @@ from __future__ import annotations
 from layton_batch import model_table
 from layton_batch.errors import ProviderReplyError
 from layton_batch.providers.damaged_rows import malformed, unreadable
-from layton_batch.providers.openai_shape import closed, dumps
 from layton_batch.providers.wire_errors import clean, parse_object
 from layton_batch.providers.wire_json import JsonObject, at, count, merged, objects, text, whole
 from layton_batch.records import Image, JsonValue, ModelSpec, Request, Response, Usage
@@ -52,9 +51,9 @@ def problems(spec: ModelSpec) -> list[str]:
     return found
 
 
-def encode(request: Request) -> bytes:
-    """One line of a batch file."""
-    return dumps({"custom_id": request.custom_id, "params": _params(request)}, request.model)
+def encode(request: Request) -> dict[str, JsonValue]:
+    """One line of a batch file, as an object."""
+    return {"custom_id": request.custom_id, "params": _params(request)}
 
 
 def _params(request: Request) -> JsonObject:
@@ -73,7 +72,7 @@ def _params(request: Request) -> JsonObject:
         if _thinks_adaptively(spec.model):  # else the effort alone leaves thinking off, without a word
             params["thinking"] = {"type": "adaptive"}
     if prompt.response_schema is not None:
-        output["format"] = {"type": "json_schema", "schema": closed(prompt.response_schema.schema)}
+        output["format"] = {"type": "json_schema", "schema": prompt.response_schema.closed}
     if output:
         params["output_config"] = output
     return merged(params, spec.params)

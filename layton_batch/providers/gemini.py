@@ -30,7 +30,7 @@ from layton_batch.providers.openai_shape import meaning
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text, whole
-from layton_batch.records import Found, ModelSpec, Request, Response, Snapshot, Submission
+from layton_batch.records import Found, JsonValue, ModelSpec, Request, Response, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 if TYPE_CHECKING:
@@ -68,7 +68,6 @@ class Gemini:
     """See the module text."""
 
     name: str = "gemini"
-    copies_text: bool = True
     limits: Limits = Limits(
         max_requests=200_000,  # none is documented; the file's size is what counts
         max_bytes=1_980_000_000,  # 2 GB less 1 %
@@ -100,7 +99,7 @@ class Gemini:
         """What in a model's settings this API cannot do."""
         return forms.problems(spec)
 
-    def encode(self, request: Request) -> bytes:
+    def encode(self, request: Request) -> dict[str, JsonValue]:
         return forms.encode(request)
 
     def decode(self, line: bytes) -> Response:

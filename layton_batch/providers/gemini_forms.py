@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from layton_batch.errors import ProviderReplyError, RequestRefusedError
 from layton_batch.providers.damaged_rows import malformed, unreadable
-from layton_batch.providers.openai_shape import class_of_code, class_of_status, dumps
+from layton_batch.providers.openai_shape import class_of_code, class_of_status
 from layton_batch.providers.wire_errors import clean, excerpt, parse_object
 from layton_batch.providers.wire_json import JsonObject, at, count, merged, objects, text, whole
 from layton_batch.records import EMPTY, Image, JsonValue, ModelSpec, Reasoning, Request, Response, Usage
@@ -60,9 +60,9 @@ _UNKNOWN_NAME = re.compile(r"\bUnknown name\b", re.IGNORECASE)
 # ---- requests ------------------------------------------------------------------------------------------------------
 
 
-def encode(request: Request) -> bytes:
-    """One line of a batch file."""
-    return dumps({"key": request.custom_id, "request": body(request)}, request.model)
+def encode(request: Request) -> dict[str, JsonValue]:
+    """One line of a batch file, as an object."""
+    return {"key": request.custom_id, "request": body(request)}
 
 
 def body(request: Request) -> JsonObject:

@@ -63,19 +63,11 @@ class Xai(Adapted):
         }
     )
 
-    def body(self, request: Request) -> JsonObject:
+    def encode(self, request: Request) -> dict[str, JsonValue]:
         effort = request.model.reasoning.effort
         reasoning: Mapping[str, JsonValue] = {} if effort is None else {"reasoning_effort": effort}
-        return shape.chat_body(request, reasoning=reasoning, max_tokens_key="max_completion_tokens")
-
-    def encode(self, request: Request) -> bytes:
-        line: dict[str, JsonValue] = {
-            "custom_id": request.custom_id,
-            "method": "POST",
-            "url": shape.ENDPOINT,
-            "body": self.body(request),
-        }
-        return shape.dumps(line, request.model)
+        body = shape.chat_body(request, reasoning=reasoning, max_tokens_key="max_completion_tokens")
+        return {"custom_id": request.custom_id, "method": "POST", "url": shape.ENDPOINT, "body": body}
 
     def upload(self, submission: Submission) -> str | None:
         try:

@@ -15,7 +15,7 @@ from layton_batch.providers.longtail_wire import Adapted
 from layton_batch.providers.protocol import Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import clean
 from layton_batch.providers.wire_json import JsonObject, at, objects, text
-from layton_batch.records import ModelSpec, Request, Response, Snapshot, Submission
+from layton_batch.records import JsonValue, ModelSpec, Request, Response, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 STORAGE = "https://storage.googleapis.com"
@@ -61,8 +61,8 @@ class Vertex(Adapted):
     def check(self, spec: ModelSpec) -> list[str]:
         return gemini_forms.problems(spec)
 
-    def body(self, request: Request) -> JsonObject:
-        return gemini_forms.body(request)
+    def encode(self, request: Request) -> dict[str, JsonValue]:
+        return gemini_forms.encode(request)
 
     def decode(self, line: bytes) -> Response:
         return gemini_forms.decode(line, self.name)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 from layton_batch.errors import ProviderError, RequestRefusedError
@@ -19,19 +18,11 @@ from layton_batch.providers.http_client import open_client
 from layton_batch.providers.protocol import Access, Capabilities, Limits, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject
-from layton_batch.records import Found, ModelSpec, Request, Snapshot, Submission
+from layton_batch.records import Found, JsonValue, ModelSpec, Request, Snapshot, Submission
 from layton_batch.states import Lifecycle
 
 if TYPE_CHECKING:
     import httpx
-
-
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    """A request as batchling's adapters take it."""
-
-    custom_id: str
-    params: dict[str, Any] = field(default_factory=dict)
 
 
 class Adapted:
@@ -45,7 +36,6 @@ class Adapted:
     capabilities: Capabilities
     status_map: Mapping[str, StatusMeaning]
     efforts: tuple[str, ...] = ("none", "low", "medium", "high")
-    copies_text: bool = True
 
     def __init__(self, access: Access | None) -> None:
         self._access = access
@@ -58,14 +48,9 @@ class Adapted:
         """What in a model's settings this API cannot do."""
         return shape.spec_problems(spec, efforts=self.efforts)
 
-    def body(self, request: Request) -> JsonObject:
-        """The body of one request, without the line around it."""
+    def encode(self, request: Request) -> dict[str, JsonValue]:
+        """One line of a batch file, as an object."""
         raise NotImplementedError
-
-    def encode(self, request: Request) -> bytes:
-        body = shape.dumps(self.body(request), request.model)
-        (line,) = self._adapter().build_jsonl_lines(requests=[_Pending(request.custom_id, {"body": body})])
-        return shape.dumps(line, request.model)
 
     # ---- network
 

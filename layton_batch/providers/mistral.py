@@ -40,7 +40,6 @@ class Mistral:
     """See the module text."""
 
     name: str = "mistral"
-    copies_text: bool = True
     limits: Limits = Limits(
         max_requests=100_000,
         max_bytes=506_000_000,  # 512 MB less 1 %
@@ -79,12 +78,12 @@ class Mistral:
         """What in a model's settings this API cannot do."""
         return shape.spec_problems(spec, efforts=EFFORTS)
 
-    def encode(self, request: Request) -> bytes:
+    def encode(self, request: Request) -> dict[str, JsonValue]:
         effort = request.model.reasoning.effort
         reasoning: Mapping[str, JsonValue] = {} if effort is None else {"reasoning_effort": effort}
         # the model is named by the job
         body = shape.chat_body(request, reasoning=reasoning, max_tokens_key="max_tokens", model=False)
-        return shape.dumps({"custom_id": request.custom_id, "body": body}, request.model)
+        return {"custom_id": request.custom_id, "body": body}
 
     def decode(self, line: bytes) -> Response:
         return shape.decode_row(line, self.name)

@@ -45,12 +45,12 @@ class OpenAI(FileBatches):
             found += [f"params.{key} cannot be overridden: leave it out" for key in ours]
         return found
 
-    def encode(self, request: Request) -> bytes:
+    def encode(self, request: Request) -> dict[str, JsonValue]:
         url = self.endpoint(request.model.model)
         if url != openai_responses.ENDPOINT:
             return super().encode(request)
-        line: dict[str, JsonValue] = {"custom_id": request.custom_id, "method": "POST", "url": url}
-        return shape.dumps({**line, "body": openai_responses.responses_body(request)}, request.model)
+        body = openai_responses.responses_body(request)
+        return {"custom_id": request.custom_id, "method": "POST", "url": url, "body": body}
 
     def reply(self, custom_id: str, body: JsonValue) -> Response:
         """What a line says that was answered, in either form."""

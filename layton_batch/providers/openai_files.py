@@ -47,7 +47,6 @@ class FileBatches:
     efforts: tuple[str, ...]
     max_tokens_key: str
     windows: tuple[str, ...] = (USUAL_WINDOW,)
-    copies_text: bool = True
     poll_query: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, access: Access | None) -> None:
@@ -60,14 +59,12 @@ class FileBatches:
         """What in the model's declaration this API cannot do."""
         return shape.spec_problems(spec, efforts=self.efforts)
 
-    def encode(self, request: Request) -> bytes:
-        """One line; the same request always gives the same bytes."""
+    def encode(self, request: Request) -> dict[str, JsonValue]:
+        """One line of a batch file, as an object."""
         body = shape.chat_body(
             request, reasoning=self.reasoning(request.model.reasoning), max_tokens_key=self.max_tokens_key
         )
-        line: dict[str, JsonValue] = {"custom_id": request.custom_id, "method": "POST", "url": shape.ENDPOINT}
-        line["body"] = body
-        return shape.dumps(line, request.model)
+        return {"custom_id": request.custom_id, "method": "POST", "url": shape.ENDPOINT, "body": body}
 
     def endpoint(self, model: str) -> str:
         """What a batch of this model's requests calls, and so the ``url`` of every line."""

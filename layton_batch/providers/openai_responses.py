@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeGuard
 
 from layton_batch.providers.damaged_rows import malformed
-from layton_batch.providers.openai_shape import closed, data_url, errored, text_or_none
+from layton_batch.providers.openai_shape import data_url, errored, text_or_none
 from layton_batch.providers.wire_errors import clean
 from layton_batch.providers.wire_json import whole
 from layton_batch.records import Image, JsonValue, Request, Response, Usage
@@ -30,7 +30,7 @@ def responses_body(request: Request) -> dict[str, JsonValue]:
         body["instructions"] = prompt.system
     body["input"] = [{"role": "user", "content": [_part(part) for part in prompt.parts]}]
     if (schema := prompt.response_schema) is not None:
-        strict: JsonValue = {"name": schema.name, "strict": True, "schema": closed(schema.schema)}
+        strict: JsonValue = {"name": schema.name, "strict": True, "schema": schema.closed}
         body["text"] = {"format": {"type": "json_schema", **_mapping(strict)}}
     if spec.reasoning.effort is not None:
         body["reasoning"] = {"effort": spec.reasoning.effort}

@@ -5,17 +5,14 @@ Sources: OpenAI's batch guide and API reference, and what the other providers do
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-import orjson
-
-from layton_batch.errors import ManifestError, ProviderReplyError, UnknownStatusError
+from layton_batch.errors import ProviderReplyError, UnknownStatusError
 from layton_batch.providers.chat_usage import usage_of
 from layton_batch.providers.damaged_rows import malformed, unreadable
 from layton_batch.providers.protocol import NO_REPLY, StatusMeaning
-from layton_batch.providers.wire_errors import REFUSALS, clean, excerpt, parse_json, parse_object, well_formed
+from layton_batch.providers.wire_errors import REFUSALS, clean, excerpt, parse_json, parse_object
 from layton_batch.providers.wire_json import whole
 from layton_batch.records import (
     Image,
@@ -113,45 +110,8 @@ def data_url(image: Image) -> str:
 
 def response_format(schema: ResponseSchema) -> JsonValue:
     """The strict form, with what strict mode demands of every object filled in where the schema left it open."""
-    strict: JsonValue = {"name": schema.name, "strict": True, "schema": closed(schema.schema)}
+    strict: JsonValue = {"name": schema.name, "strict": True, "schema": schema.closed}
     return {"type": "json_schema", "json_schema": strict}
-
-
-def closed(schema: JsonValue) -> JsonValue:
-    """The schema with ``additionalProperties: false`` and all properties required where it says neither: strict mode
-    refuses an object without them, each row on its own and only after submission."""
-    if isinstance(schema, list | tuple):
-        return [closed(entry) for entry in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    shape: dict[str, JsonValue] = {key: closed(value) for key, value in schema.items()}
-    properties = schema.get("properties")
-    if schema.get("type") == "object" and isinstance(properties, Mapping):
-        shape.setdefault("required", list(properties))
-        shape.setdefault("additionalProperties", False)
-    return shape
-
-
-def dumps(line: Mapping[str, JsonValue], spec: ModelSpec) -> bytes:
-    """One line of JSON without a newline, keys in the order given. ManifestError where the model's ``params`` hold a
-    value that JSON lacks."""
-    try:
-        return orjson.dumps(_finite(well_formed(line)))
-    except (orjson.JSONEncodeError, ValueError) as error:
-        raise ManifestError(f"model {spec.name!r}: its params cannot be written as JSON: {error}") from error
-
-
-def _finite(value: JsonValue) -> JsonValue:
-    """The value itself; ValueError where it holds NaN or an infinity, which orjson would write as null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{value} is not a JSON number")
-    if isinstance(value, Mapping):
-        for entry in value.values():
-            _finite(entry)
-    elif isinstance(value, list):
-        for entry in value:
-            _finite(entry)
-    return value
 
 
 def spec_problems(spec: ModelSpec, *, efforts: Sequence[str]) -> list[str]:

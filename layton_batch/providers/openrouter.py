@@ -87,7 +87,7 @@ class OpenRouter(FileBatches):
         found = super().check(without_budget)
         return found + [f"params.{key} is not for a row of a batch" for key in _OF_THE_BATCH if key in spec.params]
 
-    def encode(self, request: Request) -> bytes:
+    def encode(self, request: Request) -> dict[str, JsonValue]:
         """Without the model: the batch has it. Raises ManifestError for a request with an image, for which the whole
         batch would fail."""
         if any(isinstance(part, Image) for part in request.prompt.parts):
@@ -101,7 +101,7 @@ class OpenRouter(FileBatches):
             max_tokens_key=self.max_tokens_key,
             model=False,
         )
-        return shape.dumps({"custom_id": request.custom_id, "body": body}, request.model)
+        return {"custom_id": request.custom_id, "body": body}
 
     def reasoning(self, wanted: Reasoning) -> Mapping[str, JsonValue]:
         if wanted.budget_tokens is not None:

@@ -16,7 +16,7 @@ from datetime import date
 from threading import Event
 from typing import Protocol
 
-from layton_batch.records import Found, Request, Response, Snapshot, Submission
+from layton_batch.records import Found, JsonValue, Request, Response, Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
 
 _MIB = 1 << 20
@@ -168,8 +168,12 @@ class Provider(Protocol):
     capabilities: Capabilities
     status_map: Mapping[str, StatusMeaning]
 
-    def encode(self, request: Request) -> bytes:
-        """One line of a batch file, without the newline; the same request always gives the same bytes."""
+    def encode(self, request: Request) -> dict[str, JsonValue]:
+        """One line of a batch file, as an object of plain dicts, lists, texts and numbers, which is written as JSON in
+        the order of its keys; the same request always gives the same bytes.
+
+        It is called once for every request: it should only put the parts of the prompt in their places.
+        """
         ...
 
     def upload(self, submission: Submission) -> str | None:

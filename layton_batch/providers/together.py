@@ -61,11 +61,11 @@ class Together(FileBatches):
     efforts: tuple[str, ...] = ("none", "low", "medium", "high")
     max_tokens_key: str = "max_tokens"
 
-    def encode(self, request: Request) -> bytes:
+    def encode(self, request: Request) -> dict[str, JsonValue]:
         body = shape.chat_body(
             request, reasoning=self.reasoning(request.model.reasoning), max_tokens_key=self.max_tokens_key
         )
-        return shape.dumps({"custom_id": request.custom_id, "body": body}, request.model)
+        return {"custom_id": request.custom_id, "body": body}
 
     def reasoning(self, wanted: Reasoning) -> Mapping[str, JsonValue]:
         """``none`` is a switch here, the others are efforts."""

@@ -11,25 +11,26 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
-from itertools import compress
 
 import polars as pl
 
 from layton_batch.batches.admission import custom_id_problem
-from layton_batch.batches.batch_file import BatchFiles, OpenShard, Pieces, batch_requests
+from layton_batch.batches.batch_file import BatchFiles, OpenShard, batch_requests
 from layton_batch.batches.cancel import withdraw
-from layton_batch.batches.fingerprints import Seen, of_shards, requests_of, retired_ids
+from layton_batch.batches.fingerprints import fingerprint_bytes, of_shards, requests_of, retired_ids
 from layton_batch.batches.names import custom_id_prefix, tag
 from layton_batch.batches.paid_answers import Paid, PaidAnswers
-from layton_batch.batches.request_lines import Alike, LineWriter
+from layton_batch.batches.prompt_cache import PromptCache, SizedPrompt
 from layton_batch.batches.retry import ask_again
 from layton_batch.batches.shared_questions import follow
-from layton_batch.batches.shown_prompts import Shown, ShownPrompts
 from layton_batch.batches.taking_over import TakenOver, said_of, write_tables
 from layton_batch.batches.usage_rows import bill_under_name
+from layton_batch.costs.estimate import CostBounds
 from layton_batch.errors import ManifestError, StaleStateError
 from layton_batch.files import atomic, tables
-from layton_batch.records import Batch, Job, ModelSpec, RowCount, Shard
+from layton_batch.providers.protocol import Provider
+from layton_batch.providers.request_line import request_line
+from layton_batch.records import Batch, Job, ModelSpec, Request, RowCount, Shard
 from layton_batch.runs.context import Run
 from layton_batch.stages.candidates import candidates
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
@@ -42,9 +43,6 @@ TOO_LARGE = "too-large"
 job is planned and has such."""
 TAKEN_OVER = "r"
 """Begins the shard of requests whose answers were paid for already."""
-PORTION, PORTION_BYTES, TABLE_ROWS = 200, 1 << 20, 4_096
-"""How many requests, of how many bytes of text, are worked at and written at once, and how many rows put into the
-table."""
 
 
 def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
@@ -55,17 +53,16 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     folder = run.folder.request_file(job.id, "s").parent
     dialect, paid = run.providers.dialect(job.spec.provider), PaidAnswers.of(run)
     paid.look(job.spec)
-    with tables.growing(run.folder.part("requests", job.id)) as table:
-        with BatchFiles(dialect.limits, run.folder.root, folder, 1 + len(sent)) as files:
-            named = _number(f"{TOO_LARGE}-", entered), _number(TAKEN_OVER, entered)
-            asking = _Asking(run, job, mark, known, *named, paid, LineWriter(dialect, run.prices), files, table)
-            with asking.reusing:
-                asking.go_through(_prompts(run, job))
-        if entered:
-            ask_again(run, job, asking.kept, retired_ids(known))
-        followed = follow(run, job, asking.kept) if asking.kept else frozenset()
-        asking.waits |= bool(followed)
-        _write_requests(asking, judged)
+    with BatchFiles(dialect.limits, run.folder.root, folder, 1 + len(sent)) as files:
+        named = _number(f"{TOO_LARGE}-", entered), _number(TAKEN_OVER, entered)
+        asking = _Asking(run, job, mark, known, *named, paid, dialect, files)
+        with asking.reusing:
+            asking.go_through(_prompts(run, job))
+    if entered:
+        ask_again(run, job, asking.kept, retired_ids(known))
+    followed = follow(run, job, asking.kept) if asking.kept else frozenset()
+    asking.waits |= bool(followed)
+    _write_requests(asking, judged)
     if entered:
         bill_under_name(run, job)
     _withdraw_unwanted(run, job, frozenset(known["custom_id"]) - asking.kept)
@@ -101,61 +98,37 @@ def _number(beginning: str, entered: Collection[str]) -> str:
 
 @dataclass(slots=True)
 class _Rows:
-    """New requests that are not in the table yet, in their order, a column each. The last ones, whose ``lines`` are not
-    written yet, have no shard."""
+    """New rows of the table ``requests``, in their order, a column each."""
 
-    names: list[str] = field(default_factory=list)
-    items: list[str] = field(default_factory=list)
-    prints: list[bytes] = field(default_factory=list)
-    costs: list[Decimal | None] = field(default_factory=list)
-    shards: list[str] = field(default_factory=list)
-    lines: list[Pieces] = field(default_factory=list)
+    custom_ids: list[str] = field(default_factory=list)
+    item_ids: list[str] = field(default_factory=list)
+    shard_ids: list[str] = field(default_factory=list)
+    max_costs: list[str | None] = field(default_factory=list)
+    digests: list[bytes] = field(default_factory=list)
 
-    def add(
-        self,
-        names: Sequence[str],
-        items: Sequence[str],
-        digests: Sequence[bytes],
-        lines: Sequence[Pieces],
-        costs: Sequence[Decimal | None],
-    ) -> None:
-        """Some more."""
-        self.names += names
-        self.items += items
-        self.prints += digests
-        self.lines += lines
-        self.costs += costs
+    def add(self, custom_id: str, item_id: str, shard_id: str, max_cost: Decimal | None, digest: bytes) -> None:
+        """Put a row at the end."""
+        self.custom_ids.append(custom_id)
+        self.item_ids.append(item_id)
+        self.shard_ids.append(shard_id)
+        self.max_costs.append(decimal_text(max_cost))
+        self.digests.append(digest)
 
-    def written(self, shards: Sequence[str | None], left_out: str) -> list[str]:
-        """Where the lines are now; ``left_out`` stands for those that are in no file, whose names it returns."""
-        at, lacking = len(self.shards), list[str]()
-        if None in shards:
-            for number, shard in enumerate(shards, at):
-                if shard is None:
-                    self.costs[number] = None
-                    lacking.append(self.names[number])
-        self.shards += [shard or left_out for shard in shards]
-        self.lines.clear()
-        return lacking
-
-    def taken(self) -> pl.DataFrame:
-        """As rows of the table ``requests``, without what is the same for the whole job; then there are none here."""
-        table = {
-            "custom_id": self.names,
-            "item_id": self.items,
-            "shard_id": self.shards,
-            "max_cost": [decimal_text(cost) for cost in self.costs],
-            "fingerprint": [digest.hex() for digest in self.prints],
+    def frame(self) -> pl.DataFrame:
+        """The columns that differ from row to row."""
+        columns = {
+            "custom_id": self.custom_ids,
+            "item_id": self.item_ids,
+            "shard_id": self.shard_ids,
+            "max_cost": self.max_costs,
+            "fingerprint": [digest.hex() for digest in self.digests],
         }
-        taken = pl.DataFrame(table, schema=dict.fromkeys(table, pl.String))
-        for column in (self.names, self.items, self.prints, self.shards, self.costs):
-            column.clear()
-        return taken
+        return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
 
 
 @dataclass(slots=True)
 class _Asking:
-    """Goes through a job's prompts once: writes those to be sent, in portions, and notes the rest on the way.
+    """Goes through a job's prompts once: writes those to be sent, and notes the rest on the way.
 
     ``left_out``, ``taken_over``: the shards of what is too large and of what gets an answer that was paid for, whose
     lines are in a batch file of their own (``reused``), from which `retry` takes them. ``kept``: the custom_ids of
@@ -170,14 +143,11 @@ class _Asking:
     left_out: str
     taken_over: str
     paid: PaidAnswers
-    writer: LineWriter
+    provider: Provider
     files: BatchFiles
-    table: tables.Growing
     reusing: ExitStack = field(default_factory=ExitStack)
     rows: _Rows = field(default_factory=_Rows)
-    number: int = 0
-    prefix: str = field(init=False)
-    seen: Seen = field(default_factory=Seen)
+    seen: set[bytes] = field(default_factory=set)
     kept: set[str] = field(default_factory=set)
     too_large: list[str] = field(default_factory=list)
     taken: list[TakenOver] = field(default_factory=list)
@@ -185,53 +155,29 @@ class _Asking:
     waits: bool = False
     reused: OpenShard | None = None
 
-    def __post_init__(self) -> None:
-        self.prefix = custom_id_prefix(self.mark, self.job.id)
-
-    def go_through(self, prompts: Iterable[tuple[str, ModelSpec, Shown]]) -> None:
+    def go_through(self, prompts: Iterable[tuple[str, ModelSpec, SizedPrompt]]) -> None:
         """Every prompt, with its item and what is asked of the model."""
-        self.number = self.known.height
-        asked = self._asked()
+        prefix, number = custom_id_prefix(self.mark, self.job.id), self.known.height + 1
+        if problem := custom_id_problem(f"{prefix}{number:06d}"):
+            raise ManifestError(f"job {self.job.id}: {problem}")
+        costs, asked = CostBounds(self.run.prices), self._asked()
         may_be_known = bool(asked) or self.paid.may_know(self.job.spec)
-        for portion in _portions(prompts):
-            items, specs, shown = zip(*portion, strict=True)
-            is_one = not may_be_known and all(spec is specs[0] for spec in specs)
-            alike = self.writer.alike(specs[0], shown) if is_one else None
-            if alike is not None:
-                self._ask(items, alike)
-            else:
-                for one in portion:
-                    self._ask_one(*one, asked)
-            self._write()
-        self._add_rows()
-
-    def _ask(self, items: Sequence[str], alike: Alike) -> None:
-        """What nobody knows yet."""
-        new = self.seen.add(alike.digests)
-        if not all(new):
-            self.waits = True
-            alike.only(new)
-            items = list(compress(items, new))
-        names = self._names(len(items))
-        self.number += len(items)
-        self.rows.add(names, items, alike.digests, alike.lines(names, items), alike.costs())
-
-    def _ask_one(
-        self, item_id: str, spec: ModelSpec, shown: Shown, asked: Mapping[tuple[str, str | None], str]
-    ) -> None:
-        names = self._names(1)
-        line, digest, max_cost = self.writer.asked(names[0], item_id, spec, shown)
-        if self._is_known(asked, names[0], item_id, line, digest):
-            return
-        if self.seen.add((digest,)) == [False]:
-            self.waits = True
-            return
-        self.number += 1
-        self.rows.add(names, (item_id,), (digest,), ((line, b"\n"),), (max_cost,))
-
-    def _names(self, count: int) -> list[str]:
-        """The next ones of the job."""
-        return [f"{self.prefix}{number:06d}" for number in range(self.number + 1, self.number + 1 + count)]
+        for item_id, spec, sized in prompts:
+            name = f"{prefix}{number + len(self.rows.custom_ids):06d}"
+            line = request_line(self.provider, Request(name, item_id, spec, sized.prompt))
+            digest = fingerprint_bytes(spec.provider, spec.model, line, name, spec.sample)
+            if may_be_known and self._is_known(asked, name, item_id, line, digest):
+                continue
+            if digest in self.seen:
+                self.waits = True
+                continue
+            self.seen.add(digest)
+            max_cost = costs.most(spec, sized.size)
+            shard = self.files.add(line, max_cost)
+            if shard is None:
+                self.too_large.append(name)
+                shard, max_cost = self.left_out, None
+            self.rows.add(name, item_id, shard, max_cost, digest)
 
     def _is_known(
         self, asked: Mapping[tuple[str, str | None], str], name: str, item_id: str, line: bytes, digest: bytes
@@ -256,51 +202,12 @@ class _Asking:
         return {(item_id, known): name for item_id, known, name in zip(*columns, strict=True)}
 
     def _take(self, name: str, item_id: str, line: bytes, digest: bytes, paid: Paid) -> None:
-        self._write()
         if self.reused is None:
             path = self.run.folder.request_file(self.job.id, self.taken_over)
             self.reused = OpenShard(self.reusing.enter_context(atomic.writing(path)))
-        self.number += 1
-        self.rows.add((name,), (item_id,), (digest,), ((line, b"\n"),), (None,))
-        self._check_names()
-        self.rows.written((self.taken_over,), self.left_out)
-        self.reused.add(((line, b"\n"),), (None,))
+        self.reused.add(line, None)
+        self.rows.add(name, item_id, self.taken_over, None, digest)
         self.taken.append(TakenOver(name, paid))
-
-    def _write(self) -> None:
-        """The lines that wait for it, to the job's files."""
-        rows = self.rows
-        if not rows.lines:
-            return
-        self._check_names()
-        shards = self.files.add(rows.lines, rows.costs[-len(rows.lines) :])
-        self.too_large += rows.written(shards, self.left_out)
-        if len(rows.names) >= TABLE_ROWS:
-            self._add_rows()
-
-    def _add_rows(self) -> None:
-        self.table.add(self.rows.taken())
-
-    def _check_names(self) -> None:
-        """All of a job's have one form, and the last is the longest."""
-        if problem := custom_id_problem(self.rows.names[-1]):
-            raise ManifestError(f"job {self.job.id}: {problem}")
-
-
-def _portions(
-    prompts: Iterable[tuple[str, ModelSpec, Shown]],
-) -> Iterator[Sequence[tuple[str, ModelSpec, Shown]]]:
-    """Some at a time, of not much more than ``PORTION_BYTES`` of text. Two at first: by these the form of the others is
-    known."""
-    portion, size, most = list[tuple[str, ModelSpec, Shown]](), 0, 2
-    for one in prompts:
-        portion.append(one)
-        size += one[2].text_bytes + sum(map(len, one[2].texts or ())) if one[2].images else one[2].text_bytes
-        if len(portion) >= most or size >= PORTION_BYTES:
-            yield portion
-            portion, size, most = [], 0, PORTION
-    if portion:
-        yield portion
 
 
 def _entered(run: Run, job: Job) -> set[str]:
@@ -308,37 +215,37 @@ def _entered(run: Run, job: Job) -> set[str]:
     return {batch.shard_id for batch in run.store.job_batches(job.id) if batch.parent_id is None}
 
 
-def _prompts(run: Run, job: Job) -> Iterator[tuple[str, ModelSpec, Shown]]:
-    kept = run.kept.setdefault(ShownPrompts, ShownPrompts())
+def _prompts(run: Run, job: Job) -> Iterator[tuple[str, ModelSpec, SizedPrompt]]:
+    kept: PromptCache = run.kept.setdefault(PromptCache, PromptCache())
     if job.role is Role.PREDICT:
-        kept.about(None if job.spec.hints is None else f"{job.spec.hints} hints")
-        spec, is_asked_again = job.spec, run.manifest.answers_per_item > 1
-        is_same = has_one_limit(run.task, spec)
-        for item_id, shown in kept.of_items(run.items, run.task_of(spec).prompt, keep=is_asked_again):
-            yield item_id, spec if is_same else with_room(run.task, run.item(item_id), spec), shown
+        task, spec = run.task_of(job.spec), job.spec
+        kept.about(task)
+        has_own_limit = has_one_limit(run.task, spec)
+        for item in run.items:
+            limited = spec if has_own_limit else with_room(run.task, item, spec)
+            yield item.id, limited, kept.of(item, None, partial(task.prompt, item))
         return
-    task = juried(run.task)
-    kept.about(job.depends_on or job.id)
+    jury = juried(run.task)
+    kept.about(jury, job.depends_on or job.id)
     for one in candidates(run, job):
-        yield one.item.id, job.spec, kept.of(one.item, one.prediction, partial(task.judge_prompt, one))
+        yield one.item.id, job.spec, kept.of(one.item, one.prediction, partial(jury.judge_prompt, one))
 
 
 def _write_requests(asking: _Asking, judged: ModelSpec | None) -> None:
     """The table of the job's requests: rows of before in their order, for batch files are in it, and new ones."""
-    job = asking.job
+    job, known = asking.job, asking.known
     whose = {"model": judged.name if judged else job.spec.name, "judge": job.spec.name if judged else None}
     named = {column: pl.lit(value, pl.String) for column, value in whose.items()}
-    before = None
-    if not asking.known.is_empty():
-        before = asking.known.lazy().with_columns(**named, retired=~pl.col("custom_id").is_in(list(asking.kept)))
-    same = {
-        "job_id": pl.lit(job.id),
-        "role": pl.lit(str(job.role)),
-        "sample": pl.lit(job.spec.sample, pl.Int64),
-        "retired": pl.lit(value=False),
-    }
-    same = {column: value.alias(column) for column, value in (named | same).items()}
-    asking.table.write(asking.known.columns, before, same)
+    before = known.with_columns(**named, retired=~pl.col("custom_id").is_in(list(asking.kept)))
+    new = asking.rows.frame().with_columns(
+        **named,
+        job_id=pl.lit(job.id),
+        role=pl.lit(str(job.role)),
+        sample=pl.lit(job.spec.sample, pl.Int64),
+        retired=pl.lit(value=False),
+    )
+    rows = pl.concat([before, new.select(known.columns)])
+    tables.write(asking.run.folder.part("requests", job.id), rows)
 
 
 def first_attempt(run: Run, job: Job, shard: Shard) -> Batch:

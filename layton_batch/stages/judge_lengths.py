@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 
-from layton_batch.batches.request_lines import LineWriter, images
-from layton_batch.batches.shown_prompts import Shown, ShownPrompts
-from layton_batch.costs.estimate import TokenBound, text_bytes
-from layton_batch.costs.expected import expected_tokens
-from layton_batch.records import Item, ModelSpec, Prediction
+from layton_batch.batches.prompt_cache import PromptCache, SizedPrompt
+from layton_batch.costs.estimate import TokenBound, output_bound, text_bytes
+from layton_batch.costs.expected import expected_input
+from layton_batch.providers.protocol import Provider
+from layton_batch.providers.request_line import request_line
+from layton_batch.records import Item, ModelSpec, Prediction, Request
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.protocol import Candidate, JuryTask, is_unfenced
 
@@ -44,31 +45,31 @@ class JudgeRequests:
 
     def __init__(self, task: JuryTask, items: Sequence[Item]) -> None:
         self._task, self._items = task, items
-        self._shown, self._growth = ShownPrompts(), dict[str, int]()
+        self._prompts, self._growth = PromptCache(), dict[str, int]()
         self._line_bytes = UNFENCED_LINE_BYTES_PER_BYTE if is_unfenced(task) else LINE_BYTES_PER_BYTE
         self._measured: dict[tuple[str, str], list[JudgeRequest]] = {}
 
-    def about(self, judge: ModelSpec, writer: LineWriter, name: str) -> list[JudgeRequest]:
+    def about(self, judge: ModelSpec, provider: Provider, name: str) -> list[JudgeRequest]:
         """In the items' order. ``name`` is a custom_id; all are of one length."""
         key = (judge.provider, judge.name)
         if key not in self._measured:
             self._measured[key] = [
                 JudgeRequest(
-                    size=writer.size(name, item_id, judge, shown)[0],
-                    bound=writer.tokens(judge, shown),
-                    expected_input=expected_tokens(shown.text_bytes, images(judge, shown)),
+                    size=len(request_line(provider, Request(name, item_id, judge, sized.prompt))),
+                    bound=TokenBound(sized.size.tokens(judge), output_bound(judge)),
+                    expected_input=expected_input(sized.size, judge),
                     growth=growth,
                     line_bytes=self._line_bytes,
                 )
-                for item_id, shown, growth in map(self._shown_and_growth, self._items)
+                for item_id, sized, growth in map(self._prompt_and_growth, self._items)
             ]
         return self._measured[key]
 
-    def _shown_and_growth(self, item: Item) -> tuple[str, Shown, int]:
+    def _prompt_and_growth(self, item: Item) -> tuple[str, SizedPrompt, int]:
         """A manifest's own template may show the submission more than once."""
         short, longer = (Prediction(item.id, "x", PredictionKind.ANSWERED, "x", text) for text in ("x", "xx"))
-        shown = self._shown.of(item, short, cache(partial(self._task.judge_prompt, Candidate(item, short))))
+        sized = self._prompts.of(item, short, partial(self._task.judge_prompt, Candidate(item, short)))
         if item.id not in self._growth:
             more = self._task.judge_prompt(Candidate(item, longer))
-            self._growth[item.id] = text_bytes(more) - shown.text_bytes
-        return item.id, shown, self._growth[item.id]
+            self._growth[item.id] = text_bytes(more) - sized.size.text_bytes
+        return item.id, sized, self._growth[item.id]

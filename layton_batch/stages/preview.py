@@ -11,11 +11,10 @@ from pathlib import Path
 from layton_batch.batches.batch_file import Line, files_needed, pack
 from layton_batch.batches.fingerprints import fingerprint
 from layton_batch.batches.names import custom_id
-from layton_batch.batches.request_lines import LineWriter, images
-from layton_batch.batches.shown_prompts import Shown, ShownPrompts
+from layton_batch.batches.prompt_cache import PromptCache, SizedPrompt
 from layton_batch.clock import Clock
-from layton_batch.costs.estimate import bound_cost, output_bound
-from layton_batch.costs.expected import bundled_priors, expected_cost, expected_tokens
+from layton_batch.costs.estimate import CostBounds, bound_cost, output_bound
+from layton_batch.costs.expected import bundled_priors, expected_cost, expected_input
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import ManifestError
 from layton_batch.files.item_shelf import ById
@@ -23,7 +22,8 @@ from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
-from layton_batch.records import Item, Job, ModelSpec, Prediction
+from layton_batch.providers.request_line import request_line
+from layton_batch.records import Item, Job, ModelSpec, Prediction, Request
 from layton_batch.runs.labels import check_annotations
 from layton_batch.runs.open import connect_within, refuse_keys
 from layton_batch.runs.own_prices import price_book
@@ -201,7 +201,7 @@ class _Planner:
     ) -> None:
         self._manifest, self._task, self._items, self._prices = manifest, task, items, prices
         self._asked, self._new_items = asked, dict[str, frozenset[str]]()
-        self._shown, self._mark = ShownPrompts(), manifest.identity()[:8]
+        self._prompts, self._mark = PromptCache(), manifest.identity()[:8]
         self._earlier, self._priors = PastUsage(manifest, runs), bundled_priors()
 
     def job(self, job: Job, judged: ModelSpec | None, write: Path | None) -> PlannedJob:
@@ -213,52 +213,54 @@ class _Planner:
     def participant(self, job: Job, write: Path | None) -> PlannedJob:
         """A job of a model that answers; its batch files are kept under ``write``."""
         task = self._task if job.spec.hints is None else manifest_task(self._manifest, hints=job.spec.hints)
-        self._shown.about(None if job.spec.hints is None else f"{job.spec.hints} hints")
-        shown = self._shown.of_items(self._items, task.prompt, keep=self._manifest.answers_per_item > 1)
-        if has_one_limit(task, job.spec):
-            return self._exact(job, ((item_id, job.spec, one) for item_id, one in shown), write)
-        both = zip(self._items, shown, strict=True)
-        asked = ((item.id, with_room(task, item, job.spec), one) for item, (_, one) in both)
-        return self._exact(job, asked, write)
+        self._prompts.about(job.spec.hints)
+        has_own_limit = has_one_limit(task, job.spec)
+
+        def asked() -> Iterator[tuple[str, ModelSpec, SizedPrompt]]:
+            for item in self._items:
+                spec = job.spec if has_own_limit else with_room(task, item, job.spec)
+                yield item.id, spec, self._prompts.of(item, None, partial(task.prompt, item))
+
+        return self._exact(job, asked(), write)
 
     def rejudged(self, one: Rejudged) -> PlannedJob:
         """A judge's job about labelled answers of the gold set, also those that the run may get as well."""
         task, items, name = juried(self._task), ById(self._items), one.judged.name
-        self._shown.about(one.job.id)
+        self._prompts.about(one.job.id)
 
-        def asked() -> Iterator[tuple[str, ModelSpec, Shown]]:
+        def asked() -> Iterator[tuple[str, ModelSpec, SizedPrompt]]:
             for row in one.rows:
                 said = Prediction(row.item_id, name, PredictionKind.ANSWERED, row.answer, row.justification)
                 judged = Candidate(items[row.item_id], said)
-                yield row.item_id, one.job.spec, self._shown.of(judged.item, said, partial(task.judge_prompt, judged))
+                prompt = self._prompts.of(judged.item, said, partial(task.judge_prompt, judged))
+                yield row.item_id, one.job.spec, prompt
 
         return self._exact(one.job, asked(), None)
 
-    def _exact(self, job: Job, asked: Iterable[tuple[str, ModelSpec, Shown]], write: Path | None) -> PlannedJob:
-        """A job whose requests are known, as items, settings and prompts. Without ``write`` no line is made, unless it
-        has to be known whether it was asked before."""
+    def _exact(self, job: Job, asked: Iterable[tuple[str, ModelSpec, SizedPrompt]], write: Path | None) -> PlannedJob:
+        """A job whose requests are known, as items, settings and prompts. Its batch files are kept under ``write``."""
         provider, number = connect_within(self._manifest, job.spec.provider, None), 0
-        writer, may_be_known = LineWriter(provider, self._prices), self._asked.may_have(job.spec)
+        costs, may_be_known = CostBounds(self._prices), self._asked.may_have(job.spec)
         new: list[_New] = []
 
         def lines() -> Iterator[Line]:
             nonlocal number
-            for number, (item_id, spec, shown) in enumerate(asked, 1):
-                line = writer.line(self._name(job, number), item_id, spec, shown)
-                asks = fingerprint(job.spec.provider, job.spec.model, line.content, line.custom_id, job.spec.sample)
-                if not (may_be_known and self._asked.has(job.spec, asks)):
-                    new.append(self._new(job, item_id, spec, shown, len(line.content), line.max_cost))
-                    yield line
+            for number, (item_id, spec, sized) in enumerate(asked, 1):
+                name = self._name(job, number)
+                content = request_line(provider, Request(name, item_id, spec, sized.prompt))
+                print_ = fingerprint(spec.provider, spec.model, content, name, spec.sample) if may_be_known else ""
+                if print_ and self._asked.has(job.spec, print_):
+                    continue
+                max_cost = costs.most(spec, sized.size)
+                tokens = expected_input(sized.size, spec), self._priors.output(spec, _stage(job))
+                new.append(_New(item_id, len(content), max_cost, tokens))
+                yield Line(name, content, max_cost)
 
         if write is not None:
             pack(lines(), provider.limits, write, write / "requests" / job.id)
-        elif may_be_known:
+        else:
             for _ in lines():
                 pass
-        else:
-            for number, (item_id, spec, shown) in enumerate(asked, 1):
-                size, max_cost = writer.size(self._name(job, number), item_id, spec, shown)
-                new.append(self._new(job, item_id, spec, shown, size, max_cost))
         self._new_items[job.id] = frozenset(one.item_id for one in new)
         most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
         sent = [one for one in new if one.size <= most]
@@ -272,15 +274,11 @@ class _Planner:
             answered=number - len({one.item_id for one in new}),
         )
 
-    def _new(self, job: Job, item_id: str, spec: ModelSpec, shown: Shown, size: int, max_cost: Decimal | None) -> _New:
-        read = expected_tokens(shown.text_bytes, images(job.spec, shown))
-        return _New(item_id, size, max_cost, (read, self._priors.output(spec, _stage(job))))
-
     def judge(self, job: Job, judged: ModelSpec) -> PlannedJob:
         """A judge's job, its requests as long as the participant's longest submission makes them."""
         provider = connect_within(self._manifest, job.spec.provider, None)
         most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
-        measured = self._judges.about(job.spec, LineWriter(provider, self._prices), self._name(job, 1))
+        measured = self._judges.about(job.spec, provider, self._name(job, 1))
         known = self._asked.judged(job) - self._new_items.get(str(job.depends_on), frozenset())
         new = [one for item, one in zip(self._items, measured, strict=True) if item.id not in known]
         sent = [request for request in new if request.size <= most]

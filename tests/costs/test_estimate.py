@@ -170,22 +170,22 @@ def test_a_jpeg_whose_size_comes_after_a_long_comment_is_read_too() -> None:
 def test_no_image_however_broken_raises_or_hangs(body: bytes, start: bytes) -> None:
     image = Image("image/jpeg", base64.b64encode(start + body).decode())
     for provider in ("openai", "anthropic", "gemini", "mistral", "together", "nobody"):
-        assert 0 < image_tokens(image, provider, "m") <= 50_000
+        assert 0 < image_tokens(image_size(image), provider, "m") <= 50_000
 
 
 @pytest.mark.parametrize("text", ["", "=", "no base64 ä", "A" * 3, "A" * 5001, "\n"])
 def test_what_is_not_base64_counts_as_the_largest_image(text: str) -> None:
     assert image_size(Image("image/png", text)) is None
-    assert image_tokens(Image("image/png", text), "anthropic", "m") == 4784
+    assert image_tokens(image_size(Image("image/png", text)), "anthropic", "m") == 4784
 
 
 def test_image_bounds_cover_the_providers_own_examples() -> None:
     """OpenAI: 1024×1024 is 765 tokens, 2048×4096 is 1,105. Anthropic: 1092×1092 about 1,590. Gemini: 258 a tile."""
-    assert image_tokens(encoded("JPEG", 1024, 1024), "openai", "gpt-5.1") >= 765
-    assert image_tokens(encoded("JPEG", 2048, 4096), "openai", "gpt-4o") >= 1105
-    assert image_tokens(encoded("JPEG", 1092, 1092), "anthropic", "claude-opus-4-5") >= 1590
-    assert image_tokens(encoded("JPEG", 1024, 1024), "openai", "gpt-4o-mini") >= 25_501
-    assert image_tokens(encoded("JPEG", 100, 100), "gemini", "gemini-3-pro-preview") >= 1120
+    assert image_tokens(image_size(encoded("JPEG", 1024, 1024)), "openai", "gpt-5.1") >= 765
+    assert image_tokens(image_size(encoded("JPEG", 2048, 4096)), "openai", "gpt-4o") >= 1105
+    assert image_tokens(image_size(encoded("JPEG", 1092, 1092)), "anthropic", "claude-opus-4-5") >= 1590
+    assert image_tokens(image_size(encoded("JPEG", 1024, 1024)), "openai", "gpt-4o-mini") >= 25_501
+    assert image_tokens(image_size(encoded("JPEG", 100, 100)), "gemini", "gemini-3-pro-preview") >= 1120
 
 
 @pytest.mark.shared_data

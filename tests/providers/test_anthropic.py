@@ -23,6 +23,7 @@ from layton_batch.providers import closing
 from layton_batch.providers.anthropic import Anthropic
 from layton_batch.providers.http_rules import intended_at
 from layton_batch.providers.protocol import Access, Patience
+from layton_batch.providers.request_line import request_line
 from layton_batch.records import (
     JsonValue,
     Submission,
@@ -41,7 +42,7 @@ def submission(path: Path, requests: int = 2, not_before: float | None = 1_000_0
 
 def batch_file(folder: Path, ids: tuple[str, ...] = ("ours-1", "ours-2")) -> Path:
     path = folder / "shard.jsonl"
-    lines = [OFFLINE.encode(dataclasses.replace(request("a\nb, c"), custom_id=custom_id)) for custom_id in ids]
+    lines = [request_line(OFFLINE, dataclasses.replace(request("a\nb, c"), custom_id=custom_id)) for custom_id in ids]
     path.write_bytes(b"\n".join(lines) + b"\n")
     return path
 

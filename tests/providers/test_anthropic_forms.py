@@ -12,6 +12,7 @@ from layton_batch.errors import (
     ProviderReplyError,
 )
 from layton_batch.providers.anthropic import Anthropic
+from layton_batch.providers.request_line import request_line
 from layton_batch.records import (
     Image,
     JsonValue,
@@ -38,7 +39,7 @@ def request(*parts: str | Image, system: str = "Grade strictly.", schema: bool =
 
 
 def params(asked: Request) -> dict[str, Any]:
-    line = json.loads(OFFLINE.encode(asked))
+    line = json.loads(request_line(OFFLINE, asked))
     assert list(line) == ["custom_id", "params"]
     found: dict[str, Any] = line["params"]
     return found
@@ -54,7 +55,7 @@ def test_a_line_is_what_the_documents_show() -> None:
         max_output_tokens=4096,
         reasoning=Reasoning(budget_tokens=2048),
     )
-    assert json.loads(OFFLINE.encode(asked)) == {
+    assert json.loads(request_line(OFFLINE, asked)) == {
         "custom_id": "run7-0001",
         "params": {
             "model": "claude-opus-4-5",

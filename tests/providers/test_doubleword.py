@@ -13,6 +13,7 @@ from layton_batch.errors import AmbiguousCallError, TransientProviderError
 from layton_batch.providers import connect
 from layton_batch.providers.doubleword import ADDRESS
 from layton_batch.providers.protocol import Access
+from layton_batch.providers.request_line import request_line
 from layton_batch.records import Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.testing.providers import Answer
@@ -23,7 +24,9 @@ DOUBLEWORD = connect("doubleword", None)
 
 
 def test_the_line_is_the_documented_one() -> None:
-    line = DOUBLEWORD.encode(make_request("doubleword", "?", IMAGE, reasoning=effort("high"), max_output_tokens=9))
+    line = request_line(
+        DOUBLEWORD, make_request("doubleword", "?", IMAGE, reasoning=effort("high"), max_output_tokens=9)
+    )
     assert line == (
         b'{"custom_id":"run7-0001","method":"POST","url":"/v1/chat/completions","body":{"model":"the-model","messages":['
         b'{"role":"system","content":"Grade strictly."},{"role":"user","content":[{"type":"text","text":"?"},{"type":'

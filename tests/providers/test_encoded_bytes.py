@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from datetime import UTC, datetime
-from functools import partial
 from hashlib import sha256
 
 import pytest
 
-from layton_batch.batches.batch_file import line_of
 from layton_batch.batches.fingerprints import fingerprint
-from layton_batch.batches.request_lines import COMPARED, LineWriter
-from layton_batch.batches.shown_prompts import ShownPrompts
-from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import ManifestError
 from layton_batch.providers import BUILT_IN, connect
-from layton_batch.providers.openai import OpenAI
-from layton_batch.records import Image, Item, ModelSpec, Prediction, Prompt, Reasoning, Request, ResponseSchema
-from layton_batch.states import PredictionKind
+from layton_batch.providers.request_line import request_line
+from layton_batch.records import Image, ModelSpec, Prompt, Reasoning, Request, ResponseSchema
 from layton_batch.tasks.layton import ANSWER_SCHEMA, VERDICT_SCHEMA
 
 MODELS = {"openai": "gpt-5.2-pro", "anthropic": "claude-opus-4-6"}
@@ -72,7 +64,7 @@ def encoded(provider: str) -> Iterator[tuple[Request, bytes]]:
     dialect = connect(provider, None)
     for request in requests(provider):
         try:
-            yield request, dialect.encode(request)
+            yield request, request_line(dialect, request)
         except ManifestError as error:
             yield request, f"refused: {error}".encode()
 
@@ -100,123 +92,3 @@ def test_lines_and_fingerprints_are_those_that_were_paid_for(provider: str) -> N
         print_ = fingerprint(provider, request.model.model, line, request.custom_id)
         found.update(line + b"\n" + print_.encode() + b"\n")
     assert found.hexdigest() == DIGESTS[provider]
-
-
-def item(name: str) -> Item:
-    return Item(name, "llm", "", "")
-
-
-@pytest.mark.parametrize("provider", BUILT_IN)
-def test_a_line_put_together_is_the_line_that_the_dialect_encodes(provider: str) -> None:
-    dialect, prices = connect(provider, None), PriceBook(at=datetime(2026, 1, 1, tzinfo=UTC))
-    longer = [replace(prompt, parts=tuple(_longer(part) for part in prompt.parts)) for prompt in PROMPTS]
-    put_together = 0
-    for spec in specs(provider):
-        writer, sizes, kept = LineWriter(dialect, prices), LineWriter(dialect, prices), ShownPrompts()
-        for number, prompt in enumerate([*PROMPTS, *longer, *PROMPTS, *longer]):
-            name = f"r0a1b2c3d-4e5f6a7b-{number:06d}"
-            request = Request(name, str(number % (2 * len(PROMPTS))), spec, prompt)
-            shown = kept.of(item(request.item_id), None, partial(_same, prompt))
-            try:
-                expected = line_of(request, dialect, prices)
-            except ManifestError:
-                with pytest.raises(ManifestError):
-                    writer.line(name, request.item_id, spec, shown)
-                continue
-            content, digest, max_cost = writer.asked(name, request.item_id, spec, shown)
-            assert (content, max_cost) == (expected.content, expected.max_cost)
-            assert digest.hex() == fingerprint(provider, spec.model, content, name, spec.sample)
-            size, max_cost = sizes.size(name, request.item_id, spec, shown)
-            assert (size, max_cost) == (len(expected.content), expected.max_cost)
-        put_together += writer.put_together
-    assert put_together > 100
-
-
-@pytest.mark.parametrize("provider", BUILT_IN)
-def test_lines_of_one_form_are_the_same_together_as_one_by_one(provider: str) -> None:
-    dialect, prices = connect(provider, None), PriceBook(at=datetime(2026, 1, 1, tzinfo=UTC))
-    spec = ModelSpec("m", provider, "larch-2-mini", "family", max_output_tokens=4000)
-    kept, told = ShownPrompts(), 0
-    for prompt in (one for one in PROMPTS if PICTURE not in one.parts):
-        said = [replace(prompt, parts=(f"{number} {prompt.parts[0]}", *prompt.parts[1:])) for number in range(12)]
-        shown = [kept.of(item(f"{prompt.system} {one.parts[0]}"), None, partial(_same, one)) for one in said]
-        names = [f"r0a1b2c3d-4e5f6a7b-{number:06d}" for number in range(12)]
-        writer = LineWriter(dialect, prices)
-        alone = [writer.asked(*one, spec, text) for *one, text in zip(names, names, shown, strict=True)]
-        alike = writer.alike(spec, shown)
-        if alike is None:  # a custom_id may be in the texts, or the dialect encodes each line by itself
-            continue
-        told += 1
-        chosen = [number % 3 > 0 for number in range(12)]
-        alike.only(chosen)
-        left = [number for number, is_chosen in enumerate(chosen) if is_chosen]
-        lines = [b"".join(pieces) for pieces in alike.lines([names[at] for at in left], names)]
-        found = zip(lines, alike.digests, alike.costs(), strict=True)
-        assert list(found) == [(line + b"\n", *rest) for line, *rest in (alone[at] for at in left)]
-    assert told > 3 or not getattr(dialect, "copies_text", False)
-
-
-def _same(prompt: Prompt) -> Prompt:
-    return prompt
-
-
-def _longer(part: str | Image) -> str | Image:
-    return f"\ufeff{part} % %b {{}}" if part and isinstance(part, str) else part
-
-
-def test_a_dialect_that_does_not_say_that_it_copies_texts_encodes_every_line() -> None:
-    class Counts(OpenAI):
-        copies_text = False
-
-        def encode(self, request: Request) -> bytes:
-            words = sum(len(part) for part in request.prompt.parts if isinstance(part, str))
-            return super().encode(replace(request, prompt=replace(request.prompt, system=str(words))))
-
-    dialect, prices = Counts(None), PriceBook(at=datetime(2026, 1, 1, tzinfo=UTC))
-    writer, spec = LineWriter(dialect, prices), ModelSpec("m", "openai", "m", "openai")
-    for number in range(5):
-        prompt = Prompt("", ("x" * (number + 1),))
-        request = Request(f"r{number}", "1", spec, prompt)
-        shown = ShownPrompts().of(item("1"), None, partial(_same, prompt))
-        assert writer.line(request.custom_id, "1", spec, shown) == line_of(request, dialect, prices)
-
-
-def test_a_dialect_that_says_so_and_does_not_is_found_out() -> None:
-    class Lies(OpenAI):
-        def encode(self, request: Request) -> bytes:
-            line = super().encode(request)
-            return line.replace(b"never", b"often")
-
-    dialect, prices = Lies(None), PriceBook(at=datetime(2026, 1, 1, tzinfo=UTC))
-    writer, spec, kept = LineWriter(dialect, prices), ModelSpec("m", "openai", "m", "openai"), ShownPrompts()
-    for number in range(COMPARED):
-        said = "x" if number < 2 else "never"
-        shown = kept.of(item(str(number)), None, partial(_same, Prompt("s", (said,))))
-        if number < COMPARED - 1:
-            writer.line(f"r{number}", str(number), spec, shown)
-    with pytest.raises(AssertionError, match="is not what openai encodes"):
-        writer.line("r", "1", spec, shown)
-
-
-def test_a_prompt_is_kept_for_the_item_and_answer_that_it_shows() -> None:
-    kept, first = ShownPrompts(), item("1")
-    made: list[str] = []
-
-    def show(what: str) -> Prompt:
-        made.append(what)
-        return Prompt("", (what,))
-
-    said, other = (Prediction("1", "m", PredictionKind.ANSWERED, text, "") for text in ("a", "b"))
-    for one, answer, what in (
-        (first, None, "item"),
-        (first, None, "item, again"),
-        (item("1"), None, "the item, read anew"),
-        (replace(first, question="Why?"), None, "another of the same name"),
-        (first, said, "what was said"),
-        (first, other, "something else"),
-    ):
-        kept.of(one, answer, partial(show, what))
-    assert made == ["item", "another of the same name", "what was said", "something else"]
-    kept.about("predict-a")
-    kept.of(first, None, partial(show, "after another was judged"))
-    assert made[-1] == "after another was judged"

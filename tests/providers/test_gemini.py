@@ -22,6 +22,7 @@ from layton_batch.errors import (
 )
 from layton_batch.providers.gemini import Gemini
 from layton_batch.providers.protocol import Access, Patience
+from layton_batch.providers.request_line import request_line
 from layton_batch.records import (
     JsonValue,
     Submission,
@@ -48,7 +49,7 @@ def connected(server: Loopback, made: list[Gemini]) -> Gemini:
 
 def submission(folder: Path, input_ref: str | None = None) -> Submission:
     path = folder / "shard.jsonl"
-    path.write_bytes(OFFLINE.encode(request()) + b"\n")
+    path.write_bytes(request_line(OFFLINE, request()) + b"\n")
     return Submission("b", "lb-tag", path, path.name, "0" * 64, 1, "gemini-3-flash-preview", input_ref)
 
 

@@ -12,6 +12,7 @@ from layton_batch.errors import (
     ProviderReplyError,
 )
 from layton_batch.providers.gemini import Gemini
+from layton_batch.providers.request_line import request_line
 from layton_batch.records import (
     Image,
     JsonValue,
@@ -39,7 +40,7 @@ def request(*parts: str | Image, system: str = "Grade strictly.", schema: bool =
 
 
 def body(asked: Request) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(OFFLINE.encode(asked))["request"]
+    found: dict[str, Any] = json.loads(request_line(OFFLINE, asked))["request"]
     return found
 
 
@@ -50,7 +51,7 @@ def test_a_line_is_what_the_documents_show() -> None:
     asked = request(
         "What is shown?", Image("image/jpeg", "/9j/4AAQ"), max_output_tokens=2000, reasoning=Reasoning(effort="low")
     )
-    assert json.loads(OFFLINE.encode(asked)) == {
+    assert json.loads(request_line(OFFLINE, asked)) == {
         "key": "run7-0001",
         "request": {
             "systemInstruction": {"parts": [{"text": "Grade strictly."}]},

@@ -11,6 +11,7 @@ import pytest
 from layton_batch.errors import AmbiguousCallError, NotFoundError, ProviderError, RequestRefusedError
 from layton_batch.providers.gemini import Gemini
 from layton_batch.providers.protocol import Access, Patience
+from layton_batch.providers.request_line import request_line
 from layton_batch.records import JsonValue, Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.testing.providers import Answer, Loopback, Received
@@ -66,7 +67,7 @@ def connected() -> Iterator[Callable[..., Gemini]]:
 @pytest.fixture
 def uploaded(tmp_path: Path) -> Submission:
     path = tmp_path / "shard.jsonl"
-    path.write_bytes(OFFLINE.encode(request()) + b"\n")
+    path.write_bytes(request_line(OFFLINE, request()) + b"\n")
     return Submission("b", "lb-tag", path, path.name, "0" * 64, 1, "gemini-3-flash-preview", "files/in-1")
 
 

@@ -10,6 +10,7 @@ import pytest
 from layton_batch.errors import AmbiguousCallError, ProviderReplyError
 from layton_batch.providers import connect, problems
 from layton_batch.providers.protocol import Access
+from layton_batch.providers.request_line import request_line
 from layton_batch.records import Submission
 from layton_batch.states import ErrorClass, FinishReason
 from layton_batch.testing.providers import Answer, Loopback
@@ -20,7 +21,7 @@ GROQ = connect("groq", None)
 
 
 def test_the_line_is_the_documented_one() -> None:
-    line = GROQ.encode(make_request("groq", reasoning=effort("low"), max_output_tokens=2000))
+    line = request_line(GROQ, make_request("groq", reasoning=effort("low"), max_output_tokens=2000))
     assert line == (
         b'{"custom_id":"run7-0001","method":"POST","url":"/v1/chat/completions","body":{"model":"the-model","messages":['
         b'{"role":"system","content":"Grade strictly."},{"role":"user","content":"2+2?"}],"response_format":{"type":'

@@ -20,6 +20,7 @@ from layton_batch.providers import provider_class
 from layton_batch.providers.longtail import Xai
 from layton_batch.providers.longtail_vertex import Vertex
 from layton_batch.providers.protocol import Access, Patience
+from layton_batch.providers.request_line import request_line
 from layton_batch.records import (
     Image,
     JsonValue,
@@ -160,7 +161,8 @@ def submission(folder: Path, requests: int = 3, input_ref: str | None = None) ->
     path = folder / "shard.jsonl"
     encoder = Xai(None)
     lines = [
-        encoder.encode(Request(f"c-{n}", "i", request("xai").model, Prompt("", (f"{n}?",)))) for n in range(requests)
+        request_line(encoder, Request(f"c-{n}", "i", request("xai").model, Prompt("", (f"{n}?",))))
+        for n in range(requests)
     ]
     path.write_bytes(b"\n".join(lines) + b"\n")
     return Submission("b", "lb-tag", path, path.name, "0" * 64, requests, "m-1", input_ref)
@@ -180,7 +182,7 @@ STRICT = {"type": "json_schema", "json_schema": {"name": "grade", "strict": True
 
 def test_an_xai_line() -> None:
     asked = request("xai", max_output_tokens=2000, reasoning=Reasoning(effort="high"), params={"temperature": 0})
-    assert json.loads(Xai(None).encode(asked)) == {
+    assert json.loads(request_line(Xai(None), asked)) == {
         "custom_id": "run7-0001",
         "method": "POST",
         "url": "/v1/chat/completions",
@@ -197,7 +199,7 @@ def test_an_xai_line() -> None:
 
 def test_a_vertex_line_is_geminis() -> None:
     asked = request("vertex", "What?", Image("image/png", "aW1n"), reasoning=Reasoning(effort="low"))
-    assert json.loads(Vertex(None).encode(asked)) == {
+    assert json.loads(request_line(Vertex(None), asked)) == {
         "key": "run7-0001",
         "request": {
             "systemInstruction": {"parts": [{"text": "Grade strictly."}]},

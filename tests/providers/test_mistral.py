@@ -21,6 +21,7 @@ from layton_batch.errors import (
 )
 from layton_batch.providers.mistral import Mistral
 from layton_batch.providers.protocol import Access, Patience
+from layton_batch.providers.request_line import request_line
 from layton_batch.records import (
     JsonValue,
     Submission,
@@ -49,7 +50,7 @@ def connected(server: Loopback, made: list[Mistral]) -> Mistral:
 
 def submission(folder: Path, input_ref: str | None = None) -> Submission:
     path = folder / "shard-7.jsonl"
-    path.write_bytes(OFFLINE.encode(request()) + b"\n")
+    path.write_bytes(request_line(OFFLINE, request()) + b"\n")
     return Submission("b", "lb-tag", path, path.name, "0" * 64, 1, "mistral-large-2512", input_ref, not_before=NOW)
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from layton_batch.providers.mistral import Mistral
+from layton_batch.providers.request_line import request_line
 from layton_batch.records import (
     Image,
     JsonValue,
@@ -47,7 +48,7 @@ def test_a_line_is_what_the_documents_show() -> None:
     asked = request(
         "What is shown?", Image("image/jpeg", "/9j/4AAQ"), max_output_tokens=2000, reasoning=Reasoning(effort="high")
     )
-    line = json.loads(OFFLINE.encode(asked))
+    line = json.loads(request_line(OFFLINE, asked))
     assert line == {
         "custom_id": "run7-0001",
         "body": {
@@ -81,7 +82,7 @@ def test_a_line_is_what_the_documents_show() -> None:
 
 
 def test_params_win_and_budgets_are_refused() -> None:
-    body = json.loads(OFFLINE.encode(request(params={"random_seed": 7, "max_tokens": 5})))["body"]
+    body = json.loads(request_line(OFFLINE, request(params={"random_seed": 7, "max_tokens": 5})))["body"]
     assert (body["random_seed"], body["max_tokens"]) == (7, 5)
     (problem,) = OFFLINE.check(request(reasoning=Reasoning(budget_tokens=9)).model)
     assert "budget" in problem

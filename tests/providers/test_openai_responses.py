@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from layton_batch.providers.openai import OpenAI
+from layton_batch.providers.request_line import request_line
 from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Usage
 from layton_batch.runs.status import RunState
 from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
@@ -19,7 +20,7 @@ PRO = ModelSpec("pro", "openai", "gpt-5.2-pro", "openai", 9000, Reasoning("high"
 
 def test_a_line_is_of_the_responses_form() -> None:
     prompt = Prompt("Be brief.", ("What is it?", Image("image/png", "QUJD")), SCHEMA)
-    line = orjson.loads(OpenAI(None).encode(Request("c1", "i1", PRO, prompt)))
+    line = orjson.loads(request_line(OpenAI(None), Request("c1", "i1", PRO, prompt)))
     assert line == {
         "custom_id": "c1",
         "method": "POST",

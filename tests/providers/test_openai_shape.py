@@ -16,8 +16,9 @@ from layton_batch.errors import (
     ProviderReplyError,
 )
 from layton_batch.providers import connect, problems
-from layton_batch.providers.openai_shape import class_of_status, closed, snapshot_of
-from layton_batch.records import Reasoning, Response, Usage
+from layton_batch.providers.openai_shape import class_of_status, snapshot_of
+from layton_batch.providers.request_line import request_line
+from layton_batch.records import Reasoning, Response, ResponseSchema, Usage
 from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
 
 from .conftest import IMAGE, effort, make_request
@@ -40,34 +41,34 @@ def test_the_line_is_the_documented_one() -> None:
     request = make_request(
         "openai", "What is shown?", IMAGE, reasoning=effort("low"), max_output_tokens=2000, params={"seed": 7}
     )
-    assert OPENAI.encode(request) == GOLDEN
+    assert request_line(OPENAI, request) == GOLDEN
 
 
 def test_text_alone_is_one_string_and_an_empty_system_text_no_message() -> None:
     request = make_request("openai", "one", "two", schema=False)
-    body = json.loads(OPENAI.encode(replace(request, prompt=replace(request.prompt, system=""))))["body"]
+    body = json.loads(request_line(OPENAI, replace(request, prompt=replace(request.prompt, system=""))))["body"]
     assert body == {"model": "the-model", "messages": [{"role": "user", "content": "one\n\ntwo"}]}
 
 
 def test_params_win_over_what_we_set() -> None:
-    line = OPENAI.encode(make_request("openai", max_output_tokens=5, params={"max_completion_tokens": 9}))
+    line = request_line(OPENAI, make_request("openai", max_output_tokens=5, params={"max_completion_tokens": 9}))
     assert json.loads(line)["body"]["max_completion_tokens"] == 9
 
 
 def test_half_a_character_does_not_stop_a_line() -> None:
-    assert "x\ufffdy" in OPENAI.encode(make_request("openai", "x\ud800y")).decode()
+    assert "x\ufffdy" in request_line(OPENAI, make_request("openai", "x\ud800y")).decode()
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**70, [{"deep": float("-inf")}]])
 def test_params_that_json_lacks_are_an_error_naming_the_model(value: object) -> None:
     with pytest.raises(ManifestError, match=r"'shown'.*params"):
-        OPENAI.encode(make_request("openai", params={"x": value}))
+        request_line(OPENAI, make_request("openai", params={"x": value}))
 
 
 def test_strict_mode_gets_what_it_demands_of_every_object_and_nothing_is_overruled() -> None:
     inner = {"type": "object", "properties": {"a": {}}, "required": [], "additionalProperties": True}
-    outer = closed({"type": "object", "properties": {"list": {"type": "array", "items": inner}, "b": {"enum": [1]}}})
-    assert outer == {
+    outer = {"type": "object", "properties": {"list": {"type": "array", "items": inner}, "b": {"enum": [1]}}}
+    assert ResponseSchema("grade", outer).closed == {
         "type": "object",
         "properties": {"list": {"type": "array", "items": inner}, "b": {"enum": [1]}},
         "required": ["list", "b"],

@@ -20,6 +20,7 @@ from layton_batch.providers import connect, problems
 from layton_batch.providers.inline_results import InlineResults
 from layton_batch.providers.openrouter import ADDRESS
 from layton_batch.providers.protocol import Access, ModelNotice
+from layton_batch.providers.request_line import request_line
 from layton_batch.records import JsonValue, ModelSpec, Reasoning, Snapshot, Submission, Usage
 from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, RequestOutcome
 from layton_batch.testing.providers import Answer
@@ -55,7 +56,7 @@ def row(custom_id: str, **changes: JsonValue) -> dict[str, JsonValue]:
 
 
 def test_the_line_is_the_documented_one_and_leaves_the_model_to_the_batch() -> None:
-    line = OPENROUTER.encode(make_request("openrouter", "?", reasoning=effort("high"), max_output_tokens=9))
+    line = request_line(OPENROUTER, make_request("openrouter", "?", reasoning=effort("high"), max_output_tokens=9))
     assert line == (
         b'{"custom_id":"run7-0001","body":{"messages":[{"role":"system","content":"Grade strictly."},'
         b'{"role":"user","content":"?"}],"response_format":{"type":"json_schema","json_schema":{"name":"grade",'
@@ -65,13 +66,13 @@ def test_the_line_is_the_documented_one_and_leaves_the_model_to_the_batch() -> N
 
 
 def test_a_budget_is_a_limit_of_the_reasoning() -> None:
-    line = OPENROUTER.encode(make_request("openrouter", "?", reasoning=Reasoning(budget_tokens=2000)))
+    line = request_line(OPENROUTER, make_request("openrouter", "?", reasoning=Reasoning(budget_tokens=2000)))
     assert json.loads(line)["body"]["reasoning"] == {"max_tokens": 2000}
 
 
 def test_a_request_with_an_image_is_refused_before_its_whole_batch_would_fail() -> None:
     with pytest.raises(ManifestError, match="takes no images in a batch"):
-        OPENROUTER.encode(make_request("openrouter", "?", IMAGE))
+        request_line(OPENROUTER, make_request("openrouter", "?", IMAGE))
 
 
 @pytest.mark.parametrize("key", ["provider", "models", "plugins", "image_config", "stream", "messages"])

@@ -13,6 +13,7 @@ import pytest
 from layton_batch.errors import AmbiguousCallError, FileError, ProviderReplyError, TransientProviderError
 from layton_batch.providers import connect, problems
 from layton_batch.providers.protocol import Access
+from layton_batch.providers.request_line import request_line
 from layton_batch.providers.together import when
 from layton_batch.records import Submission, Usage
 from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, RequestOutcome
@@ -36,7 +37,7 @@ FILE = {
 
 
 def test_the_line_is_the_documented_one() -> None:
-    line = TOGETHER.encode(make_request("together", "?", IMAGE, reasoning=effort("low"), max_output_tokens=2000))
+    line = request_line(TOGETHER, make_request("together", "?", IMAGE, reasoning=effort("low"), max_output_tokens=2000))
     assert line == (
         b'{"custom_id":"run7-0001","body":{"model":"the-model","messages":[{"role":"system","content":'
         b'"Grade strictly."},{"role":"user","content":[{"type":"text","text":"?"},{"type":"image_url","image_url":{'
@@ -48,7 +49,7 @@ def test_the_line_is_the_documented_one() -> None:
 
 def test_no_reasoning_is_a_switch_and_not_an_effort() -> None:
     request = make_request("together", reasoning=effort("none"))
-    body = json.loads(TOGETHER.encode(request))["body"]
+    body = json.loads(request_line(TOGETHER, request))["body"]
     assert body["reasoning"] == {"enabled": False}
     assert "reasoning_effort" not in body
     assert problems(TOGETHER, request.model) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layton_batch.batches.batch_file import Line, files_needed, pack
-from layton_batch.batches.request_lines import LineWriter
 from layton_batch.costs.estimate import estimate_tokens
-from layton_batch.costs.prices import PriceBook
 from layton_batch.providers import connect
 from layton_batch.providers.protocol import Limits
+from layton_batch.providers.request_line import request_line
 from layton_batch.records import Item, ModelSpec, Prediction, Prompt, Request
 from layton_batch.stages.judge_lengths import JudgeRequests
 from layton_batch.states import PredictionKind
@@ -26,7 +24,6 @@ from layton_batch.tasks.templates import fence, without_surrogates
 ITEM = Item(
     "r1", "llm", "logic", 'A "riddle"\n~~~~ \u200b\U0001f9e9 é?', hints=("one", None), answer="7", solution="sept"
 )
-PRICES = PriceBook(at=datetime(2026, 1, 1, tzinfo=UTC))
 NAME = "r00000000-00000000-000001"
 HOSTILE = st.text(
     st.one_of(
@@ -47,10 +44,10 @@ def judge(provider: str) -> ModelSpec:
 @given(HOSTILE)
 def test_no_submission_makes_a_longer_line_or_more_tokens_than_the_arithmetic_says(provider: str, text: str) -> None:
     task, spec, dialect = LaytonTask(TaskOptions("llm")), judge(provider), connect(provider, None)
-    (measured,) = JudgeRequests(task, [ITEM]).about(spec, LineWriter(dialect, PRICES), NAME)
+    (measured,) = JudgeRequests(task, [ITEM]).about(spec, dialect, NAME)
     written = len(fence(text).encode()) - len('""')
     prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "x", text)))
-    line = dialect.encode(Request(NAME, "r1", spec, prompt))
+    line = request_line(dialect, Request(NAME, "r1", spec, prompt))
     assert len(line) <= measured.longest_line(written)
     assert estimate_tokens(prompt, spec) == measured.most_tokens(written)
 
@@ -64,10 +61,10 @@ def test_nor_where_the_submission_is_not_fenced(provider: str, text: str) -> Non
         template.write_text("{submitted_answer}: {submitted_justification}.", encoding="utf-8")
         options = TaskOptions("llm", prompts={"judge_submission": template})
         task, spec, dialect = LaytonTask(options, fence=False), judge(provider), connect(provider, None)
-    (measured,) = JudgeRequests(task, [ITEM]).about(spec, LineWriter(dialect, PRICES), NAME)
+    (measured,) = JudgeRequests(task, [ITEM]).about(spec, dialect, NAME)
     written = len(without_surrogates(text).encode())
     prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "x", text)))
-    assert len(dialect.encode(Request(NAME, "r1", spec, prompt))) <= measured.longest_line(written)
+    assert len(request_line(dialect, Request(NAME, "r1", spec, prompt))) <= measured.longest_line(written)
     assert estimate_tokens(prompt, spec) == measured.most_tokens(written)
 
 
@@ -75,7 +72,7 @@ def test_a_template_that_shows_the_submission_twice_counts_it_twice(tmp_path: Pa
     template = tmp_path / "judge_submission.txt"
     template.write_text("{{ submission }} and again {{ submission }}", encoding="utf-8")
     task = LaytonTask(TaskOptions("llm", prompts={"judge_submission": template}))
-    (measured,) = JudgeRequests(task, [ITEM]).about(judge("openai"), LineWriter(connect("openai", None), PRICES), NAME)
+    (measured,) = JudgeRequests(task, [ITEM]).about(judge("openai"), connect("openai", None), NAME)
     prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "x", "y" * 5000)))
     assert estimate_tokens(prompt, judge("openai")) == measured.most_tokens(5000)
 
@@ -91,7 +88,7 @@ def test_an_item_is_put_into_a_judges_prompt_twice_however_many_judges_and_parti
 
     requests = JudgeRequests(Counting(TaskOptions("llm")), [ITEM])
     for provider in ("openai", "mistral", "openai"):
-        requests.about(judge(provider), LineWriter(connect(provider, None), PRICES), NAME)
+        requests.about(judge(provider), connect(provider, None), NAME)
     assert lengths == [1, 2]
 
 

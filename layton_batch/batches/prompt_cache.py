@@ -1,0 +1,49 @@
+"""Prompts that were rendered for one model, kept for the next one that is asked the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from layton_batch.costs.estimate import PromptSize
+from layton_batch.records import Item, Prediction, Prompt
+
+KEPT_BYTES = 24 << 20
+"""Most bytes of text in the kept prompts. Prompts beyond them are rendered again for every model."""
+_OVERHEAD = 500
+"""Bytes that a kept prompt takes besides its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class SizedPrompt:
+    """A prompt and its size, which no model changes."""
+
+    prompt: Prompt
+    size: PromptSize
+
+
+@dataclass(slots=True)
+class PromptCache:
+    """The prompts of one subject: a run's items, or one model's answers to them. Prompts with pictures are not kept."""
+
+    _subject: tuple[object, ...] = ()
+    _kept: dict[str, tuple[Item, Prediction | None, SizedPrompt]] = field(default_factory=dict)
+    _bytes: int = 0
+
+    def about(self, *subject: object) -> None:
+        """Begin a subject, and forget the prompts of another one."""
+        if subject != self._subject:
+            self._subject, self._kept, self._bytes = subject, {}, 0
+
+    def of(self, item: Item, judged: Prediction | None, render: Callable[[], Prompt]) -> SizedPrompt:
+        """The prompt about an item, or about a prediction of it: a kept prompt where both are the same, else what
+        ``render`` returns."""
+        kept = self._kept.get(item.id)
+        if kept is not None and kept[:2] == (item, judged):
+            return kept[2]
+        prompt = render()
+        sized = SizedPrompt(prompt, PromptSize.of(prompt))
+        if kept is None and not sized.size.images and self._bytes < KEPT_BYTES:
+            self._kept[item.id] = item, judged, sized
+            self._bytes += _OVERHEAD + sized.size.text_bytes
+        return sized
