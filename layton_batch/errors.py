@@ -163,6 +163,12 @@ class NotFoundError(RequestRefusedError):
     transient = True
 
 
+class LookUpRefusedError(ProviderError):
+    """The provider refused a free look-up before a paid call. That says nothing of what is to be sent."""
+
+    transient = True
+
+
 class UnknownStatusError(ProviderError):
     """The provider reports a status that its documents do not name."""
 

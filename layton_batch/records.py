@@ -143,7 +143,7 @@ class Facts:
 
     absent_looks: int = 0  # lists without the batch, since its create became unclear
     unsure_looks: int = 0  # looks for the batch that told nothing, since the same moment
-    unread_lists: int = 0  # lists that could not be read before its create
+    unread_lists: int = 0  # free calls (uploads, lists) that failed before its create
     forbidden: int = 0  # calls refused with status 403
     not_found: int = 0  # calls refused with status 404
     short_downloads: int = 0  # downloads in a row that came short and brought nothing new

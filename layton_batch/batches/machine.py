@@ -16,6 +16,7 @@ from layton_batch.batches.timing import At
 from layton_batch.clock import LONGEST_PAUSE
 from layton_batch.errors import (
     FileError,
+    LookUpRefusedError,
     NotFoundError,
     ProviderError,
     RequestRefusedError,
@@ -30,14 +31,16 @@ from layton_batch.store.rows import RELEASED, RESERVED
 WAITS = "waits for a person: "
 """How the reason of a batch begins that is sent when a person has mended something."""
 STALE_SECONDS, PAYLOAD_TOO_LARGE = 60.0, 413
+FILE_REFUSALS = frozenset({400, PAYLOAD_TOO_LARGE, 415, 422})
+"""Statuses by which the provider refuses the uploaded file itself, so that its requests have an outcome."""
 NOT_FOUND, FORBIDDEN = 404, 403
-"""Refusals that may pass: a file uploaded a moment ago can be late in becoming visible. A create says the same of a
-file that was uploaded so long ago that the provider has thrown it away."""
+"""Refusals of a create that may pass: a file uploaded a moment ago can be late in becoming visible. A create says the
+same of a file that was uploaded so long ago that the provider has thrown it away."""
 TRIES, FORBIDDEN_TRIES = 4, 8
 NO_ACCESS = frozenset({401, 402})
 """Refusals of who we are: an expired key, an empty account. The batch waits until that is mended."""
 REFUSED_LOOKS, FAILED_LOOKS = 12, 300
-"""After so many lists that could not be read, each a growing pause after the last, a person is told: about an hour of
+"""After so many free calls that failed, each a growing pause after the last, a person is told: about an hour of
 refusals, or three days of anything else."""
 
 
@@ -57,23 +60,31 @@ def after_file_trouble(batch: Batch, error: FileError) -> Wait:
 
 
 def after_upload(batch: Batch, error: ProviderError, at: At) -> Move | Wait:
-    """The file did not reach the provider. Nothing was paid."""
-    if not isinstance(error, RequestRefusedError):
-        return _send_later(batch, error, "upload_failed", at)
-    if not _may_pass(batch, error):
+    """The file did not reach the provider. Nothing was paid. Only a refusal of the file itself ends the batch."""
+    if isinstance(error, RequestRefusedError) and error.status in FILE_REFUSALS:
         return _refused(batch, f"the upload was refused: {error}", error, at)
-    return _send_later(_counted(batch, error), error, f"refused_{error.status}", at)
+    reason = f"not sent: {batch.provider}, at the address and with the key set for it, does not take its file: {error}"
+    return _not_sent(batch, error, "upload_failed", reason, at)
 
 
 def after_unread_list(batch: Batch, error: ProviderError, at: At) -> Wait:
-    """The list that must be read before anything is sent was not. A person is told in the end; the looks go on."""
-    looks = batch.facts.unread_lists + 1
-    counted = _with(batch, unread_lists=looks)
-    is_refused = isinstance(error, RequestRefusedError) and error.status not in NO_ACCESS
-    needs_person = looks >= (REFUSED_LOOKS if is_refused else FAILED_LOOKS)
+    """The list that must be read before anything is sent was not."""
     reason = f"not sent: whether {batch.provider} has it already cannot be told, for its list cannot be read: {error}"
-    reason = f"{WAITS}{reason}" if needs_person else reason
-    return _send_later(counted, error, "not_looked_for", at, reason, needs_person=needs_person)
+    return _not_sent(batch, error, "not_looked_for", reason, at)
+
+
+def _not_sent(batch: Batch, error: ProviderError, event: str, reason: str, at: At) -> Wait:
+    """A free call before the create failed. That is the provider's trouble and no outcome of a request: the call is
+    tried again with growing pauses, and a person is told in the end."""
+    failed = batch.facts.unread_lists + 1
+    is_refused = isinstance(error, RequestRefusedError | LookUpRefusedError) and error.status not in NO_ACCESS
+    needs_person = failed >= (REFUSED_LOOKS if is_refused else FAILED_LOOKS)
+    due = at.now + at.pacing.backoff(batch.failures, getattr(error, "retry_after", None))
+    after = replace(
+        _with(batch, unread_lists=failed), due_at=due, failures=batch.failures + 1,
+        reason=f"{WAITS}{reason}" if needs_person else reason, needs_person=needs_person,
+    )  # fmt: skip
+    return Wait(after, ((event, str(error)),))
 
 
 def before_create(batch: Batch, input_ref: str | None, at: At) -> Move:
@@ -155,15 +166,6 @@ def _refused(batch: Batch, reason: str, error: ProviderError, at: At) -> Move:
         due_at=at.now, reason=reason, failures=0,
     )  # fmt: skip
     return Move(after, (("refused", reason),), (_released(batch),) if batch.state is Lifecycle.SUBMITTING else ())
-
-
-def _send_later(
-    batch: Batch, error: ProviderError, event: str, at: At, reason: str | None = None, *, needs_person: bool = False
-) -> Wait:
-    due = at.now + at.pacing.backoff(batch.failures, getattr(error, "retry_after", None))
-    reason = reason or str(error)
-    after = replace(batch, due_at=due, failures=batch.failures + 1, reason=reason, needs_person=needs_person)
-    return Wait(after, ((event, str(error)),))
 
 
 def _in_flight(batch: Batch, provider_id: str, event: str, at: At) -> Move:
