@@ -87,7 +87,7 @@ class DamagedTableError(FileError):
 
 class StorageError(StoreError, FileError):
     """The place where state and files are kept does not take or give them now: full disk, locked or unreachable
-    database, read-only folder, a folder that was moved. Nothing is lost; the same command goes on when it is mended."""
+    database, read-only folder. Nothing is lost; the same command goes on when it is mended."""
 
     transient = True
     exit_code = 74

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,16 +58,13 @@ def _require_run(store: Reader, folder: RunFolder) -> None:
 
 
 @contextmanager
-def store_at(
-    database: Path, settings: Settings, run_id: str, in_place: Callable[[], None] | None = None
-) -> Iterator[RunStore]:
-    """The store, whether the run is in it or not. ``in_place``: raises where the run's folder is not in its place."""
+def store_at(database: Path, settings: Settings, run_id: str) -> Iterator[RunStore]:
+    """The store, whether the run is in it or not."""
     from layton_batch.store import RunStore, open_engine, sqlite_url
-    from layton_batch.store.transactions import anywhere
 
     engine = open_engine(settings.state_url or sqlite_url(database))
     try:
         clean, arrive = Redactor.of(settings.secrets()), atomic.arrivals(database.parent)
-        yield RunStore(engine, run_id, clean=clean, in_place=in_place or anywhere, arrive=arrive)
+        yield RunStore(engine, run_id, clean=clean, arrive=arrive)
     finally:
         engine.dispose()
