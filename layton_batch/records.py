@@ -192,7 +192,6 @@ class Batch:
     ended_at: float | None = None
     deadline_at: float | None = None
     needs_person: bool = False  # it is planned, and not sent before a person mends what its reason names
-    late_since: float | None = None  # when our clock first said that the time for what is awaited is up
     failures: int = 0  # consecutive transient failures of the current step
     facts: Facts = Facts()
 

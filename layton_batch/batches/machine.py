@@ -11,7 +11,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from layton_batch.batches.completeness import Downloaded, is_worth_another, may_be_kept
+from layton_batch.batches.completeness import DOWNLOADS, Downloaded, is_worth_another, may_be_kept
 from layton_batch.batches.timing import At
 from layton_batch.clock import LONGEST_PAUSE
 from layton_batch.errors import (
@@ -225,10 +225,8 @@ def _no_list(batch: Batch, error: ProviderError, at: At) -> Move | Wait:
     """The provider did not list its batches. A person is asked where it never does."""
     is_refused = isinstance(error, RequestRefusedError)
     patience = at.pacing.refused_list if is_refused else at.terms.window + at.pacing.may_tell
-    if batch.facts.unsure_looks >= len(at.pacing.looks):
-        batch, is_up = at.is_up(batch, (batch.submitting_at or 0.0) + patience)
-        if is_up:
-            return lost(batch, f"cannot be looked for: {error}; look in {batch.provider}'s console, then `resolve`")
+    if batch.facts.unsure_looks >= len(at.pacing.looks) and at.is_after((batch.submitting_at or 0.0) + patience):
+        return lost(batch, f"cannot be looked for: {error}; look in {batch.provider}'s console, then `resolve`")
     return _look_on(batch, f"cannot look for it yet: {error}", at)
 
 
@@ -236,10 +234,8 @@ def _unsure(batch: Batch, candidates: Sequence[Found], at: At) -> Move | Wait:
     """Wait for batches that may be ours to show whose they are, as long as they can; then a person has to say."""
     names = ", ".join(map(str, candidates))
     if batch.facts.unsure_looks >= len(at.pacing.looks):
-        is_up = not any(one.may_tell for one in candidates)
-        if not is_up:
-            batch, is_up = at.is_up(batch, (batch.submitting_at or 0.0) + at.terms.window + at.pacing.may_tell)
-        if is_up:
+        last = (batch.submitting_at or 0.0) + at.terms.window + at.pacing.may_tell
+        if at.is_after(last) or not any(one.may_tell for one in candidates):
             return lost(batch, f"may be {names}, and nothing there tells; `resolve` says which is ours")
     return _look_on(batch, f"may be {names}; looking until that tells", at)
 
@@ -264,8 +260,7 @@ def after_reading(batch: Batch, reading: Snapshot | ProviderError, at: At) -> Mo
     provider that cannot be asked says nothing of the batch: it is asked for as long as it keeps results."""
     if isinstance(reading, Snapshot) and reading.state is Lifecycle.ENDED:
         return _ended(batch, reading, at)
-    told = isinstance(reading, Snapshot | UnknownStatusError | NotFoundError)
-    batch, is_past = at.is_up(batch, batch.deadline_at) if told else (batch, False)
+    is_past = at.is_after(batch.deadline_at)
     if isinstance(reading, NotFoundError):
         if is_past:
             return _lost_there(batch, f"{reading} (is the key of another project?)", at)
@@ -303,10 +298,8 @@ def _goes_on(batch: Batch, reading: Snapshot, at: At) -> Move | Wait:
 
 
 def _unreadable(batch: Batch, reason: str, status: str | None, retry_after: float | None, at: At) -> Move | Wait:
-    if batch.deadline_at is not None:
-        batch, is_up = at.is_up(batch, batch.deadline_at + at.terms.retention)
-        if is_up:
-            return _lost_there(batch, f"cannot be asked about any more: {reason}", at)
+    if batch.deadline_at is not None and at.is_after(batch.deadline_at + at.terms.retention):
+        return _lost_there(batch, f"cannot be asked about any more: {reason}", at)
     after = replace(
         batch, due_at=at.now + at.pacing.backoff(batch.failures, retry_after), failures=batch.failures + 1,
         provider_status=status or batch.provider_status, reason=reason,
@@ -339,8 +332,9 @@ def _lost_there(batch: Batch, reason: str, at: At) -> Move:
 def after_failed_download(batch: Batch, error: ProviderError, at: At) -> Wait | None:
     """What came is nothing. The download is tried again as long as the provider may have the results, for they were
     paid for. None: it has them no more."""
-    batch, is_kept = may_be_kept(batch, error, at)
-    return _again(batch, f"download failed: {error}", at, error) if is_kept else None
+    if not may_be_kept(batch, error, at):
+        return None
+    return _again(_asked(batch, error), f"download failed: {error}", at, error)
 
 
 def after_download(batch: Batch, found: Downloaded, at: At) -> Wait | Collect:
@@ -354,11 +348,13 @@ def after_download(batch: Batch, found: Downloaded, at: At) -> Wait | Collect:
     if found.uncounted is not None:
         named = f"{found.named} of {batch.requests} requests are named"
         reason = f"{named}; whether that is all there is cannot be told: {found.uncounted}"
-        batch, is_kept = may_be_kept(batch, found.uncounted, at)
-        return _again(batch, reason, at) if is_kept else _give_up(batch, reason, billed=billed)
+        if not may_be_kept(batch, found.uncounted, at):
+            return _give_up(batch, reason, billed=billed)
+        return _again(_asked(batch, found.uncounted), reason, at)
     if lack.downloads is None:
-        batch, is_worth = is_worth_another(batch, at, is_none_of_it=lack.may_be_none)
-        if is_worth:
+        if lack.may_be_none:
+            batch = _with(batch, short_downloads=batch.facts.short_downloads + 1)
+        if is_worth_another(batch, at, is_none_of_it=lack.may_be_none):
             return _again(batch, lack.reason, at)
     elif found.grew:
         return _again(_with(batch, short_downloads=0), lack.reason, at, event="download_grew")
@@ -366,6 +362,11 @@ def after_download(batch: Batch, found: Downloaded, at: At) -> Wait | Collect:
         counted = _with(batch, short_downloads=batch.facts.short_downloads + 1)
         return _again(counted, lack.reason, at, event="download_short")
     return _give_up(batch, lack.reason, billed=True) if lack.billed else Collect(batch)
+
+
+def _asked(batch: Batch, error: ProviderError) -> Batch:
+    """The batch, whose failures do not grow where the provider was not asked, for want of a network."""
+    return batch if error.is_sent else replace(batch, failures=min(batch.failures, DOWNLOADS // 2))
 
 
 def _give_up(batch: Batch, reason: str, *, billed: bool) -> Collect:

@@ -29,7 +29,6 @@ from tests.batches.states import (
     busy,
     check,
     differs,
-    late,
     planned,
     refused,
     submitting,
@@ -260,7 +259,7 @@ def test_a_provider_without_a_list_leaves_it_to_a_person() -> None:
 def test_looks_that_tell_nothing_go_on_until_nothing_can_be_told(
     found: list[Found] | ProviderError, facts: Facts, since: float, state: Lifecycle
 ) -> None:
-    before = late(submitting(facts=facts, submitting_at=NOW - since))
+    before = submitting(facts=facts, submitting_at=NOW - since)
     decision = machine.after_look(before, found, AT)
     assert decision.after.state is state
     if state is Lifecycle.SUBMITTING:

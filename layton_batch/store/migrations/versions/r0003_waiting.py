@@ -12,5 +12,4 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.add_column("batches", sa.Column("late_since", sa.Float))
     op.add_column("batches", sa.Column("needs_person", sa.Boolean, nullable=False, server_default=sa.false()))
