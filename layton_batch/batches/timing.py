@@ -1,17 +1,15 @@
-"""The moment of a decision, what the provider allows, and whether time is up.
+"""The moment of a decision and what the provider allows: whether a deadline, a patience or a retention is up.
 
-What time decides cannot be undone: a paid batch is stopped, results are given up, a person is asked. A clock may be
-days ahead for some seconds, and the program may be started anew for each look. So our clock is believed when it says
-twice that time is up, and did not take it back in between; the first reading is kept in the store. A process that made
-the first reading itself also has to have waited so long, whatever its clock says.
+Our clock alone has a batch stopped, or makes it ``lost``. It never gives up what was paid for, and never has anything
+sent again: for that the provider must have refused or failed a number of downloads, or have said how each request
+ended.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from layton_batch.clock import Pacing
-from layton_batch.records import Batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +27,12 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """The moment of a decision, and what is measured by it. ``waited``: seconds since this process itself noted the
-    batch's ``late_since``; None: another process did."""
+    """The moment of a decision, and what is measured by it."""
 
     now: float
     terms: Terms
     pacing: Pacing
-    waited: float | None = None
 
-    def is_up(self, batch: Batch, moment: float | None) -> tuple[Batch, bool]:
-        """The batch with what our clock said kept in it, and whether ``moment`` has passed, by two readings."""
-        since = batch.late_since
-        if moment is None:
-            return batch, False
-        is_taken_back = since is not None and since > self.now
-        if self.now <= moment:
-            return (replace(batch, late_since=None) if is_taken_back else batch), False
-        if since is None or is_taken_back or since <= moment:
-            return replace(batch, late_since=self.now), False
-        believed = self.pacing.clock_believed
-        return batch, self.now - since >= believed and (self.waited is None or self.waited >= believed)
+    def is_after(self, moment: float | None) -> bool:
+        """Whether the moment has passed by our clock."""
+        return moment is not None and self.now > moment

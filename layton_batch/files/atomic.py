@@ -6,7 +6,6 @@ left behind when it was killed can be told from what another is writing now, and
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import itertools
 import os
@@ -14,18 +13,15 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from layton_batch.errors import FileError, StorageError, file_error
+from layton_batch.errors import FileError, file_error
 from layton_batch.processes import is_gone, machine, myself
 
 _numbers = itertools.count()
 _TEMPORARY = re.compile(r"\..+\.([0-9a-f]{8})-(\d+)-(\d+|-)-\d+\.tmp")
-_CURRENT_FOLDER = -100
-_EXCHANGE = 2
 BUFFER_BYTES = 1 << 20
 """Bytes of a file that are written at once: batch files are written line by line."""
 
@@ -81,8 +77,9 @@ def write_text(path: Path, content: str) -> None:
 def writing_folder(path: Path) -> Iterator[Path]:
     """A new folder that takes ``path``'s place when the block ends well; what was there before is removed.
 
-    Readers see the one or the other, also while several processes do this. The files inside are synced where they were
-    written by :func:`writing`; the others (pages that can be made again) come to disk in their own time.
+    Readers see the one or the other, or for a moment neither, also while several processes do this. The files inside
+    are synced where they were written by :func:`writing`; the others (pages that can be made again) come to disk in
+    their own time.
     """
     temporary = _temporary(path)
     try:
@@ -171,65 +168,11 @@ def _over(path: Path) -> list[Storage]:
 
 
 def make_folder(folder: Path) -> None:
-    """The folder and its missing parents, each entered in its own parent for good. A held folder is not made again."""
-    for held in _held:
-        if held.names & {folder, *folder.parents}:
-            held.check()
-    roots = {name for held in _held for name in held.names}
-    missing = list(itertools.takewhile(lambda one: one not in roots and not one.exists(), (folder, *folder.parents)))
+    """The folder and its missing parents, each entered in its own parent for good."""
+    missing = list(itertools.takewhile(lambda one: not one.exists(), (folder, *folder.parents)))
     for one in reversed(missing):
         one.mkdir(exist_ok=True)
         sync_folder(one.parent)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Held:
-    """A folder by an open handle: what it is wherever it goes, and where it must stay."""
-
-    root: Path
-    names: frozenset[Path]
-    """What the folder was called when it was opened: as it was asked for, and without links from ``/`` on."""
-    descriptor: int
-
-    def check(self) -> None:
-        """Raises StorageError where the path no longer leads to this folder, while that is held."""
-        if self not in _held:
-            return
-        try:
-            there, held = os.stat(self.root), os.fstat(self.descriptor)
-            if (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino):
-                return
-            found = "another folder is in its place"
-        except FileNotFoundError:
-            found = "there is none any more"
-        except OSError as error:
-            found = error.strerror or str(error)
-        raise StorageError(
-            f"the folder {self.root} was moved, removed or replaced while it was worked on ({found}): nothing more is "
-            "sent or written. Put it back, or go on where it is now"
-        )
-
-
-_held: list[Held] = []
-
-
-@contextmanager
-def holding(root: Path) -> Iterator[Held]:
-    """While the block lasts, what this module writes below ``root`` goes into the folder that it is now, or nowhere.
-
-    Raises FileError where it cannot be opened.
-    """
-    try:
-        names = frozenset((root, root.absolute(), root.resolve()))
-        held = Held(root, names, os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
-    except OSError as error:
-        raise file_error(f"the folder {root} cannot be opened: {error.strerror or error}", error) from error
-    _held.append(held)
-    try:
-        yield held
-    finally:
-        _held.remove(held)
-        os.close(held.descriptor)
 
 
 def sweep(folder: Path) -> int:
@@ -261,42 +204,27 @@ def _short(where: str) -> str:
 
 
 def _put_in_place(new: Path, path: Path) -> None:
-    """Rename a folder over another one in one step where the system can, else with a moment between two."""
+    """Rename the old folder aside, the new one to its name, and remove the old one."""
     for _ in range(10):
-        try:
-            new.rename(path)
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
-                raise
-        else:
-            return
-        if _exchange(new, path):
-            return  # the old one has the temporary name now, and goes
         old = _temporary(path)
         with suppress(FileNotFoundError):
             path.rename(old)
-        shutil.rmtree(old, ignore_errors=True)
+        try:
+            new.rename(path)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # another process was first
+                raise
+        else:
+            return
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
     raise OSError(errno.EBUSY, "another process keeps replacing it", str(path))
 
 
-def _exchange(one: Path, other: Path) -> bool:
-    """Swap two names in one step (Linux' ``renameat2``). False where that is not to be had."""
-    renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if renameat2 is None:
-        return False
-    names = (os.fsencode(one), os.fsencode(other))
-    return bool(renameat2(_CURRENT_FOLDER, names[0], _CURRENT_FOLDER, names[1], _EXCHANGE) == 0)
-
-
 def sync_folder(folder: Path) -> None:
-    """Make a rename survive a power cut; a file system that cannot sync folders is left alone."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
+    """Make a rename survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
-    except OSError:
-        pass
     finally:
         os.close(descriptor)

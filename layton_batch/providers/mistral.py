@@ -13,7 +13,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from layton_batch.errors import FileError, NotFoundError, ProviderError, ProviderReplyError
+from layton_batch.errors import (
+    FileError,
+    LookUpRefusedError,
+    NotFoundError,
+    ProviderError,
+    ProviderReplyError,
+    RequestRefusedError,
+)
 from layton_batch.providers import http_rules, model_notices
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.http_client import certificates, open_client
@@ -99,8 +106,7 @@ class Mistral:
         except OSError as error:
             raise FileError(f"mistral: batch file {submission.path} cannot be read: {error.strerror}") from error
         with handle:
-            listed = self._asked("list files", lambda sdk: sdk.files.list(search=submission.file_name, purpose="batch"))
-            for file in _rows(listed):
+            for file in self._files_named(submission.file_name):
                 if file.get("filename") == submission.file_name and whole(file.get("bytes")) == size:
                     return _id_of(file, "a file in the list of files")
             # an open handle is streamed; bytes would be held in memory whole
@@ -112,6 +118,13 @@ class Mistral:
                 ),
             )
             return _id_of(made, "the reply to an upload")
+
+    def _files_named(self, name: str) -> Sequence[Mapping[str, JsonValue]]:
+        """Batch files whose names hold ``name``. Raises LookUpRefusedError where the provider refuses to list files."""
+        try:
+            return _rows(self._asked("list files", lambda sdk: sdk.files.list(search=name, purpose="batch")))
+        except RequestRefusedError as error:
+            raise LookUpRefusedError(str(error), status=error.status, code=error.code) from error
 
     def create(self, submission: Submission) -> str:
         if submission.input_ref is None:

@@ -12,7 +12,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from layton_batch.errors import FileError, ProviderError, ProviderReplyError, TransientProviderError
+from layton_batch.errors import (
+    FileError,
+    LookUpRefusedError,
+    ProviderError,
+    ProviderReplyError,
+    RequestRefusedError,
+    TransientProviderError,
+)
 from layton_batch.providers import http_rules, model_notices
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.protocol import (
@@ -93,7 +100,10 @@ class FileBatches:
         except OSError as error:
             raise FileError(f"batch file {submission.path} cannot be read: {error.strerror}") from error
         with handle:
-            known = self._uploaded(submission.file_name, size)
+            try:
+                known = self._uploaded(submission.file_name, size)
+            except RequestRefusedError as error:
+                raise LookUpRefusedError(str(error), status=error.status, code=error.code) from error
             if known is not None:
                 return known
             with self._wire(f"upload {submission.file_name}"):

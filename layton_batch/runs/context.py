@@ -144,8 +144,6 @@ class Run:
     """By its class: what a module keeps for as long as this process works on the run."""
     waiting: dict[str, frozenset[str]] = field(default_factory=dict)
     """By job: the batches that have on their way what the job is still to ask."""
-    late: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """By batch: a reading by which its time is up, and when this process made it (``Clock.elapsed``)."""
     filing: Lock = field(default_factory=Lock)
     """One batch's results are held in memory at a time, however many lanes there are."""
     _tasks: dict[int, Task] = field(default_factory=dict)

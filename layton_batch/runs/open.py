@@ -42,7 +42,6 @@ from layton_batch.scoring.gold import Gold
 from layton_batch.scoring.gold_file import BUNDLED, read_gold
 from layton_batch.settings import Settings
 from layton_batch.store import RunStore
-from layton_batch.store.locks import require_locks
 from layton_batch.store.marks import read_past
 from layton_batch.store.places import note_place
 from layton_batch.tasks.protocol import Task
@@ -92,49 +91,36 @@ def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
     manifest, folder, settings, clock = inputs.manifest, inputs.folder, inputs.settings, inputs.clock
     run_id = run_id_of(folder) if folder.manifest.exists() else manifest.run_id()
     _make(folder.root)
-    with atomic.holding(folder.root) as held, _moved_first(held):
-        atomic.sweep(folder.root)
-        if not settings.state_url:
-            require_locks(folder.root)
-        past = read_past(folder)  # before the store is read: nothing beside it ever runs ahead of it
-        with (
-            store_at(folder.database, settings, run_id, held.check) as store,
-            _keeping(store, clock),
-            ThreadPoolExecutor(THREADS) as executor,
-        ):
-            past.check(store, has_run=store.row() is not None)
-            store.intents, store.listen = folder.intents, EventLog(folder.log, run_id)
-            _same_folder(store, folder)
-            if asked is not None:
-                store.create(
-                    manifest.identity(), manifest.frozen_json(), __version__, clock.now(), prices=frozen_prices,
-                    asked=asked,
-                )  # fmt: skip
-                note_place(store, socket.gethostname()[:64], folder.root.absolute())
-                atomic.write_text(
-                    folder.manifest,
-                    run_json(folder, run_id, manifest, clock.now(), asked, inputs.new_items, inputs.local()),
-                )
-            run = inputs.run(store, executor, asked)
-            try:
-                yield run
-            finally:
-                run.stopping.set()  # nothing new is begun, and calls in progress are cut short after a moment
-                executor.shutdown()
-                run.engine.close()
-                run.providers.close()
-                with suppress(OSError):
-                    atomic.sweep(folder.root)  # what another process was writing when it was killed beside this one
-
-
-@contextmanager
-def _moved_first(held: atomic.Held) -> Iterator[None]:
-    """Whatever went wrong: where the run's folder is no longer in its place, that is said, for it is why."""
-    try:
-        yield
-    except Exception:
-        held.check()
-        raise
+    atomic.sweep(folder.root)
+    past = read_past(folder)  # before the store is read: nothing beside it ever runs ahead of it
+    with (
+        store_at(folder.database, settings, run_id) as store,
+        _keeping(store, clock),
+        ThreadPoolExecutor(THREADS) as executor,
+    ):
+        past.check(store, has_run=store.row() is not None)
+        store.intents, store.listen = folder.intents, EventLog(folder.log, run_id)
+        _same_folder(store, folder)
+        if asked is not None:
+            store.create(
+                manifest.identity(), manifest.frozen_json(), __version__, clock.now(), prices=frozen_prices,
+                asked=asked,
+            )  # fmt: skip
+            note_place(store, socket.gethostname()[:64], folder.root.absolute())
+            atomic.write_text(
+                folder.manifest,
+                run_json(folder, run_id, manifest, clock.now(), asked, inputs.new_items, inputs.local()),
+            )
+        run = inputs.run(store, executor, asked)
+        try:
+            yield run
+        finally:
+            run.stopping.set()  # nothing new is begun, and calls in progress are cut short after a moment
+            executor.shutdown()
+            run.engine.close()
+            run.providers.close()
+            with suppress(OSError):
+                atomic.sweep(folder.root)  # what another process was writing when it was killed beside this one
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,10 +44,10 @@ def open_reader(folder: RunFolder, settings: Settings) -> Iterator[Reader]:
 def open_store(folder: RunFolder, settings: Settings) -> Iterator[RunStore]:
     """The store of an existing run, to look at; other processes may be working on it, and its folder may be one that
     this process cannot write to."""
-    from layton_batch.store.engine import readable  # SQLAlchemy: not loaded where a quick reader does
+    from layton_batch.store.engine import url_to_read  # SQLAlchemy: not loaded where a quick reader does
 
-    database = nullcontext(folder.database) if settings.state_url else readable(folder.database)
-    with database as path, store_at(path, settings, run_id_of(folder)) as store:
+    url = settings.state_url or url_to_read(folder.database)
+    with _store(url, folder.database, settings, run_id_of(folder)) as store:
         _require_run(store, folder)
         yield store
 
@@ -58,16 +58,21 @@ def _require_run(store: Reader, folder: RunFolder) -> None:
 
 
 @contextmanager
-def store_at(
-    database: Path, settings: Settings, run_id: str, in_place: Callable[[], None] | None = None
-) -> Iterator[RunStore]:
-    """The store, whether the run is in it or not. ``in_place``: raises where the run's folder is not in its place."""
-    from layton_batch.store import RunStore, open_engine, sqlite_url
-    from layton_batch.store.transactions import anywhere
+def store_at(database: Path, settings: Settings, run_id: str) -> Iterator[RunStore]:
+    """The store to change, whether the run is in it or not."""
+    from layton_batch.store import sqlite_url
 
-    engine = open_engine(settings.state_url or sqlite_url(database))
+    with _store(settings.state_url or sqlite_url(database), database, settings, run_id) as store:
+        yield store
+
+
+@contextmanager
+def _store(url: str, database: Path, settings: Settings, run_id: str) -> Iterator[RunStore]:
+    from layton_batch.store import RunStore, open_engine
+
+    engine = open_engine(url)
     try:
         clean, arrive = Redactor.of(settings.secrets()), atomic.arrivals(database.parent)
-        yield RunStore(engine, run_id, clean=clean, in_place=in_place or anywhere, arrive=arrive)
+        yield RunStore(engine, run_id, clean=clean, arrive=arrive)
     finally:
         engine.dispose()

@@ -140,14 +140,14 @@ def _send(run: Run, provider: Provider, batch: Batch, answering: Answering) -> b
         NoAnswer.check(error)
         return ended
     asked = replace(batch, input_ref=input_ref)
-    began, elsewhere = run.clock.elapsed(), _listed(run, provider, batch, asked)
+    began, elsewhere = run.clock.now(), _listed(run, provider, batch, asked)
     if elsewhere is None:
         return False
     with run.seats.turn(batch.provider):
         run.heed_stop()
         if answering.is_silent(_stage(batch)):
             return False  # another create got no answer meanwhile: this one would wait as long
-        if run.clock.elapsed() - began > LIST_SECONDS:
+        if abs(run.clock.now() - began) > LIST_SECONDS:
             elsewhere = _listed(run, provider, batch, asked)
             if elsewhere is None:
                 return False

@@ -11,15 +11,12 @@ for some seconds; nobody waits for a lock, or for a server that vanished itself,
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from time import monotonic
 from typing import Any
+from urllib.parse import quote, unquote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
@@ -78,11 +75,28 @@ def sqlite_url(path: Path) -> str:
     return URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)
 
 
+def url_to_read(database: Path) -> str:
+    """The URL of a SQLite file to look at. Raises StoreError where there is none.
+
+    SQLite has to be told where nothing can be written (a backup, a share that is mounted read-only, another user's
+    run): it reads a database in WAL there beside the program that writes it, or as a file that does not change.
+    """
+    if not database.exists():
+        lacking = f"{database.name} is not there: put it back with its -wal file, or the whole folder"
+        raise StoreError(f"{database.parent} has no run in its state store: {lacking}")
+    if os.access(database.parent, os.W_OK) and os.access(database, os.W_OK):
+        return sqlite_url(database)
+    is_open = database.with_name(f"{database.name}-wal").exists()
+    how = {"mode": "ro"} if is_open else {"immutable": "1"}
+    url = URL.create("sqlite", database=f"file:{quote(str(database.absolute()))}", query={**how, "uri": "true"})
+    return url.render_as_string(hide_password=False)
+
+
 def complaint(url: URL, error: Exception, done: str) -> StoreError:
     """What went wrong with the store in one line, without its password; StorageError where it may pass."""
     lines = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
     advice = next((advice for sign, advice in _ADVICE if sign in lines[0]), "")
-    shown = url.database if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
+    shown = _file(url) if _is_sqlite(url) else url.render_as_string(hide_password=True)
     told = f"the state store {shown} cannot be {done}: {lines[0]}{advice}"
     return StorageError(told) if _may_pass(error, lines[0]) else StoreError(told)
 
@@ -127,6 +141,12 @@ def _address(url: str) -> URL:
 
 def _is_sqlite(url: URL) -> bool:
     return url.get_backend_name() == "sqlite"
+
+
+def _file(url: URL) -> str:
+    """The path of a SQLite file, by either form of its URL."""
+    name = url.database or ""
+    return unquote(name.removeprefix("file:")) if "uri" in url.query else name
 
 
 def _is_postgresql(url: URL) -> bool:
@@ -191,12 +211,12 @@ def _check(connection: Connection, url: URL) -> None:
     """Find damage now, rather than in the middle of the run."""
     if not _is_sqlite(url) or not url.database or url.database == ":memory:":
         return
-    if Path(url.database).stat().st_size > CHECKED_BYTES:
+    if Path(_file(url)).stat().st_size > CHECKED_BYTES:
         return
     found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
     if found != "ok":
         raise StoreError(
-            f"the state store {url.database} is damaged ({str(found).splitlines()[-1]}): put back a copy of the run "
+            f"the state store {_file(url)} is damaged ({str(found).splitlines()[-1]}): put back a copy of the run "
             "folder; batches already submitted go on at the provider"
         )
 
@@ -227,53 +247,3 @@ def _create_schema(engine: Engine, current: str | None) -> None:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CREATING})
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
-
-
-# ---- a store to look at where nothing can be written: a backup, a share mounted read-only, somebody else's run
-
-# SQLite reads a database in WAL only where it may write beside it, or where nobody else does; so a copy is looked at.
-
-TRIES = 20
-"""How often a copy is begun while somebody writes to the original."""
-
-
-@contextmanager
-def readable(database: Path) -> Iterator[Path]:
-    """The database itself, or a copy that lasts as long as the block. Raises StoreError where there is no database,
-    StorageError where no copy can be made."""
-    if not database.exists():
-        lacking = f"{database.name} is not there: put it back with its -wal file, or the whole folder"
-        raise StoreError(f"{database.parent} has no run in its state store: {lacking}")
-    if os.access(database.parent, os.W_OK) and os.access(database, os.W_OK):
-        yield database
-        return
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="layton-batch-")
-    except OSError as error:
-        raise StorageError(f"{database} is read-only, and there is no room for a copy of it: {error}") from error
-    with folder as name:
-        yield _copied(database, Path(name))
-
-
-def _copied(database: Path, folder: Path) -> Path:
-    """The database with its write-ahead log, both of one moment."""
-    parts = (database, database.with_name(f"{database.name}-wal"))
-    for _ in range(TRIES):
-        before = _stamps(parts)
-        try:
-            for part in parts:
-                (folder / part.name).unlink(missing_ok=True)
-                if part.exists():
-                    shutil.copyfile(part, folder / part.name)
-        except FileNotFoundError:
-            continue  # the log goes when the last who writes is done
-        except OSError as error:
-            raise StorageError(f"the state store {database} cannot be read: {error.strerror or error}") from error
-        if _stamps(parts) == before:
-            return folder / database.name
-    raise StorageError(f"the state store {database} is being written to all the time: try again in a moment")
-
-
-def _stamps(parts: Sequence[Path]) -> list[tuple[int, int] | None]:
-    found = [part.stat() if part.exists() else None for part in parts]
-    return [None if one is None else (one.st_mtime_ns, one.st_size) for one in found]

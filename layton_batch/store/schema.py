@@ -110,7 +110,6 @@ batches = Table(
     Column("read_at", Float),
     Column("ended_at", Float),
     Column("deadline_at", Float),
-    Column("late_since", Float),  # the first reading of our clock by which time is up (see batches/timing.py)
     Column("needs_person", Boolean, nullable=False, default=False),  # of a planned batch
     Column("failures", Integer, nullable=False, default=0),
     *(Column(name, Integer, nullable=False, default=0) for name in COUNTERS),

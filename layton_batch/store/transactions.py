@@ -29,10 +29,6 @@ def unchanged(text: str) -> str:
     return text
 
 
-def anywhere() -> None:
-    """No folder has to be in its place."""
-
-
 @dataclass(slots=True)
 class Writing:
     """An open write transaction; its events are told to listeners when it has been committed."""
@@ -68,21 +64,18 @@ class Writing:
 @dataclass(slots=True)
 class Transactions:
     """One run in an open store. ``clean`` takes secrets out of what is kept; ``listen`` hears of committed events;
-    ``in_place`` raises StorageError where the run's folder is no longer the one it was opened in; ``arrive`` is told
-    what was read here, and what this process will have written itself, and returns when the files of the first are
-    here (None: they always are)."""
+    ``arrive`` is told what was read here, and what this process will have written itself, and returns when the files of
+    the first are here (None: they always are)."""
 
     engine: Engine
     run_id: str
     clean: Callable[[str], str] = unchanged
     listen: Callable[[Event], None] | None = None
-    in_place: Callable[[], None] = anywhere
     arrive: Callable[[Collection[Hashable], Collection[Hashable]], None] | None = None
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection to read from. Raises StoreError where the database cannot be read."""
-        self.in_place()
         try:
             with self.engine.connect().execution_options(**{READING: True}) as connection:
                 yield connection
@@ -92,7 +85,6 @@ class Transactions:
     @contextmanager
     def writing(self) -> Iterator[Writing]:
         """One transaction. Raises StoreError where it cannot be committed: then nothing of it happened."""
-        self.in_place()
         try:
             with self.engine.begin() as connection:
                 writing = Writing(connection, self.run_id, self.clean)

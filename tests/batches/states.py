@@ -26,7 +26,7 @@ RESERVED, RELEASED = Entry(batch(0).id, "reserved", COST), Entry(batch(0).id, "r
 CHANGEABLE = {
     "state", "outcome", "error_class", "input_ref", "provider_id", "provider_status", "results_ref", "errors_ref",
     "reason", "due_at", "submitting_at", "submitted_at", "read_at", "ended_at", "deadline_at", "needs_person",
-    "late_since", "failures", "facts",
+    "failures", "facts",
 }  # fmt: skip
 
 
@@ -59,11 +59,6 @@ def busy(retry_after: float | None = None) -> TransientProviderError:
 
 def unsent() -> TransientProviderError:
     return TransientProviderError("the network is unreachable; nothing was sent", is_sent=False)
-
-
-def late(before: Batch) -> Batch:
-    """A first reading of the clock by which time is up was long ago."""
-    return replace(before, late_since=NOW - PACING.clock_believed)
 
 
 def differs(before: Batch, decision: Move | Wait) -> dict[str, object]:

@@ -27,7 +27,6 @@ from tests.batches.states import (
     check,
     ended,
     flying,
-    late,
     refused,
     told,
     unsent,
@@ -89,7 +88,7 @@ def test_an_ended_batch_says_how_it_ended(
     found = reading(
         Lifecycle.ENDED, "done", outcome=outcome, message=said, error_class=by_code, results_ref="out", errors_ref="err"
     )
-    before = late(flying(deadline_at=NOW - DAY, facts=Facts(short_downloads=2)))  # also past its deadline
+    before = flying(deadline_at=NOW - DAY, facts=Facts(short_downloads=2))  # also past its deadline
     decision = machine.after_reading(before, found, AT)
     assert type(decision) is Move
     after = decision.after
@@ -99,17 +98,15 @@ def test_an_ended_batch_says_how_it_ended(
 
 
 def test_past_its_deadline_the_provider_is_asked_to_stop_and_then_a_person_is_asked() -> None:
-    past = flying(deadline_at=NOW - PACING.clock_believed - 1.0)
+    past = flying(deadline_at=NOW - 1.0)
     for found in (reading(), UnknownStatusError("what?", code="odd")):
-        first = machine.after_reading(past, found, AT)
-        assert (type(first), first.after.late_since) == (Wait, NOW)  # one reading of a clock is not believed
-        decision = machine.after_reading(late(past), found, AT)
+        decision = machine.after_reading(past, found, AT)
         assert (decision.after.state, decision.stop) == (Lifecycle.CANCELLING, True)
         assert decision.after.deadline_at == NOW + PACING.last
         refused_to = machine.not_stopped(decision, "cancel failed: 409")
         assert str(refused_to.after.reason).endswith("cancel failed: 409")
         assert refused_to.events == (("deadline", str(refused_to.after.reason)),)
-        gone = machine.after_reading(replace(late(past), state=Lifecycle.CANCELLING), found, AT)
+        gone = machine.after_reading(replace(past, state=Lifecycle.CANCELLING), found, AT)
         assert gone.after.state is Lifecycle.LOST
 
 
@@ -120,7 +117,7 @@ def test_a_batch_that_the_provider_does_not_know_is_asked_for_until_its_deadline
     assert "just created" in str(new.after.reason)
     old = machine.after_reading(flying(submitted_at=NOW - DAY), error, AT)
     assert "just created" not in str(old.after.reason)
-    past = machine.after_reading(late(flying(deadline_at=NOW - PACING.clock_believed - 1.0)), error, AT)
+    past = machine.after_reading(flying(deadline_at=NOW - 1.0), error, AT)
     assert past.after.state is Lifecycle.LOST
 
 
@@ -128,7 +125,7 @@ def test_a_batch_that_the_provider_does_not_know_is_asked_for_until_its_deadline
 def test_a_provider_that_cannot_be_asked_says_nothing_of_the_batch(error: ProviderError) -> None:
     kept = AT.terms.retention
     for since, state in ((2 * DAY, Lifecycle.IN_FLIGHT), (kept + 1000.0, Lifecycle.LOST)):
-        decision = machine.after_reading(late(flying(deadline_at=NOW - since)), error, AT)
+        decision = machine.after_reading(flying(deadline_at=NOW - since), error, AT)
         assert decision.after.state is state
     decision = machine.after_reading(flying(), error, AT)
     assert told(decision) == ["unclear"]
@@ -149,7 +146,7 @@ def test_what_is_all_there_is_filed() -> None:
 
 
 def test_a_day_in_which_nobody_could_ask_is_no_day_of_downloads_that_name_nothing() -> None:
-    before = late(ended(ended_at=NOW - 2 * DAY, failures=50, facts=Facts(short_downloads=DOWNLOADS - 2)))
+    before = ended(ended_at=NOW - 2 * DAY, failures=50, facts=Facts(short_downloads=DOWNLOADS - 2))
     again = machine.after_download(before, Downloaded(NONE_YET), AT)
     assert isinstance(again, Wait)
     assert again.after.facts.short_downloads == DOWNLOADS - 1
@@ -185,7 +182,7 @@ def test_what_is_no_results_is_downloaded_again_as_long_as_there_may_be_some(
     lack: Lack, since: float, kind: type
 ) -> None:
     tried = Facts(short_downloads=DOWNLOADS - 1)
-    before = late(ended(ended_at=NOW - since, failures=DOWNLOADS, facts=tried))
+    before = ended(ended_at=NOW - since, failures=DOWNLOADS, facts=tried)
     decision = machine.after_download(before, Downloaded(lack), AT)
     assert type(decision) is kind
     too_early = replace(before, failures=DOWNLOADS - 1, facts=Facts())
@@ -210,7 +207,7 @@ def test_a_provider_that_does_not_say_how_many_there_are_is_asked_again() -> Non
     decision = machine.after_download(ended(), found, AT)
     assert isinstance(decision, Wait)
     assert "2 of 3 requests are named" in str(decision.after.reason)
-    gone = late(ended(ended_at=NOW - 4 * 29 * DAY, failures=DOWNLOADS))
+    gone = ended(ended_at=NOW - 4 * 29 * DAY, failures=DOWNLOADS)
     assert isinstance(machine.after_download(gone, found, AT), Collect)
 
 
@@ -222,15 +219,16 @@ def test_a_provider_that_does_not_say_how_many_there_are_is_asked_again() -> Non
         (busy(), 4 * 29 * DAY, DOWNLOADS, False),
         (busy(), 2 * 29 * DAY, DOWNLOADS, True),
         (refused(404), 28 * DAY, DOWNLOADS, True),
-        (refused(404), 29 * DAY + 1000.0, 0, False),
-        (refused(410), 29 * DAY + 1000.0, 0, False),
+        (refused(404), 29 * DAY + 1000.0, DOWNLOADS - 1, True),  # a clock alone gives nothing up
+        (refused(404), 29 * DAY + 1000.0, DOWNLOADS, False),
+        (refused(410), 29 * DAY + 1000.0, DOWNLOADS, False),
         (refused(400), 29 * DAY + 1000.0, 0, True),
     ],
 )
 def test_a_failed_download_is_tried_as_long_as_results_may_be_kept(
     error: ProviderError, since: float, failures: int, is_again: bool
 ) -> None:
-    before = late(ended(ended_at=NOW - since, failures=failures))
+    before = ended(ended_at=NOW - since, failures=failures)
     decision = machine.after_failed_download(before, error, AT)
     assert (decision is not None) is is_again
     if decision is not None:
@@ -238,7 +236,7 @@ def test_a_failed_download_is_tried_as_long_as_results_may_be_kept(
 
 
 def test_a_download_that_did_not_leave_the_machine_counts_for_nothing() -> None:
-    before = late(ended(ended_at=NOW - 400 * DAY, failures=DOWNLOADS))
+    before = ended(ended_at=NOW - 400 * DAY, failures=DOWNLOADS)
     for attempt in range(3 * DOWNLOADS):
         decision = machine.after_failed_download(before, unsent(), AT)
         assert decision is not None, attempt
@@ -246,11 +244,11 @@ def test_a_download_that_did_not_leave_the_machine_counts_for_nothing() -> None:
     assert before.due_at <= NOW + LONGEST_PAUSE
     assert machine.after_failed_download(before, busy(), AT) is not None
     found = Downloaded(UNCOUNTED, uncounted=unsent(), named=2)
-    assert isinstance(machine.after_download(late(ended(ended_at=0.0, failures=DOWNLOADS)), found, AT), Wait)
+    assert isinstance(machine.after_download(ended(ended_at=0.0, failures=DOWNLOADS), found, AT), Wait)
 
 
 def test_a_clock_that_was_behind_when_the_batch_ended_gives_up_no_download() -> None:
-    before = late(ended(ended_at=NOW - 100 * DAY, failures=DOWNLOADS))
+    before = ended(ended_at=NOW - 100 * DAY, failures=DOWNLOADS)
     assert machine.after_failed_download(before, busy(), AT) is None
     sent_since = replace(before, submitted_at=NOW - DAY)
     assert machine.after_failed_download(sent_since, busy(), AT) is not None

@@ -11,6 +11,7 @@ from layton_batch.batches import machine
 from layton_batch.errors import (
     AmbiguousCallError,
     FileError,
+    LookUpRefusedError,
     ProviderError,
     ProviderReplyError,
     TransientProviderError,
@@ -28,7 +29,6 @@ from tests.batches.states import (
     busy,
     check,
     differs,
-    late,
     planned,
     refused,
     submitting,
@@ -49,26 +49,35 @@ def test_a_batch_whose_file_was_changed_stays_due_and_says_so_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "facts", "event", "pause"),
+    ("error", "pause", "tries"),
     [
-        (busy(), Facts(), "upload_failed", 5.0),
-        (busy(120.0), Facts(), "upload_failed", 120.0),
-        (busy(99_999.0), Facts(), "upload_failed", 900.0),
-        (AmbiguousCallError("timeout"), Facts(), "upload_failed", 5.0),
-        (refused(401), Facts(), "refused_401", 5.0),
-        (refused(402), Facts(), "refused_402", 5.0),
-        (refused(403), Facts(forbidden=1), "refused_403", 5.0),
-        (refused(404), Facts(not_found=1), "refused_404", 5.0),
+        (busy(), 5.0, machine.FAILED_LOOKS),
+        (busy(120.0), 120.0, machine.FAILED_LOOKS),
+        (busy(99_999.0), 900.0, machine.FAILED_LOOKS),
+        (AmbiguousCallError("timeout"), 5.0, machine.FAILED_LOOKS),
+        (ProviderReplyError("a page of HTML"), 5.0, machine.FAILED_LOOKS),
+        (refused(401), 5.0, machine.FAILED_LOOKS),
+        (refused(402), 5.0, machine.FAILED_LOOKS),
+        (refused(403), 5.0, machine.REFUSED_LOOKS),
+        (refused(404), 5.0, machine.REFUSED_LOOKS),
+        (refused(405), 5.0, machine.REFUSED_LOOKS),
+        (LookUpRefusedError("GET /files: 404", status=404), 5.0, machine.REFUSED_LOOKS),
+        (LookUpRefusedError("GET /files: 400", status=400), 5.0, machine.REFUSED_LOOKS),
+        (LookUpRefusedError("GET /files: 401", status=401), 5.0, machine.FAILED_LOOKS),
     ],
 )
-def test_an_upload_that_failed_in_passing_is_tried_later(
-    error: ProviderError, facts: Facts, event: str, pause: float
+def test_a_free_call_that_fails_before_the_create_is_tried_later_and_a_person_is_told_in_the_end(
+    error: ProviderError, pause: float, tries: int
 ) -> None:
-    before = planned()
-    decision = machine.after_upload(before, error, AT)
-    more = {"facts": facts} if facts != Facts() else {}
-    check(before, decision, Wait, reason=str(error), due_at=NOW + pause, failures=1, **more)
-    assert told(decision) == [event]
+    for failed, needs_person in ((0, False), (tries - 2, False), (tries - 1, True)):
+        before = planned(facts=Facts(unread_lists=failed))
+        decision = machine.after_upload(before, error, AT)
+        reason, facts = str(decision.after.reason), Facts(unread_lists=failed + 1)
+        more = {"needs_person": True} if needs_person else {}
+        check(before, decision, Wait, reason=reason, due_at=NOW + pause, failures=1, facts=facts, **more)
+        assert reason.removeprefix(machine.WAITS).startswith(f"not sent: {before.provider}")
+        assert reason.startswith(machine.WAITS) is needs_person
+        assert told(decision) == ["upload_failed"]
 
 
 @pytest.mark.parametrize(
@@ -76,6 +85,7 @@ def test_an_upload_that_failed_in_passing_is_tried_later(
     [
         (400, Facts(), ErrorClass.INVALID_REQUEST),
         (413, Facts(), ErrorClass.TOO_LARGE),
+        (422, Facts(), ErrorClass.INVALID_REQUEST),
         (403, Facts(forbidden=machine.FORBIDDEN_TRIES - 1), ErrorClass.INVALID_REQUEST),
         (404, Facts(not_found=machine.TRIES - 1), ErrorClass.INVALID_REQUEST),
     ],
@@ -83,10 +93,9 @@ def test_an_upload_that_failed_in_passing_is_tried_later(
 def test_what_is_refused_for_good_ends_and_lets_go_of_what_was_set_aside(
     status: int, facts: Facts, error_class: ErrorClass
 ) -> None:
-    for before, decision in (
-        (planned(facts=facts), machine.after_upload(planned(facts=facts), refused(status), AT)),
-        (submitting(facts=facts), machine.after_create(submitting(facts=facts), refused(status), AT)),
-    ):
+    of_file = [(planned(), machine.after_upload(planned(), refused(status), AT))] if facts == Facts() else []
+    of_create = (submitting(facts=facts), machine.after_create(submitting(facts=facts), refused(status), AT))
+    for before, decision in (*of_file, of_create):
         assert isinstance(decision, Move)
         assert (decision.after.state, decision.after.outcome) == (Lifecycle.ENDED, BatchOutcome.FAILED)
         assert (decision.after.error_class, decision.after.ended_at) == (error_class, NOW)
@@ -250,7 +259,7 @@ def test_a_provider_without_a_list_leaves_it_to_a_person() -> None:
 def test_looks_that_tell_nothing_go_on_until_nothing_can_be_told(
     found: list[Found] | ProviderError, facts: Facts, since: float, state: Lifecycle
 ) -> None:
-    before = late(submitting(facts=facts, submitting_at=NOW - since))
+    before = submitting(facts=facts, submitting_at=NOW - since)
     decision = machine.after_look(before, found, AT)
     assert decision.after.state is state
     if state is Lifecycle.SUBMITTING:

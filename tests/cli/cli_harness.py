@@ -117,6 +117,5 @@ def desk(folder: Path, patch: pytest.MonkeyPatch, *faults: Fault, batch_seconds:
         patch.chdir(folder)
         # the methods, not the name: a module that is first imported meanwhile must not keep this clock
         patch.setattr(SystemClock, "now", lambda _self: bench.clock.now())
-        patch.setattr(SystemClock, "elapsed", lambda _self: bench.clock.elapsed())
         patch.setattr(SystemClock, "sleep", lambda _self, seconds: bench.clock.sleep(seconds))
         yield Desk(bench)

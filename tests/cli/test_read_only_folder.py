@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.errors import StoreError
-from layton_batch.store import engine
-from layton_batch.store.engine import readable
+from layton_batch.store.engine import sqlite_url, url_to_read
 from tests.cli.cli_harness import PROGRAM, ROOT, Ending, call, desk
 from tests.pipeline.lab import MODELS, manifest_text
 
@@ -77,39 +75,39 @@ def test_its_pages_can_be_written_elsewhere_and_where_they_cannot_that_is_said(l
     assert len(end.err.splitlines()) == 1
 
 
-def test_a_store_that_can_be_written_is_not_copied(tmp_path: Path) -> None:
+def test_a_run_that_another_user_goes_on_with_can_be_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        text = manifest_text(limit=3)
+        assert call("run", bench.write(text), "--once").code == 75
+        modes = {path: path.stat().st_mode for path in [bench.lab.runs, *bench.lab.runs.rglob("*")]}
+        with bench.lab.open(text):
+            for path in bench.lab.runs.rglob("*"):
+                modes.setdefault(path, path.stat().st_mode)
+            for path, mode in modes.items():
+                path.chmod(mode & 0o555)
+            end = look(bench.lab.runs, "status", "lab")
+            for path, mode in modes.items():
+                path.chmod(mode)
+        assert (end.code, end.err) == (0, "")
+        assert end.out
+
+
+def test_a_store_is_opened_as_far_as_its_folder_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database = tmp_path / "state.sqlite3"
-    with pytest.raises(StoreError, match="is not there"), readable(database):
-        pass
+    with pytest.raises(StoreError, match="is not there"):
+        url_to_read(database)
     assert not database.exists()
     database.write_bytes(b"")
-    with readable(database) as found:
-        assert found == database
-
-
-def test_a_copy_has_the_log_of_the_same_moment_or_is_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    database, log = tmp_path / "state.sqlite3", tmp_path / "state.sqlite3-wal"
-    database.write_bytes(b"a page")
-    log.write_bytes(b"a commit")
+    assert url_to_read(database) == sqlite_url(database)
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with readable(database) as found:
-        assert (found.read_bytes(), found.with_name(log.name).read_bytes()) == (b"a page", b"a commit")
-        folder = found.parent
-    assert not folder.exists()
-    real = shutil.copyfile
-
-    def while_written(source: Path, target: Path) -> None:
-        real(source, target)
-        log.write_bytes(log.read_bytes() + b" more")
-
-    monkeypatch.setattr(engine.shutil, "copyfile", while_written)
-    with pytest.raises(StoreError, match="being written to all the time"), readable(database):
-        pass
+    assert "immutable=1" in url_to_read(database)
+    database.with_name("state.sqlite3-wal").write_bytes(b"")
+    assert "mode=ro" in url_to_read(database)
 
 
 @pytest.mark.parametrize("command", [["cancel", "lab"], ["retry", "lab"], ["score", "lab"]])
 def test_what_changes_a_run_says_of_a_read_only_one_that_it_cannot(locked: Path, command: list[str]) -> None:
     end = look(locked, *command)
     assert (end.code, end.out) == (74, "")
-    assert "cannot be written to: Permission denied. This command writes to the run" in end.err
+    assert "attempt to write a readonly database; this command writes to the run" in end.err
     assert len(end.err.splitlines()) == 1

@@ -1,27 +1,23 @@
-"""Whatever becomes of a run's folder and its state, nobody pays twice: older stores, lost ones, moved folders."""
+"""Whatever becomes of a run's folder and its state, nobody pays twice: older stores and lost ones."""
 
 from __future__ import annotations
 
 import errno
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
 
 import orjson
 import pytest
 
 from layton_batch.errors import StorageError, StoreError
-from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.pipeline import advance
-from layton_batch.runs.context import Run
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from layton_batch.store.marks import Mark, read_marks
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
-from tests.pipeline.test_many_hands import creates, drive_together, during
+from tests.pipeline.test_many_hands import creates, drive_together
 
 EVENTS_SINCE = 3_000
 """Lines of a log about one batch of odd rows: far more than 256 KiB."""
@@ -165,98 +161,3 @@ def test_another_database_is_no_new_run_either(tmp_path: Path, gone: tuple[str, 
         with pytest.raises(StoreError, match=r"the state store knows of none: .* Is LAYTON_BATCH_STATE set as it was"):
             bench.finish(text)
         assert creates(bench) == before
-
-
-# ---- a folder that moves -------------------------------------------------------------------------------------------
-
-
-def move_away(bench: Lab, root: Path) -> Callable[[], None]:
-    return lambda: root.rename(bench.folder / "moved") and None
-
-
-def replace(bench: Lab, root: Path) -> Callable[[], None]:
-    """Somebody puts a copy of the folder in its place."""
-
-    def act() -> None:
-        shutil.copytree(root, bench.folder / "copy")
-        root.rename(bench.folder / "moved")
-        (bench.folder / "copy").rename(root)
-
-    return act
-
-
-def remove(_: Lab, root: Path) -> Callable[[], None]:
-    return lambda: shutil.rmtree(root)
-
-
-def ticked_while(run: Run, provider: str, happens: Callable[[], None]) -> None:
-    during(run, provider, "upload", happens)
-    advance(run)
-
-
-@pytest.mark.parametrize("happens", [move_away, remove, replace], ids=["moved", "removed", "replaced"])
-@pytest.mark.parametrize("provider", MODELS)
-def test_a_run_whose_folder_goes_while_it_sends_stops_unpaid_and_makes_no_new_one(
-    tmp_path: Path, provider: str, happens: Callable[[Lab, Path], Callable[[], None]]
-) -> None:
-    text = manifest_text((provider,), limit=2)
-    with lab(tmp_path) as bench:
-        root = bench.run_folder(text).root
-        with pytest.raises(StorageError, match="was moved, removed or replaced while it"), bench.open(text) as run:
-            ticked_while(run, provider, happens(bench, root))
-        assert creates(bench) == 0
-        assert root.exists() is (happens is replace)
-        if happens is move_away:
-            (tmp_path / "moved").rename(root)
-            assert bench.finish(text).unanswered == 0
-            assert set(bench.billed().values()) == {1}
-
-
-@pytest.mark.parametrize("provider", MODELS)
-def test_a_run_whose_folder_goes_between_two_ticks_stops_with_that_sentence(tmp_path: Path, provider: str) -> None:
-    text = manifest_text((provider,), limit=2)
-    with lab(tmp_path) as bench:
-        root = bench.run_folder(text).root
-
-        def worked(run: Run) -> NoReturn:
-            advance(run)
-            root.rename(tmp_path / "moved")
-            bench.clock.sleep(500.0)
-            advance(run)
-            raise AssertionError("it went on")
-
-        with pytest.raises(StorageError, match="there is none any more"), bench.open(text) as run:
-            worked(run)
-        assert not root.exists()
-        (tmp_path / "moved").rename(root)
-        assert bench.finish(text).unanswered == 0
-        assert set(bench.billed().values()) == {1}
-
-
-def test_a_held_folder_is_never_made_again(tmp_path: Path) -> None:
-    root = tmp_path / "run"
-    root.mkdir()
-    with atomic.holding(root) as held:
-        atomic.write_text(root / "a" / "b", "x")
-        shutil.rmtree(root)
-        with pytest.raises(StorageError, match="removed"):
-            atomic.write_text(root / "a" / "b", "x")
-        with pytest.raises(StorageError, match="removed"):
-            held.check()
-        assert not root.exists()
-    held.check()  # nothing is held any more
-    atomic.write_text(root / "a" / "b", "x")
-
-
-def test_a_held_folder_is_not_made_again_by_another_of_its_names_either(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "disk" / "run").mkdir(parents=True)
-    (tmp_path / "runs").symlink_to(tmp_path / "disk")
-    monkeypatch.chdir(tmp_path)
-    with atomic.holding(Path("runs/run")):
-        (tmp_path / "disk" / "run").rename(tmp_path / "moved")
-        for name in (Path("runs/run"), tmp_path / "runs" / "run", tmp_path / "disk" / "run"):
-            with pytest.raises(StorageError, match="moved"):
-                atomic.write_text(name / "site" / "index.html", "x")
-    assert not (tmp_path / "disk" / "run").exists()

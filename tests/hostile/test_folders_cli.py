@@ -1,4 +1,4 @@
-"""The same, as a person at the command line meets it: where a run is begun, what a moved folder says, exit codes."""
+"""The same, as a person at the command line meets it: where a run is begun, exit codes."""
 
 from __future__ import annotations
 
@@ -100,25 +100,6 @@ def served() -> Iterator[Mapping[str, str]]:
     """The environment of a sandbox whose batches never end by themselves."""
     with Sandbox(SandboxConfig(batch_seconds=1e6)) as server:
         yield server.environment()
-
-
-def submitted(process: subprocess.Popen[str]) -> None:
-    assert process.stderr is not None
-    assert any("submitted" in line for line in iter(process.stderr.readline, ""))
-
-
-def test_a_folder_moved_under_a_running_program_ends_it_with_a_sentence(
-    tmp_path: Path, served: Mapping[str, str]
-) -> None:
-    manifest = write(tmp_path, manifest_text(limit=2))
-    process = start("run", manifest, "--poll-seconds", "0.1", cwd=tmp_path, env=served)
-    submitted(process)
-    (tmp_path / "runs").rename(tmp_path / "moved")
-    end = finish(process)
-    assert end.code == 74
-    assert "Traceback" not in end.err
-    assert "was moved, removed or replaced while it was worked on" in end.err
-    assert not (tmp_path / "runs").exists()
 
 
 def redirected(arguments: str, cwd: Path, environment: Mapping[str, str]) -> Ending:

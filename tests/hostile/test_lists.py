@@ -19,6 +19,8 @@ from tests.hostile.tampering import Answer, Tamper, hostile
 from tests.hostile.test_creates import made_at, rows_changed
 from tests.pipeline.lab import MODELS, Lab, manifest_text
 
+FILE_LISTERS = ("openai", "mistral", "groq", "doubleword")
+"""Providers whose files are listed before one is uploaded."""
 TROUBLE = {
     "429": lambda answer: answer.of(b'{"error": {"message": "slow down"}}', status=429),
     "500": lambda answer: answer.of(b'{"error": {"message": "internal"}}', status=500),
@@ -37,6 +39,20 @@ def in_trouble(provider: str, trouble: str) -> Tamper:
         if asked == provider and kind == "list" and "files" not in path.partition("?")[0]:
             return TROUBLE[trouble](answer)
         return answer
+
+    return tamper
+
+
+def files_in_trouble(provider: str, trouble: str) -> Tamper:
+    """Lists of files, or uploads where the provider lists none, get this status or this page."""
+    kind_in_trouble = "list_files" if provider in FILE_LISTERS else "upload"
+
+    def tamper(asked: str, kind: str, _path: str, answer: Answer) -> Answer:
+        if asked != provider or kind != kind_in_trouble:
+            return answer
+        if trouble.isdigit():
+            return answer.of(b'{"error": {"message": "no such page"}}', status=int(trouble))
+        return TROUBLE[trouble](answer)
 
     return tamper
 
@@ -121,6 +137,44 @@ def test_a_list_that_is_refused_for_an_hour_has_a_person_told_and_goes_on_when_i
         assert "403" in str(status.batches[0].reason)
         assert HOUR < bench.clock.now() - begun < 2 * HOUR
         assert bench.finish(text).state is RunState.NEEDS_PERSON  # at once, after one more look
+        between.tamper = honest
+        assert bench.finish(text).unanswered == 0
+        assert set(bench.billed().values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("provider", "trouble"),
+    [*((provider, "404") for provider in (*FILE_LISTERS, "together")), ("openai", "400"), ("openai", "403")],
+)
+def test_a_free_look_up_that_is_refused_is_the_providers_trouble_and_no_outcome_of_a_request(
+    tmp_path: Path, provider: str, trouble: str
+) -> None:
+    text = manifest_text((provider,), limit=3)
+    with hostile(tmp_path) as (bench, between):
+        begun = bench.clock.now()
+        between.tamper = files_in_trouble(provider, trouble)
+        status = bench.finish(text)
+        assert (status.state, made_at(bench, provider), status.reserved_usd) == (RunState.NEEDS_PERSON, 0, 0)
+        assert (status.batches[0].state, status.batches[0].needs_person) == (Lifecycle.PLANNED, True)
+        assert f"not sent: {provider}" in str(status.batches[0].reason)
+        assert trouble in str(status.batches[0].reason)
+        assert status.jobs[0].waiting == 3
+        assert HOUR < bench.clock.now() - begun < 2 * HOUR
+        between.tamper = honest
+        assert bench.finish(text).unanswered == 0
+        assert set(bench.billed().values()) == {1}
+
+
+@pytest.mark.parametrize("trouble", ["401", "402", "500", "503", "html", "no list"])
+def test_a_free_look_up_that_fails_in_passing_is_tried_again(tmp_path: Path, trouble: str) -> None:
+    text = manifest_text(("openai",), limit=3)
+    with hostile(tmp_path) as (bench, between):
+        between.tamper = files_in_trouble("openai", trouble)
+        assert tick(bench, text, times=12, seconds=HOUR) == ["planned"]
+        with bench.open(text) as run:
+            assert "not sent: openai" in str(first(run).reason)
+            assert not first(run).needs_person
+            assert first(run).failures == 12
         between.tamper = honest
         assert bench.finish(text).unanswered == 0
         assert set(bench.billed().values()) == {1}

@@ -30,9 +30,6 @@ class MovedClock(ManualClock):
     def true(self) -> float:
         return self.seconds - self.ahead
 
-    def elapsed(self) -> float:
-        return self.true()
-
     def sleep(self, seconds: float) -> None:
         wakes = self.true() + seconds
         for due, by in sorted(self._to_come):

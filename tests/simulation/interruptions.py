@@ -147,7 +147,6 @@ def instrumented(course: Course, shuffle: random.Random | None = None) -> Iterat
             (Path, "rename", _renaming(course, Path.rename)),
             (Path, "unlink", _removing(course, Path.unlink)),
             (shutil, "rmtree", _removing(course, shutil.rmtree)),
-            (atomic, "_exchange", _exchanging(course)),
             (atomic, "os", _NoDisk()),
             *((module, "myself", course.myself) for module in (atomic, leases)),
             *((module, "is_gone", course.is_gone) for module in (atomic, leases)),
@@ -197,18 +196,6 @@ def _renaming(course: Course, original: Callable[..., Any]) -> Callable[..., Any
         return done
 
     return rename
-
-
-def _exchanging(course: Course) -> Callable[[Path, Path], bool]:
-    original = atomic._exchange
-
-    def exchange(one: Path, other: Path) -> bool:
-        course.reach(f"exchange {course.name(other)}")
-        done = original(one, other)
-        course.reach(f"exchanged {course.name(other)}")
-        return done
-
-    return exchange
 
 
 def _removing(course: Course, original: Callable[..., None]) -> Callable[..., None]:

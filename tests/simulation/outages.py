@@ -34,7 +34,7 @@ class Outages:
         self._begun: dict[int, float] = {}
 
     def of(self, provider: str) -> Kind | None:
-        now = self._clock.elapsed()  # setting our clock ends no outage
+        now = self._clock.true()  # setting our clock ends no outage
         for number, outage in enumerate(self._outages):
             if outage.provider not in ("*", provider) or self._points() < outage.at:
                 continue

@@ -30,9 +30,6 @@ class Turns:
     def now(self) -> float:
         return self._clock.now()
 
-    def elapsed(self) -> float:
-        return self._clock.elapsed()
-
     def sleep(self, seconds: float) -> None:
         """Wait on the history's clock while the others work."""
         number = self._numbers[threading.get_ident()]
@@ -97,9 +94,6 @@ class Ahead:
 
     def now(self) -> float:
         return self.turns.now() + self.seconds
-
-    def elapsed(self) -> float:
-        return self.turns.elapsed()
 
     def sleep(self, seconds: float) -> None:
         self.turns.sleep(seconds)

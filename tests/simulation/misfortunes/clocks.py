@@ -9,11 +9,13 @@ from dataclasses import replace
 from tests.simulation.claims import reference
 from tests.simulation.clock_moves import Move
 from tests.simulation.scenarios import HOUR, Scenario, also, killed, provider_of, wrong
-from tests.simulation.world import Plan
+from tests.simulation.world import SEVEN, Plan
 
 DAY = 24 * HOUR
 OFTEN = 0.2
 BLIP = 8.0
+STOPPED = frozenset(SEVEN) - {"together"}
+"""Providers at which one such moment has the batch stopped; what it did not answer goes into another."""
 
 
 def in_flight(*moves: tuple[float, float | None], after: int = 0) -> Callable[[int], Plan]:
@@ -39,10 +41,15 @@ def set_meanwhile(seconds: float, downtime: float = 1.0) -> Callable[[int], Plan
 
 SCENARIOS: Sequence[Scenario] = (
     Scenario("our clock set back by a day while the batch is in flight", in_flight((-DAY, None), after=2)),
-    Scenario("our clock three days ahead for 8 seconds while the batch is in flight", in_flight((3 * DAY, BLIP))),
+    Scenario(
+        "our clock three days ahead for 8 seconds while the batch is in flight",
+        in_flight((3 * DAY, BLIP)),
+        again=STOPPED,
+    ),
     Scenario(
         "our clock three days ahead for 8 seconds while the batch is in flight, and again",
         in_flight((3 * DAY, BLIP), (3 * DAY + HOUR, BLIP)),
+        batches=2,
     ),
     Scenario("create: reply lost, our clock 40 days ahead", also(wrong("create", "drop_after"), skew=-40 * DAY)),
     Scenario("create: reply lost, our clock 40 days behind", also(wrong("create", "drop_after"), skew=40 * DAY)),

@@ -84,7 +84,7 @@ def _batches() -> None:
         sa.Column("cause", sa.Text),
         sa.Column("due_at", sa.Float, nullable=False),
         *(sa.Column(name, sa.Float) for name in ("submitting_at", "submitted_at", "read_at", "ended_at")),
-        *(sa.Column(name, sa.Float) for name in ("deadline_at", "late_since")),
+        sa.Column("deadline_at", sa.Float),
         sa.Column("needs_person", sa.Boolean, nullable=False),
         sa.Column("failures", sa.Integer, nullable=False),
         *(sa.Column(name, sa.Integer, nullable=False) for name in _COUNTERS),
