@@ -1,4 +1,4 @@
-"""Scores, intervals, ranks and diagnostics: arrays in, small frozen records out; numpy only, no I/O.
+"""Scores, intervals, ranks and diagnostics: arrays in, small frozen records out; numpy and scipy only, no I/O.
 
 strata: votes and labels counted into bins, where everything starts · paper, calibrated: scores and intervals ·
 label_table, hierarchical, hierarchical_scores, rate_draws: what a vote means for whom, and all that follows from it ·

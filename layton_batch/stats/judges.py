@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layton_batch.stats.distributions import betaincinv
+from layton_batch.stats.distributions import beta_interval
 from layton_batch.stats.strata import BoolArray, FloatArray, IntArray, Ints
 
 
@@ -89,7 +89,7 @@ def jeffreys_interval(positives: Ints, labels: Ints, level: float = 0.95) -> tup
     """Jeffreys' interval for rates; its end is 0 or 1 where nothing or everything is positive; no labels: [0, 1]."""
     a: FloatArray = positives.astype(np.float64) + 0.5
     b: FloatArray = (labels - positives).astype(np.float64) + 0.5
-    lower, upper = (betaincinv(a, b, np.array(p)) for p in ((1 - level) / 2, (1 + level) / 2))
+    lower, upper = beta_interval(level, a, b)
     return np.where(positives == 0, 0.0, lower), np.where(positives == labels, 1.0, upper)
 
 
