@@ -15,13 +15,11 @@ from layton_batch.scoring.law import law_of
 from layton_batch.scoring.rules import HIERARCHICAL, Rules
 from layton_batch.stats.calibrated import new_items_moments, posterior_mean
 from layton_batch.stats.judges import (
-    Agreement,
     BinCalibration,
     JudgeReport,
     JuryReport,
     Leniency,
     PreferenceEstimate,
-    agreement,
     calibration,
     effective_sizes,
     judge_reports,
@@ -31,6 +29,7 @@ from layton_batch.stats.judges import (
     self_preference,
 )
 from layton_batch.stats.planning import expected_variance
+from layton_batch.stats.raters import Agreement, agreement
 from layton_batch.stats.strata import Ints
 from layton_batch.stats.surveys import share_by_propensity
 
