@@ -24,8 +24,8 @@ from layton_batch.reports.board import print_board
 from layton_batch.reports.table import console, print_table
 from layton_batch.scoring.board import BoardRow
 from layton_batch.settings import Settings
-from layton_batch.tasks.offline import GradedModel, GradedSet, GradingOptions, OfflineForm, ReportTable, RowsFile
-from layton_batch.text import one_line, percent, range_text
+from layton_batch.tasks.offline import GradedModel, GradedSet, GradingOptions, OfflineForm, RowsFile
+from layton_batch.text import Table, one_line, percent, range_text, text_table
 
 if TYPE_CHECKING:
     import altair as alt
@@ -157,7 +157,7 @@ def _print(result: Result, document: Mapping[str, JsonValue], table: str) -> Non
         return
     elif result.board is None:
         lines = [*result.form.lines(document), *_interval(result)]
-        print_table(asked.task, ["metric", "value"], lines, first=True)
+        print_table(text_table(asked.task, ["metric", "value"], lines), first=True)
         _print_tables(result.form.tables_of_one(result.graded.models[0]))
     else:
         _print_board(result, result.board)
@@ -182,9 +182,9 @@ def _print_board(result: Result, board: Board) -> None:
         _print_tables(result.form.rounds_tables(result.graded))
 
 
-def _print_tables(tables: Iterable[ReportTable]) -> None:
+def _print_tables(tables: Iterable[Table]) -> None:
     for table in tables:
-        print_table(table.title, table.header, table.lines, left=table.left)
+        print_table(table)
 
 
 PICTURES = (".svg", ".png")
