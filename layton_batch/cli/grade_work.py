@@ -16,11 +16,11 @@ import orjson
 from layton_batch.cli.terminal import print_json
 from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
-from layton_batch.grading.board import Board, averaged, by_model, grade, items_of, ranked, to_json
 from layton_batch.grading.forms import chosen_metric
+from layton_batch.grading.ranking import Ranking, averaged, by_model, grade, items_of, ranked, to_json
 from layton_batch.grading.submissions import Desk, submissions
 from layton_batch.records import JsonValue
-from layton_batch.reports.board import print_board
+from layton_batch.reports.leaderboard import print_board
 from layton_batch.reports.table import console, print_table
 from layton_batch.scoring.board import BoardRow
 from layton_batch.settings import Settings
@@ -39,7 +39,7 @@ class Result:
     form: OfflineForm
     metric: str
     graded: GradedSet
-    board: Board | None
+    board: Ranking | None
     alone: BoardRow | None = None
 
 
@@ -171,7 +171,7 @@ def _interval(result: Result) -> Iterator[tuple[str, str]]:
         yield f"{name}: {percent(row.level)} CI (new items)", f"{range_text(row.new_lower, row.new_upper)} %"
 
 
-def _print_board(result: Result, board: Board) -> None:
+def _print_board(result: Result, board: Ranking) -> None:
     """The board as runs have it, with the kinds of failure, then what only this benchmark has."""
     if board.rows:
         print_board(board.rows)

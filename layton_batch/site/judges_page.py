@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.scoring.judge_record import JudgeRecord, read_record
+from layton_batch.scoring.diagnosis_record import DiagnosisRecord, read_record
 from layton_batch.scoring.judges import JudgeFinding
 from layton_batch.scoring.judges_told import (
     Section,
@@ -77,7 +77,7 @@ def show_judges(folder: RunFolder, items: Mapping[str, str]) -> tuple[ShownSecti
     return tuple(_section(one, record, items) for one in told)
 
 
-def _section(section: Section, record: JudgeRecord, items: Mapping[str, str]) -> ShownSection:
+def _section(section: Section, record: DiagnosisRecord, items: Mapping[str, str]) -> ShownSection:
     tables = [part for part in section.parts if isinstance(part, Table) and part.rows]
     remarks = [part for part in section.parts if not isinstance(part, Table)]
     return ShownSection(
@@ -108,7 +108,7 @@ def _table(table: Table, plots: tuple[tuple[str, str, str] | None, ...], items: 
     )
 
 
-def _plots(section: Section, record: JudgeRecord) -> tuple[tuple[str, str, str] | None, ...]:
+def _plots(section: Section, record: DiagnosisRecord) -> tuple[tuple[str, str, str] | None, ...]:
     return tuple(_plot(one) for one in record.diagnosis.judges) if section.key == "judges" else ()
 
 
