@@ -10,6 +10,7 @@ reached, always.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 
@@ -150,7 +151,17 @@ def chunks(sizes: IntArray) -> list[IntArray]:
     return parts
 
 
-# ---- the quantile of the beta distribution -------------------------------------------------------------------------
+# ---- intervals -----------------------------------------------------------------------------------------------------
+
+
+def two_sided_quantile(level: float) -> float:
+    """How many standard errors an interval of `level` reaches to each side, by the normal law: 1.96 for 0.95.
+
+    Raises ValueError for a level not in (0, 1).
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, not {level!r}")
+    return NormalDist().inv_cdf((1 + level) / 2)
 
 
 def beta_quantile(level: float, a: FloatArray, b: FloatArray) -> FloatArray:

@@ -27,7 +27,7 @@ from statistics import NormalDist
 import numpy as np
 
 from layton_batch.stats.calibrated import HALF_ITEM, PRIOR, kin_counts
-from layton_batch.stats.distributions import beta_interval
+from layton_batch.stats.distributions import beta_interval, two_sided_quantile
 from layton_batch.stats.strata import FloatArray, IntArray, Ints, Strata, TargetPredictions
 
 DRAWS = 10_000
@@ -147,7 +147,6 @@ def bin_table(strata: Strata, target: TargetPredictions, models: IntArray) -> tu
 
 MOST_ITEMS = 100  # times the items at hand
 POWER = 0.8  # the chance with which a true difference shall be found
-_Z = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +191,7 @@ def resolvable_difference(draws: JointDraws, *, level: float = 0.95) -> float | 
 
 def detectable(sd: float, level: float) -> float:
     """The true difference that an estimate with this standard deviation separates at `level` with chance `POWER`."""
-    return (_Z.inv_cdf((1 + level) / 2) + _Z.inv_cdf(POWER)) * sd
+    return (two_sided_quantile(level) + NormalDist().inv_cdf(POWER)) * sd
 
 
 def items_to_resolve(draws: JointDraws, items: int, difference: float, *, level: float = 0.95) -> int | None:

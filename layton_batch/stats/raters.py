@@ -7,10 +7,10 @@ explains the agreement.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
+from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.strata import FloatArray, Ints
 
 _Counts = Ints | FloatArray
@@ -134,5 +134,5 @@ def _fleiss_variance(yes: _Counts, total: _Counts) -> float:
 def _interval(value: float, variance: float, level: float) -> tuple[float | None, float | None]:
     if not variance > 1e-12:  # also where it is not a number: perfect agreement or one row
         return None, None
-    half = NormalDist().inv_cdf((1 + level) / 2) * variance**0.5
+    half = two_sided_quantile(level) * variance**0.5
     return max(value - half, -1.0), min(value + half, 1.0)
