@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
-from layton_batch.records import JsonValue
+if TYPE_CHECKING:
+    from layton_batch.records import JsonValue
 
 NONE = "–"
 """Stands in a cell that has no value."""

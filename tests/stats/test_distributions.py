@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy import special as scipy_special
@@ -114,3 +117,8 @@ def test_closed_forms_and_ends() -> None:
     assert beta_quantile(0.271, one, 3 * one) == pytest.approx(1 - (1 - 0.271) ** (1 / 3), rel=1e-12)
     assert beta_quantile(0.1, 0.5 * one, 0.5 * one) == pytest.approx(np.sin(0.05 * np.pi) ** 2, rel=1e-10)
     assert [float(end[0]) for end in beta_interval(1.0, one, one)] == [0.0, 1.0]
+
+
+def test_scipy_is_loaded_only_where_a_quantile_is_computed() -> None:
+    program = "import sys, layton_batch.stages.rank, layton_batch.tasks.mcq_idk; sys.exit('scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
