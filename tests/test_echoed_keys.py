@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layton_batch.errors import TransientProviderError
-from layton_batch.log import HIDDEN, Redactor, is_telling
-from layton_batch.providers.without_keys import Cover
+from layton_batch.redaction import HIDDEN, Redactor, is_telling
 
 KEY, LONGER, ODD = "sk-live-0123456789", "sk-live-0123456789-of-another", 'k"ey/with+signs=and spaces\\1'
-COVER = Cover.of([KEY, LONGER, ODD])
+COVER = Redactor.of([KEY, LONGER, ODD])
 
 
 def covered(*chunks: bytes) -> bytes:
@@ -67,7 +66,7 @@ def test_words_that_stand_for_keys_in_some_environments_stay_words() -> None:
     assert not any(map(is_telling, ("ollama", "postgres", "dummy-key", "EMPTY", "password")))
     assert all(map(is_telling, (KEY, "sandbox-key-groq", "abc1234567")))
     text = b"ollama and postgres are programs"
-    assert b"".join(Cover.of(["ollama", "postgres"]).stream([text])) == text
+    assert b"".join(Redactor.of(["ollama", "postgres"]).stream([text])) == text
 
 
 def test_a_download_that_breaks_within_a_key_goes_on_before_it() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from layton_batch.grading.board import of_sheet, ranked
+from layton_batch.grading.ranking import of_sheet, ranked
 from layton_batch.scoring.board import BoardRow
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
 from layton_batch.scoring.rules import Rules

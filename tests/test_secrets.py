@@ -17,8 +17,9 @@ import orjson
 import pytest
 
 from layton_batch import log
-from layton_batch.log import HIDDEN, EventLog, Redactor
 from layton_batch.records import Event
+from layton_batch.redaction import HIDDEN, Redactor
+from layton_batch.runs.event_log import EventLog
 from layton_batch.settings import Settings
 from tests.pipeline.lab import MODELS, ROOT, manifest_text
 

@@ -188,8 +188,8 @@ def _round(parts: Sequence[Sources], number: int) -> tuple[Sequence[Ballot], lis
 
 def _bring_together(found: Sources, asked: Asked) -> None:
     """The marks of other programs and of runs on the items that all models have."""
-    from layton_batch.grading.board import of_sheet, shared_sheets
     from layton_batch.grading.harnesses.together import marked
+    from layton_batch.grading.ranking import of_sheet, shared_sheets
 
     read = marked(found.files, asked.metric, asked.max_score)
     span = span_of(found.sheets) if found.sheets else (0.0, 1.0)

@@ -21,10 +21,10 @@ from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.providers import BUILT_IN
 from layton_batch.records import ModelSpec
-from layton_batch.reports.table import Column, Table
 from layton_batch.runs.model_questions import ask_providers
 from layton_batch.runs.own_prices import price_book
 from layton_batch.settings import Settings
+from layton_batch.text import Column, Table
 
 ENOUGH_BYTES = 1 << 30
 MOST_DRIFT = 60.0

@@ -8,9 +8,9 @@ from pathlib import Path
 from layton_batch.batches.cancel import cancel_run, is_done
 from layton_batch.cli.terminal import say
 from layton_batch.records import Batch
-from layton_batch.reports.board import print_board
 from layton_batch.reports.cost import print_costs
 from layton_batch.reports.labels_wanted import labels_wanted
+from layton_batch.reports.leaderboard import print_board
 from layton_batch.reports.status import next_steps, print_status
 from layton_batch.reports.table import console
 from layton_batch.runs.context import Run

@@ -16,16 +16,16 @@ import orjson
 from layton_batch.cli.terminal import print_json
 from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
-from layton_batch.grading.board import Board, averaged, by_model, grade, items_of, ranked, to_json
 from layton_batch.grading.forms import chosen_metric
+from layton_batch.grading.ranking import Ranking, averaged, by_model, grade, items_of, ranked, to_json
 from layton_batch.grading.submissions import Desk, submissions
 from layton_batch.records import JsonValue
-from layton_batch.reports.board import print_board
+from layton_batch.reports.leaderboard import print_board
 from layton_batch.reports.table import console, print_table
 from layton_batch.scoring.board import BoardRow
 from layton_batch.settings import Settings
-from layton_batch.tasks.offline import GradedModel, GradedSet, GradingOptions, OfflineForm, ReportTable, RowsFile
-from layton_batch.text import one_line, percent, range_text
+from layton_batch.tasks.offline import GradedModel, GradedSet, GradingOptions, OfflineForm, RowsFile
+from layton_batch.text import Table, one_line, percent, range_text, text_table
 
 if TYPE_CHECKING:
     import altair as alt
@@ -39,7 +39,7 @@ class Result:
     form: OfflineForm
     metric: str
     graded: GradedSet
-    board: Board | None
+    board: Ranking | None
     alone: BoardRow | None = None
 
 
@@ -157,7 +157,7 @@ def _print(result: Result, document: Mapping[str, JsonValue], table: str) -> Non
         return
     elif result.board is None:
         lines = [*result.form.lines(document), *_interval(result)]
-        print_table(asked.task, ["metric", "value"], lines, first=True)
+        print_table(text_table(asked.task, ["metric", "value"], lines), first=True)
         _print_tables(result.form.tables_of_one(result.graded.models[0]))
     else:
         _print_board(result, result.board)
@@ -171,7 +171,7 @@ def _interval(result: Result) -> Iterator[tuple[str, str]]:
         yield f"{name}: {percent(row.level)} CI (new items)", f"{range_text(row.new_lower, row.new_upper)} %"
 
 
-def _print_board(result: Result, board: Board) -> None:
+def _print_board(result: Result, board: Ranking) -> None:
     """The board as runs have it, with the kinds of failure, then what only this benchmark has."""
     if board.rows:
         print_board(board.rows)
@@ -182,9 +182,9 @@ def _print_board(result: Result, board: Board) -> None:
         _print_tables(result.form.rounds_tables(result.graded))
 
 
-def _print_tables(tables: Iterable[ReportTable]) -> None:
+def _print_tables(tables: Iterable[Table]) -> None:
     for table in tables:
-        print_table(table.title, table.header, table.lines, left=table.left)
+        print_table(table)
 
 
 PICTURES = (".svg", ".png")

@@ -94,7 +94,7 @@ def leaderboard(
     from layton_batch.cli.board_sources import Asked, is_votes, read_sources, rows_of
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError
-    from layton_batch.reports.board import FORMATS, write_board
+    from layton_batch.reports.leaderboard import FORMATS, write_board
     from layton_batch.settings import Settings
 
     if form not in FORMATS:

@@ -28,13 +28,13 @@ from layton_batch.clock import Clock, SystemClock, iso
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.reports.table import Table, as_markdown, columns, json_text, markdown_text
+from layton_batch.reports.table import as_markdown, json_text, markdown_text
 from layton_batch.runs.folders import find_run, runs_at
 from layton_batch.runs.stores import open_store
 from layton_batch.scoring.history import changes, snapshots
 from layton_batch.settings import Settings
 from layton_batch.site.build import check_target, made_from
-from layton_batch.text import decimal_text, money
+from layton_batch.text import Table, columns, decimal_text, money
 
 SEVERITY = (0, 5, 75, 74, 3, 4, 2, 1)
 """Exit codes from all is well to worst."""

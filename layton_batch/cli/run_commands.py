@@ -214,7 +214,7 @@ def score(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
     """
     from layton_batch.cli.terminal import say
     from layton_batch.errors import StoreError
-    from layton_batch.reports.board import write_board as show_board
+    from layton_batch.reports.leaderboard import write_board as show_board
     from layton_batch.runs.folders import find_run
     from layton_batch.runs.open import open_folder
     from layton_batch.settings import Settings

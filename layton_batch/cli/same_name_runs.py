@@ -3,14 +3,13 @@ everything again. Every run is kept, by what its manifest asks, with its place, 
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 
 import orjson
 
 from layton_batch.errors import LaytonBatchError, StoreError
+from layton_batch.files.json_lines import append_json_line
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.folders import home_of
@@ -48,17 +47,7 @@ def remember(folder: RunFolder, manifest: Manifest, settings: Settings) -> None:
     path = settings.user_state / LIST
     with suppress(OSError, TypeError):  # TypeError: a path that is no Unicode
         path.parent.mkdir(parents=True, exist_ok=True)
-        entry = orjson.dumps({"run": asked, "root": str(root)}, option=orjson.OPT_APPEND_NEWLINE)
-        with path.open("ab+") as lines:
-            lines.write(entry if _is_at_line_start(lines) else b"\n" + entry)
-
-
-def _is_at_line_start(lines: BinaryIO) -> bool:
-    """Whether the file's last line is whole: an entry that was cut short must not swallow the next one."""
-    if not lines.seek(0, os.SEEK_END):
-        return True
-    lines.seek(-1, os.SEEK_END)
-    return lines.read(1) == b"\n"
+        append_json_line(path, {"run": asked, "root": str(root)})
 
 
 def _known(settings: Settings, asked: str) -> list[Path]:

@@ -52,7 +52,7 @@ def large_frame(sources: Sequence[str], settings: Settings, asked: Asked) -> tup
 
 
 def shown_of(board: pl.DataFrame, form: str) -> tuple[list[BoardRow], list[str]]:
-    """The rows of such a table that are printed in one of ``reports.board.FORMATS``, and what is left out."""
+    """The rows of such a table that are printed in one of ``reports.leaderboard.FORMATS``, and what is left out."""
     shown = board.head(SHOWN) if form == "table" else board
     rows = []
     for row in shown.iter_rows(named=True):

@@ -13,8 +13,9 @@ from layton_batch.files import tables
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import JsonValue
-from layton_batch.reports.board import board_csv
-from layton_batch.reports.table import Table, as_csv, columns
+from layton_batch.reports.leaderboard import board_csv
+from layton_batch.reports.table import as_csv
+from layton_batch.text import Table, columns
 
 _PREDICTION = ("item_id", "model", "provider", "family", "split", "n_hints", "kind", "answer", "justification",
                "raw_text", "note", "finish_reason", "sample")  # fmt: skip

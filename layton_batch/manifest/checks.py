@@ -194,9 +194,8 @@ class _Check:
 
         if not isinstance(name, str) or name in providers.BUILT_IN:
             return
-        known = providers.provider_names()
-        if name not in known:
-            self._add(file, key, f"unknown provider {name!r}{nearest(name, known)} (known: {', '.join(known)})")
+        if name not in providers.provider_names():
+            self._add(file, key, providers.unknown_provider(name))
 
     def _task_facts(self, texts: Mapping[str, str]) -> _TaskFacts | None:
         from layton_batch.tasks import load_task, task_names, unknown_task

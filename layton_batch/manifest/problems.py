@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.form import is_secret
+from layton_batch.text import did_you_mean
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -49,8 +49,7 @@ def form_problems(file: str, form: type[BaseModel], error: ValidationError, at: 
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` or nothing."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.55)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return did_you_mean(word, known, cutoff=0.55)
 
 
 def _key_text(key: Key) -> str:

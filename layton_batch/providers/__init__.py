@@ -11,20 +11,13 @@ Besides the protocol a class may have ``check(spec) -> list[str]`` (what in a mo
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Protocol, cast
 
-from layton_batch.errors import ManifestError
+from layton_batch.plug_ins import Registry
 from layton_batch.providers.protocol import USUAL_WINDOW, Access, KnowsModels, Provider
 from layton_batch.records import ModelSpec
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
-GROUP = "layton_batch.providers"
-"""Entry points of this group add providers; a name of the table below cannot be taken over."""
 
 BUILT_IN: dict[str, str] = {
     "openai": "layton_batch.providers.openai:OpenAI",
@@ -39,6 +32,8 @@ BUILT_IN: dict[str, str] = {
     "vertex": "layton_batch.providers.longtail_vertex:Vertex",
 }
 
+_REGISTRY = Registry("provider", "layton_batch.providers", BUILT_IN)
+
 
 class Dialect(Provider, Protocol):
     """A provider class as the registry makes it."""
@@ -48,22 +43,18 @@ class Dialect(Provider, Protocol):
 
 def provider_names() -> tuple[str, ...]:
     """Every name a manifest may use: built-in ones first, then those of installed entry points."""
-    return (*BUILT_IN, *sorted(set(_entry_points()) - set(BUILT_IN)))
+    return _REGISTRY.names()
 
 
 def provider_class(name: str) -> type[Dialect]:
     """The class of a provider. Raises ManifestError naming the nearest name for one that is not there, and for an entry
     point that cannot be loaded."""
-    if name in BUILT_IN:
-        module, _, attribute = BUILT_IN[name].partition(":")
-        return cast("type[Dialect]", getattr(importlib.import_module(module), attribute))
-    point = _entry_points().get(name)
-    if point is None:
-        raise ManifestError(_unknown(name))
-    try:
-        return cast("type[Dialect]", point.load())
-    except (ImportError, AttributeError) as error:
-        raise ManifestError(f"provider {name!r} ({point.value}) cannot be loaded: {error}") from error
+    return cast("type[Dialect]", _REGISTRY.load(name))
+
+
+def unknown_provider(name: str) -> str:
+    """Say that there is no provider of this name, and which ones there are."""
+    return _REGISTRY.unknown(name)
 
 
 def connect(name: str, access: Access | None) -> Provider:
@@ -95,18 +86,3 @@ def closing(provider: Provider) -> Iterator[Provider]:
         close = getattr(provider, "close", None)
         if callable(close):
             close()
-
-
-def _entry_points() -> dict[str, EntryPoint]:
-    from importlib.metadata import entry_points  # 10 ms that a run with built-in providers only need not pay
-
-    return {point.name: point for point in entry_points(group=GROUP)}
-
-
-def _unknown(name: str) -> str:
-    import difflib
-
-    names = provider_names()
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    meant = f"; did you mean {near[0]!r}?" if near else "."
-    return f"unknown provider {name!r}{meant} Known are: {', '.join(names)}"

@@ -31,6 +31,7 @@ from layton_batch.errors import (
 )
 from layton_batch.providers.protocol import Access
 from layton_batch.records import JsonValue, Snapshot
+from layton_batch.redaction import Redactor
 from layton_batch.settings import address_problem
 from layton_batch.states import BatchOutcome, ErrorClass
 from layton_batch.text import printable
@@ -243,7 +244,7 @@ def clean(text: str, longest: int = 300) -> str:
 
 
 def _redacted(text: str, secret: str) -> str:
-    return text.replace(secret, "***") if secret else text
+    return Redactor.of([secret])(text)
 
 
 # ---- reply bytes ---------------------------------------------------------------------------------------------------

@@ -2,88 +2,31 @@
 
 A gateway that repeats what it was sent puts our key into result files. Keys are covered in the bytes as they come in,
 before anything is kept, so that nothing that is made of those bytes can show them: the raw results, tables, pages,
-exports. A cover is as long as what it covers: places in a download, where a broken one is taken up again, and its size
-stay what the provider says they are.
+exports.
 """
 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import cast
 
 from layton_batch.errors import ProviderError
-from layton_batch.log import Redactor, forms, is_telling
 from layton_batch.providers.protocol import Provider, ResultPart
 from layton_batch.records import Snapshot
-
-_COVER = b"[hidden]"
+from layton_batch.redaction import Redactor
 
 
 def without_keys(provider: Provider, secrets: Iterable[str]) -> Provider:
     """The provider, with ``secrets`` taken out of results, messages and errors as they come in."""
-    known = tuple(secrets)
-    return cast("Provider", _WithoutKeys(provider, Cover.of(known), Redactor.of(known)))
-
-
-@dataclass(frozen=True, slots=True)
-class Cover:
-    """Covers secrets in bytes: as they are, and as JSON, URLs and basic authorization write them."""
-
-    forms: tuple[bytes, ...] = ()
-
-    @classmethod
-    def of(cls, secrets: Iterable[str]) -> Cover:
-        found = {form for secret in secrets if is_telling(secret) for form in forms(secret)}
-        return cls(tuple(sorted(found, key=lambda form: (-len(form), form))))
-
-    def stream(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """The chunks with secrets covered, also those that lie over the ends of chunks.
-
-        Held back is only what may be the beginning of one; where ``chunks`` raises, that was not handed out, so that a
-        download taken up behind what was brings it again.
-        """
-        held = b""
-        for chunk in chunks:
-            text = held + chunk
-            text, end = self._covered(text, self._open_end(text))
-            held = text[end:]
-            if end:
-                yield text[:end]
-        if held:
-            yield self._covered(held, len(held))[0]
-
-    def _covered(self, text: bytes, end: int) -> tuple[bytes, int]:
-        """The text with what begins before ``end`` covered, and where that ends."""
-        if not any(form in text for form in self.forms):
-            return text, end
-        covered = bytearray(text)
-        for match in re.finditer(b"|".join(map(re.escape, self.forms)), text):
-            if match.start() >= end:
-                break
-            covered[match.start() : match.end()] = _COVER.ljust(len(match[0]), b"*")
-            end = max(end, match.end())
-        return bytes(covered), end
-
-    def _open_end(self, text: bytes) -> int:
-        """Where the longest end of ``text`` begins that a secret may begin with."""
-        end = len(text)
-        for form in self.forms:
-            place = text.find(form[:1], max(0, len(text) - len(form) + 1))
-            while 0 <= place < end:
-                if form.startswith(text[place:]):
-                    end = place
-                place = text.find(form[:1], place + 1)
-        return end
+    return cast("Provider", _WithoutKeys(provider, Redactor.of(secrets)))
 
 
 @dataclass(eq=False)
 class _WithoutKeys:
     _provider: Provider
-    _cover: Cover
     _redact: Redactor
 
     def __getattr__(self, name: str) -> object:
@@ -110,7 +53,7 @@ class _WithoutKeys:
 
     def _chunks(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         with self._errors():
-            yield from self._cover.stream(chunks)
+            yield from self._redact.stream(chunks)
 
     def _telling(self, call: Callable[..., object]) -> Callable[..., object]:
         def called(*arguments: object, **named: object) -> object:

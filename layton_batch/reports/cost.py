@@ -9,8 +9,8 @@ from layton_batch.costs.notes import differing_note, reused_note, unknown_cost_n
 from layton_batch.costs.report import UNKNOWN, CostLine, CostReport, line_json
 from layton_batch.costs.stated import statement_json
 from layton_batch.records import JsonValue
-from layton_batch.reports.table import Column, Table, as_csv, as_markdown, columns, json_text, say_line, show
-from layton_batch.text import tokens_text
+from layton_batch.reports.table import as_csv, as_markdown, json_text, say_line, show
+from layton_batch.text import Column, Table, columns, tokens_text
 
 FORMATS = ("table", "json", "csv", "md")
 _TEXTS = ("Provider", "Model", "Stage", "Price source", "Price date")

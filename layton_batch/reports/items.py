@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from layton_batch.manifest.item_check import Checked
-from layton_batch.reports.table import Table, columns, console, say_line, show
-from layton_batch.text import one_line, plural
+from layton_batch.reports.table import console, say_line, show
+from layton_batch.text import Table, columns, one_line, plural
 
 LISTED = 200
 """Findings on a terminal; ``--json`` has all."""

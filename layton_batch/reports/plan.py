@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from layton_batch.costs.expected import bundled_priors
-from layton_batch.reports.table import Column, Table, columns, say_line, show
+from layton_batch.reports.table import say_line, show
 from layton_batch.stages.preview import EARLIER, PlannedJob, Preview
-from layton_batch.text import decimal_text, money, plural
+from layton_batch.text import Column, Table, columns, decimal_text, money, plural
 
 
 def plan_json(preview: Preview) -> dict[str, object]:

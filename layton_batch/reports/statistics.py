@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from layton_batch.reports.table import Table, columns, heading, say_line, show
+from layton_batch.reports.table import heading, say_line, show
 from layton_batch.scoring.compare import Comparison, Standing
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judges import Diagnosis
-from layton_batch.scoring.judges_told import TEXT_COLUMNS, Grid, Section, diagnosis_told, mistakes_told
+from layton_batch.scoring.judges_told import TEXT_COLUMNS, Section, diagnosis_told, mistakes_told
 from layton_batch.scoring.label_plan import Plan
-from layton_batch.text import number_text, one_line, percent, plural
+from layton_batch.text import Table, number_text, one_line, percent, plural, text_table
 
 _SHOWN_ROWS = 10
 _TARGETS = {"these": "on these items", "new": "on new items"}
@@ -31,8 +31,9 @@ def print_sections(sections: Iterable[Section]) -> None:
     for section in sections:
         heading(section.title)
         for part in section.parts:
-            if isinstance(part, Grid):
-                _table(part.heads, part.rows)
+            if isinstance(part, Table):
+                if part.rows:
+                    show(part)
             else:
                 said = f"{part.about}: {part.text}" if part.about else part.text
                 say_line(said, "dim" if part.is_help else "")
@@ -95,4 +96,4 @@ def _words(metric: str) -> str:
 
 def _table(headers: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     if lines:
-        show(Table(columns(*headers, text=TEXT_COLUMNS), tuple(map(tuple, lines))))
+        show(text_table("", headers, lines, text=TEXT_COLUMNS))

@@ -8,10 +8,10 @@ from types import MappingProxyType
 
 from layton_batch.clock import iso, utc
 from layton_batch.records import Batch
-from layton_batch.reports.table import Column, Table, columns, console, say_line, show
+from layton_batch.reports.table import console, say_line, show
 from layton_batch.runs.status import JobStatus, RunState, Status, place, set_aside
 from layton_batch.states import OPEN, BatchOutcome, Lifecycle
-from layton_batch.text import NONE, decimal_text, money, one_line, plural, shortened
+from layton_batch.text import NONE, Column, Table, columns, decimal_text, money, one_line, plural, shortened
 
 _STYLES = {RunState.DONE: "green", RunState.RUNNING: "cyan"}
 _ENDS = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")

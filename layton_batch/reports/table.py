@@ -10,14 +10,14 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import orjson
 
 from layton_batch.records import JsonValue
-from layton_batch.text import NONE, one_line, printable
+from layton_batch.text import NONE, Column, Table, one_line, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,35 +33,6 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "�
 _NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&@]|\$(?!\d))")  # $ before a digit is money; as mathematics it needs two
 _AUTOLINK = re.compile(r"(?i)(:)(//)|(www)(\.)")
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """``name``: the heading, the key in JSON; line breaks in it are for terminals. ``is_text``: flush left, and folded
-    where the table is too wide. ``styles``: the style of cells with these texts."""
-
-    name: str
-    is_text: bool = False
-    style: str = ""
-    styles: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of cells under columns. ``sums``: numbers of the rows that add up others, shown in bold; ``notes``: lines
-    below the table on a terminal."""
-
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[JsonValue, ...], ...]
-    title: str = ""
-    notes: tuple[str, ...] = ()
-    sums: frozenset[int] = frozenset()
-
-
-def columns(*names: str, text: int | Sequence[str] = 1) -> tuple[Column, ...]:
-    """Columns by name; ``text``: how many of the first, or which, hold text rather than figures."""
-    texts = names[:text] if isinstance(text, int) else text
-    return tuple(Column(name, name in texts) for name in names)
 
 
 # ---- files ---------------------------------------------------------------------------------------------------------
@@ -218,11 +189,7 @@ def folded(text: str, width: int) -> str:
     return "\n".join([*lines, text])
 
 
-def print_table(
-    title: str, header: Sequence[str], lines: Sequence[Sequence[str]], *, left: int = 1, first: bool = False
-) -> None:
-    """A titled table of at most 80 columns. ``left``: how many columns hold text; a blank line goes before, unless it
-    is the ``first``."""
-    heading(title, first=first)
-    table = Table(columns(*header, text=left), tuple(map(tuple, lines)))
-    show(table, width=min(console().width, NARROW), gap=1)
+def print_table(table: Table, *, first: bool = False) -> None:
+    """Print a titled table of at most 80 columns; a blank line goes before, unless it is the ``first``."""
+    heading(table.title, first=first)
+    show(replace(table, title=""), width=min(console().width, NARROW), gap=1)

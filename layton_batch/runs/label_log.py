@@ -1,12 +1,11 @@
 """What a person does in the labelling app, kept at once: a file for each annotator in the run's ``labels`` folder.
 
-Lines are only ever appended, each in one write that has reached the disk before the app answers. A line that was cut
-off (the machine lost its power) is passed over; the next one begins a new line.
+Lines are only ever appended, and have reached the disk before the app answers. A line that was cut off (the machine
+lost its power) is passed over.
 """
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ import orjson
 
 from layton_batch.errors import DataError, file_error
 from layton_batch.files import atomic
+from layton_batch.files.json_lines import append_json_line
 from layton_batch.files.run_folder import RunFolder, slug
 from layton_batch.files.sources import Place, Row
 from layton_batch.scoring.annotations import Annotation, annotation_row, parse_annotation
@@ -104,27 +104,10 @@ def append(folder: RunFolder, deed: Deed) -> None:
     path = folder.labels / f"{_PREFIX}{_file_name(deed.annotator)}.jsonl"
     try:
         atomic.make_folder(path.parent)
-        is_new = not path.exists()
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            _write(descriptor, orjson.dumps(_row(deed)) + b"\n")
-        finally:
-            os.close(descriptor)
-        if is_new:
-            atomic.sync_folder(path.parent)
+        append_json_line(path, _row(deed))
         atomic.has_grown(path)
     except OSError as error:
         raise file_error(f"cannot write {path}: {error.strerror or error}; the label is not kept", error) from error
-
-
-def _write(descriptor: int, line: bytes) -> None:
-    end = os.lseek(descriptor, 0, os.SEEK_END)
-    if end and os.pread(descriptor, 1, end - 1) != b"\n":
-        line = b"\n" + line  # what was cut off before this stays a line of its own
-    done = os.write(descriptor, line)
-    while done < len(line):
-        done += os.write(descriptor, line[done:])
-    os.fsync(descriptor)
 
 
 def _file_name(annotator: str) -> str:

@@ -20,7 +20,6 @@ from layton_batch.errors import DataError, ManifestError, StoreError, file_error
 from layton_batch.files import atomic, item_shelf, item_table
 from layton_batch.files.addresses import is_address
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.log import EventLog, is_telling
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest, frozen_prices
 from layton_batch.manifest.model_checks import check_models
@@ -29,8 +28,10 @@ from layton_batch.providers import connect, problems
 from layton_batch.providers.protocol import Access, Patience, Provider
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Item
+from layton_batch.redaction import is_telling
 from layton_batch.runs.context import Providers, Run
 from layton_batch.runs.engine import Engine
+from layton_batch.runs.event_log import EventLog
 from layton_batch.runs.folders import home_of, run_id_of, stored_manifest
 from layton_batch.runs.identity import asked_digest
 from layton_batch.runs.labels import LabelSources

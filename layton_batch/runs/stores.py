@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from layton_batch.errors import StoreError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.log import Redactor
+from layton_batch.redaction import Redactor
 from layton_batch.runs.folders import run_id_of
 from layton_batch.settings import Settings
 from layton_batch.store.reading import Reader, quick_reader

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 
 import numpy as np
 
@@ -14,14 +13,13 @@ from layton_batch.scoring.evidence import Ballot, Judged, Label
 from layton_batch.scoring.law import law_of
 from layton_batch.scoring.rules import HIERARCHICAL, Rules
 from layton_batch.stats.calibrated import new_items_moments, posterior_mean
+from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.judges import (
-    Agreement,
     BinCalibration,
     JudgeReport,
     JuryReport,
     Leniency,
     PreferenceEstimate,
-    agreement,
     calibration,
     effective_sizes,
     judge_reports,
@@ -31,6 +29,7 @@ from layton_batch.stats.judges import (
     self_preference,
 )
 from layton_batch.stats.planning import expected_variance
+from layton_batch.stats.raters import Agreement, agreement
 from layton_batch.stats.strata import Ints
 from layton_batch.stats.surveys import share_by_propensity
 
@@ -273,7 +272,7 @@ def _human_only(yes: int, labels: int, items: int, level: float) -> tuple[float 
         return None, None
     rate = (yes + 0.5) / (labels + 1)
     error = (rate * (1 - rate) / (labels + 1) * max(1 - labels / items, 0.0)) ** 0.5
-    return yes / labels, NormalDist().inv_cdf((1 + level) / 2) * error
+    return yes / labels, two_sided_quantile(level) * error
 
 
 def _alone(counted: Counted, labels: Sequence[Label], level: float) -> dict[int, tuple[float, float]]:
@@ -286,5 +285,5 @@ def _alone(counted: Counted, labels: Sequence[Label], level: float) -> dict[int,
         mine = (gold.own_target_row >= 0) & (gold.model == model)
         group = gold.yes[mine] * (int(gold.total.max(initial=0)) + 1) + gold.total[mine]
         share, error = share_by_propensity(gold.label[mine], np.where(chance[mine] > 0, chance[mine], 1.0), group)
-        found[int(model)] = (share, NormalDist().inv_cdf((1 + level) / 2) * error)
+        found[int(model)] = (share, two_sided_quantile(level) * error)
     return found

@@ -7,19 +7,10 @@ from dataclasses import dataclass
 
 from layton_batch.scoring.annotators import AnnotatorAgreement
 from layton_batch.scoring.judges import Diagnosis, JudgeFinding, SelfPreference
-from layton_batch.text import NONE, number_text, one_line, percent, plural, range_text
+from layton_batch.text import NONE, Table, number_text, one_line, percent, plural, range_text, text_table
 
 TEXT_COLUMNS = ("", "judge", "model", "answers by", "vote", "item", "wrong judges")
 """Columns that hold words; the others hold figures."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table; ``name`` tells the tables of a section apart."""
-
-    name: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +28,7 @@ class Section:
 
     key: str
     title: str
-    parts: tuple[Grid | Remark, ...]
+    parts: tuple[Table | Remark, ...]
 
 
 def diagnosis_told(found: Diagnosis) -> list[Section]:
@@ -52,7 +43,7 @@ def _judges(found: Diagnosis) -> Section:
         "judges",
         f"Judges against human labels · {found.metric.replace('_', ' ')} · {labels}",
         (
-            Grid("judges", heads, tuple(_judge_line(one) for one in found.judges)),
+            _table(heads, tuple(_judge_line(one) for one in found.judges)),
             Remark("leniency: verdict minus human label, in points; above 0 the judge is too lenient", True),
         ),
     )
@@ -71,8 +62,8 @@ def _by_family(found: Diagnosis) -> Section:
         for one in found.judges
         for group in one.by_family
     )
-    grid = Grid("families", ("judge", "answers by", "labels", "leniency", "std. error"), rows)
-    return Section("families", "Leniency by the family that was judged", (grid,))
+    table = _table(("judge", "answers by", "labels", "leniency", "std. error"), rows)
+    return Section("families", "Leniency by the family that was judged", (table,))
 
 
 def _favours(found: Diagnosis) -> Section:
@@ -108,8 +99,8 @@ def _jury(found: Diagnosis) -> Section:
         Remark(f"mean vote minus human labels: {_points(jury.bias)} points; calibration error: {error} points"),
         Remark(f"{between}Krippendorff alpha {alpha}"),
     )
-    grid = Grid("votes", ("vote", "labels", "correct", "rate", f"{percent(found.level)} CI"), rows)
-    return Section("jury", "The jury", (*said, grid, *_slope(found)))
+    table = _table(("vote", "labels", "correct", "rate", f"{percent(found.level)} CI"), rows)
+    return Section("jury", "The jury", (*said, table, *_slope(found)))
 
 
 def _vote(yes: int, total: int) -> str:
@@ -146,7 +137,7 @@ def _worth(found: Diagnosis) -> list[Section]:
             "worth",
             "What the jury adds to the labels",
             (
-                Grid("worth", heads, rows),
+                _table(heads, rows),
                 Remark("effective labels: how many randomly drawn ones give as short an interval without a jury", True),
                 Remark("gain: effective per own label · new: for new items of this kind", True),
                 *beside,
@@ -172,9 +163,9 @@ def mistakes_told(found: Diagnosis) -> Section:
          ", ".join(one.wrong_judges))
         for one in found.mistakes
     )  # fmt: skip
-    grid = Grid("mistakes", ("item", "model", "vote", "human label", "wrong judges"), rows)
+    table = _table(("item", "model", "vote", "human label", "wrong judges"), rows)
     nothing = (Remark("nothing: every majority agrees with the human label"),)
-    return Section("mistakes", "What the jury gets wrong", (grid,) if rows else nothing)
+    return Section("mistakes", "What the jury gets wrong", (table,) if rows else nothing)
 
 
 def annotators_told(found: AnnotatorAgreement | None) -> list[Section]:
@@ -192,6 +183,10 @@ def annotators_told(found: AnnotatorAgreement | None) -> list[Section]:
         agree = f"they agree on {100 * kappa.agreement:.1f} %; {kappa.name}'s kappa {number_text(kappa.value, 2)}"
         said.append(Remark(agree + ("" if kappa.lower is None else interval)))
     return [Section("annotators", "Annotators", tuple(said))]
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    return text_table("", heads, rows, text=TEXT_COLUMNS)
 
 
 def _points(fraction: float | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from layton_batch.scoring.evidence import Ballot, Entrant, Label
 from layton_batch.scoring.law import law_of
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.calibrated import Posterior
+from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.planning import (
     LabelPlan,
     audit_labels,
@@ -159,7 +159,7 @@ def _shortest(counted: Counted, plan: LabelPlan, aim: Aim, rules: Rules, post: P
     """The fewest labels of one model, the audit's share among them, that are expected to reach the half width."""
     strata, model = counted.strata, plan.model
     free = strata.n[model] - strata.own_labels[model]
-    goal = ((aim.half_width or 0.0) / NormalDist().inv_cdf((1 + rules.level) / 2)) ** 2
+    goal = ((aim.half_width or 0.0) / two_sided_quantile(rules.level)) ** 2
 
     def both(count: int) -> LabelPlan:
         (first,) = plan_budget(strata, count, [model], level=rules.level, post=post)
@@ -207,7 +207,7 @@ def _half_widths(counted: Counted, rows: IntArray, rules: Rules, post: Posterior
     extra = np.zeros_like(strata.n)
     np.add.at(extra, (counted.target.model[rows], strata.row_bin[rows]), 1)
     post = post or law_of(counted, rules).posterior
-    z = NormalDist().inv_cdf((1 + rules.level) / 2)
+    z = two_sided_quantile(rules.level)
     return np.asarray(z * np.sqrt(np.maximum(expected_variance(strata, post, extra), 0.0)))
 
 

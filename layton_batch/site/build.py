@@ -16,8 +16,8 @@ from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.runs.status import Status
 from layton_batch.scoring.board import RULE
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
-from layton_batch.site.board import show_board
 from layton_batch.site.board_pages import Ranked, write_board_pages
+from layton_batch.site.board_table import show_board
 from layton_batch.site.duel import has_duels
 from layton_batch.site.explorer import ItemPage, item_pages
 from layton_batch.site.item_list import Listed, listed_item, write_list

@@ -12,7 +12,7 @@ from layton_batch.errors import FileError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import SCHEMAS
-from layton_batch.site.board import Board, show_board
+from layton_batch.site.board_table import Board, show_board
 from layton_batch.site.pages import render, short_line
 from layton_batch.site.reading import Asked, asked, date_of_tables, table
 

@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.scoring.judge_record import JudgeRecord, read_record
+from layton_batch.scoring.diagnosis_record import DiagnosisRecord, read_record
 from layton_batch.scoring.judges import JudgeFinding
 from layton_batch.scoring.judges_told import (
-    TEXT_COLUMNS,
-    Grid,
     Section,
     annotators_told,
     diagnosis_told,
     mistakes_told,
 )
 from layton_batch.site.pages import sentence, short_line
+from layton_batch.text import Table
 
 MOST_ROWS = 500
 """Of a table that a page shows."""
@@ -45,11 +44,10 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownGrid:
+class ShownTable:
     """``plots``: for each row the start, the middle and the width of an interval in percent of an axis from half right
     to all right; none where the table has no such column. ``more``: rows that are left out."""
 
-    name: str
     heads: tuple[Cell, ...]
     rows: tuple[tuple[Cell, ...], ...]
     plots: tuple[tuple[str, str, str] | None, ...] = ()
@@ -64,7 +62,7 @@ class ShownSection:
     title: str
     why: str
     said: tuple[str, ...]
-    grids: tuple[ShownGrid, ...]
+    tables: tuple[ShownTable, ...]
     about: tuple[tuple[str, str], ...]
     help: tuple[str, ...]
 
@@ -79,36 +77,39 @@ def show_judges(folder: RunFolder, items: Mapping[str, str]) -> tuple[ShownSecti
     return tuple(_section(one, record, items) for one in told)
 
 
-def _section(section: Section, record: JudgeRecord, items: Mapping[str, str]) -> ShownSection:
-    grids = [part for part in section.parts if isinstance(part, Grid) and part.rows]
-    remarks = [part for part in section.parts if not isinstance(part, Grid)]
+def _section(section: Section, record: DiagnosisRecord, items: Mapping[str, str]) -> ShownSection:
+    tables = [part for part in section.parts if isinstance(part, Table) and part.rows]
+    remarks = [part for part in section.parts if not isinstance(part, Table)]
     return ShownSection(
         key=section.key,
         title=short_line(section.title),
         why=_WHY.get(section.key, ""),
         said=tuple(sentence(one.text) for one in remarks if not one.is_help and not one.about),
-        grids=tuple(_grid(one, record, items) for one in grids),
+        tables=tuple(_table(one, _plots(section, record), items) for one in tables),
         about=tuple((short_line(one.about), short_line(one.text, 500)) for one in remarks if one.about),
         help=tuple(sentence(one.text) for one in remarks if one.is_help),
     )
 
 
-def _grid(grid: Grid, record: JudgeRecord, items: Mapping[str, str]) -> ShownGrid:
-    is_text = tuple(head in TEXT_COLUMNS or head == "human label" for head in grid.heads)
-    plots = tuple(_plot(one) for one in record.diagnosis.judges) if grid.name == "judges" else ()
-    return ShownGrid(
-        name=grid.name,
-        heads=tuple(Cell(sentence(head), text) for head, text in zip(grid.heads, is_text, strict=True)),
+def _table(table: Table, plots: tuple[tuple[str, str, str] | None, ...], items: Mapping[str, str]) -> ShownTable:
+    is_text = tuple(column.is_text or column.name == "human label" for column in table.columns)
+    names = tuple(column.name for column in table.columns)
+    return ShownTable(
+        heads=tuple(Cell(sentence(name), text) for name, text in zip(names, is_text, strict=True)),
         rows=tuple(
             tuple(
-                Cell(short_line(value), text, items.get(short_line(value), "") if head == "item" else "")
-                for head, value, text in zip(grid.heads, row, is_text, strict=True)
+                Cell(short_line(value), text, items.get(short_line(value), "") if name == "item" else "")
+                for name, value, text in zip(names, row, is_text, strict=True)
             )
-            for row in grid.rows[:MOST_ROWS]
+            for row in table.rows[:MOST_ROWS]
         ),
         plots=plots,
-        more=max(len(grid.rows) - MOST_ROWS, 0),
+        more=max(len(table.rows) - MOST_ROWS, 0),
     )
+
+
+def _plots(section: Section, record: DiagnosisRecord) -> tuple[tuple[str, str, str] | None, ...]:
+    return tuple(_plot(one) for one in record.diagnosis.judges) if section.key == "judges" else ()
 
 
 def _plot(one: JudgeFinding) -> tuple[str, str, str] | None:

@@ -12,7 +12,7 @@ import orjson
 from layton_batch import __version__
 from layton_batch.errors import FileError
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.site.board import Board
+from layton_batch.site.board_table import Board
 from layton_batch.site.pages import Passage, passage, short_line
 from layton_batch.site.reading import Asked
 from layton_batch.site.terms import terms

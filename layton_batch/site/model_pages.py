@@ -11,7 +11,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from layton_batch.site.board import ShownRow
+from layton_batch.site.board_table import ShownRow
 from layton_batch.site.explorer import ItemPage, Reply, Tally, tally_of
 from layton_batch.site.pages import write
 from layton_batch.site.sent import SentRequests, settings_text

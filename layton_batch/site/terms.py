@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layton_batch.scoring.uncalibrated import UNCALIBRATED
-from layton_batch.site.board import Board
+from layton_batch.site.board_table import Board
 
 _METHODS = {
     "calibrated": "The jury’s votes are corrected by people’s labels: for every number of votes, the share of answers "

@@ -20,9 +20,9 @@ from layton_batch.scoring.annotations import Joined, join, settled, with_annotat
 from layton_batch.scoring.annotators import annotator_agreement
 from layton_batch.scoring.ballots import Ballots
 from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, with_flag
+from layton_batch.scoring.diagnosis_record import DiagnosisRecord, write_record
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Judged, Label, content_key
 from layton_batch.scoring.gold import GoldRow, Marks, judged_of, labels_of, rejudged_labels
-from layton_batch.scoring.judge_record import JudgeRecord, write_record
 from layton_batch.scoring.judges import diagnose
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
@@ -294,7 +294,7 @@ def _write_judges(run: Run, ballots: Sequence[Ballot], labels: Sequence[Label], 
     if any(row.verdicts for row in rows):
         families = {judge.model.name: judge.model.family for judge in run.manifest.panel()}
         people = annotator_agreement(joined(run, ballots), rules.metric, rules.level)
-        record = JudgeRecord(diagnose(rows, ballots, labels, families, calibrated), people)
+        record = DiagnosisRecord(diagnose(rows, ballots, labels, families, calibrated), people)
     write_record(run.folder.part("judges", "judges"), record)
 
 

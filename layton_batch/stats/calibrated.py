@@ -26,7 +26,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from layton_batch.stats import distributions
-from layton_batch.stats.distributions import betaincinv
 from layton_batch.stats.strata import Flag, FloatArray, IntArray, Strata
 
 PRIOR = 0.5  # Jeffreys: as good a coverage as a uniform prior, 3-14 % shorter
@@ -234,6 +233,4 @@ def new_items_interval(
 def beta_ends(mean: FloatArray, variance: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
     """Equal-tailed ends of the Beta distributions with these moments."""
     size = mean * (1 - mean) / variance - 1
-    a, b = mean * size, (1 - mean) * size
-    lower, upper = (betaincinv(a, b, np.array(p)) for p in ((1 - level) / 2, (1 + level) / 2))
-    return lower, upper
+    return distributions.beta_interval(level, mean * size, (1 - mean) * size)

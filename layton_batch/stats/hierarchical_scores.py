@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from layton_batch.stats.calibrated import (
     positives_pmf,
     score_rows,
 )
+from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.hierarchical import Fit
 from layton_batch.stats.strata import FloatArray, IntArray, Strata
 
@@ -92,5 +92,5 @@ def slope_interval(fit: Fit, level: float = 0.95) -> tuple[float, float, float]:
     """
     mean = float(fit.weights @ fit.slopes)
     sd = math.sqrt(max(float(fit.weights @ fit.slopes**2) - mean**2, 0.0))
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = two_sided_quantile(level)
     return mean, mean - z * sd, mean + z * sd

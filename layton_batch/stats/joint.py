@@ -27,7 +27,7 @@ from statistics import NormalDist
 import numpy as np
 
 from layton_batch.stats.calibrated import HALF_ITEM, PRIOR, kin_counts
-from layton_batch.stats.distributions import betaincinv
+from layton_batch.stats.distributions import beta_interval, two_sided_quantile
 from layton_batch.stats.strata import FloatArray, IntArray, Ints, Strata, TargetPredictions
 
 DRAWS = 10_000
@@ -147,7 +147,6 @@ def bin_table(strata: Strata, target: TargetPredictions, models: IntArray) -> tu
 
 MOST_ITEMS = 100  # times the items at hand
 POWER = 0.8  # the chance with which a true difference shall be found
-_Z = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +191,7 @@ def resolvable_difference(draws: JointDraws, *, level: float = 0.95) -> float | 
 
 def detectable(sd: float, level: float) -> float:
     """The true difference that an estimate with this standard deviation separates at `level` with chance `POWER`."""
-    return (_Z.inv_cdf((1 + level) / 2) + _Z.inv_cdf(POWER)) * sd
+    return (two_sided_quantile(level) + NormalDist().inv_cdf(POWER)) * sd
 
 
 def items_to_resolve(draws: JointDraws, items: int, difference: float, *, level: float = 0.95) -> int | None:
@@ -240,12 +239,11 @@ def mark_scores(
     asked = np.isfinite(marks)
     count = asked.sum(axis=1)
     total = np.where(asked, marks, 0.0).sum(axis=1)
-    tails = np.array([(1 - level) / 2, (1 + level) / 2])
     is_binary = span == (0.0, 1.0) and bool(np.isin(marks[asked], (0.0, 1.0)).all())
     if is_binary and strata is None:
-        low, high = (betaincinv(total + 0.5, count - total + 0.5, np.array(p)) for p in tails)
+        low, high = beta_interval(level, total + 0.5, count - total + 0.5)
     else:
-        low, high = np.quantile(draws.theta, tails, axis=0)
+        low, high = np.quantile(draws.theta, [(1 - level) / 2, (1 + level) / 2], axis=0)
     if is_binary:
         low, high = np.where(total == 0, 0.0, low), np.where(total == count, 1.0, high)
     return MarkScores(total / np.maximum(count, 1), low, high)

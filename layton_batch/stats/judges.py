@@ -1,8 +1,7 @@
 """How good the judges are: each against people, the jury as a whole, what it gets wrong, and whom it favours.
 
 Verdicts are [R, J] with 1 yes, 0 no, -1 not asked or not answered; people's labels [R] with -1 for none. Fractions
-throughout; leniency is verdict minus label, so +0.02 is two points too kind. Coefficients of agreement are None where
-they are undefined (no item with two verdicts, or one answer only: then chance agrees too).
+throughout; leniency is verdict minus label, so +0.02 is two points too kind.
 
 Where a jury never sits on its own family's answers, self-preference is *not identifiable*: no arithmetic on the other
 verdicts can tell it from anything else. ``self_preference`` says so instead of estimating.
@@ -15,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layton_batch.stats.distributions import betaincinv
+from layton_batch.stats.distributions import beta_interval
+from layton_batch.stats.raters import cohen_kappa
 from layton_batch.stats.strata import BoolArray, FloatArray, IntArray, Ints
 
 
@@ -89,7 +89,7 @@ def jeffreys_interval(positives: Ints, labels: Ints, level: float = 0.95) -> tup
     """Jeffreys' interval for rates; its end is 0 or 1 where nothing or everything is positive; no labels: [0, 1]."""
     a: FloatArray = positives.astype(np.float64) + 0.5
     b: FloatArray = (labels - positives).astype(np.float64) + 0.5
-    lower, upper = (betaincinv(a, b, np.array(p)) for p in ((1 - level) / 2, (1 + level) / 2))
+    lower, upper = beta_interval(level, a, b)
     return np.where(positives == 0, 0.0, lower), np.where(positives == labels, 1.0, upper)
 
 
@@ -208,55 +208,6 @@ def effective_sizes(
         here = np.where(spread > 0, spread * items / ((items - 1) * variance + spread), 0.0)
         new = np.where(new_variance > 0, spread / new_variance, 0.0)
     return here, new
-
-
-# ---- agreement between graders -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """`items` with two verdicts or more, `unanimous` share of them, kappa and alpha in [-1, 1]."""
-
-    items: int
-    unanimous: float | None
-    fleiss_kappa: float | None
-    krippendorff_alpha: float | None
-
-
-def agreement(yes: Ints, total: Ints) -> Agreement:
-    """Agreement among the graders of each item, from [R] yes votes and [R] verdicts; who voted does not matter.
-
-    Fleiss (Psychol. Bull. 76, 1971) supposes equally many verdicts an item; with unequal ones every item's pairwise
-    agreement counts once, and the chance rate is that of all verdicts. Krippendorff's nominal alpha weighs by verdicts.
-    """
-    pairable = total >= 2
-    y, t = yes[pairable].astype(np.float64), total[pairable].astype(np.float64)
-    if len(t) == 0:
-        return Agreement(0, None, None, None)
-    split = y * (t - y)
-    agreeing = float((1 - 2 * split / (t * (t - 1))).mean())
-    rate = float(y.sum() / t.sum())
-    chance = rate**2 + (1 - rate) ** 2
-    ones, zeros, all_ = float(y.sum()), float((t - y).sum()), float(t.sum())
-    apart = float((split / (t - 1)).sum())
-    constant = ones == 0 or zeros == 0
-    return Agreement(
-        items=len(t),
-        unanimous=float((split == 0).mean()),
-        fleiss_kappa=None if constant else (agreeing - chance) / (1 - chance),
-        krippendorff_alpha=None if constant else 1 - (all_ - 1) * apart / (ones * zeros),
-    )
-
-
-def cohen_kappa(first: Ints, second: Ints) -> float | None:
-    """Cohen's kappa of two graders' 0/1 verdicts on the same items, both [R]; e.g. two people, labelling blindly."""
-    if len(first) == 0:
-        return None
-    a, b = float(np.mean(first)), float(np.mean(second))
-    chance = a * b + (1 - a) * (1 - b)
-    if chance >= 1:
-        return None
-    return (float(np.mean(first == second)) - chance) / (1 - chance)
 
 
 # ---- leniency towards a family -------------------------------------------------------------------------------------

@@ -12,11 +12,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
 from layton_batch.stats.calibrated import Posterior, posterior, posterior_mean
+from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.joint import detectable
 from layton_batch.stats.strata import FloatArray, IntArray, Strata, TargetPredictions
 
@@ -66,7 +66,7 @@ def plan_labels(
     if not half_width >= 0:
         raise ValueError(f"the target half width must be 0 or more, not {half_width!r}")
     post = posterior(strata) if post is None else post
-    path = _Path.of(strata, post, model, _z(level))
+    path = _Path.of(strata, post, model, two_sided_quantile(level))
     goal = (half_width / path.scale) ** 2
     return path.plan(_first_within(path.left, goal))
 
@@ -82,7 +82,7 @@ def plan_budget(
     if labels < 0:
         raise ValueError(f"the number of labels must be 0 or more, not {labels}")
     post = posterior(strata) if post is None else post
-    paths = [_Path.of(strata, post, m, _z(level)) for m in models if strata.items[m] > 0]
+    paths = [_Path.of(strata, post, m, two_sided_quantile(level)) for m in models if strata.items[m] > 0]
     counts = [0] * len(paths)
     heap = [(-path.half_width(0), at) for at, path in enumerate(paths)]
     heapq.heapify(heap)
@@ -222,9 +222,3 @@ def _first_within(left: FloatArray, goal: float) -> int:
     within = left <= goal + 1e-12
     within[-1] = True
     return int(np.argmax(within))
-
-
-def _z(level: float) -> float:
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, not {level!r}")
-    return NormalDist().inv_cdf((1 + level) / 2)

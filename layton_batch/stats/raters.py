@@ -1,22 +1,25 @@
-"""How far several people agree beyond chance: Cohen's kappa for two, Fleiss' for any number, with intervals.
+"""Agreement of several raters (judges or people) beyond chance: kappas, with intervals, and Krippendorff's alpha.
 
-Rows are what was rated, columns the raters: 1, 0, or -1 where one gave no rating.
+A coefficient is None where it is undefined: no row has two ratings, or all ratings are the same, so that chance alone
+explains the agreement.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
+from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.strata import FloatArray, Ints
+
+_Counts = Ints | FloatArray
 
 
 @dataclass(frozen=True, slots=True)
 class Kappa:
-    """Agreement over ``rated`` rows of two ratings or more; ``value`` is None where chance alone explains everything
-    (all ratings are the same), the interval where there is no spread to tell it by."""
+    """Agreement over ``rated`` rows of two ratings or more. ``value``: None where it is undefined; ``lower``,
+    ``upper``: None where the ratings show no variance to compute an interval from."""
 
     name: str
     rated: int
@@ -27,59 +30,109 @@ class Kappa:
     upper: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """`items` with two verdicts or more, `unanimous` share of them, kappa and alpha in [-1, 1]."""
+
+    items: int
+    unanimous: float | None
+    fleiss_kappa: float | None
+    krippendorff_alpha: float | None
+
+
 def kappa(ratings: Ints, *, level: float = 0.95) -> Kappa | None:
-    """Cohen's where two people rated, Fleiss' where more did; None where nothing has two ratings."""
+    """Cohen's kappa of two raters, Fleiss' kappa of more, with its interval; None where no row has two ratings.
+
+    `ratings` [R, raters]: 1, 0, or -1 where a rater gave no rating.
+    """
     ratings = ratings[(ratings >= 0).sum(axis=1) >= 2]
     ratings = ratings[:, (ratings >= 0).any(axis=0)]
     if not len(ratings):
         return None
-    return _cohen(ratings, level) if ratings.shape[1] == 2 else _fleiss(ratings, level)
+    count, raters = ratings.shape
+    yes, total = (ratings == 1).sum(axis=1), (ratings >= 0).sum(axis=1)
+    is_pair = raters == 2
+    name, observed = "Cohen" if is_pair else "Fleiss", float(_pairwise(yes, total).mean())
+    value = cohen_kappa(ratings[:, 0], ratings[:, 1]) if is_pair else fleiss_kappa(yes, total)
+    if value is None:
+        return Kappa(name, count, raters, observed, None, None, None)
+    variance = _cohen_variance(ratings, value) if is_pair else _fleiss_variance(yes, total)
+    return Kappa(name, count, raters, observed, value, *_interval(value, variance, level))
 
 
-def _cohen(ratings: Ints, level: float) -> Kappa:
-    """With the asymptotic variance of Fleiss, Cohen and Everitt (1969)."""
+def cohen_kappa(first: Ints, second: Ints) -> float | None:
+    """Cohen's kappa of two raters' 0/1 ratings of the same rows, both [R]."""
+    if len(first) == 0:
+        return None
+    a, b = float(np.mean(first)), float(np.mean(second))
+    return _beyond_chance(float(np.mean(first == second)), a * b + (1 - a) * (1 - b))
+
+
+def fleiss_kappa(yes: _Counts, total: _Counts) -> float | None:
+    """Fleiss' kappa from [R] yes ratings and [R] ratings, two or more a row (Psychol. Bull. 76, 1971).
+
+    It supposes equally many ratings a row; with unequal ones every row's pairwise agreement counts once, and the chance
+    rate is that of all ratings.
+    """
+    rate = float(yes.sum() / total.sum())
+    return _beyond_chance(float(_pairwise(yes, total).mean()), rate**2 + (1 - rate) ** 2)
+
+
+def agreement(yes: _Counts, total: _Counts) -> Agreement:
+    """Agreement among the raters of each item, from [R] yes votes and [R] verdicts; who voted does not matter.
+
+    Krippendorff's nominal alpha weighs items by verdicts.
+    """
+    pairable = total >= 2
+    y, t = yes[pairable].astype(np.float64), total[pairable].astype(np.float64)
+    if len(t) == 0:
+        return Agreement(0, None, None, None)
+    ones, zeros, split = float(y.sum()), float((t - y).sum()), y * (t - y)
+    disagreement = float((split / (t - 1)).sum())
+    return Agreement(
+        items=len(t),
+        unanimous=float((split == 0).mean()),
+        fleiss_kappa=fleiss_kappa(y, t),
+        krippendorff_alpha=None if 0 in (ones, zeros) else 1 - (ones + zeros - 1) * disagreement / (ones * zeros),
+    )
+
+
+def _pairwise(yes: _Counts, total: _Counts) -> FloatArray:
+    """[R] share of the pairs of ratings of a row that agree."""
+    return np.asarray(1 - 2 * yes * (total - yes) / (total * (total - 1)), dtype=np.float64)
+
+
+def _beyond_chance(observed: float, chance: float) -> float | None:
+    return None if chance >= 1 else (observed - chance) / (1 - chance)
+
+
+def _cohen_variance(ratings: Ints, value: float) -> float:
+    """The asymptotic variance of Fleiss, Cohen and Everitt (1969)."""
     count = len(ratings)
     table = np.bincount(2 * ratings[:, 0] + ratings[:, 1], minlength=4).reshape(2, 2) / count
     rows, columns = table.sum(axis=1), table.sum(axis=0)
-    seen, chance = float(np.trace(table)), float(rows @ columns)
-    if chance >= 1:
-        return Kappa("Cohen", count, 2, seen, None, None, None)
-    value = (seen - chance) / (1 - chance)
-    own = np.diag(table) * (1 - np.add.outer(columns, rows).diagonal() * (1 - value)) ** 2
-    apart = table * np.add.outer(columns, rows) ** 2
-    crossed = (1 - value) ** 2 * float(apart.sum() - np.trace(apart))
-    variance = (float(own.sum()) + crossed - (value - chance * (1 - value)) ** 2) / (count * (1 - chance) ** 2)
-    return Kappa("Cohen", count, 2, seen, value, *_interval(value, variance, level))
+    chance = float(rows @ columns)
+    diagonal = np.diag(table) * (1 - np.add.outer(columns, rows).diagonal() * (1 - value)) ** 2
+    weighted = table * np.add.outer(columns, rows) ** 2
+    crossed = (1 - value) ** 2 * float(weighted.sum() - np.trace(weighted))
+    return float((diagonal.sum() + crossed - (value - chance * (1 - value)) ** 2) / (count * (1 - chance) ** 2))
 
 
-def _fleiss(ratings: Ints, level: float) -> Kappa:
-    """Rows may have different numbers of ratings; the variance is the jackknife's over rows."""
-    yes, total = (ratings == 1).sum(axis=1).astype(np.float64), (ratings >= 0).sum(axis=1).astype(np.float64)
-    pairs = (yes * (yes - 1) + (total - yes) * (total - yes - 1)) / (total * (total - 1))
-    count, raters = len(ratings), ratings.shape[1]
-    value = _beyond_chance(pairs.mean(), yes.sum() / total.sum())
-    if value is None:
-        return Kappa("Fleiss", count, raters, float(pairs.mean()), None, None, None)
-    without = _jackknifed(pairs, yes, total)
-    variance = (count - 1) / count * float(((without - without.mean()) ** 2).sum()) if count > 1 else float("nan")
-    return Kappa("Fleiss", count, raters, float(pairs.mean()), value, *_interval(value, variance, level))
-
-
-def _jackknifed(pairs: FloatArray, yes: FloatArray, total: FloatArray) -> FloatArray:
-    """Kappa without each row in turn; where nothing is left to disagree about, perfect agreement."""
-    share = (yes.sum() - yes) / np.maximum(total.sum() - total, 1)
+def _fleiss_variance(yes: _Counts, total: _Counts) -> float:
+    """The jackknife's variance over rows; not a number for one row."""
+    pairs, count = _pairwise(yes, total), len(total)
+    if count < 2:
+        return float("nan")
+    share = (yes.sum() - yes) / (total.sum() - total)
     chance = share**2 + (1 - share) ** 2
-    mean = (pairs.sum() - pairs) / max(len(pairs) - 1, 1)
-    return np.where(chance < 1, (mean - chance) / np.where(chance < 1, 1 - chance, 1.0), 1.0)
-
-
-def _beyond_chance(seen: float, share: float) -> float | None:
-    chance = share**2 + (1 - share) ** 2
-    return None if chance >= 1 else float((seen - chance) / (1 - chance))
+    mean = (pairs.sum() - pairs) / (count - 1)
+    is_open = chance < 1  # without some row all ratings may be the same: perfect agreement
+    without = np.where(is_open, (mean - chance) / np.where(is_open, 1 - chance, 1.0), 1.0)
+    return (count - 1) / count * float(((without - without.mean()) ** 2).sum())
 
 
 def _interval(value: float, variance: float, level: float) -> tuple[float | None, float | None]:
     if not variance > 1e-12:  # also where it is not a number: perfect agreement or one row
         return None, None
-    half = NormalDist().inv_cdf((1 + level) / 2) * variance**0.5
+    half = two_sided_quantile(level) * variance**0.5
     return max(value - half, -1.0), min(value + half, 1.0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
+
+from layton_batch.stats.distributions import two_sided_quantile
 
 
 def wilson_interval(share: float, items: int, level: float = 0.95) -> tuple[float, float]:
@@ -12,7 +13,7 @@ def wilson_interval(share: float, items: int, level: float = 0.95) -> tuple[floa
     It holds for marks between 0 and 1 as well: their spread is never more than that of right and wrong."""
     if items == 0:
         return 0.0, 1.0
-    z2 = NormalDist().inv_cdf((1 + level) / 2) ** 2
+    z2 = two_sided_quantile(level) ** 2
     middle = (share + z2 / (2 * items)) / (1 + z2 / items)
     half = math.sqrt(z2 * (share * (1 - share) / items + z2 / (4 * items * items))) / (1 + z2 / items)
     return max(middle - half, 0.0), min(middle + half, 1.0)

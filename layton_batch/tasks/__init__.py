@@ -6,24 +6,18 @@ options the task cannot work with.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.item_shelf import ids_of
+from layton_batch.plug_ins import Registry
 from layton_batch.records import Item, JsonValue, ModelSpec
 from layton_batch.tasks.protocol import AdvisesLimits, Factory, Task, TaskOptions
 from layton_batch.text import did_you_mean
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
-GROUP = "layton_batch.tasks"
-"""Entry points of this group add tasks; a name of the table below cannot be taken over."""
 
 BUILT_IN: dict[str, str] = {
     "layton": "layton_batch.tasks.layton_roles:layton_task",
@@ -31,6 +25,8 @@ BUILT_IN: dict[str, str] = {
     "zebralogic": "layton_batch.tasks.zebralogic:ZebraLogicTask",
     "rome": "layton_batch.tasks.rome:rome_task",
 }
+
+_REGISTRY = Registry("task", "layton_batch.tasks", BUILT_IN)
 
 FIRST = next(iter(BUILT_IN))
 """The one that is shown where none is asked for."""
@@ -40,7 +36,7 @@ NO_SETTINGS: Mapping[str, JsonValue] = {}
 
 def task_names() -> tuple[str, ...]:
     """Every name a manifest may use: built-in ones first, then those of installed entry points."""
-    return (*BUILT_IN, *sorted(set(_entry_points()) - set(BUILT_IN)))
+    return _REGISTRY.names()
 
 
 def load_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue] = NO_SETTINGS) -> Task:
@@ -84,25 +80,9 @@ def validate_items(items: Sequence[Item]) -> None:
 
 
 def _factory(name: str) -> Factory:
-    if name in BUILT_IN:
-        module, _, attribute = BUILT_IN[name].partition(":")
-        return cast("Factory", getattr(importlib.import_module(module), attribute))
-    point = _entry_points().get(name)
-    if point is None:
-        raise ManifestError(unknown_task(name))
-    try:
-        return cast("Factory", point.load())
-    except (ImportError, AttributeError) as error:
-        raise ManifestError(f"task {name!r} ({point.value}) cannot be loaded: {error}") from error
+    return cast("Factory", _REGISTRY.load(name))
 
 
 def unknown_task(name: str) -> str:
-    """What to tell someone who named a task there is none of."""
-    names = task_names()
-    return f"unknown task {name!r}{did_you_mean(name, names)} (known: {', '.join(names)})"
-
-
-def _entry_points() -> dict[str, EntryPoint]:
-    from importlib.metadata import entry_points  # 10 ms that built-in tasks need not pay
-
-    return {point.name: point for point in entry_points(group=GROUP)}
+    """Say that there is no task of this name, and which ones there are."""
+    return _REGISTRY.unknown(name)

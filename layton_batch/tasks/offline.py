@@ -24,7 +24,7 @@ from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, RequestOutcome
 from layton_batch.tasks import validate_items
 from layton_batch.tasks.protocol import RuleTask, mark_span, stratum_of
-from layton_batch.text import NONE
+from layton_batch.text import NONE, Table
 
 if TYPE_CHECKING:
     import altair as alt
@@ -120,16 +120,6 @@ class GradedSet:
     models: Sequence[GradedModel]
     rounds: Mapping[str, Sequence[GradedModel]]
     ranked: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ReportTable:
-    """A table for people; the first ``left`` columns are aligned left."""
-
-    title: str
-    header: Sequence[str]
-    lines: Sequence[Sequence[str]]
-    left: int = 1
 
 
 class OfflineForm:
@@ -258,11 +248,11 @@ class OfflineForm:
                 yield name, f"{percent(one['mean'])}{spread}"
         yield "n", NONE if document["n"] is None else str(document["n"])
 
-    def tables_of_one(self, model: GradedModel) -> Iterator[ReportTable]:
+    def tables_of_one(self, model: GradedModel) -> Iterator[Table]:
         """What only this benchmark has beside the totals of one model."""
         yield from ()
 
-    def tables(self, graded: GradedSet) -> Iterator[ReportTable]:
+    def tables(self, graded: GradedSet) -> Iterator[Table]:
         """What only this benchmark has beside the board of several models."""
         yield from ()
 
@@ -274,7 +264,7 @@ class OfflineForm:
         """A model's rounds in the document of several models, for forms that know ``--rounds``."""
         return {}
 
-    def rounds_tables(self, graded: GradedSet) -> Iterator[ReportTable]:
+    def rounds_tables(self, graded: GradedSet) -> Iterator[Table]:
         """The same for people."""
         yield from ()
 

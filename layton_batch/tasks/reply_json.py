@@ -15,6 +15,7 @@ from typing import cast
 
 from layton_batch.records import JsonValue, Response, ResponseSchema
 from layton_batch.states import FinishReason, RequestOutcome
+from layton_batch.tasks.json_objects import Fields, objects
 from layton_batch.tasks.templates import without_surrogates
 
 MAX_REPAIR_CHARS = 200_000
@@ -190,8 +191,6 @@ def _excerpt(text: str) -> str:
 # ---- replies that contradict themselves ----------------------------------------------------------------------------
 
 
-_MOST_BROKEN = 64
-"""How many opening braces of what is no object are tried; behind them fields are looked for in the bare text."""
 _AROUND = r"[\s\\\"'*`]{0,8}"
 
 
@@ -202,9 +201,9 @@ def contradiction(text: str, fields: Iterable[Sequence[str]]) -> str | None:
     Every object in the text counts, at any depth, and every ``name: value`` between them. What the text of a JSON
     string says does not: whose string it is in is plain.
     """
-    pairs, rest = _objects(without_thought(text))
+    fields_of_objects, rest = _fields_and_rest(without_thought(text))
     for names in fields:
-        marks = {as_bool(value) for name, value in pairs if name in names}
+        marks = {as_bool(value) for name, value in fields_of_objects if name in names}
         marks |= {as_bool(found) for found in _bare(rest, names)}
         if {True, False} <= marks:
             return f"contradicts itself: {names[0]} is said to be true and to be false"
@@ -217,25 +216,15 @@ def without_thought(text: str) -> str:
     return text.partition(_THOUGHT_END)[2] if text.lstrip().startswith(_THOUGHT) and _THOUGHT_END in text else text
 
 
-def _objects(text: str) -> tuple[list[tuple[str, JsonValue]], str]:
-    """The fields of every JSON object in the text, repeated ones too, and the text without the objects."""
-    pairs: list[tuple[str, JsonValue]] = []
-
-    def keep(found: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-        pairs.extend(found)
-        return dict(found)
-
-    decoder = json.JSONDecoder(object_pairs_hook=keep, parse_int=str, parse_float=str, parse_constant=str)
+def _fields_and_rest(text: str) -> tuple[Fields, str]:
+    """The fields of every JSON object in the text, repeated fields too, and the text without the objects."""
+    fields: Fields = []
     rest: list[str] = []
-    place = broken = 0
-    while (start := text.find("{", place)) >= 0 and broken < _MOST_BROKEN:
-        try:
-            _, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            broken, end = broken + 1, start + 1
-        rest.append(text[place:start])
-        place = end
-    return pairs, " ".join([*rest, text[place:]])
+    position = 0
+    for found in objects(text, fields.extend):
+        rest.append(text[position : found.start])
+        position = found.end
+    return fields, " ".join([*rest, text[position:]])
 
 
 def _bare(text: str, names: Sequence[str]) -> Iterator[str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.grading.board import grade
 from layton_batch.grading.forms import form_of
+from layton_batch.grading.ranking import grade
 from layton_batch.grading.submissions import Submission
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings

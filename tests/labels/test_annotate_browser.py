@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -23,19 +22,9 @@ from tests.labels.label_desk import PLAIN
 from tests.labels.payloads import PAYLOADS
 from tests.labels.test_annotate_guard import say_everywhere
 from tests.site.devtools import Browser, Tab
-from tests.site.test_browser import CONTRAST, PROGRAMS
+from tests.site.test_browser import CONTRAST
 
 ID = "document.querySelector('[name=id]').value"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
-    if program is None:
-        pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
-    started = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield started
-    started.close()
 
 
 @contextmanager

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from layton_batch.records import JsonValue
 from layton_batch.reports import table as tables
-from layton_batch.reports.table import Column, Table, as_csv, as_json, as_markdown, columns, folded, show
+from layton_batch.reports.table import as_csv, as_json, as_markdown, folded, show
+from layton_batch.text import Column, Table, columns
 
 BOARD = Table(
     (Column("rank"), Column("model", is_text=True), Column("95 % CI\n(new\nitems)")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 import orjson
 
+_PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
 _PATIENCE = 60.0  # seconds for one answer on a machine that is busy with other things
 _FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
@@ -100,6 +102,11 @@ class Browser:
         tab.call("Page.navigate", {"url": page.as_uri()})
         self.wait_for("Page.loadEventFired", session)
         return tab
+
+
+def chromium() -> str | None:
+    """The path of a Chromium on this machine; None where there is none."""
+    return next((path for name in _PROGRAMS if (path := shutil.which(name))), None)
 
 
 @dataclass(slots=True)

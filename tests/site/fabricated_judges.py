@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
 from layton_batch.scoring.annotators import AnnotatorAgreement
+from layton_batch.scoring.diagnosis_record import DiagnosisRecord
 from layton_batch.scoring.evidence import Entrant, Judged
-from layton_batch.scoring.judge_record import JudgeRecord
 from layton_batch.scoring.judges import diagnose
 from layton_batch.scoring.rules import Rules
 
@@ -32,5 +32,5 @@ def judges_rows(
         for model in models
     ]
     found = diagnose(judged, [], [], {f"{judge} 0": family}, Rules())
-    record = JudgeRecord(found, AnnotatorAgreement({judge: len(judged)}, 0, 0, 0.95, None))
+    record = DiagnosisRecord(found, AnnotatorAgreement({judge: len(judged)}, 0, 0, 0.95, None))
     return [{"document": json.dumps(asdict(record))}]

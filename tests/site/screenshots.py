@@ -5,14 +5,12 @@ python -m tests.site.screenshots SITE OUT
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 from base64 import b64decode
 from pathlib import Path
 
-from tests.site.devtools import Browser
-from tests.site.test_browser import PROGRAMS
+from tests.site.devtools import Browser, chromium
 
 LOOKS = {"light": (1280, False), "dark": (1280, True), "phone": (375, False)}
 TALLEST = 4_000
@@ -36,7 +34,7 @@ def photograph(browser: Browser, page: Path, out: Path, *, width: int, dark: boo
 
 def main(site: Path, out: Path) -> int:
     """Write ``<page>-<look>.png`` for every page and look; returns the exit code."""
-    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+    program = chromium()
     if program is None:
         sys.stderr.write("no Chromium on this machine (Debian: apt-get install chromium)\n")
         return 1

@@ -6,8 +6,6 @@ The bundle comes with the package ``axe-core-python``; AXE_CORE names another on
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,7 +16,6 @@ from layton_batch.site.build import build_site
 from layton_batch.site.front import HOME, write_front
 from tests.site.devtools import Browser
 from tests.site.fabricated_run import fabricated
-from tests.site.test_browser import PROGRAMS
 
 PAGES = (
     "index.html", "charts.html", "compare.html", "judges.html", "cost.html", "method.html", "run.html",
@@ -37,16 +34,6 @@ def axe() -> str:
     if path is None:
         pytest.skip("no axe-core on this machine (the extra `dev` has it)")
     return path.read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
-    if program is None:
-        pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
-    started = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield started
-    started.close()
 
 
 @pytest.fixture(scope="module")

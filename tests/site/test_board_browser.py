@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,7 @@ import pytest
 from layton_batch.site.build import build_site
 from tests.site.devtools import Browser, Tab
 from tests.site.fabricated_run import FabricatedRun, fabricated
-from tests.site.test_browser import CONTRAST, PROGRAMS
+from tests.site.test_browser import CONTRAST
 
 WIDE = {
     "level": 0.95, "new_score": 79.0, "new_lower": 60.1, "new_upper": 88.8, "own_labels": 12, "borrowed_labels": 12_345,
@@ -20,16 +18,6 @@ WIDE = {
 PAGES = ("index.html", "charts.html", "compare.html")
 _ROWS = "[...document.querySelectorAll('#board-rows tr')].filter((n) => !n.hidden)"
 MODELS = f"{_ROWS}.map((n) => n.querySelector('bdi').textContent)"
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
-    if program is None:
-        pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
-    started = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield started
-    started.close()
 
 
 def widest(run: FabricatedRun) -> None:

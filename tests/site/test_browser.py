@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,6 @@ from layton_batch.site.build import build_site
 from tests.site.devtools import Browser, Tab
 from tests.site.fabricated_run import Words, fabricated, hostile
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell")
 PAGES = (
     "index.html",
     "judges.html",
@@ -48,16 +45,6 @@ CONTRAST = """(() => {
   }
   return found;
 })()"""
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
-    if program is None:
-        pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
-    started = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield started
-    started.close()
 
 
 @pytest.fixture(scope="module")

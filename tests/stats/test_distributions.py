@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy import special as scipy_special
 from scipy import stats
 
 from layton_batch.stats import distributions
-from layton_batch.stats.distributions import betaincinv, gammaln
+from layton_batch.stats.distributions import beta_interval, beta_quantile
 
 # ---- whole numbers -------------------------------------------------------------------------------------------------
 
@@ -96,33 +99,26 @@ def test_chunks_hold_every_model_once() -> None:
 # ---- the quantile of the beta distribution -------------------------------------------------------------------------
 
 
-RNG = np.random.default_rng(7)
-A = np.concatenate([10 ** RNG.uniform(-0.7, 4, 800), [0.5, 0.5, 1.0, 2.0, 1e5]])
-B = np.concatenate([10 ** RNG.uniform(-0.7, 4, 800), [0.5, 200.5, 1.0, 3.0, 1e5]])
-U = RNG.uniform(0, 1, len(A))
-
-
-def test_gammaln() -> None:
-    x = np.concatenate([A, [1.0, 2.0, 0.5]])
-    assert gammaln(x) == pytest.approx(scipy_special.gammaln(x), rel=1e-13, abs=2e-13)
-
-
-def test_betaincinv_equals_scipy() -> None:
-    for p in (np.array(0.025), np.array(0.975), U):
-        assert betaincinv(A, B, p) == pytest.approx(
-            scipy_special.betaincinv(A, B, np.broadcast_to(p, A.shape)), rel=1e-8
-        )
-
-
-def test_inverse_undoes_the_function() -> None:
-    x = betaincinv(A, B, U)
-    told = x < 1 - 1e-9  # nearer to 1, neighbouring floats differ in probability by more
-    assert scipy_special.betainc(A, B, x)[told] == pytest.approx(U[told], abs=1e-9)
-    assert told.mean() > 0.95
+def test_beta_quantiles_undo_the_distribution() -> None:
+    rng = np.random.default_rng(7)
+    a = np.concatenate([10 ** rng.uniform(-0.7, 4, 800), [0.5, 0.5, 2.0, 1e5]])
+    b = np.concatenate([10 ** rng.uniform(-0.7, 4, 800), [0.5, 200.5, 3.0, 1e5]])
+    compared = []
+    for level in np.linspace(0.01, 0.99, 21):
+        x = beta_quantile(float(level), a, b)
+        is_apart = x < 1 - 1e-9  # nearer to 1, neighbouring floats differ in probability by more
+        assert scipy_special.betainc(a, b, x)[is_apart] == pytest.approx(level, abs=1e-9)
+        compared.append(is_apart.mean())
+    assert np.mean(compared) > 0.95
 
 
 def test_closed_forms_and_ends() -> None:
     one = np.array([1.0])
-    assert betaincinv(one, 3 * one, np.array([0.271])) == pytest.approx(1 - (1 - 0.271) ** (1 / 3), rel=1e-12)
-    assert betaincinv(0.5 * one, 0.5 * one, np.array([0.1])) == pytest.approx(np.sin(0.05 * np.pi) ** 2, rel=1e-10)
-    assert betaincinv(one, one, np.array([0.0, 1.0])).tolist() == [0.0, 1.0]
+    assert beta_quantile(0.271, one, 3 * one) == pytest.approx(1 - (1 - 0.271) ** (1 / 3), rel=1e-12)
+    assert beta_quantile(0.1, 0.5 * one, 0.5 * one) == pytest.approx(np.sin(0.05 * np.pi) ** 2, rel=1e-10)
+    assert [float(end[0]) for end in beta_interval(1.0, one, one)] == [0.0, 1.0]
+
+
+def test_scipy_is_loaded_only_where_a_quantile_is_computed() -> None:
+    program = "import sys, layton_batch.stages.rank, layton_batch.tasks.mcq_idk; sys.exit('scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -10,9 +10,7 @@ import pytest
 from layton_batch.stats.calibrated import new_items_moments, posterior, posterior_mean
 from layton_batch.stats.judges import (
     UNIDENTIFIABLE,
-    agreement,
     calibration,
-    cohen_kappa,
     effective_sizes,
     jeffreys_interval,
     judge_reports,
@@ -22,6 +20,7 @@ from layton_batch.stats.judges import (
     self_preference,
 )
 from layton_batch.stats.planning import expected_variance
+from layton_batch.stats.raters import agreement, cohen_kappa
 
 from .boards import FIELDS, JUDGES, Board
 

@@ -38,12 +38,12 @@ from layton_batch.tasks.offline import (
     GradingOptions,
     ModelFile,
     OfflineForm,
-    ReportTable,
     RowsFile,
     item_id,
     no_response,
     response,
 )
+from layton_batch.text import Table
 
 if TYPE_CHECKING:
     import altair as alt
@@ -120,10 +120,10 @@ class McqForm(OfflineForm):
     def report(self, items: Sequence[Item] | None, updated: RowsFile | None = None) -> AbstentionReport:
         return AbstentionReport(self.task, self.asked.keep_rows)
 
-    def tables_of_one(self, model: GradedModel) -> Iterator[ReportTable]:
+    def tables_of_one(self, model: GradedModel) -> Iterator[Table]:
         return report.abstention_of_one(model)
 
-    def tables(self, graded: GradedSet) -> Iterator[ReportTable]:
+    def tables(self, graded: GradedSet) -> Iterator[Table]:
         yield from report.published_table(graded.models)
         yield from report.abstention_of_several(graded)
         yield from report.estimates_table("ensembles", self._ensembles(graded))

@@ -29,8 +29,8 @@ from layton_batch.tasks.mcq_idk_rules.metrics import (
     intervals,
     selective,
 )
-from layton_batch.tasks.offline import GradedModel, GradedReply, GradedSet, ReportTable, percent
-from layton_batch.text import NONE
+from layton_batch.tasks.offline import GradedModel, GradedReply, GradedSet, percent
+from layton_batch.text import NONE, Table, text_table
 
 _TOP = 3
 
@@ -178,18 +178,18 @@ def _by_letter(group: Sequence[Member]) -> Votes:
 # ---- tables --------------------------------------------------------------------------------------------------------
 
 
-def published_table(models: Sequence[GradedModel]) -> Iterator[ReportTable]:
+def published_table(models: Sequence[GradedModel]) -> Iterator[Table]:
     """Models that came as published totals, which no board can rank."""
     return estimates_table("as published", [_row(one) for one in models if isinstance(one.report, PublishedTotals)])
 
 
-def estimates_table(title: str, rows: Sequence[BoardRow]) -> Iterator[ReportTable]:
+def estimates_table(title: str, rows: Sequence[BoardRow]) -> Iterator[Table]:
     """Means and standard errors, if there are any rows."""
     if rows:
-        yield ReportTable(title, ["model", *METRICS], [row.cells() for row in rows])
+        yield text_table(title, ["model", *METRICS], [row.cells() for row in rows])
 
 
-def abstention_of_one(model: GradedModel) -> Iterator[ReportTable]:
+def abstention_of_one(model: GradedModel) -> Iterator[Table]:
     """Coverage, accuracy, risk and penalty, a line each."""
     for _, report in _members([model]):
         view = selective(report.tally)
@@ -197,16 +197,16 @@ def abstention_of_one(model: GradedModel) -> Iterator[ReportTable]:
         figures = (("coverage", view.coverage), ("accuracy_answered", view.accuracy), ("risk", view.risk))
         lines = [(name, percent(figure), _range(bounds[name], 100)) for name, figure in figures]
         lines.append(("break_even_penalty", _penalty(view), _range(bounds["break_even_penalty"], 1)))
-        yield ReportTable("abstention", ["figure", "value", "95 % interval"], lines)
+        yield text_table("abstention", ["figure", "value", "95 % interval"], lines)
 
 
-def abstention_of_several(graded: GradedSet) -> Iterator[ReportTable]:
+def abstention_of_several(graded: GradedSet) -> Iterator[Table]:
     """The same of several models, best first, with exact intervals."""
     seen = views(graded.models)
     lines = [[name, *_view_cells(seen[name])] for name in graded.ranked if name in seen]
     if lines:
         header = ["model", "coverage", "accuracy\nwhen answering", "risk", "break-even\npenalty"]
-        yield ReportTable("abstention (95 % intervals)", header, lines)
+        yield text_table("abstention (95 % intervals)", header, lines)
 
 
 def _view_cells(view: Selective) -> Iterator[str]:

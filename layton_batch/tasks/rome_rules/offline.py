@@ -26,7 +26,6 @@ from layton_batch.tasks.offline import (
     GradingOptions,
     OfflineForm,
     Outcome,
-    ReportTable,
     RowsFile,
     json_text,
     no_response,
@@ -34,6 +33,7 @@ from layton_batch.tasks.offline import (
 )
 from layton_batch.tasks.rome import ENDINGS, MarkedGrade, RomeTask, rule_of
 from layton_batch.tasks.rome_rules.marks import ORIGINAL, Mark, Rounds, Tally, over_rounds
+from layton_batch.text import Table, text_table
 
 if TYPE_CHECKING:
     import altair as alt
@@ -146,7 +146,7 @@ class RomeForm(OfflineForm):
         }
         return {"reports": [one.document for one in rounds], "rounds": fields}
 
-    def rounds_tables(self, graded: GradedSet) -> Iterator[ReportTable]:
+    def rounds_tables(self, graded: GradedSet) -> Iterator[Table]:
         """By field of the questions: mean and sample standard deviation over the rounds, in percent."""
         lines = [
             (name if place == 0 else "", field, found.shown(), str(len(found.values)))
@@ -154,7 +154,7 @@ class RomeForm(OfflineForm):
             for place, (field, found) in enumerate(_over(rounds).items())
         ]
         title = "rounds: mean ± sample standard deviation, %"
-        yield ReportTable(title, ["model", "field", "accuracy", "rounds"], lines, left=2)
+        yield text_table(title, ["model", "field", "accuracy", "rounds"], lines, text=2)
 
     def picture(self, option: str, graded: GradedSet) -> alt.LayerChart:
         """Accuracy against tokens used."""

@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from layton_batch.records import JsonValue
+from layton_batch.tasks.json_objects import objects, outermost
 from layton_batch.tasks.zebralogic_rules.gold import Gold, house_number, tolerant_house_key
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade, Reading, Rules, Tag, compared, normal_grid
-from layton_batch.tasks.zebralogic_rules.json_reading import objects, outermost
 
 
 @lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
 def read(text: str) -> Reading:
     """The last object, in whatever it stands, with a key such as "House 1"; its own ``solution`` goes before it."""
     found: Reading | None = None
-    for value in objects(text):
-        for holder in outermost(value, _has_grid):
+    for found_object in objects(text):
+        for holder in outermost(found_object.value, _has_grid):
             found = Reading(_grid(holder), holder.get("reasoning"))
     if found is None:
         note = "no JSON object with houses found"

@@ -24,7 +24,6 @@ from layton_batch.tasks.offline import (
     GradingOptions,
     OfflineForm,
     Outcome,
-    ReportTable,
     RowsFile,
     percent,
     response,
@@ -33,7 +32,7 @@ from layton_batch.tasks.zebralogic import CellGrade, Puzzle, ZebraLogicTask, gol
 from layton_batch.tasks.zebralogic_rules.gold import GROUPS, Gold, gold_from
 from layton_batch.tasks.zebralogic_rules.grading import INFRASTRUCTURE, GridGrade, Tag, infrastructure_tag
 from layton_batch.tasks.zebralogic_rules.zeroeval import BEST_OF_N, MODES, RM_BON, check_mode, grade_samples
-from layton_batch.text import NONE
+from layton_batch.text import NONE, Table, text_table
 
 _MODES = f"; its modes are {', '.join(MODES)}"
 _PAPER = ("Puzzle Acc", "Cell Acc", "No answer", "Easy", "Hard", "Small", "Medium", "Large", "XL", "Reason Lens")
@@ -233,7 +232,7 @@ class ZebraForm(OfflineForm):
         for name, value in summary.items() if isinstance(summary, Mapping) else ():
             yield name, NONE if value is None else str(value)
 
-    def tables(self, graded: GradedSet) -> Iterator[ReportTable]:
+    def tables(self, graded: GradedSet) -> Iterator[Table]:
         """ZeroEval's columns, by its protocol, in the order of the board."""
         if self.protocol != "zeroeval":
             return
@@ -247,7 +246,7 @@ class ZebraForm(OfflineForm):
             for name, summary in summaries
         ]
         header = ["model", *(name.replace(" ", "\n") for name in _PAPER)]
-        yield ReportTable(f"ZeroEval's columns, {total}", header, lines)
+        yield text_table(f"ZeroEval's columns, {total}", header, lines)
 
 
 def _summary(model: GradedModel) -> Mapping[str, JsonValue]:

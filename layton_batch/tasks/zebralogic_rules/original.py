@@ -11,7 +11,7 @@ from functools import lru_cache
 from layton_batch.records import JsonValue
 from layton_batch.tasks.zebralogic_rules.gold import Gold
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade, Reading, Rules, Tag, compared, normal_grid
-from layton_batch.tasks.zebralogic_rules.json_reading import TooDeepError, load
+from layton_batch.tasks.zebralogic_rules.strict_json import TooDeepError, load
 
 MAX_WRONG_CELLS = 20
 NO_GRID = "no JSON solution grid found"

@@ -20,7 +20,7 @@ from layton_batch.errors import ManifestError
 from layton_batch.records import JsonValue
 from layton_batch.tasks.zebralogic_rules.gold import Cell, Gold
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade, Reading, Rules, Tag, compared
-from layton_batch.tasks.zebralogic_rules.json_reading import TooDeepError, load
+from layton_batch.tasks.zebralogic_rules.strict_json import TooDeepError, load
 
 _BRACE = re.compile(r"[{}]")
 _ABSENT = object()

@@ -8,21 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 
 from layton_batch.records import JsonValue
-from layton_batch.reports.table import (
-    Column,
-    Table,
-    as_csv,
-    as_json,
-    as_markdown,
-    columns,
-    json_text,
-    print_table,
-    say_line,
-    show,
-)
+from layton_batch.reports.table import as_csv, as_json, as_markdown, json_text, print_table, say_line, show
 from layton_batch.scoring.board import FLAGS, OTHER_HINTS, RULE, BoardRow
 from layton_batch.scoring.uncalibrated import AIM_POINTS, UNCALIBRATED, need
-from layton_batch.text import NONE, number_text, one_line, percent, range_text
+from layton_batch.text import NONE, Column, Table, columns, number_text, one_line, percent, range_text, text_table
 
 FORMATS = ("table", "json", "csv", "md")
 _COUNTS = ("abstained", "unparsed", "missing", "unjudged")
@@ -71,7 +60,7 @@ def print_failures(rows: Sequence[BoardRow]) -> None:
         counts = [row.failures.get(kind, 0) for kind in shown]
         counts += [sum(row.failures.get(kind, 0) for kind in others)] if others else []
         lines.append([row.model, *([str(row.n_hints)] if hints else []), *map(str, counts)])
-    print_table(title, header, lines)
+    print_table(text_table(title, header, lines))
 
 
 def _kinds(rows: Sequence[BoardRow]) -> tuple[list[str], list[str]]:

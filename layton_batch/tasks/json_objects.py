@@ -1,12 +1,9 @@
-"""JSON in replies: every object in a text, however it is wrapped, and strict JSON as the published graders read it.
+"""JSON objects in a model's text, however they are wrapped.
 
-``objects`` takes time linear in the text. From left to right, each object once and whole. Where one is broken, the
-whole objects within its readable part are found, and reading goes on at the fault. Objects that begin inside a string
-of a broken one are seen only if it is the last string before the fault: that one's quote may have been prose.
-
-``load`` has the limit on nesting made the same on every version of Python. Both published graders let
-``RecursionError`` pass. When CPython raises it depends on its version and on how deep the caller is, so here it is the
-depth of the text that decides.
+``objects`` takes time linear in the text. From left to right, it finds each object once and whole. Where an object is
+broken, the whole objects within its readable part are found, and reading goes on at the fault. Objects that begin
+inside a string of a broken object are seen only if that string is the last before the fault: its quote may have been
+prose.
 """
 
 from __future__ import annotations
@@ -29,13 +26,18 @@ _SKIPPED_DEPTH = 500
 _TOKEN = re.compile(r'["{}\[\]]')
 _BEGIN = re.compile(r'\{\s*(?:\}|"(?:[^"\\]|\\.){0,200}"\s*:)')
 """How an object begins: empty, or with a key (of at most 200 characters) and a colon. Spares most braces of prose."""
-_DECODER = json.JSONDecoder(
-    strict=False,
-    # Numbers stay as they were written, and an integer of 5,000 digits is no reason to fail.
-    parse_int=str,
-    parse_float=str,
-    parse_constant=str,
-)
+
+Fields = list[tuple[str, JsonValue]]
+"""Names and values of an object in their order; a name may be repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextObject:
+    """An object, and where it begins and ends in the text."""
+
+    value: JsonObject
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +47,39 @@ class _Broken:
     position: int | None
 
 
-def objects(text: str) -> Iterator[JsonObject]:
-    """The outermost whole objects of the text, in order."""
+def objects(text: str, on_fields: Callable[[Fields], None] | None = None) -> Iterator[TextObject]:
+    """Find the outermost whole objects of the text, in order.
+
+    Numbers are the text in which they were written. ``on_fields``: gets the fields of every whole object at any depth,
+    perhaps several times.
+    """
+    decoder = _decoder(on_fields)
     position = 0
     while begin := _BEGIN.search(text, position):
-        found = _decode(text, begin.start())
+        found = _decode(decoder, text, begin.start())
         if isinstance(found, _Broken):
-            spans, position = _readable_part(text, begin.start(), found)
-            for start in spans:
-                inner = _decode(text, start)
-                if not isinstance(inner, _Broken):
-                    yield inner[0]
+            starts, position = _readable_part(text, begin.start(), found)
+            parts = (_decode(decoder, text, start) for start in starts)
+            yield from (part for part in parts if isinstance(part, TextObject))
         else:
-            value, position = found
-            yield value
+            yield found
+            position = found.end
+
+
+def _decoder(on_fields: Callable[[Fields], None] | None) -> json.JSONDecoder:
+    def with_fields(fields: Fields) -> dict[str, JsonValue]:
+        if on_fields is not None:
+            on_fields(fields)
+        return dict(fields)
+
+    return json.JSONDecoder(
+        strict=False,
+        object_pairs_hook=with_fields,
+        # Numbers stay text: 1.50 is an answer, and an integer of 5,000 digits is no reason to fail.
+        parse_int=str,
+        parse_float=str,
+        parse_constant=str,
+    )
 
 
 def outermost(value: JsonObject, is_wanted: Callable[[JsonObject], bool]) -> Iterator[JsonObject]:
@@ -75,8 +96,8 @@ def outermost(value: JsonObject, is_wanted: Callable[[JsonObject], bool]) -> Ite
             waiting.extend(reversed(part))
 
 
-def _decode(text: str, start: int) -> tuple[JsonObject, int] | _Broken:
-    """The object at ``start`` and where it ends.
+def _decode(decoder: json.JSONDecoder, text: str, start: int) -> TextObject | _Broken:
+    """Decode the object at ``start``.
 
     Read in windows that grow: an error of Python's reader costs time in proportion to the text it was given, and a
     hostile text has an error at every brace.
@@ -85,7 +106,7 @@ def _decode(text: str, start: int) -> tuple[JsonObject, int] | _Broken:
     while True:
         window = text[start : start + size]
         try:
-            value, end = _DECODER.raw_decode(window)
+            value, end = decoder.raw_decode(window)
         except RecursionError:
             return _Broken(None)
         except json.JSONDecodeError as error:
@@ -93,7 +114,7 @@ def _decode(text: str, start: int) -> tuple[JsonObject, int] | _Broken:
             if start + size >= len(text) or not by_cut:
                 return _Broken(start + error.pos)
         else:
-            return cast("JsonObject", value), start + end
+            return TextObject(cast("JsonObject", value), start, start + end)
         size *= 8
 
 
@@ -127,46 +148,6 @@ def _close(text: str, start: int, whole: list[int]) -> None:
         while whole and whole[-1] > start:
             whole.pop()
         whole.append(start)
-
-
-# ---- JSON as Python's own reader takes it --------------------------------------------------------------------------
-
-
-MAX_DEPTH = 990
-"""CPython 3.11 gives up at 1,000 frames, of which the graders' own take a few."""
-
-
-class TooDeepError(Exception):
-    """The text nests deeper than MAX_DEPTH."""
-
-
-def load(text: str) -> JsonValue:
-    """The value. Raises ValueError where it is not JSON (JSONDecodeError but for over-long integers), TooDeepError."""
-    try:
-        value = cast("JsonValue", json.loads(text))
-    except RecursionError as error:
-        raise TooDeepError from error
-    except json.JSONDecodeError as error:
-        # What was read before the fault may already have been too deep.
-        _check_depth(text, error.pos)
-        raise
-    _check_depth(text, len(text))
-    return value
-
-
-def _check_depth(text: str, end: int) -> None:
-    """Raises TooDeepError. The text up to ``end`` is JSON as far as it goes."""
-    if text.count("{", 0, end) + text.count("[", 0, end) <= MAX_DEPTH:
-        return
-    depth = position = 0
-    while match := _TOKEN.search(text, position, end):
-        mark, position = match.group(), match.end()
-        if mark == '"':
-            position = string_end(text, position, end)
-        else:
-            depth += 1 if mark in "{[" else -1
-        if depth > MAX_DEPTH:
-            raise TooDeepError
 
 
 def string_end(text: str, start: int, end: int) -> int:

@@ -141,7 +141,7 @@ def check_once(one: GradedModel) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class Ranking:
     """``rows``: the ranked models, best first. ``notes``: what a reader has to know, such as items that some models
     lack. ``n_items``: those ranked on."""
 
@@ -154,7 +154,7 @@ class Board:
         return next((row for row in self.rows if row.model == name), None)
 
 
-def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float] = (0.0, 1.0)) -> Board:
+def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float] = (0.0, 1.0)) -> Ranking:
     """The board of the models that have replies; ``span``: the least and the greatest mark by the metric. Raises
     DataError where they have no item in common, and where items of one id are not the same question."""
     entered = [one for one in models if not one.is_published]
@@ -164,9 +164,9 @@ def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float]
         if one.is_published
     ]
     if not entered:
-        return Board((), left_out, 0)
+        return Ranking((), left_out, 0)
     sheets, notes = shared_sheets(entered, span)
-    return Board(rank_marks(sheets, Rules(metric=metric)), [*notes, *left_out], len(sheets[0].item_ids))
+    return Ranking(rank_marks(sheets, Rules(metric=metric)), [*notes, *left_out], len(sheets[0].item_ids))
 
 
 def shared_sheets(
@@ -198,7 +198,7 @@ def of_sheet(sheet: ItemScores) -> GradedModel:
     return GradedModel(entrant.model, "the run", entrant.provider, outcomes=outcomes, n_hints=entrant.n_hints)
 
 
-def to_json(board: Board, model: GradedModel) -> dict[str, JsonValue]:
+def to_json(board: Ranking, model: GradedModel) -> dict[str, JsonValue]:
     """A model's place: score and interval in percent, as leaderboards have them; null for one that is not ranked."""
     row = board.of(model.name)
     if row is None:

@@ -1,4 +1,4 @@
-"""What was found of the judges when a board was made, kept beside it for its pages."""
+"""The diagnosis of the judges, made with a board and kept beside the board for its pages."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ TABLE = "judges"
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeRecord:
-    """Of the jury, and of the people who labelled, where they are named."""
+class DiagnosisRecord:
+    """Diagnosis of the jury, and agreement of the people who labelled, where they are named."""
 
     diagnosis: Diagnosis
     annotators: AnnotatorAgreement | None
 
 
-def write_record(path: Path, record: JudgeRecord | None) -> None:
-    """The table of one record, or of none where nobody judged."""
+def write_record(path: Path, record: DiagnosisRecord | None) -> None:
+    """Write the table of one record, or of none where nobody judged."""
     # json, not orjson: what is not a number stays one that can be told from nothing
     rows = [] if record is None else [{"document": json.dumps(asdict(record), ensure_ascii=True)}]
     tables.write(path, tables.frame(TABLE, rows))
 
 
-def read_record(folder: Path) -> JudgeRecord | None:
-    """From a run's tables; None where there is none yet. Raises DamagedTableError where it cannot be read."""
+def read_record(folder: Path) -> DiagnosisRecord | None:
+    """Read the record from a run's tables; None where there is none yet. Raises DamagedTableError."""
     found = tables.read(folder, TABLE, ("document",))
     if found.is_empty():
         return None
@@ -46,5 +46,5 @@ def read_record(folder: Path) -> JudgeRecord | None:
 
 
 @cache
-def _form() -> TypeAdapter[JudgeRecord]:
-    return TypeAdapter(JudgeRecord)
+def _form() -> TypeAdapter[DiagnosisRecord]:
+    return TypeAdapter(DiagnosisRecord)
