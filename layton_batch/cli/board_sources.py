@@ -171,7 +171,7 @@ def of_labels(path: str, settings: Settings, metric: str) -> Sources:
     from layton_batch.scoring.gold import rounds_of
     from layton_batch.scoring.gold_file import read_gold
 
-    gold = read_gold(path, settings.cwd, settings)
+    gold = read_gold(path, settings.cwd, settings, keep_texts=False)
     (_, labels), *later = rounds_of(gold, metric)
     return Sources(
         Rules(metric=metric), labels=labels, later=[((), given) for _, given in later], other_jury=gold.other_jury
@@ -239,7 +239,7 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
     if is_named:
         raise ManifestError(f"{source}: only files of other programs take a name ({together.NAMES})")
     wanted = known_name("metric", metric, METRICS) or METRICS[0]
-    gold = read_gold(source, settings.cwd, settings)
+    gold = read_gold(source, settings.cwd, settings, keep_texts=False)
     judged = judged_of(gold, wanted) if verdicts else []
     jury = frozenset(gold.judges)
     first, *later = rounds_of(gold, wanted)
