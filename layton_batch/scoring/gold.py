@@ -115,7 +115,7 @@ class ColumnsBuilder:
         """Append rows. ``entrants``: model, provider and number of hints; ``decisions``: places in ``decided``."""
         self._who.extend(map(self._entrants.__getitem__, entrants))
         self._item.extend(map(self._items.__getitem__, items))
-        self._kind.extend(self._kinds[kind or None] for kind in kinds)
+        self._kind.extend(map(self._kinds.__getitem__, kinds))
         self._decision.extend(decisions)
         self._sample.extend(sample or 0 for sample in samples)
         self._content.extend(map(content_key, answers, justifications))
@@ -131,7 +131,7 @@ class ColumnsBuilder:
         return Columns(
             entrants=[Entrant(*who) for who in self._entrants],
             items=list(self._items),
-            kinds=list(self._kinds),
+            kinds=[kind or None for kind in self._kinds],
             decided=decided,
             who=np.asarray(self._who),
             item=np.asarray(self._item),
