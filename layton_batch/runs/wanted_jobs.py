@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from layton_batch.errors import ManifestError
 from layton_batch.files import item_table
+from layton_batch.files.item_list import digest
 from layton_batch.files.run_folder import RunFolder, slug
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
@@ -59,7 +60,7 @@ def keep_what_jobs_ask(store: RunStore, folder: RunFolder) -> None:
         identities = {job.id: job_identity(known, job) for job in jobs}
     except ManifestError:
         identities = {}
-    identify(store, identities, item_table.read(folder).digest)
+    identify(store, identities, digest(item_table.read(folder)))
 
 
 def revision(stored: Sequence[Job], wanted: Sequence[Job], asked: str, items: str, *, new_items: bool) -> Revision:
