@@ -13,14 +13,14 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.records import Item
 
-PORTION_ROWS, PORTION_CHARACTERS = 1_000, 1_000_000
-"""Rows, and characters of pictures, that are frozen and read together: several portions are in memory at a time."""
+PORTION_CHARACTERS = 8_000_000
+"""Of pictures, that are frozen and read together: several portions are in memory at a time."""
 
 
 def write(folder: RunFolder, items: Sequence[Item]) -> None:
     """Freeze the items."""
     largest = max(map(picture_characters, items), default=0)
-    size = max(1, min(PORTION_ROWS, PORTION_CHARACTERS // max(largest, 1)))
+    size = max(1, min(tables.PORTION_ROWS, PORTION_CHARACTERS // max(largest, 1)))
     rows = item_rows(items)
     portions = iter(lambda: list(islice(rows, size)), [])
     frames = (pl.DataFrame(portion, schema=SCHEMAS["items"]) for portion in portions)

@@ -289,18 +289,17 @@ def _parquet(path: Path, name: str) -> Iterator[tuple[Place, Row]]:
 def _portions(path: Path, name: str) -> Iterator[pl.DataFrame]:
     import polars as pl
 
-    from layton_batch.files.parquet_portions import portions_of
+    from layton_batch.files.tables import portion_rows
 
-    found = portions_of(path)
-    while True:
-        try:
-            portion = next(found, None)
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-            first = str(error).partition("\n")[0]
-            raise DataError(f"{name}: not a readable Parquet file ({first})") from error
-        if portion is None:
-            return
-        yield portion
+    try:
+        scan = pl.scan_parquet(path, glob=False)
+        count = scan.select(pl.len()).collect().item()
+        step = portion_rows(path, count)
+        for start in range(0, count, step):
+            yield scan.slice(start, step).collect()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        first = str(error).partition("\n")[0]
+        raise DataError(f"{name}: not a readable Parquet file ({first})") from error
 
 
 def _plain(value: object, column: str, place: Place) -> JsonValue:
