@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.files import long_list, sources
+from layton_batch.files import sources
 from layton_batch.files.sources import placed_rows
-from layton_batch.scoring.gold import Gold, Marks, Recorded, labels_of
+from layton_batch.scoring.gold import Gold, Marks, labels_of
 from layton_batch.scoring.gold_file import bundled_gold, parse_gold, read_gold
 from layton_batch.settings import Settings
 
@@ -132,20 +132,27 @@ def test_the_published_gold_set_is_read_whole_and_without_polars() -> None:
     assert found.judges[0] == "mistral-large-2512"
 
 
-def test_a_long_set_is_the_same_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_come_back_from_columns_as_they_are_in_the_file(tmp_path: Path) -> None:
     rows = [
         row(riddle_id=f"r{number}", answer=f"said {number}" if number % 3 else None,
             kind="unparsed" if number % 5 else "", ranked=number % 7 > 0, sample=number % 4 + 1,
             propensity=0.5 if number % 2 else None)
-        for number in range(100)
+        for number in range(1_500)
     ]  # fmt: skip
-    here = gold(tmp_path, *rows)
-    monkeypatch.setattr(long_list, "IN_MEMORY", 0)
-    there = gold(tmp_path, *rows)
-    assert list(there.rows) == list(here.rows) == [here.rows[at] for at in range(100)]
-    assert list(Recorded(here.rows)) == list(here.rows)
-    assert there.rows[7].ranked is False
-    assert (there.rows[7].answer, there.rows[7].propensity, there.rows[7].sample) == ("said 7", 0.5, 4)
+    found = gold(tmp_path, *rows)
+    assert list(Gold.of(found.judges, found.rows).rows) == list(found.rows)
+    seventh = found.rows[7]
+    assert (seventh.answer, seventh.propensity, seventh.sample, seventh.ranked) == ("said 7", 0.5, 4, False)
+    assert (found.rows[6].answer, found.rows[6].propensity, found.rows[5].kind) == (None, None, None)
+    assert len(found.rows) == 1_500
+
+
+def test_a_board_keeps_digests_of_answers_and_not_their_texts(tmp_path: Path) -> None:
+    whole = gold(tmp_path, *(row(riddle_id=f"r{number}", answer=f"said {number}") for number in range(5)))
+    found = read_gold("gold.jsonl", tmp_path, Settings(tmp_path), keep_texts=False)
+    assert found.columns.content.tolist() == whole.columns.content.tolist()
+    assert labels_of(found, "both_correct") == labels_of(whole, "both_correct")
+    assert not found.columns.answers
 
 
 def test_a_number_is_no_decision_where_the_same_was_said_before(tmp_path: Path) -> None:
@@ -226,7 +233,7 @@ def test_lines_that_are_read_together_are_what_each_is_by_itself(
             found = read()
         except DataError as error:
             return str(error)
-        return found.judges, list(found.rows), found.rows.columns().content.tolist()
+        return found.judges, list(found.rows), found.columns.content.tolist()
 
     assert told(lambda: read_gold(str(path), tmp_path, settings)) == told(
         lambda: parse_gold(placed_rows(str(path), tmp_path, settings))

@@ -11,7 +11,7 @@ import pytest
 from layton_batch.errors import DataError
 from layton_batch.manifest.asked import judge_prompts_sha256
 from layton_batch.runs.rejudging import differences, frozen_gold, recorded_jury
-from layton_batch.scoring.gold import Gold, Recorded
+from layton_batch.scoring.gold import Gold
 from layton_batch.scoring.gold_file import gold_rows, read_gold
 from layton_batch.scoring.jury_record import JudgeRecord
 from layton_batch.settings import Settings
@@ -34,7 +34,7 @@ def own_gold(folder: Path, text: str) -> Gold:
     seat = bundled.judges.index(JUDGE)
     rows = [replace(row, judges=(row.judges[seat],)) for row in bundled.rows if row.judges[seat] is not None]
     labelled = tuple(row for row in rows if row.provider not in ("gemini", "google"))
-    return written(folder, Gold((JUDGE,), Recorded(labelled), {JUDGE: recorded_jury(load(folder, text))[JUDGE]}))
+    return written(folder, Gold.of((JUDGE,), labelled, {JUDGE: recorded_jury(load(folder, text))[JUDGE]}))
 
 
 def test_a_gold_set_of_our_own_run_is_the_same_jury(tmp_path: Path) -> None:

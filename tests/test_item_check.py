@@ -181,5 +181,5 @@ def test_cells_over_several_lines_keep_their_breaks_and_the_lines_are_right(tmp_
     path = tmp_path / "items.csv"
     path.write_text('id,description\r\n007,"one\ntwo, ""three"""\r\n\r\n8,x\r\n', encoding="utf-8")
     rows = read_rows(str(path), tmp_path, Settings.from_process())
-    assert rows.rows == ({"id": "007", "description": 'one\ntwo, "three"'}, {"id": "8", "description": "x"})
+    assert list(rows) == [{"id": "007", "description": 'one\ntwo, "three"'}, {"id": "8", "description": "x"}]
     assert [place.line for place in rows.places] == [2, 5]

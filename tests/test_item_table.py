@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from layton_batch.files import item_shelf, item_table, long_list
-from layton_batch.files.item_shelf import Shelf
+from layton_batch.errors import StorageError
+from layton_batch.files import item_list as item_module
+from layton_batch.files import item_table
+from layton_batch.files.item_list import StoredImage, digest, item_list
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Image, Item, JsonValue
 from layton_batch.tasks.layton import _item
@@ -18,13 +21,13 @@ ITEM = Item("a", "llm", "Logic", "How many?", payload={"answer": "7"}, picarats=
 
 
 def test_picarats_come_back_and_the_tasks_payload_is_as_it_was(tmp_path: Path) -> None:
-    items = Shelf([ITEM, replace(ITEM, id="b", picarats=None)])
+    items = [ITEM, replace(ITEM, id="b", picarats=None)]
     item_table.write(RunFolder(tmp_path), items)
     assert item_table.read(RunFolder(tmp_path)) == items
 
 
 def test_a_run_that_began_without_picarats_has_the_same_items() -> None:
-    assert item_shelf.digest([ITEM]) == item_shelf.digest([replace(ITEM, picarats=None)])
+    assert digest([ITEM]) == digest([replace(ITEM, picarats=None)])
 
 
 @pytest.mark.parametrize(
@@ -37,20 +40,40 @@ def test_picarats_of_a_riddle_are_a_whole_number_or_none(value: JsonValue, kept:
     assert _item(row, 1, "llm").picarats == kept
 
 
-@pytest.mark.parametrize("room", [0, 5_000, 1 << 20])
-def test_a_run_goes_on_with_the_items_that_it_froze(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, room: int) -> None:
-    monkeypatch.setattr(long_list, "IN_MEMORY", room)
+def test_a_run_goes_on_with_the_items_that_it_froze(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(item_table, "PORTION_CHARACTERS", 3_000)
-    items = Shelf(
+    items = item_list(
         replace(ITEM, id=str(number), images=(Image("image/png", "A" * (number % 7) * 100),), hints=("é", None))
         for number in range(100)
     )
     item_table.write(RunFolder(tmp_path), items)
     frozen = item_table.read(RunFolder(tmp_path))
     assert frozen == items
-    assert frozen.digest == items.digest
+    assert digest(frozen) == digest(items)
+
+
+def test_pictures_are_on_disk_and_are_the_same() -> None:
+    items = [
+        Item(str(number), "llm", "c", f"question {number} \u2028 𝄞", (Image("image/png", f"{number:04d}" * 50),) * 2)
+        for number in range(300)
+    ]
+    kept = item_list(items)
+    assert kept == items
+    assert digest(kept) == digest(items)
+    assert all(isinstance(image, StoredImage) for item in kept for image in item.images)
+    assert {*kept[7].images} == {*items[7].images}
+    assert item_list(kept)[0].images[0] is kept[0].images[0]
+    with ThreadPoolExecutor(4) as threads:
+        texts = list(threads.map(lambda item: [image.base64 for image in item.images], kept * 4))
+    assert texts == [[image.base64 for image in item.images] for item in items * 4]
+
+
+def test_a_full_disk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(item_module.tempfile, "TemporaryFile", lambda: open("/dev/full", "wb"))  # noqa: SIM115
+    with pytest.raises(StorageError, match="cannot keep pictures there: No space left"):
+        item_list([replace(ITEM, images=(Image("image/png", "AAAA"),))])
 
 
 def test_items_have_their_payload_as_it_is_frozen() -> None:
     items = [replace(ITEM, payload={"options": ("a", "b")})]  # type: ignore[dict-item]
-    assert Shelf(items)[0].payload == {"options": ["a", "b"]}
+    assert item_list(items)[0].payload == {"options": ["a", "b"]}

@@ -11,7 +11,7 @@ from layton_batch.files.tables import frame, read, write
 from layton_batch.records import Job, ModelSpec
 from layton_batch.runs.labels import Labels
 from layton_batch.scoring.board import FLAGS, RULE
-from layton_batch.scoring.gold import Gold, GoldRow, Marks, Recorded
+from layton_batch.scoring.gold import Gold, GoldRow, Marks
 from layton_batch.scoring.rules import Rules
 from layton_batch.stages import rank
 from layton_batch.states import Role
@@ -103,15 +103,13 @@ def test_a_run_s_verdicts_meet_the_labels_of_exactly_the_same_answers(tmp_path: 
         write(folder.part("predictions", f"predict-{name}"), frame("predictions", [said]))
         verdict = {**one, "judge": f"judge-{name}", "both_correct": False}
         write(folder.part("verdicts", f"judge-{name}"), frame("verdicts", [verdict]))
-    recorded = Gold(
+    recorded = Gold.of(
         ("old-judge",),
-        Recorded(
-            [
-                gold_row("i1", "a", "said by a", human=True),  # this run's very answer
-                gold_row("i1", "b", "said otherwise", human=False),  # another answer to the same item
-                gold_row("i1", "c", "said by c", human=True),
-            ]
-        ),
+        [
+            gold_row("i1", "a", "said by a", human=True),  # this run's very answer
+            gold_row("i1", "b", "said otherwise", human=False),  # another answer to the same item
+            gold_row("i1", "c", "said by c", human=True),
+        ],
     )
     run: Any = SimpleNamespace(
         apart=lambda _about, work: work(),

@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 from layton_batch.errors import DataError
+from layton_batch.files import tables
 from layton_batch.files.addresses import LONGEST_WAIT_SECONDS, WAITS_SECONDS, shown
-from layton_batch.files.parquet_portions import PORTION_ROWS
 from layton_batch.files.sources import Place, Rows, read_rows
 from layton_batch.settings import Settings
 from tests.manual_clock import ManualClock
@@ -121,7 +121,7 @@ def test_an_empty_source_is_an_error(tmp_path: Path, content: bytes) -> None:
 
 
 def test_a_long_parquet_file_comes_in_portions_and_its_lines_are_counted_on(tmp_path: Path) -> None:
-    rows = 2 * PORTION_ROWS + 7
+    rows = 2 * tables.PORTION_ROWS + 7
     frame = pl.DataFrame({"id": [str(number) for number in range(rows)], "bytes": [b"\xff"] * rows})
     frame.write_parquet(tmp_path / "x.parquet", row_group_size=300)
     found = read("x.parquet", tmp_path)

@@ -171,7 +171,7 @@ def of_labels(path: str, settings: Settings, metric: str) -> Sources:
     from layton_batch.scoring.gold import rounds_of
     from layton_batch.scoring.gold_file import read_gold
 
-    gold = read_gold(path, settings.cwd, settings)
+    gold = read_gold(path, settings.cwd, settings, keep_texts=False)
     (_, labels), *later = rounds_of(gold, metric)
     return Sources(
         Rules(metric=metric), labels=labels, later=[((), given) for _, given in later], other_jury=gold.other_jury
@@ -239,7 +239,7 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
     if is_named:
         raise ManifestError(f"{source}: only files of other programs take a name ({together.NAMES})")
     wanted = known_name("metric", metric, METRICS) or METRICS[0]
-    gold = read_gold(source, settings.cwd, settings)
+    gold = read_gold(source, settings.cwd, settings, keep_texts=False)
     judged = judged_of(gold, wanted) if verdicts else []
     jury = frozenset(gold.judges)
     first, *later = rounds_of(gold, wanted)
@@ -249,12 +249,12 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
 
 
 def _of_votes(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
-    from layton_batch.scoring.vote_files import rounds, vote_files
+    from layton_batch.scoring.vote_files import read_votes, rounds
 
     if verdicts:
         raise ManifestError(f"{source}: a file of votes does not say how each judge decided; give the run")
     wanted = known_name("metric", metric, METRICS) or METRICS[0]
-    (first, *later), samples = rounds(vote_files(source), wanted)
+    (first, *later), samples = rounds(read_votes(source, wanted))
     return Sources(Rules(metric=wanted), first, later=[(one, []) for one in later], samples=samples)
 
 

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 
 import polars as pl
 
 from layton_batch.files import tables
-from layton_batch.files.item_shelf import Shelf
-from layton_batch.files.parquet_portions import PORTION_ROWS
+from layton_batch.files.item_list import item_from, item_list, item_rows, picture_characters
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import SCHEMAS
+from layton_batch.records import Item
 
-PORTION_CHARACTERS = 1_000_000
-"""Of pictures, when they are frozen and read: several portions are in memory at a time."""
+PORTION_CHARACTERS = 8_000_000
+"""Of pictures, that are frozen and read together: several portions are in memory at a time."""
 
 
-def write(folder: RunFolder, items: Shelf) -> None:
+def write(folder: RunFolder, items: Sequence[Item]) -> None:
     """Freeze the items."""
-    size = items.fewest(PORTION_CHARACTERS, PORTION_ROWS)
-    rows, columns = items.rows, SCHEMAS["items"]
+    largest = max(map(picture_characters, items), default=0)
+    size = max(1, min(tables.PORTION_ROWS, PORTION_CHARACTERS // max(largest, 1)))
+    rows = item_rows(items)
     portions = iter(lambda: list(islice(rows, size)), [])
-    frames = (pl.DataFrame(portion, schema=columns) for portion in portions)
-    has_pictures = any(item.images for item in items[:1])
-    tables.write_frames(folder.part("items", "items"), "items", frames, size, pictures=has_pictures)
+    frames = (pl.DataFrame(portion, schema=SCHEMAS["items"]) for portion in portions)
+    tables.write_frames(folder.part("items", "items"), "items", frames, size, pictures=largest > 0)
 
 
-def read(folder: RunFolder) -> Shelf:
-    """The frozen items, in their order. Raises DamagedTableError where they are gone or cannot be read."""
+def read(folder: RunFolder) -> list[Item]:
+    """Read the frozen items, in their order. Raises DamagedTableError where they are gone or cannot be read."""
     portions = tables.read_portions(folder.part("items", "items"), list(SCHEMAS["items"]), PORTION_CHARACTERS)
-    return Shelf(rows=(row for portion in portions for row in portion.iter_rows(named=True)))
+    return item_list(item_from(row) for portion in portions for row in portion.iter_rows(named=True))

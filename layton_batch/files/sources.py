@@ -8,15 +8,12 @@ import base64
 import glob
 import io
 import itertools
-import marshal
-from array import array
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
@@ -24,7 +21,6 @@ from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError
 from layton_batch.files.addresses import downloaded, is_address, located, shown
 from layton_batch.files.csv_rows import SEPARATORS, csv_rows
-from layton_batch.files.long_list import LongList
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 
@@ -50,50 +46,9 @@ class Place(NamedTuple):
         return f"{self.file}, line {self.line}"
 
 
-class Places(Sequence[Place]):
-    """The places of many rows: of a stretch of lines that follow each other, only where it begins."""
-
-    def __init__(self) -> None:
-        self._firsts: list[Place] = []
-        self._starts = array("Q")
-        self._count = 0
-
-    def append(self, place: Place) -> None:
-        self.extend(place, 1)
-
-    def extend(self, first: Place, count: int) -> None:
-        """Put this one and those of the lines after it at the end."""
-        if not self._firsts or first != self._after(len(self._firsts) - 1, self._count):
-            self._firsts.append(first)
-            self._starts.append(self._count)
-        self._count += count
-
-    def _after(self, stretch: int, at: int) -> Place:
-        file, line = self._firsts[stretch]
-        return Place(file, line + at - self._starts[stretch])
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, index: int) -> Place: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Place]: ...
-    def __getitem__(self, index: int | slice) -> Place | Sequence[Place]:
-        if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
-        at = range(self._count)[index]
-        return self._after(bisect_right(self._starts, at) - 1, at)
-
-    def __iter__(self) -> Iterator[Place]:
-        ends = [*self._starts[1:], self._count]
-        for (file, line), start, end in zip(self._firsts, self._starts, ends, strict=True):
-            yield from map(Place, itertools.repeat(file), range(line, line + end - start))
-
-
 @dataclass(frozen=True, slots=True)
 class Rows(Sequence[Row]):
-    """The rows of a source in order, and the place of each. Those of a long source are read anew each time."""
+    """The rows of a source in order, and the place of each."""
 
     rows: Sequence[Row]
     places: Sequence[Place]
@@ -119,11 +74,28 @@ def read_rows(source: str, base: Path, settings: Settings, clock: Clock | None =
     Raises DataError with file, line and reason: not there, no access, not JSONL, Parquet or CSV, a line that is not an
     object, no rows at all.
     """
-    rows, places = LongList[Row](marshal.loads), Places()
-    for place, row in placed_rows(source, base, settings, clock, patient=patient):
-        rows.keep(row, marshal.dumps(row))  # type: ignore[arg-type]
-        places.append(place)
-    return Rows(rows, places)
+    placed = list(placed_rows(source, base, settings, clock, patient=patient))
+    return Rows([row for _, row in placed], [place for place, _ in placed])
+
+
+class SourceRows(Iterable[Row]):
+    """The rows of a source, as ``read_rows`` takes it, read anew each time they are iterated: pictures that stand in
+    rows do not fit in memory. ``error``: what was wrong with the source itself."""
+
+    def __init__(self, source: str, base: Path, settings: Settings, clock: Clock | None = None) -> None:
+        self._source = source, base, settings, clock
+        self.error: DataError | None = None
+
+    def placed(self) -> Iterator[tuple[Place, Row]]:
+        """Yield each row with its place. Raises DataError as ``read_rows``, when the row is reached."""
+        try:
+            yield from placed_rows(*self._source)
+        except DataError as error:
+            self.error = error
+            raise
+
+    def __iter__(self) -> Iterator[Row]:
+        return (row for _, row in self.placed())
 
 
 def placed_rows(
@@ -317,18 +289,17 @@ def _parquet(path: Path, name: str) -> Iterator[tuple[Place, Row]]:
 def _portions(path: Path, name: str) -> Iterator[pl.DataFrame]:
     import polars as pl
 
-    from layton_batch.files.parquet_portions import portions_of
+    from layton_batch.files.tables import portion_rows
 
-    found = portions_of(path)
-    while True:
-        try:
-            portion = next(found, None)
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-            first = str(error).partition("\n")[0]
-            raise DataError(f"{name}: not a readable Parquet file ({first})") from error
-        if portion is None:
-            return
-        yield portion
+    try:
+        scan = pl.scan_parquet(path, glob=False)
+        count = scan.select(pl.len()).collect().item()
+        step = portion_rows(path, count)
+        for start in range(0, count, step):
+            yield scan.slice(start, step).collect()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        first = str(error).partition("\n")[0]
+        raise DataError(f"{name}: not a readable Parquet file ({first})") from error
 
 
 def _plain(value: object, column: str, place: Place) -> JsonValue:

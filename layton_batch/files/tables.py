@@ -20,13 +20,14 @@ from polars.io.plugins import register_io_source
 from layton_batch import __version__
 from layton_batch.errors import DamagedTableError, StorageError, file_error
 from layton_batch.files import atomic
-from layton_batch.files.parquet_portions import PORTION_CHARACTERS, PORTION_ROWS, portions_of
 from layton_batch.files.table_columns import SCHEMAS, Columns
 
 DERIVED = frozenset(
     {"predictions", "verdicts", "rejudged", "grades", "scores", "labels", "leaderboard", "judges", "cost"}
 )
 """Tables that are made again where they are gone."""
+PORTION_ROWS, PORTION_CHARACTERS = 1_000, 32_000_000
+"""How much of a long table is held in memory at a time."""
 Row = Mapping[str, object]
 Value = TypeVar("Value")
 _NONE: Mapping[str, pl.Expr] = {}
@@ -232,14 +233,20 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
 def read_portions(path: Path, columns: Sequence[str], characters: int | None = None) -> Iterator[pl.DataFrame]:
     """A part file, at most ``PORTION_ROWS`` rows and about ``PORTION_CHARACTERS`` of the file, or so many, at a time.
     Raises DamagedTableError as :func:`read_part`."""
-    most = characters or PORTION_CHARACTERS
-    found = portions_of(path, columns, PORTION_ROWS, most, ahead=characters is not None)
-    while True:
+    with _readable(path):
+        scan = pl.scan_parquet(path, glob=False)
+        count = scan.select(pl.len()).collect().item()
+        step = portion_rows(path, count, characters)
+    for start in range(0, count, step):
         with _readable(path):
-            portion = next(found, None)
-        if portion is None:
-            return
+            portion = scan.select(columns).slice(start, step).collect()
         yield portion
+
+
+def portion_rows(path: Path, rows: int, characters: int | None = None) -> int:
+    """Return how many of a file's ``rows`` are read at a time: ``PORTION_ROWS``, or as many as have about
+    ``characters`` (``PORTION_CHARACTERS``) bytes of the file."""
+    return max(1, min(PORTION_ROWS, (characters or PORTION_CHARACTERS) * rows // path.stat().st_size))
 
 
 def check_rows(folder: Path, parts: Sequence[Path], expected: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from itertools import islice
 from pathlib import Path
 from typing import cast
 
@@ -51,15 +50,17 @@ def judge_prompts_sha256(
 def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock | None = None) -> Sequence[Item]:
     """The items a manifest asks about. Raises DataError: unreadable, empty, an id twice, a row that is no item."""
     from layton_batch.files.addresses import shown
-    from layton_batch.files.item_shelf import Shelf
-    from layton_batch.files.sources import read_rows
+    from layton_batch.files.item_list import item_list
+    from layton_batch.files.sources import SourceRows
 
     asked = manifest.items
     source = str(task.bundled(asked.split)) if asked.source == BUNDLED else asked.source
-    rows = read_rows(source, manifest.folder, settings, clock)
+    rows = SourceRows(source, manifest.folder, settings, clock)
     try:
-        items = task.items(rows)
+        items = item_list(task.items(rows))
         validate_items(items)
     except DataError as error:
+        if error is rows.error:
+            raise
         raise DataError(f"{shown(source)}: {error}") from error
-    return items if asked.limit is None else Shelf(islice(items, asked.limit))
+    return items[: asked.limit]

@@ -11,7 +11,7 @@ Besides the protocol a class may have ``check(spec) -> list[str]`` (what in a mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol, cast
 

@@ -20,8 +20,8 @@ from layton_batch.runs.rejudging import recorded_jury
 from layton_batch.scoring.annotations import Annotation, Joined, Prediction, settled
 from layton_batch.scoring.board import BoardRow
 from layton_batch.scoring.evidence import Entrant, content_key
-from layton_batch.scoring.gold import Gold, GoldRow, Marks, Recorded
-from layton_batch.scoring.gold_file import gold_rows
+from layton_batch.scoring.gold import GoldRow, Marks
+from layton_batch.scoring.gold_file import written_rows
 from layton_batch.stages.rank import (
     board,
     entrant,
@@ -57,7 +57,7 @@ def write_ppi(run: Run, out: Path) -> int:
     judges = (*seats, *(name for name in judges if name not in seats))
     rows = (_with_judges(row, verdicts, judges) for row, verdicts in (*own, *others))
     known = recorded_jury(run.manifest) if not others else {}  # others' votes may be of another jury's models
-    return _write(out, gold_rows(Gold(judges, Recorded(rows), known, has_labels_of_another_jury(run))))
+    return _write(out, written_rows(judges, rows, known, other_jury=has_labels_of_another_jury(run)))
 
 
 def write_annotations(run: Run, out: Path) -> int:

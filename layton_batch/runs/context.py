@@ -16,7 +16,6 @@ from layton_batch.clock import Clock, Pacing
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import DamagedTableError, StoppedError
 from layton_batch.files import item_table, tables
-from layton_batch.files.item_shelf import ById, Shelf
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.manifest import Manifest
@@ -216,13 +215,13 @@ class Run:
     @cached_property
     def by_id(self) -> Mapping[str, Item]:
         """Each of the run's items."""
-        return ById(self.items)
+        return {item.id: item for item in self.items}
 
     def item(self, item_id: str) -> Item:
         """One of the run's items."""
         return self.by_id[item_id]
 
-    def freeze(self, items: Shelf) -> None:
+    def freeze(self, items: Sequence[Item]) -> None:
         """From now on the run's items are these."""
         item_table.write(self.folder, items)
         self.forget_items()

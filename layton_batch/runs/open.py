@@ -17,8 +17,9 @@ from threading import Event
 from layton_batch import __version__
 from layton_batch.clock import Clock, Pacing, SystemClock
 from layton_batch.errors import DataError, ManifestError, StoreError, file_error
-from layton_batch.files import atomic, item_shelf, item_table
+from layton_batch.files import atomic, item_table
 from layton_batch.files.addresses import is_address
+from layton_batch.files.item_list import digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest, frozen_prices
@@ -240,7 +241,7 @@ class _Inputs:
 
     def asked(self) -> str:
         """What the manifest and its items ask, a digest."""
-        return asked_digest(self.manifest, item_shelf.digest(self.items()))
+        return asked_digest(self.manifest, digest(self.items()))
 
     @functools.cache  # noqa: B019  lives as long as the run
     def items(self) -> Sequence[Item]:

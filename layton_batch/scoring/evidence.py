@@ -88,8 +88,9 @@ class ItemScores:
 def content_key(answer: str | None, justification: str | None) -> int:
     """What makes two predictions the same one: 64 bits of a SHA-256, the same in every process, so that a table can
     keep it."""
-    lengths = (-1 if said is None else len(said) for said in (answer, justification))
-    text = f"{':'.join(map(str, lengths))}:{answer or ''}{justification or ''}"
+    answer_length = -1 if answer is None else len(answer)
+    justification_length = -1 if justification is None else len(justification)
+    text = f"{answer_length}:{justification_length}:{answer or ''}{justification or ''}"
     return int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "little", signed=True)
 
 

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, overload
+from functools import cached_property
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
-import orjson
 
 from layton_batch.scoring.ballots import Ballots
 from layton_batch.scoring.evidence import Entrant, Judged, Label, content_key
-from layton_batch.scoring.gold_lines import Said, Texts
 from layton_batch.scoring.jury_record import JudgeRecord
 from layton_batch.stats.strata import BoolArray, FloatArray, IntArray, Ints
 
@@ -51,195 +49,159 @@ class GoldRow:
 
 
 Decided = tuple[tuple[Marks | None, ...], Marks | None]
-"""What the judges say, in the order of :attr:`Gold.judges`, and what a person says."""
-
-
-class Meaning(NamedTuple):
-    """What a row says but for its item and its texts, in numbers as in :class:`Columns`."""
-
-    who: int
-    kind: int
-    decision: int
-    sample: int
-    ranked: bool
-    propensity: float
-
-
-_CODES = "i", "i", "i", "i", "b", "d"
-_MOST_KNOWN = 1 << 16
+"""The judges' decisions, in the order of :attr:`Gold.judges`, and a person's decision."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """Row r is of ``entrants[who[r]]`` on ``items[item[r]]``, and ``decided[decision[r]]`` is said of it. ``sample``: 0
-    where there is none; ``propensity``: NaN; ``silent``: there is no answer."""
+    """Columns of predictions. Row r is of ``entrants[who[r]]`` on ``items[item[r]]``, and ``decided[decision[r]]`` is
+    decided of it. ``sample``: 0 where there is none; ``propensity``: NaN; ``silent``: there is no answer; ``content``:
+    the digest of the answer (``evidence.content_key``). ``answers``, ``justifications``: the texts, or nothing where
+    only their digests are kept."""
 
     entrants: Sequence[Entrant]
     items: Sequence[str]
     kinds: Sequence[str | None]
+    decided: Sequence[Decided]
     who: Ints
     item: Ints
     kind: Ints
     decision: Ints
-    content: LateContents
+    content: IntArray
     sample: Ints
     propensity: FloatArray
     ranked: BoolArray
     silent: BoolArray
+    answers: Sequence[str | None]
+    justifications: Sequence[str | None]
 
 
-class LateContents:
-    """What tells which answer each row has, worked out where it is looked at: of a million answers few are."""
-
-    def __init__(self, said: Texts, rows: IntArray) -> None:
-        self._said, self._rows = said, rows
-
-    @overload
-    def __getitem__(self, at: int | np.integer[Any]) -> int: ...
-    @overload
-    def __getitem__(self, at: slice | Ints | BoolArray) -> LateContents: ...
-    def __getitem__(self, at: int | np.integer[Any] | slice | Ints | BoolArray) -> int | LateContents:
-        if isinstance(at, slice | np.ndarray):
-            return LateContents(self._said, self._rows[at])
-        return content_key(*self._said[int(self._rows[at])])
-
-    def tolist(self) -> list[int]:
-        """Of all rows."""
-        return [content_key(*self._said[row]) for row in self._rows.tolist()]
+Key = TypeVar("Key")
 
 
-class Recorded(Sequence[GoldRow]):
-    """Many of them, in columns; what answers say is on disk where it is long.
+class Numbers(dict[Key, int]):
+    """Numbers of keys, in the order in which the keys are first looked up."""
 
-    ``decided``: what judges and a person say of a row, each combination once.
-    """
+    def __missing__(self, key: Key) -> int:
+        number = self[key] = len(self)
+        return number
 
-    def __init__(self, rows: Iterable[GoldRow] = ()) -> None:
-        self.decided: list[Decided] = []
-        self._entrants: dict[Entrant, int] = {}
-        self._items: dict[str, int] = {}
-        self._kinds: dict[str | None, int] = {}
-        self._meanings: tuple[array[Any], ...] = tuple(map(array, _CODES))
-        self._known: dict[Meaning, int] = {}
-        self._told: Sequence[npt.NDArray[Any]] | None = None
-        self._meaning, self._item, self._silent = array("i"), array("i"), bytearray()
-        self._said = Texts()
-        known: dict[Decided, int] = {}
-        for row in rows:
-            decided = row.judges, row.human
-            if decided not in known:
-                known[decided] = len(known)
-                self.decided.append(decided)
-            who = self.number_of(Entrant(row.model, row.provider, row.n_hints))
-            kind, chance = self.number_of_kind(row.kind), math.nan if row.propensity is None else row.propensity
-            meaning = Meaning(who, kind, known[decided], row.sample or 0, row.ranked, chance)
-            self.add(row.item_id, (row.answer, row.justification), self.number_of_meaning(meaning))
 
-    def number_of(self, who: Entrant) -> int:
-        """Of an entrant that has a row, or will have one. So for the others."""
-        return self._entrants.setdefault(who, len(self._entrants))
+class ColumnsBuilder:
+    """Columns to which rows are appended, some at a time. Without ``keep_texts`` only digests of answers are kept."""
 
-    def number_of_item(self, item_id: str) -> int:
-        return self._items.setdefault(item_id, len(self._items))
+    def __init__(self, *, keep_texts: bool = True) -> None:
+        self._keep_texts = keep_texts
+        self._entrants, self._items = Numbers[tuple[str, str, int]](), Numbers[str]()
+        self._kinds = Numbers[str | None]()
+        self._who, self._item, self._kind, self._decision, self._sample = (array("i") for _ in range(5))
+        self._content, self._propensity = array("q"), array("d")
+        self._ranked, self._silent = bytearray(), bytearray()
+        self._answers, self._justifications = list[str | None](), list[str | None]()
 
-    def number_of_kind(self, kind: str | None) -> int:
-        return self._kinds.setdefault(kind, len(self._kinds))
+    def extend(
+        self,
+        *,
+        entrants: Iterable[tuple[str, str, int]],
+        items: Iterable[str],
+        answers: Sequence[str | None],
+        justifications: Sequence[str | None],
+        kinds: Iterable[str | None],
+        ranked: Iterable[bool | None],
+        propensities: Iterable[float | None],
+        samples: Iterable[int | None],
+        decisions: Iterable[int],
+    ) -> None:
+        """Append rows. ``entrants``: model, provider and number of hints; ``decisions``: places in ``decided``."""
+        self._who.extend(map(self._entrants.__getitem__, entrants))
+        self._item.extend(map(self._items.__getitem__, items))
+        self._kind.extend(map(self._kinds.__getitem__, kinds))
+        self._decision.extend(decisions)
+        self._sample.extend(sample or 0 for sample in samples)
+        self._content.extend(map(content_key, answers, justifications))
+        self._propensity.extend(math.nan if chance is None else chance for chance in propensities)
+        self._ranked.extend(is_ranked is not False for is_ranked in ranked)
+        self._silent.extend(answer is None for answer in answers)
+        if self._keep_texts:
+            self._answers += answers
+            self._justifications += justifications
 
-    def number_of_meaning(self, meaning: Meaning) -> int:
-        """What it means for ``decided`` is a place there."""
-        found = self._known.get(meaning)
-        if found is None:
-            if len(self._known) == _MOST_KNOWN:
-                self._known.clear()
-            found = self._known[meaning] = len(self._meanings[0])
-            for column, value in zip(self._meanings, meaning, strict=True):
-                column.append(value)
-        return found
-
-    def add(self, item_id: str, said: Said, meaning: int) -> None:
-        """Put a row at the end."""
-        self._meaning.append(meaning)
-        self._item.append(self.number_of_item(item_id))
-        self._silent.append(said[0] is None)
-        self._said.append(said)
-
-    def extend(self, items: Ints, lists: tuple[bytes, bytes], meanings: Ints) -> None:
-        """Put rows at the end: the numbers (``intc``) of their items and meanings, JSON lists of answers and of
-        justifications. Raises orjson.JSONDecodeError, and puts none, for what is not JSON."""
-        answers, _ = map(orjson.loads, lists)
-        self._silent += bytes([one is None for one in answers]) if None in answers else bytes(len(answers))
-        self._said.extend(lists, len(answers))
-        for column, numbers in ((self._item, items), (self._meaning, meanings)):
-            column.frombytes(numbers.tobytes())
-
-    def __len__(self) -> int:
-        return len(self._item)
-
-    @overload
-    def __getitem__(self, index: int) -> GoldRow: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[GoldRow]: ...
-    def __getitem__(self, index: int | slice) -> GoldRow | Sequence[GoldRow]:
-        if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
-        at = range(len(self))[index]
-        return self._row(at, self._said[at], list(self._entrants), list(self._items), list(self._kinds))
-
-    def __iter__(self) -> Iterator[GoldRow]:
-        names = list(self._entrants), list(self._items), list(self._kinds)
-        return (self._row(at, said, *names) for at, said in enumerate(self._said))
-
-    def _row(
-        self, at: int, said: Said, entrants: Sequence[Entrant], items: Sequence[str], kinds: Sequence[str | None]
-    ) -> GoldRow:
-        meaning = Meaning(*(column[self._meaning[at]] for column in self._meanings))
-        who, (judges, human) = entrants[meaning.who], self.decided[meaning.decision]
-        return GoldRow(
-            item_id=items[self._item[at]],
-            provider=who.provider,
-            model=who.model,
-            n_hints=who.n_hints,
-            answer=said[0],
-            justification=said[1],
-            judges=judges,
-            human=human,
-            kind=kinds[meaning.kind],
-            ranked=bool(meaning.ranked),
-            propensity=None if math.isnan(meaning.propensity) else meaning.propensity,
-            sample=meaning.sample or None,
-        )
-
-    def columns(self) -> Columns:
-        """Some are views; no row can be added while one of them is there."""
-        if self._told is None or len(self._told[0]) != len(self):
-            rows = np.asarray(self._meaning)
-            self._told = [np.asarray(column)[rows] for column in self._meanings]
-        who, kind, decision, sample, ranked, propensity = self._told
+    def columns(self, decided: Sequence[Decided]) -> Columns:
+        """Return the columns of all rows; no row can be appended after that."""
         return Columns(
-            entrants=list(self._entrants),
+            entrants=[Entrant(*who) for who in self._entrants],
             items=list(self._items),
-            kinds=list(self._kinds),
-            who=who,
+            kinds=[kind or None for kind in self._kinds],
+            decided=decided,
+            who=np.asarray(self._who),
             item=np.asarray(self._item),
-            kind=kind,
-            decision=decision,
-            content=LateContents(self._said, np.arange(len(self))),
-            sample=sample,
-            propensity=propensity,
-            ranked=ranked.view(np.bool_),
+            kind=np.asarray(self._kind),
+            decision=np.asarray(self._decision),
+            content=np.asarray(self._content),
+            sample=np.asarray(self._sample),
+            propensity=np.asarray(self._propensity),
+            ranked=np.asarray(self._ranked).view(np.bool_),
             silent=np.asarray(self._silent).view(np.bool_),
+            answers=self._answers,
+            justifications=self._justifications,
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Gold:
     """A gold set. ``judges`` are the names in the file's column names, in column order; ``recorded``: what more it says
     of them, by name; ``other_jury``: whether it is a run's export whose labels stand beside another jury's votes."""
 
     judges: tuple[str, ...]
-    rows: Recorded
+    columns: Columns
     recorded: Mapping[str, JudgeRecord] = field(default_factory=dict)
     other_jury: bool = False
+
+    @classmethod
+    def of(
+        cls, judges: tuple[str, ...], rows: Iterable[GoldRow], recorded: Mapping[str, JudgeRecord] | None = None
+    ) -> Gold:
+        """Make a gold set of rows."""
+        given, builder, decided = list(rows), ColumnsBuilder(), Numbers[Decided]()
+        builder.extend(
+            entrants=[(row.model, row.provider, row.n_hints) for row in given],
+            items=[row.item_id for row in given],
+            answers=[row.answer for row in given],
+            justifications=[row.justification for row in given],
+            kinds=[row.kind for row in given],
+            ranked=[row.ranked for row in given],
+            propensities=[row.propensity for row in given],
+            samples=[row.sample for row in given],
+            decisions=[decided[row.judges, row.human] for row in given],
+        )
+        return cls(judges, builder.columns(list(decided)), recorded or {})
+
+    @cached_property
+    def rows(self) -> Sequence[GoldRow]:
+        """The predictions in their order. Only where the texts were kept."""
+        columns = self.columns
+        names = ("who", "item", "kind", "decision", "sample", "propensity", "ranked")
+        numbers = zip(*(getattr(columns, name).tolist() for name in names), strict=True)
+        rows = []
+        for at, (who, item, kind, decision, sample, propensity, ranked) in enumerate(numbers):
+            entrant, (judges, human) = columns.entrants[who], columns.decided[decision]
+            rows.append(
+                GoldRow(
+                    item_id=columns.items[item],
+                    provider=entrant.provider,
+                    model=entrant.model,
+                    n_hints=entrant.n_hints,
+                    answer=columns.answers[at],
+                    justification=columns.justifications[at],
+                    judges=judges,
+                    human=human,
+                    kind=columns.kinds[kind],
+                    ranked=ranked,
+                    propensity=None if math.isnan(propensity) else propensity,
+                    sample=sample or None,
+                )
+            )
+        return rows
 
 
 # ---- the form a leaderboard takes: ballots and labels --------------------------------------------------------------
@@ -251,7 +213,7 @@ _PART = {"answer_correct": 0, "justification_correct": 1, "both_correct": 2}
 def rounds_of(gold: Gold, metric: str) -> list[tuple[Ballots, list[Label]]]:
     """By round, every recorded prediction with its jury's votes (one without any answer counts as wrong), and the
     labels. A model with fewer samples than others begins again with its first."""
-    rows = gold.rows.columns()
+    rows = gold.columns
     sample, asked = np.maximum(rows.sample, 1), np.maximum(_samples(rows), 1)
     rounds = []
     for number in range(1, 1 + int(asked.max(initial=1))):
@@ -265,7 +227,7 @@ def rounds_of(gold: Gold, metric: str) -> list[tuple[Ballots, list[Label]]]:
 
 def samples_of(gold: Gold) -> dict[str, int]:
     """By model, how many answers to an item the file has."""
-    rows = gold.rows.columns()
+    rows = gold.columns
     return {who.model: count for who, count in zip(rows.entrants, _samples(rows).tolist(), strict=True) if count}
 
 
@@ -301,7 +263,7 @@ def _ballots(gold: Gold, rows: Columns, at: IntArray, metric: str) -> Ballots:
 
 def _votes(gold: Gold, metric: str) -> tuple[Ints, Ints]:
     """How many say yes, and how many there are, in each decision."""
-    marks = [[_mark(judge, metric) for judge in judges] for judges, _ in gold.rows.decided]
+    marks = [[_mark(judge, metric) for judge in judges] for judges, _ in gold.columns.decided]
     yes, no = (np.array([one.count(word) for one in marks], dtype=np.int32) for word in (True, False))
     return yes, yes + no
 
@@ -312,7 +274,7 @@ def _mark(marks: Marks | None, metric: str) -> bool | None:
 
 def labels_of(gold: Gold, metric: str) -> list[Label]:
     """The predictions a person judged on this metric, with their jury's votes; what several samples say is one."""
-    rows = gold.rows.columns()
+    rows = gold.columns
     labels = _labels(gold, rows, at := _labelled(gold, rows, metric), metric)
     once: dict[object, Label] = {}
     for row, label in zip(at.tolist(), labels, strict=True):
@@ -322,7 +284,7 @@ def labels_of(gold: Gold, metric: str) -> list[Label]:
 
 def _labelled(gold: Gold, rows: Columns, metric: str) -> IntArray:
     """The rows with a person's word on this metric."""
-    has_word = np.array([_mark(human, metric) is not None for _, human in gold.rows.decided], dtype=np.bool_)
+    has_word = np.array([_mark(human, metric) is not None for _, human in gold.columns.decided], dtype=np.bool_)
     return np.flatnonzero(has_word[rows.decision])
 
 
@@ -332,7 +294,7 @@ def _labels(gold: Gold, rows: Columns, at: IntArray, metric: str) -> list[Label]
     labels = []
     for row in at[np.isin(at, _labelled(gold, rows, metric))].tolist():
         decision, chance = int(rows.decision[row]), float(rows.propensity[row])
-        correct = bool(_mark(gold.rows.decided[decision][1], metric))
+        correct = bool(_mark(gold.columns.decided[decision][1], metric))
         labels.append(
             Label(
                 entrant=rows.entrants[rows.who[row]],
@@ -358,7 +320,7 @@ def rejudged_labels(
 
     What that jury did not judge is left out.
     """
-    rows, labels = gold.rows.columns(), []
+    rows, labels = gold.columns, []
     for label in _labels(gold, rows, _labelled(gold, rows, metric), metric):
         prediction = label.entrant, label.item_id, label.content
         given = verdicts.get(prediction, {})
@@ -371,12 +333,12 @@ def rejudged_labels(
 def judged_of(gold: Gold, metric: str) -> list[Judged]:
     """Every recorded prediction of the first round with each judge's verdict on this metric; the provider stands for
     the family."""
-    rows = gold.rows.columns()
-    marks = [[_mark(one, metric) for one in judges] for judges, _ in gold.rows.decided]
+    rows = gold.columns
+    marks = [[_mark(one, metric) for one in judges] for judges, _ in gold.columns.decided]
     verdicts = [
         {name: mark for name, mark in zip(gold.judges, given, strict=True) if mark is not None} for given in marks
     ]
-    words = [_mark(human, metric) for _, human in gold.rows.decided]
+    words = [_mark(human, metric) for _, human in gold.columns.decided]
     found = []
     for row in np.flatnonzero(rows.sample <= 1).tolist():
         who, decision = rows.entrants[rows.who[row]], rows.decision[row]

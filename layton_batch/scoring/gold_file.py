@@ -13,56 +13,79 @@ What a file may say of its judges is in :mod:`layton_batch.scoring.jury_record`.
 
 from __future__ import annotations
 
-import marshal
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import io
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby, islice
+from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
-import orjson
+from msgspec import Meta
 
 from layton_batch.clock import Clock
 from layton_batch.errors import DataError
-from layton_batch.files.sources import Lines, Place, Places, Row, nothing_in, portions, with_text_id
+from layton_batch.files.sources import Lines, Place, Row, nothing_in, portions, with_text_id
 from layton_batch.records import JsonValue
-from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.gold import Gold, Marks, Meaning, Recorded
-from layton_batch.scoring.gold_lines import ANSWER, ITEM, JUSTIFICATION, Alike, LineForm, Said
-from layton_batch.scoring.jury_record import Records, record_columns
+from layton_batch.scoring.gold import Columns, ColumnsBuilder, Gold, GoldRow, Marks
+from layton_batch.scoring.jury_record import JudgeRecord, Records, record_columns
 from layton_batch.scoring.propensity import COLUMN as PROPENSITY
 from layton_batch.scoring.propensity import propensity_of
 from layton_batch.settings import Settings
-from layton_batch.stats.strata import Ints
 
-_Value = TypeVar("_Value", bytes, tuple[bytes, ...])
 BUNDLED = "bundled"
-_ANSWER, _JUSTIFICATION, _BOTH = "is_answer_correct_", "is_justification_correct_", "both_correct_"
+ITEM, ANSWER, JUSTIFICATION = "riddle_id", "answer", "justification"
+_ANSWER, _JUSTIFICATION, _BOTH = _PREFIXES = ("is_answer_correct_", "is_justification_correct_", "both_correct_")
 _HUMAN = ("human_answer_correct", "human_justification_correct", "human_both_correct")
 _OTHER_JURY = "labels_of_another_jury"
 _NEEDED = (ITEM, "provider", "model", *_HUMAN[:2])
 _SAMPLES = 10_000
-_MOST_KNOWN = 1 << 16
-_PATIENCE = 2_000  # lines
-_FEW_HAVE = frozenset({"ranked", PROPENSITY, "sample"})
+_PORTION_ROWS = 1_000
+_Item = Annotated[str, Meta(min_length=1)] | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+_Text = Annotated[str, Meta(min_length=1)]
+_FIELDS: Mapping[str, tuple[object, ...]] = {
+    ITEM: (_Item,),
+    "provider": (_Text,),
+    "model": (_Text,),
+    "n_hints": (Annotated[int, Meta(ge=0, le=2**63 - 1)], 0),
+    ANSWER: (str | None, None),
+    JUSTIFICATION: (str | None, None),
+    "kind": (str | None, None),
+    "ranked": (bool | None, None),
+    PROPENSITY: (Annotated[float, Meta(gt=0, le=1)] | None, None),
+    "sample": (Annotated[int, Meta(ge=1, le=_SAMPLES)] | None, None),
+}
+"""Types and defaults of the columns that are not about decisions and judges, in the order of a row's values."""
+_FIRST = len(_FIELDS)
+_Values = tuple[Any, ...]
+"""The values of a row: those of ``_FIELDS``, then of :attr:`_Form.decisions`, then of :attr:`_Form.of_jury`."""
 
 
 def read_gold(
-    source: str, base: Path, settings: Settings, clock: Clock | None = None, bundled_items: Path | None = None
+    source: str,
+    base: Path,
+    settings: Settings,
+    clock: Clock | None = None,
+    bundled_items: Path | None = None,
+    *,
+    keep_texts: bool = True,
 ) -> Gold:
-    """The gold set of a source as ``sources.read_rows`` takes it; ``bundled`` is the one beside ``bundled_items``.
+    """Read the gold set of a source as ``sources.read_rows`` takes it; ``bundled`` is the one beside ``bundled_items``.
 
-    Raises DataError with file, line, column and reason.
+    Without ``keep_texts`` the texts of answers are left out, as for a board: it has no ``rows`` then. Raises DataError
+    with file, line, column and reason.
     """
     if source == BUNDLED:
         if bundled_items is None:
             raise DataError("gold source 'bundled': this task has no bundled gold set")
         source = str(bundled_gold(bundled_items))
-    reader = _Reader()
+    reader = _Reader(keep_texts=keep_texts)
     for portion in portions(source, base, settings, clock):
         if not (isinstance(portion, Lines) and reader.take_lines(portion)):
-            for place, row in portion:
-                reader.take(row, place)
+            reader.take(list(portion))
     if reader.is_empty:
         raise nothing_in(source)
     return reader.gold()
@@ -74,151 +97,171 @@ def bundled_gold(bundled_items: Path) -> Path:
 
 
 def parse_gold(rows: Iterable[tuple[Place, Row]]) -> Gold:
-    """Rows as a gold set, taken one by one. Raises DataError naming file, line and column."""
-    reader = _Reader()
-    for place, row in rows:
-        reader.take(row, place)
+    """Make a gold set of rows. Raises DataError naming file, line and column."""
+    reader, remaining = _Reader(), iter(rows)
+    while portion := list(islice(remaining, _PORTION_ROWS)):
+        reader.take(portion)
     return reader.gold()
 
 
-class _Reader:
-    """A fault in a row is told after what is wrong with the columns of all rows."""
+class _Form:
+    """The columns of a gold set as far as it is read, and the typed decoder of a line with these columns."""
 
-    def __init__(self) -> None:
-        self._forms: dict[tuple[str, ...], _Form] = {}
-        self._found, self._places, self._records = Recorded(), Places(), Records()
-        self._said: list[tuple[Mapping[str, Marks | None], Marks | None]] = []
-        self._entrants: dict[tuple[JsonValue, JsonValue, JsonValue], int] = {}
+    def __init__(self, columns: Mapping[str, None]) -> None:
+        names = (name.removeprefix(one) for name in columns for one in _PREFIXES if name.startswith(one))
+        self.judges = list(dict.fromkeys(names))
+        self.decisions = [prefix + judge for judge in self.judges for prefix in _PREFIXES] + list(_HUMAN)
+        self.of_jury = [name for name in columns if name.startswith("judge_") or name == _OTHER_JURY]
+        known = [*_FIELDS, *self.decisions, *self.of_jury]
+        self._known = len(known)
+        types: dict[str, tuple[object, ...]] = dict.fromkeys((*known, *columns), (Any, None))
+        types |= dict.fromkeys(self.decisions, (bool | None, None))
+        types |= {name: (bool | None if name == _OTHER_JURY else str | None, None) for name in self.of_jury}
+        types |= _FIELDS
+        names_in_code = {f"column_{number}": name for number, name in enumerate(types)}
+        line = msgspec.defstruct(
+            "Line",
+            [(code, *types[name]) for code, name in names_in_code.items()],  # type: ignore[misc]
+            rename=names_in_code,
+            kw_only=True,
+            forbid_unknown_fields=True,
+            gc=False,
+        )
+        self._decode = msgspec.json.Decoder(line).decode
+
+    def values(self, content: bytes) -> list[_Values] | None:
+        """Decode whole lines. None where a line has another column, another type or is not JSON: then the lines are
+        read one by one, for the column to be learnt or the fault to be named."""
+        try:
+            rows = list(map(self._decode, io.BytesIO(content)))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        return [msgspec.structs.astuple(row)[: self._known] for row in rows]
+
+
+class _Decisions(dict[tuple[bool | None, ...], int]):
+    """The number of each combination of decisions; ``decided``: by number, the judges' by name, and a person's."""
+
+    def __init__(self, judges: Sequence[str], decided: list[tuple[Mapping[str, Marks | None], Marks | None]]) -> None:
+        super().__init__()
+        self._judges, self._decided = judges, decided
+
+    def __missing__(self, values: tuple[bool | None, ...]) -> int:
+        marks = [_marks(*values[at : at + 3]) for at in range(0, len(values), 3)]
+        number = self[values] = len(self._decided)
+        self._decided.append((dict(zip(self._judges, marks, strict=False)), marks[-1]))
+        return number
+
+
+class _Reader:
+    """Rows that become a gold set. A fault in a row is raised after what is wrong with the columns of all rows."""
+
+    def __init__(self, *, keep_texts: bool = True) -> None:
+        self._builder, self._records = ColumnsBuilder(keep_texts=keep_texts), Records()
+        self._names: dict[str, None] = {}
+        self._form: _Form | None = None
+        self._decided: list[tuple[Mapping[str, Marks | None], Marks | None]] = []
+        self._decisions = _Decisions((), self._decided)
+        self._files: list[tuple[int, str]] = []
+        """The number of the first row of each file, and the file's name."""
+        self._lines = array("Q")
         self._fault: DataError | None = None
         self._other_jury = False
-        self._line: LineForm | None = None
-        self._items: dict[bytes, int] = {}
-        self._known = _Learnt()
-        self._patience = _PATIENCE
 
     @property
     def is_empty(self) -> bool:
-        return not self._places
-
-    def take(self, row: Row, place: Place) -> None:
-        form = self._form(row)
-        self._places.append(place)
-        if self._fault is None:
-            try:
-                row = with_text_id(row, ITEM)
-                self._found.add(_text(row, ITEM, place), *self._read(row, place, form))
-            except DataError as error:
-                self._fault = error
-
-    def _form(self, row: Row) -> _Form:
-        shape = tuple(row)
-        form = self._forms.get(shape)
-        if form is None:
-            form = self._forms[shape] = _Form(shape, self._said)
-        return form
-
-    def _read(self, row: Row, place: Place, form: _Form) -> tuple[Said, int]:
-        """What the answer says, and the number of what the row means besides."""
-        who, propensity = self._entrant(row, place), None
-        sample = _sample(row, place) if form.says_more else None
-        decision = form.decision(row, place)
-        said = _optional_text(row, ANSWER, place), _optional_text(row, JUSTIFICATION, place)
-        kind = self._found.number_of_kind(_optional_text(row, "kind", place) or None)
-        if form.says_more:
-            propensity = propensity_of(row, place)
-        if form.of_jury:
-            self._records.take(row, place, form.of_jury)
-            self._other_jury = self._other_jury or row.get(_OTHER_JURY) is True
-        chance = math.nan if propensity is None else propensity
-        meaning = Meaning(who, kind, decision, sample or 0, row.get("ranked") is not False, chance)
-        return said, self._found.number_of_meaning(meaning)
+        return not self._lines
 
     def take_lines(self, lines: Lines) -> bool:
-        """Many rows together; none where they have to be taken one by one, also for what is wrong with them to be
-        found."""
-        if self._fault is not None or self._patience < 0:
+        """Append the rows of lines, all of which have the known columns. False: they have to be taken one by one."""
+        if self._form is None or self._fault is not None:
             return False
-        try:
-            alike = self._line.read(lines.content, lines.count) if self._line else None
-            if alike is None:
-                self._line, self._known = LineForm.of(lines.content), _Learnt()  # what is known is of the form before
-                alike = self._line.read(lines.content, lines.count) if self._line else None
-            if self._line is None or alike is None:
-                return False
-            meanings = self._meant(self._line, alike, lines.first)
-            self._found.extend(self._numbered(alike.items, lines.first), alike.texts, meanings)
-        except (DataError, orjson.JSONDecodeError):
+        values = self._form.values(lines.content)
+        if values is None:
             return False
-        self._places.extend(lines.first, lines.count)
+        self._note(lines.first.file, range(lines.first.line, lines.first.line + len(values)))
+        self._add(self._form, values)
         return True
 
-    def _meant(self, line: LineForm, alike: Alike, first: Place) -> Ints:
-        """The number of each line's meaning."""
-        if len(self._known) > _MOST_KNOWN:
-            self._known.clear()
-        before = len(self._known)
+    def take(self, rows: Sequence[tuple[Place, Row]]) -> None:
+        """Append rows of any columns."""
+        names = dict.fromkeys(chain.from_iterable(row for _, row in rows))
+        if self._form is None or not names.keys() <= self._names.keys():
+            self._names |= names
+            self._form = _Form(self._names)
+            self._decisions = _Decisions(self._form.judges, self._decided)
+        for file, places in groupby((place for place, _ in rows), attrgetter("file")):
+            self._note(file, (place.line for place in places))
+        if self._fault is None:
+            try:
+                values = [_checked(row, place, self._form) for place, row in rows]
+            except DataError as error:
+                self._fault = error
+            else:
+                self._add(self._form, values)
 
-        def learnt(one: tuple[bytes, ...]) -> int:
-            place = Place(first.file, first.line + alike.between.index(one))
-            row = line.meant(one, place)
-            return self._read(row, place, self._form(row))[1]
+    def _note(self, file: str, lines: Iterable[int]) -> None:
+        if not self._files or self._files[-1][1] != file:
+            self._files.append((len(self._lines), file))
+        self._lines.extend(lines)
 
-        self._known.learn = learnt
-        meanings = _looked_up(alike.between, self._known)
-        if new := len(self._known) - before:
-            self._patience += len(meanings) // 2 - new
-        return meanings
+    def _place(self, row: int) -> Place:
+        first = bisect_right(self._files, row, key=itemgetter(0)) - 1
+        return Place(self._files[first][1], self._lines[row])
 
-    def _numbered(self, ids: Sequence[bytes], first: Place) -> Ints:
-        try:
-            return _looked_up(ids, self._items)
-        except KeyError:
-            for one in dict.fromkeys(ids):
-                row = with_text_id({ITEM: orjson.loads(one)}, ITEM)
-                self._items[one] = self._found.number_of_item(_text(row, ITEM, first))
-            return _looked_up(ids, self._items)
-
-    def _entrant(self, row: Row, place: Place) -> int:
-        n_hints = row.get("n_hints", 0)
-        key = row.get("model"), row.get("provider"), n_hints
-        try:
-            found = self._entrants.get(key) if type(n_hints) is int else None
-        except TypeError:  # a list or an object, of which _text tells
-            found = None
-        if found is None:
-            provider, model = _text(row, "provider", place), _text(row, "model", place)
-            if isinstance(n_hints, bool) or not isinstance(n_hints, int) or n_hints < 0:
-                raise DataError(f"{place}: column 'n_hints' must be a whole number, not {n_hints!r}")
-            found = self._entrants[key] = self._found.number_of(Entrant(model, provider, n_hints))
-        return found
+    def _add(self, form: _Form, rows: Sequence[_Values]) -> None:
+        """Append rows whose places are the last that were noted."""
+        if not rows:
+            return
+        columns = list(zip(*rows, strict=True))
+        items, providers, models, hints, answers, justifications, kinds, ranked, chances, samples = columns[:_FIRST]
+        of_jury = columns[_FIRST + len(form.decisions) :]
+        self._builder.extend(
+            entrants=zip(models, providers, hints, strict=True),
+            items=map(str, items),
+            answers=answers,
+            justifications=justifications,
+            kinds=kinds,
+            ranked=ranked,
+            propensities=chances,
+            samples=samples,
+            decisions=map(
+                self._decisions.__getitem__, zip(*columns[_FIRST : _FIRST + len(form.decisions)], strict=True)
+            ),
+        )
+        if of_jury:
+            first = len(self._lines) - len(rows)
+            for number, values in enumerate(zip(*of_jury, strict=True), first):
+                row = dict(zip(form.of_jury, values, strict=True))
+                self._records.take(row, self._place(number), form.of_jury)
+                self._other_jury = self._other_jury or row.get(_OTHER_JURY) is True
 
     def gold(self) -> Gold:
-        """Of all rows that were taken. Raises DataError for the first thing that is wrong with them."""
-        file = self._places[0].file
-        columns = list(dict.fromkeys(column for shape in self._forms for column in shape))
-        missing = [column for column in _NEEDED if column not in columns]
+        """The gold set of all rows. Raises DataError for the first thing that is wrong with them."""
+        file = self._files[0][1]
+        missing = [column for column in _NEEDED if column not in self._names]
         if missing:
             raise DataError(f"{file}: not a gold set, it has no column {', '.join(missing)}")
-        judges = _judges(columns, file)
+        judges = _judges(list(self._names), file)
         if self._fault is not None:
             raise self._fault
-        self._found.decided = [(tuple(given.get(judge) for judge in judges), human) for given, human in self._said]
-        _check_unique(self._found, self._places)
-        return Gold(judges, self._found, self._records.of(judges), self._other_jury)
+        decided = [(tuple(given.get(judge) for judge in judges), human) for given, human in self._decided]
+        columns = self._builder.columns(decided)
+        self._check_unique(columns)
+        return Gold(judges, columns, self._records.of(judges), self._other_jury)
 
-
-class _Learnt(dict[tuple[bytes, ...], int]):
-    """By the stretches of a line, the number of what it means; asked for where it is not known."""
-
-    learn: Callable[[tuple[bytes, ...]], int]
-
-    def __missing__(self, between: tuple[bytes, ...]) -> int:
-        found = self[between] = self.learn(between)
-        return found
-
-
-def _looked_up(values: Sequence[_Value], numbers: Mapping[_Value, int]) -> Ints:
-    return np.fromiter(map(numbers.__getitem__, values), dtype=np.intc, count=len(values))
+    def _check_unique(self, rows: Columns) -> None:
+        prediction = rows.who.astype(np.int64) * len(rows.items) + rows.item
+        key = (2 * prediction + rows.ranked) * (_SAMPLES + 1) + rows.sample
+        if (key[1:] > key[:-1]).all():
+            return
+        order = np.argsort(key, kind="stable")  # rows of one prediction keep their order
+        same = key[order][1:] == key[order][:-1]
+        if same.any():
+            second, first = min(zip(order[1:][same].tolist(), order[:-1][same].tolist(), strict=True))
+            item, model = rows.items[rows.item[second]], rows.entrants[rows.who[second]].model
+            places = f"{self._place(second)}: item {item!r} of model {model!r} stands already in {self._place(first)}"
+            raise DataError(places)
 
 
 def _judges(columns: Sequence[str], file: str) -> tuple[str, ...]:
@@ -231,42 +274,26 @@ def _judges(columns: Sequence[str], file: str) -> tuple[str, ...]:
     return judges
 
 
-class _Form:
-    """Rows with the same columns: writers may leave out a null.
-
-    What judges and a person say of them goes to ``said``. A million rows say few different things: each is read once.
-    """
-
-    def __init__(self, shape: Sequence[str], said: list[tuple[Mapping[str, Marks | None], Marks | None]]) -> None:
-        prefixes = (_ANSWER, _JUSTIFICATION, _BOTH)
-        names = (column.removeprefix(one) for column in shape for one in prefixes if column.startswith(one))
-        self._judges = list(dict.fromkeys(names))
-        self._columns = [one + judge for judge in self._judges for one in prefixes] + list(_HUMAN)
-        self._known: dict[bytes, int] = {}
-        self._said = said
-        self.says_more = not _FEW_HAVE.isdisjoint(shape)
-        self.of_jury = [column for column in shape if column.startswith("judge_") or column == _OTHER_JURY]
-
-    def decision(self, row: Row, place: Place) -> int:
-        """The place in ``said`` of what is said of the row. Raises DataError for what is neither true, false nor
-        null."""
-        values = tuple(map(row.get, self._columns))
-        key = marshal.dumps(values, 2)  # type: ignore[arg-type]  # where 1 is not True
-        found = self._known.get(key)
-        if found is None:
-            marks = _all_marks(values, self._columns, place)
-            found = self._known[key] = len(self._said)
-            self._said.append((dict(zip(self._judges, marks, strict=False)), marks[-1]))
-        return found
+def _checked(row: Row, place: Place, form: _Form) -> _Values:
+    """The values of a row, as the decoder of lines gives them. Raises DataError naming the column that is wrong."""
+    row = with_text_id(row, ITEM)
+    item, provider, model = (_text(row, column, place) for column in (ITEM, "provider", "model"))
+    n_hints = row.get("n_hints", 0)
+    if isinstance(n_hints, bool) or not isinstance(n_hints, int) or n_hints < 0:
+        raise DataError(f"{place}: column 'n_hints' must be a whole number, not {n_hints!r}")
+    sample = _sample(row, place)
+    decisions = [_decision(row, column, place) for column in form.decisions]
+    answer, justification, kind = (_optional_text(row, column, place) for column in (ANSWER, JUSTIFICATION, "kind"))
+    ranked, propensity = row.get("ranked") is not False, propensity_of(row, place)
+    known = item, provider, model, n_hints, answer, justification, kind, ranked, propensity, sample
+    return (*known, *decisions, *map(row.get, form.of_jury))
 
 
-def _all_marks(values: Sequence[JsonValue], columns: Sequence[str], place: Place) -> list[Marks | None]:
-    decided: list[bool | None] = []
-    for value, column in zip(values, columns, strict=True):
-        if value is not None and value is not True and value is not False:
-            raise DataError(f"{place}: column {column!r} must be true, false or null, not {value!r:.60}")
-        decided.append(value)
-    return [_marks(*decided[at : at + 3]) for at in range(0, len(decided), 3)]
+def _decision(row: Row, column: str, place: Place) -> bool | None:
+    value = row.get(column)
+    if value is not None and value is not True and value is not False:
+        raise DataError(f"{place}: column {column!r} must be true, false or null, not {value!r:.60}")
+    return value
 
 
 def _marks(answer: bool | None, justification: bool | None, both: bool | None) -> Marks | None:
@@ -298,36 +325,27 @@ def _optional_text(row: Mapping[str, JsonValue], column: str, place: Place) -> s
     return value
 
 
-def _check_unique(found: Recorded, places: Sequence[Place]) -> None:
-    rows = found.columns()
-    prediction = rows.who.astype(np.int64) * len(rows.items) + rows.item
-    key = (2 * prediction + rows.ranked) * (_SAMPLES + 1) + rows.sample
-    if (key[1:] > key[:-1]).all():
-        return
-    order = np.argsort(key, kind="stable")  # rows of one prediction keep their order
-    same = key[order][1:] == key[order][:-1]
-    if same.any():
-        second, first = min(zip(order[1:][same].tolist(), order[:-1][same].tolist(), strict=True))
-        row = found[second]
-        raise DataError(
-            f"{places[second]}: item {row.item_id!r} of model {row.model!r} stands already in {places[first]}"
-        )
-
-
 def gold_rows(gold: Gold) -> Iterator[dict[str, object]]:
-    """The gold set in the form it was read in, layton-eval-ppi's, with what is known of its judges."""
-    known: dict[str, object] = {_OTHER_JURY: True} if gold.other_jury else {}
-    known |= {name: text for judge, one in gold.recorded.items() for name, text in record_columns(judge, one).items()}
-    for row in gold.rows:
+    """Write the rows of a gold set in the form it was read in, layton-eval-ppi's, with what is known of its judges."""
+    return written_rows(gold.judges, gold.rows, gold.recorded, other_jury=gold.other_jury)
+
+
+def written_rows(
+    judges: Sequence[str], rows: Iterable[GoldRow], recorded: Mapping[str, JudgeRecord], *, other_jury: bool
+) -> Iterator[dict[str, object]]:
+    """Write rows, whose ``judges`` are in the order of these, as :func:`gold_rows`."""
+    known: dict[str, object] = {_OTHER_JURY: True} if other_jury else {}
+    known |= {name: text for judge, one in recorded.items() for name, text in record_columns(judge, one).items()}
+    for row in rows:
         plain: dict[str, object] = {
-            "riddle_id": row.item_id,
+            ITEM: row.item_id,
             "provider": row.provider,
             "model": row.model,
             "n_hints": row.n_hints,
-            "answer": row.answer,
-            "justification": row.justification,
+            ANSWER: row.answer,
+            JUSTIFICATION: row.justification,
         }
-        for judge, marks in zip(gold.judges, row.judges, strict=True):
+        for judge, marks in zip(judges, row.judges, strict=True):
             plain |= _written(marks, _ANSWER + judge, _JUSTIFICATION + judge, _BOTH + judge)
         kind = {"kind": row.kind} if row.kind else {}
         chance = {} if row.propensity is None else {"propensity": row.propensity}

@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.files.selected_rows import read_selected
 from layton_batch.site.item_extras import NO_EXTRAS, Extras, extras_of
 from layton_batch.site.item_rows import JudgeWord, Said, item_ids, person_word, portions, said_of
 from layton_batch.site.pages import LONGEST, Passage, passage, short_line
 from layton_batch.site.people import disagrees, people_words
-from layton_batch.site.reading import table
+from layton_batch.site.reading import selected, table
 from layton_batch.site.search import search_words
 from layton_batch.site.sent import SentRequests
 from layton_batch.states import PredictionKind
@@ -165,7 +164,7 @@ def item_pages(folder: RunFolder, metric: str, models: Sequence[str], sent: Sent
     people = people_words(folder, metric)
     by_rule, number = _is_graded_by_rule(folder, metric), 0
     for ids in portions(folder, [*known, *strays]):
-        rows = read_selected(folder.tables, "items", ITEM_COLUMNS, "item_id", ids).iter_rows(named=True)
+        rows = selected(folder, "items", ITEM_COLUMNS, "item_id", ids).iter_rows(named=True)
         items = {str(row["item_id"]): row for row in rows}
         said = said_of(folder, metric, places, people, ids)
         for item_id in ids:

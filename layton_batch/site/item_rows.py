@@ -10,10 +10,9 @@ from decimal import Decimal, InvalidOperation
 import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.files.selected_rows import read_selected
 from layton_batch.site.pages import LONGEST, short_line
 from layton_batch.site.people import LabelKey, PeopleWord
-from layton_batch.site.reading import table
+from layton_batch.site.reading import selected, table
 from layton_batch.site.standing import small_money
 
 Key = tuple[object, object, object, object]
@@ -100,7 +99,7 @@ def said_of(
 
 
 def _rows(folder: RunFolder, name: str, columns: Sequence[str], ids: Collection[str]) -> Iterator[tuple[object, ...]]:
-    found = read_selected(folder.tables, name, columns, "item_id", ids)
+    found = selected(folder, name, columns, "item_id", ids)
     yield from found.with_columns(pl.col("sample").fill_null(1)).iter_rows()
 
 
@@ -108,7 +107,7 @@ def _replies(
     folder: RunFolder, models: Mapping[str, int], ids: Collection[str]
 ) -> tuple[dict[str, list[Row]], list[str]]:
     """By item, in the order of the models; and the ids of their requests."""
-    found = read_selected(folder.tables, "predictions", _PREDICTIONS, "item_id", ids)
+    found = selected(folder, "predictions", _PREDICTIONS, "item_id", ids)
     # A reply may be a megabyte long: what no page will show is dropped before it becomes Python text.
     size = pl.col("raw_text").str.len_chars()
     shown = found.with_columns(pl.col("raw_text").str.slice(0, LONGEST), pl.col("sample").fill_null(1), raw_size=size)
@@ -129,8 +128,8 @@ def _asked(row: Row) -> tuple[int, int]:
 def _spent(folder: RunFolder, custom_ids: Collection[str]) -> dict[str, str]:
     spent = {}
     for name, where in (("usage", ""), ("reused", ", paid for before")):
-        for custom_id, _role, read, made, thought, usd in read_selected(
-            folder.tables, name, _USAGE, "custom_id", custom_ids
+        for custom_id, _role, read, made, thought, usd in selected(
+            folder, name, _USAGE, "custom_id", custom_ids
         ).iter_rows():
             reasoning = f" ({thought:,} reasoning)" if thought else ""
             spent[custom_id] = f"{read or 0:,} tokens in, {made or 0:,} out{reasoning}, {_money(usd)}{where}"

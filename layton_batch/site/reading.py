@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -34,6 +34,19 @@ class Asked:
 def table(folder: RunFolder, name: str, columns: Sequence[str]) -> pl.DataFrame:
     """Some columns of a table; no rows where nobody wrote it yet. Raises DamagedTableError naming its file."""
     return tables.read(folder.tables, name, columns)
+
+
+def selected(
+    folder: RunFolder, name: str, columns: Sequence[str], column: str, values: Collection[str]
+) -> pl.DataFrame:
+    """Read the rows of a table in which ``column`` is one of ``values``. Raises DamagedTableError as ``table``."""
+    is_wanted = pl.col(column).is_in(pl.Series(values=list(values), dtype=pl.String).implode())
+    parts = tables.parts(folder.tables, name)
+    try:
+        scan = pl.scan_parquet(parts, glob=False, extra_columns="ignore", low_memory=True) if parts else None
+        return table(folder, name, columns) if scan is None else scan.filter(is_wanted).select(columns).collect()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
+        return table(folder, name, columns).filter(is_wanted)  # names the damaged part
 
 
 def failures(folder: RunFolder, metric: str) -> dict[str, dict[str, int]]:

@@ -11,7 +11,7 @@ import polars as pl
 from layton_batch.batches.fingerprints import requests_of, without_retired
 from layton_batch.batches.paid_answers import PaidBeside, asked_in, said_of_place
 from layton_batch.errors import LaytonBatchError
-from layton_batch.files.item_shelf import digest
+from layton_batch.files.item_list import digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, Job, ModelSpec

@@ -11,7 +11,6 @@ import polars as pl
 
 from layton_batch.batches.fingerprints import retired_ids, without_retired
 from layton_batch.files import tables
-from layton_batch.files.parquet_portions import PORTION_CHARACTERS, PORTION_ROWS
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Response
 from layton_batch.runs.context import Run
@@ -43,12 +42,14 @@ def final_portions(folder: RunFolder, job_id: str, parts: Sequence[Path]) -> Ite
     asked = requests.select("custom_id", "item_id", "model")
     placed = asked.join(best, on="custom_id", how="left", maintain_order="left")
     read = functools.lru_cache(_KEPT_OPEN)(lambda part: tables.read_part(parts[part], _SAID))
-    for portion in placed.iter_slices(PORTION_ROWS):
+    for portion in placed.iter_slices(tables.PORTION_ROWS):
         said = [read(part)[rows] for part, rows in _rows_by_part(portion)]
         texts = pl.concat(said) if said else tables.frame("responses", []).select(_SAID)
         whole = portion.drop("part", "row").join(texts, on="custom_id", how="left", maintain_order="left")
         size = int(whole["text"].str.len_bytes().sum())
-        yield from whole.iter_slices(max(1, PORTION_ROWS * PORTION_CHARACTERS // max(size, PORTION_CHARACTERS)))
+        yield from whole.iter_slices(
+            max(1, tables.PORTION_ROWS * tables.PORTION_CHARACTERS // max(size, tables.PORTION_CHARACTERS))
+        )
 
 
 def _that_count(responses: pl.DataFrame) -> pl.DataFrame:

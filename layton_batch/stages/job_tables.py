@@ -15,7 +15,6 @@ import polars as pl
 
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import item_table, tables
-from layton_batch.files.item_shelf import ById
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.manifest.asked import manifest_task
@@ -67,7 +66,7 @@ def grade_apart(asked: Grading) -> None:
     made_of = asked.manifest.frozen_json(), _state(folder)
     known = _kept.get(folder.root)
     if known is None or known[0] != made_of:
-        items = ById(item_table.read(folder))
+        items = {item.id: item for item in item_table.read(folder)}
         known = made_of, manifest_task(asked.manifest, folder.prompts), items
         _kept.clear()
         _kept[folder.root] = known

@@ -17,7 +17,6 @@ from layton_batch.costs.estimate import CostBounds, bound_cost, output_bound
 from layton_batch.costs.expected import bundled_priors, expected_cost, expected_input
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import ManifestError
-from layton_batch.files.item_shelf import ById
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
@@ -225,7 +224,7 @@ class _Planner:
 
     def rejudged(self, one: Rejudged) -> PlannedJob:
         """A judge's job about labelled answers of the gold set, also those that the run may get as well."""
-        task, items, name = juried(self._task), ById(self._items), one.judged.name
+        task, items, name = juried(self._task), {item.id: item for item in self._items}, one.judged.name
         self._prompts.about(one.job.id)
 
         def asked() -> Iterator[tuple[str, ModelSpec, SizedPrompt]]:

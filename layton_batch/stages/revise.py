@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from layton_batch.errors import StaleStateError
 from layton_batch.files import atomic
-from layton_batch.files.item_shelf import shelved
+from layton_batch.files.item_list import digest
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.imported import imported_models
@@ -23,8 +23,9 @@ def revise(run: Run) -> bool:
     row = run.store.row()
     if row is None or run.asked is None or row.applied == run.asked:
         return False
-    items = shelved(run.load_items())
-    new_items = items.digest != row.items
+    items = run.load_items()
+    items_digest = digest(items)
+    new_items = items_digest != row.items
     if new_items:
         run.freeze(items)
     manifest = run.manifest
@@ -32,7 +33,7 @@ def revise(run: Run) -> bool:
     specs = [*manifest.asked_specs(), *(job.spec for job in imported)]
     wanted = identified(manifest, plan_jobs(specs, manifest.panel(), manifest.seats, run.task.uses_jury))
     wanted += identified_rejudging(manifest, run.wanted_rejudging)
-    found = revision(run.store.all_jobs(), wanted, run.asked, items.digest, new_items=new_items)
+    found = revision(run.store.all_jobs(), wanted, run.asked, items_digest, new_items=new_items)
     # nobody may be asked in the place of a file: what it lacks is missing
     found = replace(found, again=frozenset(found.again) - {job.id for job in imported})
     enter(run.store, found, run.clock.now())

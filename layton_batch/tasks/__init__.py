@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import cast
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.item_shelf import ids_of
 from layton_batch.plug_ins import Registry
 from layton_batch.records import Item, JsonValue, ModelSpec
 from layton_batch.tasks.protocol import AdvisesLimits, Factory, Task, TaskOptions
@@ -74,7 +73,7 @@ def validate_items(items: Sequence[Item]) -> None:
     """Raises DataError where there is no item, or two have one id."""
     if not items:
         raise DataError("no items of the split asked for")
-    twice = [item_id for item_id, count in Counter(ids_of(items)).items() if count > 1]
+    twice = [item_id for item_id, count in Counter(item.id for item in items).items() if count > 1]
     if twice:
         raise DataError(f"item ids must be unique; more than once: {', '.join(map(repr, twice[:5]))}")
 

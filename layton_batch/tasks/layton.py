@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.item_shelf import Shelf
+from layton_batch.files.item_list import item_list
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, Verdict
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.layton_rules import original
@@ -81,8 +81,8 @@ class LaytonTask:
         chosen = ((number, row) for number, row in enumerate(rows, 1) if row.get("split") in (split, None))
         found = ((_item(row, number, split), row) for number, row in chosen)
         if self.protocol == ORIGINAL:
-            return Shelf(original.with_references(item, row) for item, row in found)
-        return Shelf(item for item, _ in found)
+            return item_list(original.with_references(item, row) for item, row in found)
+        return item_list(item for item, _ in found)
 
     def bundled(self, split: str) -> Path:
         if split not in SPLITS:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.item_shelf import Shelf
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.mcq_idk_rules.corrected import read_corrected
@@ -77,7 +76,7 @@ class McqIdkTask:
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows as items; those of another split (or of another language than a two-letter split) are passed over."""
         split, seed = self._split, self._seed
-        return Shelf(item_from(row, number, split, seed) for number, row in enumerate(rows, 1) if belongs(row, split))
+        return [item_from(row, number, split, seed) for number, row in enumerate(rows, 1) if belongs(row, split)]
 
     def bundled(self, split: str) -> Path:
         if split not in (BUNDLED_SPLIT, "llm"):  # "llm" is what a manifest says that says nothing

@@ -50,7 +50,7 @@ class _Benchmark(Protocol):
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of a source as items. Raises DataError naming the row and column that is wrong.
 
-        Rows of files are :class:`~layton_batch.files.sources.Rows`, whose ``places`` say which file each is from.
+        Rows of files are :class:`~layton_batch.files.sources.SourceRows`: ``placed()`` says which file each is from.
         """
         ...
 

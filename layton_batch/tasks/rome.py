@@ -7,7 +7,6 @@ file, or below the one that the setting ``pictures`` names.
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.item_shelf import Shelf
+from layton_batch.files.item_list import item_list
 from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, Verdict
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.offline import GradingOptions
@@ -26,7 +25,7 @@ from layton_batch.tasks.rome_rules import corrected, original
 from layton_batch.tasks.rome_rules.judging import VERDICT_SCHEMA, published_judgement, verdict_of
 from layton_batch.tasks.rome_rules.marks import CORRECTED, ORIGINAL, PROTOCOLS, Mark
 from layton_batch.tasks.rome_rules.statement import Source, final_statement, without_thoughts
-from layton_batch.tasks.rows import folders_of, has_pictures, id_of, needed_text, pictures_of, text_of
+from layton_batch.tasks.rows import has_pictures, id_of, needed_text, pictures_of, text_of, with_folders
 from layton_batch.tasks.templates import Slots, Templates, block, fence, without_surrogates
 
 if TYPE_CHECKING:
@@ -86,10 +85,9 @@ class _Rome:
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of this task's split as items; a row with a picture is ``vlm`` unless its ``split`` says otherwise."""
-        folders = (self._pictures,) if self._pictures else folders_of(rows)
-        numbered = zip(itertools.count(1), rows, itertools.cycle(folders), strict=False)
-        found = (self._item(row, number, folder) for number, row, folder in numbered)
-        return Shelf(item for item in found if item is not None)
+        numbered = enumerate(with_folders(rows), 1)
+        found = (self._item(row, number, self._pictures or folder) for number, (row, folder) in numbered)
+        return item_list(item for item in found if item is not None)
 
     def bundled(self, split: str) -> Path:
         if split not in SPLITS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from layton_batch.errors import DataError
@@ -82,13 +82,18 @@ def pictures_of(row: Mapping[str, JsonValue], where: str, folder: Path | None) -
     return pictures
 
 
-def folders_of(rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Path | None]:
-    """For every row the folder of the file it was read from; a single None where rows are not from files here."""
-    from layton_batch.files.sources import Rows  # whoever has such rows has paid for the import
+def with_folders(
+    rows: Iterable[Mapping[str, JsonValue]],
+) -> Iterator[tuple[Mapping[str, JsonValue], Path | None]]:
+    """Yield every row with the folder of the file it was read from; None where rows are not from files here."""
+    from layton_batch.files.sources import Rows, SourceRows  # whoever has such rows has paid for the import
 
-    files = [Path(place.file) for place in rows.places] if isinstance(rows, Rows) else []
-    # What was fetched from elsewhere is called by its address, which is no path from the root.
-    return [file.parent if file.is_absolute() else None for file in files] or [None]
+    if not isinstance(rows, Rows | SourceRows):
+        yield from ((row, None) for row in rows)
+        return
+    for place, row in rows.placed():
+        file = Path(place.file)  # what was fetched from elsewhere is called by its address, no path from the root
+        yield row, file.parent if file.is_absolute() else None
 
 
 def has_pictures(row: Mapping[str, JsonValue]) -> bool:

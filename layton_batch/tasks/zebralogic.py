@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.item_shelf import Shelf
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.offline import GradingOptions
@@ -79,14 +78,14 @@ class ZebraLogicTask:
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of this task's split as items. Where an id is there twice, its set is put before it."""
         sets, split = list[JsonValue](), self._options.split
-        found = Shelf(_item(row, number, split) for number, row in enumerate(_noting_sets(rows, sets), 1))
+        found = [_item(row, number, split) for number, row in enumerate(_noting_sets(rows, sets), 1)]
         times = Counter(item.id for item in found)
         sizes = dict(zip(SPLITS[len(ALL) :], GROUPS.values(), strict=True)).get(split)
-        return Shelf(
+        return [
             item if times[item.id] == 1 else _with_set(item, name)
             for name, item in zip(sets, found, strict=True)
             if sizes is None or item.category in sizes
-        )
+        ]
 
     def bundled(self, split: str) -> Path:
         if split not in SPLITS:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.bench import archive, board, collect, prepare, site
+from tests.bench import board, collect, prepare, site
 
 PATH = Path(__file__).with_name("ratios.json")
 WORSE = 1.2
@@ -22,8 +22,7 @@ def measured() -> dict[str, float]:
     found: dict[str, float] = {}
     for _ in range(ROUNDS):
         ratios = (prepare.main(["--lines", "30000"]), collect.main(["--rows", "10000"]),
-                  site.main(["--models", "40", "--items", "500"]), board.main(["--models", "100"]),
-                  archive.main(["--models", "8000", "--items", "200", "--files", "4"]))  # fmt: skip
+                  site.main(["--models", "40", "--items", "500"]), board.main(["--models", "100"]))  # fmt: skip
         for name, ratio in (one for found in ratios for one in found.items()):
             found[name] = min(ratio, found.get(name, ratio))
     return found

@@ -14,7 +14,7 @@ from layton_batch.pipeline import advance, is_finished
 from layton_batch.runs.rejudging import rejudge_jobs
 from layton_batch.runs.status import RunState
 from layton_batch.scoring.board import OTHER_JURY
-from layton_batch.scoring.gold import Gold, GoldRow, Recorded
+from layton_batch.scoring.gold import Gold, GoldRow
 from layton_batch.scoring.gold_file import read_gold
 from layton_batch.settings import Settings
 from layton_batch.stages.rank import board, evidence
@@ -112,7 +112,7 @@ def test_a_sample_is_as_large_as_asked_has_every_vote_and_is_the_same_each_time(
     rows = [row for row in bundled().rows if row.human is not None and row.answer is not None]
     items = {row.item_id for row in rows}
     orders = (bundled().rows, tuple(reversed(bundled().rows)))
-    found = [rejudge_jobs(manifest, Gold(bundled().judges, Recorded(order)), items) for order in orders]
+    found = [rejudge_jobs(manifest, Gold.of(bundled().judges, order), items) for order in orders]
     chosen = [{(row.item_id, row.model) for one in jobs for row in one.rows} for jobs in found]
     assert chosen[0] == chosen[1]
     assert len(chosen[0]) == 9

@@ -152,7 +152,7 @@ def test_every_real_riddle_is_an_item_and_stands_verbatim_in_its_prompts(split: 
         prompts = (layton.prompt(one), layton.judge_prompt(Candidate(one, said)))
         assert all(one.question.strip() in text(prompt) for prompt in prompts)
         assert all(hint.strip() in text(prompt) for prompt in prompts for hint in one.hints if hint)
-        assert all((Image in map(type, prompt.parts)) == (split == "vlm") for prompt in prompts)
+        assert all(any(isinstance(part, Image) for part in prompt.parts) == (split == "vlm") for prompt in prompts)
 
 
 # ---- prompts -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import pytest
 
 from layton_batch.errors import ManifestError
 from layton_batch.files import item_table
-from layton_batch.files.item_shelf import Shelf
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Image, Item, JsonValue, Prediction
 from layton_batch.states import PredictionKind
@@ -80,7 +79,7 @@ def test_a_reference_that_the_row_lacks_is_not_filled_in_from_another_also_after
     lacking = item(task, solution=None)
     assert lacking.solution == "Count."
     assert "Riddle solution: None" in task.judge_prompt(candidate(lacking)).parts
-    item_table.write(RunFolder(tmp_path), Shelf([lacking]))
+    item_table.write(RunFolder(tmp_path), [lacking])
     (again,) = item_table.read(RunFolder(tmp_path))
     assert task.judge_prompt(candidate(again)) == task.judge_prompt(candidate(lacking))
 

@@ -218,7 +218,7 @@ def test_a_chinese_question_is_answered_behind_a_chinese_label() -> None:
 
 def test_pictures_are_named_where_there_are_several() -> None:
     one = task("vlm").prompt(item("vlm", img=GIF))
-    assert [type(part).__name__ for part in one.parts] == ["str", "Image", "str"]
+    assert [isinstance(part, Image) for part in one.parts] == [False, True, False]
     two = task("vlm").prompt(item("vlm", question="Is <image 2> older than <image 1>?", img=[GIF, GIF]))
     assert [part if isinstance(part, Image) else part[-10:] for part in two.parts][:4] == [
         "<image 1>:",

@@ -1,0 +1,171 @@
+"""Items in memory, their pictures on disk: 20,000 pictures of 200 KB do not fit in memory, and their texts do."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import IO, Any
+
+import orjson
+
+from layton_batch.errors import file_error
+from layton_batch.records import Image, Item
+
+_PICARATS = "_picarats"
+"""Stands in a frozen item's payload beside what the task put there. It identifies nothing."""
+
+
+class PictureFile:
+    """A nameless temporary file of pictures, which goes with the last of them. Threads may read side by side."""
+
+    def __init__(self) -> None:
+        self._end = 0
+        try:
+            self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the last picture
+        except OSError as error:
+            raise _no_space(error) from error
+        weakref.finalize(self, _close, self._file)
+
+    def append(self, image: Image) -> Image:
+        """Put a picture at the end. Raises StorageError where there is no space for it."""
+        content = image.base64.encode("utf-8", "surrogatepass")
+        try:
+            self._file.write(content)
+            self._file.flush()
+        except OSError as error:
+            raise _no_space(error) from error
+        start, self._end = self._end, self._end + len(content)
+        return StoredImage(image.media_type, StoredText(self, start, len(content)))
+
+    def read(self, start: int, size: int) -> bytes:
+        """Read ``size`` bytes from ``start``. Raises StorageError where they cannot be read."""
+        try:
+            return os.pread(self._file.fileno(), size, start)
+        except OSError as error:
+            raise _no_space(error) from error
+
+
+def _close(file: IO[bytes]) -> None:
+    with suppress(OSError):  # a full disk may refuse what is still buffered
+        file.close()
+
+
+def _no_space(error: OSError) -> Exception:
+    return file_error(f"{tempfile.gettempdir()}: cannot keep pictures there: {error.strerror or error}", error)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredText:
+    """A text of ``size`` bytes in a file of pictures."""
+
+    file: PictureFile
+    start: int
+    size: int
+
+
+class StoredImage(Image):
+    """An image whose base64 text is read from a file whenever it is asked for."""
+
+    __slots__ = ("_text",)
+    _text: str | StoredText
+
+    def __init__(self, media_type: str, base64: str | StoredText) -> None:
+        object.__setattr__(self, "media_type", media_type)
+        object.__setattr__(self, "_text", base64)
+
+    @property
+    def base64(self) -> str:
+        """The base64 text, without line breaks."""
+        text = self._text
+        return text if isinstance(text, str) else text.file.read(text.start, text.size).decode("utf-8", "surrogatepass")
+
+    @property
+    def size(self) -> int:
+        """Bytes of the base64 text."""
+        return len(self._text) if isinstance(self._text, str) else self._text.size
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Image):
+            return NotImplemented
+        return (self.media_type, self.base64) == (other.media_type, other.base64)
+
+    def __hash__(self) -> int:
+        return hash((self.media_type, self.base64))
+
+    def __repr__(self) -> str:
+        return f"StoredImage({self.media_type!r}, {self.size} bytes)"
+
+
+def item_list(items: Iterable[Item]) -> list[Item]:
+    """Return the items as they are frozen with a run: payloads as JSON has them, pictures in a temporary file."""
+    found, file = list[Item](), None
+    for item in items:
+        payload = orjson.loads(orjson.dumps(dict(item.payload)))
+        images = item.images
+        if any(not isinstance(image, StoredImage) for image in images):
+            file = file or PictureFile()
+            images = tuple(image if isinstance(image, StoredImage) else file.append(image) for image in images)
+        found.append(replace(item, payload=payload, images=images))
+    return found
+
+
+def picture_characters(item: Item) -> int:
+    """Return the length of an item's pictures in base64, without reading pictures that are on disk."""
+    return sum(image.size if isinstance(image, StoredImage) else len(image.base64) for image in item.images)
+
+
+def digest(items: Iterable[Item]) -> str:
+    """Return the digest of all that is asked about the items, and of their order."""
+    found = sha256()
+    for item in items:
+        found.update(orjson.dumps(_identity(item)))
+        found.update(b"\n")
+    return found.hexdigest()
+
+
+def item_rows(items: Iterable[Item]) -> Iterator[dict[str, object]]:
+    """Make rows of the table of items."""
+    for item in items:
+        row = _identity(item)
+        if item.picarats is not None:
+            row["payload"] = orjson.dumps({**item.payload, _PICARATS: item.picarats}).decode()
+        yield row
+
+
+def _identity(item: Item) -> dict[str, object]:
+    return {
+        "item_id": item.id,
+        "split": item.split,
+        "category": item.category,
+        "question": item.question,
+        "images": [{"media_type": image.media_type, "base64": image.base64} for image in item.images],
+        "hints": list(item.hints),
+        "answer": item.answer,
+        "justification": item.justification,
+        "solution": item.solution,
+        "payload": orjson.dumps(dict(item.payload)).decode(),
+    }
+
+
+def item_from(row: Mapping[str, Any]) -> Item:
+    """Make the item of a row of the table of items."""
+    payload = orjson.loads(row["payload"])
+    picarats = payload.pop(_PICARATS, None)
+    return Item(
+        id=row["item_id"],
+        split=row["split"],
+        category=row["category"],
+        question=row["question"],
+        images=tuple(Image(image["media_type"], image["base64"]) for image in row["images"]),
+        hints=tuple(row["hints"]),
+        answer=row["answer"],
+        justification=row["justification"],
+        solution=row["solution"],
+        payload=payload,
+        picarats=picarats,
+    )
