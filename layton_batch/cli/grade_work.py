@@ -273,12 +273,11 @@ def _check_picture(option: str, path: Path | None) -> None:
         return
     if path.suffix.lower() not in PICTURES:
         raise ManifestError(f"grade: {option} {path}: a picture's name ends in {' or '.join(PICTURES)}")
-    import layton_batch.tasks.charts  # noqa: F401  FileError without the extra, before anything is graded
 
 
 def picture(path: Path, chart: alt.LayerChart) -> bytes:
     """The chart as the name's ending says."""
-    from layton_batch.tasks.charts import rendered
+    from layton_batch.drawing import rendered
 
     return rendered(chart, path.suffix)
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from layton_batch.costs.report import CostLine
+from layton_batch.drawing import BLUE, Row, rendered, table, titled
 from layton_batch.errors import FileError
 from layton_batch.files import atomic
-from layton_batch.tasks.charts import BLUE, Row, rendered, table, titled
 from layton_batch.text import one_line, shortened
 
 _SAVED = "#9ecae1"

@@ -10,7 +10,6 @@ from layton_batch.errors import FileError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.history import snapshots
 from layton_batch.site.board_table import Board
-from layton_batch.site.charts import Chart, charts, standings
 from layton_batch.site.downloads import write_downloads
 from layton_batch.site.duel import duels
 from layton_batch.site.history import show_history
@@ -59,25 +58,17 @@ def write_board_pages(folder: RunFolder, ranked: Ranked, building: Path, about: 
 
 
 def _write_charts(folder: RunFolder, ranked: Ranked, facts: Sequence[Facts], building: Path, assets: About) -> None:
+    from layton_batch.site.board_charts import charts, standings  # a board without scores does without Altair
+
     board = standings(ranked.rows, facts)
     drawn = charts(board, item_rates(folder, ranked.metric), snapshots(folder.history)) if board else []
     if not drawn:
         return
-    (building / "charts").mkdir()
-    has_png = [_write_picture(building / "charts", chart) for chart in drawn]
-    write(building / "charts.html", "charts.html", **assets, charts=drawn, has_png=all(has_png))
-
-
-def _write_picture(folder: Path, chart: Chart) -> bool:
-    """The SVG, and the PNG where vl-convert (the extra ``charts``) is installed; returns whether it is."""
-    picture = chart.picture.file
     try:
-        (folder / f"{chart.name}.svg").write_bytes(picture)
-        try:
-            import vl_convert
-        except ImportError:
-            return False
-        (folder / f"{chart.name}.png").write_bytes(vl_convert.svg_to_png(picture.decode(), scale=2))
+        (building / "charts").mkdir()
+        for chart in drawn:
+            (building / "charts" / f"{chart.name}.svg").write_text(chart.svg, encoding="utf-8")
+            (building / "charts" / f"{chart.name}.png").write_bytes(chart.png)
     except OSError as error:
-        raise FileError(f"cannot write {folder / chart.name}: {error.strerror or error}") from error
-    return True
+        raise FileError(f"cannot write {building / 'charts'}: {error.strerror or error}") from error
+    write(building / "charts.html", "charts.html", **assets, charts=drawn)

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import orjson
-from markupsafe import Markup
 
 from layton_batch.errors import FileError
 from layton_batch.files import atomic
@@ -20,12 +19,12 @@ from layton_batch.site.board_pages import Ranked, write_board_pages
 from layton_batch.site.board_table import show_board
 from layton_batch.site.duel import has_duels
 from layton_batch.site.explorer import ItemPage, item_pages
+from layton_batch.site.item_extras import answer_cells
 from layton_batch.site.item_list import Listed, listed_item, write_list
 from layton_batch.site.model_pages import ModelPages
 from layton_batch.site.pages import write
 from layton_batch.site.progress import show_progress
 from layton_batch.site.reading import asked, date_of_tables, failures, table
-from layton_batch.site.reply_html import reply_html
 from layton_batch.site.run_pages import write_run_pages
 from layton_batch.site.sent import SentRequests
 from layton_batch.site.standing import model_facts
@@ -142,10 +141,15 @@ def _write_item(
 ) -> None:
     names: Mapping[tuple[str, str, int], str] = about["model_pages"]  # type: ignore[assignment]
     previous = listed[-1].name if listed else ""
-    replies = Markup().join(
-        reply_html(one, names.get((one.model, one.provider, one.hints), ""), len(page.askings), page.extras.grid)
-        for one in page.replies
-    )
+    grid = page.extras.grid
+    replies = [
+        (
+            reply,
+            names.get((reply.model, reply.provider, reply.hints), ""),
+            answer_cells(reply.answer.text, grid) if grid and reply.answer else (),
+        )
+        for reply in page.replies
+    ]
     write(building / "items" / page.name, "item.html", **about, page=page, replies=replies, previous=previous,
           following=following)  # fmt: skip
     listed.append(listed_item(page, order))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -223,15 +222,6 @@ def test_a_picture_is_what_its_name_says(option: str) -> None:
     assert draw("c.svg").code == draw("c.PNG").code == 0
     assert ElementTree.parse("c.svg").getroot().tag == f"{SVG}svg"
     assert Path("c.PNG").read_bytes().startswith(b"\x89PNG\r\n")
-
-
-@pytest.mark.parametrize("name", ["c.png", "c.svg"])
-def test_without_the_extra_a_chart_says_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "altair", None)
-    monkeypatch.delitem(sys.modules, "layton_batch.tasks.charts", raising=False)
-    end = pictures("--chart")(name)
-    assert (end.code, end.out) == (2, "")
-    assert "pip install 'layton-batch[charts]'" in end.err
 
 
 def test_a_risk_chart_of_silence_is_refused() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from sqlalchemy.engine.default import DefaultDialect
 
 from layton_batch.clock import Pacing
 from layton_batch.settings import Settings
+from layton_batch.site import board_charts
 from layton_batch.store import RunStore, open_engine, sqlite_url
 from layton_batch.store import engine as opening
 from tests.manual_clock import ManualClock
@@ -46,12 +47,23 @@ def scratch() -> str | None:
 
 @contextmanager
 def drawn_once() -> Iterator[None]:
-    """The same drawing has the same picture: a board's charts take a tenth of a small run's time."""
-    with mock.patch.object(vl_convert, "svg_to_png", _picture):
+    """Draw the charts of equal boards once: they take most of the time of a small run's site."""
+    with (
+        mock.patch.object(board_charts, "charts", _charts),
+        mock.patch.object(vl_convert, "svg_to_png", functools.lru_cache(256)(vl_convert.svg_to_png)),
+    ):
         yield
 
 
-_picture = functools.lru_cache(256)(vl_convert.svg_to_png)
+_drawn: dict[str, Sequence[board_charts.Chart]] = {}
+_draw = board_charts.charts
+
+
+def _charts(*tables: object) -> Sequence[board_charts.Chart]:
+    key = repr(tables)
+    if key not in _drawn:
+        _drawn[key] = _draw(*tables)  # type: ignore[arg-type]
+    return _drawn[key]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import altair as alt
 
-from layton_batch.tasks.charts import INK, Axis, Row, named_points, table, titled
+from layton_batch.drawing import INK, Axis, Row, named_points, table, titled
 from layton_batch.tasks.mcq_idk_rules.metrics import Selective
 from layton_batch.tasks.mcq_idk_rules.report import BoardRow
 from layton_batch.text import shortened
@@ -125,7 +125,7 @@ def risk_chart(rows: Sequence[tuple[str, Selective]], benchmark: str) -> alt.Lay
             "x": 100 * coverage,
             "y": 100 * risk,
             "name": name,
-            "told": f"{name}: {100 * coverage:.1f} % answered, {100 * risk:.1f} % of them wrong",
+            "label": f"{name}: {100 * coverage:.1f} % answered, {100 * risk:.1f} % of them wrong",
         }
         for name, coverage, risk in seen
         if coverage is not None and risk is not None

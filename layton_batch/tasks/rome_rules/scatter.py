@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import altair as alt
 
+from layton_batch.drawing import BLUE, Axis, Row, named_points, table, titled
 from layton_batch.errors import DataError
-from layton_batch.tasks.charts import BLUE, Axis, Row, named_points, table, titled
 from layton_batch.tasks.rome_rules.marks import Rounds
 
 _ROOM = 1.6  # twice this way is more than from 2 to 5, so there is always a tick
@@ -40,7 +40,7 @@ def scatter_chart(points: Iterable[Point], title: str) -> alt.LayerChart:
             "low": point.accuracy.mean - (point.accuracy.std or 0.0),
             "high": point.accuracy.mean + (point.accuracy.std or 0.0),
             "name": point.model,
-            "told": f"{point.model}: {point.accuracy.shown()} %, {point.tokens.mean:,.0f} tokens",
+            "label": f"{point.model}: {point.accuracy.shown()} %, {point.tokens.mean:,.0f} tokens",
         }
         for point in found
     ]

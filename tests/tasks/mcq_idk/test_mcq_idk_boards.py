@@ -11,7 +11,7 @@ import altair as alt
 import pytest
 from PIL import Image
 
-from layton_batch.tasks.charts import rendered
+from layton_batch.drawing import rendered
 from layton_batch.tasks.mcq_idk_rules.charts import bar_chart, risk_chart
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, Estimate, Marks, Selective
 from layton_batch.tasks.mcq_idk_rules.report import BoardRow, by_letter, by_outcome, markdown, ordered, vote_estimates

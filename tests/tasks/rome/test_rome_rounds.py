@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+from layton_batch.drawing import rendered
 from layton_batch.errors import DataError
-from layton_batch.tasks.charts import rendered
 from layton_batch.tasks.rome_rules.marks import Rounds, over_rounds
 from layton_batch.tasks.rome_rules.scatter import Point, scatter_chart
 

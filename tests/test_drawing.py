@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import random
-import sys
 from itertools import pairwise
 from xml.etree import ElementTree
 
 import altair as alt
 import pytest
 
-from layton_batch.errors import FileError
-from layton_batch.tasks.charts import name_offsets, rendered, table, titled
+from layton_batch.drawing import name_offsets, recoloured, rendered, svg, table, titled
 from layton_batch.text import shortened
 
 WIDTH, HEIGHT = 1000.0, 400.0
@@ -81,9 +78,12 @@ def test_letters_of_other_scripts_are_drawn() -> None:
     assert rendered(said("Wörter 猫…"), ".png") != rendered(said("Worter"), ".png")
 
 
-@pytest.mark.parametrize("name", ["altair", "vl_convert"])
-def test_without_the_extra_a_chart_says_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.delitem(sys.modules, "layton_batch.tasks.charts")
-    with pytest.raises(FileError, match=r"layton-batch\[charts\]"):
-        importlib.import_module("layton_batch.tasks.charts")
+def test_a_picture_in_a_page_has_the_page_s_colours_no_size_and_its_marks_tell_what_they_are() -> None:
+    rows = table([{"x": 1, "text": "<b>wren</b>: 5"}])
+    mark = alt.Chart(rows).mark_circle(color="#0072b2").encode(x="x:Q", description="text:N")
+    picture = svg(titled(alt.LayerChart(layer=[mark]), "Scores"))
+    root = ElementTree.fromstring(recoloured(picture, {"#0072b2": "var(--accent)"}, 'Scores & "more"'))
+    assert (root.get("role"), root.get("aria-label"), root.get("width")) == ("img", 'Scores & "more"', None)
+    assert [element.text for element in root.iter() if element.tag.endswith("title")] == ["<b>wren</b>: 5"]
+    assert {element.get("fill") for element in root.iter()} >= {"var(--accent)"}
+    assert "#0072b2" not in {element.get("fill") for element in root.iter()}

@@ -7,16 +7,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+from xml.etree import ElementTree
 
-from layton_batch.errors import FileError
+import altair as alt
+import vl_convert
+
 from layton_batch.records import JsonValue
 from layton_batch.text import shortened
-
-try:
-    import altair as alt
-    import vl_convert
-except ImportError as missing:
-    raise FileError("a chart needs Altair and vl-convert: pip install 'layton-batch[charts]'") from missing
 
 INK, GRID, BLUE = "#222222", "#dddddd", "#0072b2"
 _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"  # the first one comes with vl-convert
@@ -25,10 +22,16 @@ _NAME_SIZE, _LONGEST_NAME, _DOT, _GAP, _STEPS, _LEFT_FROM = 11, 32, 6, 9, 200, 0
 Row = Mapping[str, JsonValue]
 Box = tuple[float, float, float, float]
 
+_SVG = "http://www.w3.org/2000/svg"
+ElementTree.register_namespace("", _SVG)
+
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A quantitative axis of so many pixels from ``low`` to ``high``; ``ticks``: where not left to Vega."""
+    """A quantitative axis of ``length`` pixels from ``low`` to ``high``.
+
+    ``ticks``: their values, where not left to Vega; ``form``: how d3 formats them.
+    """
 
     title: str
     low: float
@@ -36,6 +39,7 @@ class Axis:
     length: int
     log: bool = False
     ticks: Sequence[float] | None = None
+    form: str = ",~f"
 
     def pixel(self, value: float) -> float:
         """How far from the axis' beginning a value lies."""
@@ -54,7 +58,7 @@ class Axis:
 
     def _axis(self) -> alt.Axis:
         values = alt.Undefined if self.ticks is None else list(self.ticks)
-        return alt.Axis(format=",~f", labelOverlap="greedy", tickCount=6, values=values)
+        return alt.Axis(format=self.form, labelOverlap="greedy", tickCount=6, values=values)
 
 
 def table(rows: Sequence[Row]) -> alt.InlineData:
@@ -63,7 +67,7 @@ def table(rows: Sequence[Row]) -> alt.InlineData:
 
 
 def named_points(points: Sequence[Row], across: Axis, up: Axis) -> alt.LayerChart:
-    """A dot for every row (``x``, ``y``, ``name``, ``told``: what is said of it), and its name beside it."""
+    """A dot for every row (``x``, ``y``, ``name``, ``label``: its description), and its name beside it."""
     names = [shortened(str(point["name"]), _LONGEST_NAME) for point in points]
     places = [(across.pixel(float(str(one["x"]))), up.length - up.pixel(float(str(one["y"])))) for one in points]
     offsets = name_offsets(places, names, across.length, up.length)
@@ -71,11 +75,13 @@ def named_points(points: Sequence[Row], across: Axis, up: Axis) -> alt.LayerChar
         {**point, "name": name, "dx": dx, "dy": dy}
         for point, name, (dx, dy) in zip(points, names, offsets, strict=True)
     ]
-    base = alt.Chart(table(rows)).encode(x=across.x(), y=up.y(), description="told:N", tooltip="told:N")
+    base = alt.Chart(table(rows)).encode(x=across.x(), y=up.y(), description="label:N")
     dx, dy, align = alt.expr("datum.dx"), alt.expr("datum.dy"), alt.expr("datum.dx < 0 ? 'right' : 'left'")
     threads = base.transform_filter("datum.dy != 0").mark_rule(stroke="#888888", x2Offset=dx, y2Offset=dy)
     texts = base.mark_text(dx=dx, dy=dy, align=align, fontSize=_NAME_SIZE, color=INK).encode(text="name:N")
-    halo = texts.mark_text(dx=dx, dy=dy, align=align, fontSize=_NAME_SIZE, stroke="white", strokeWidth=3, aria=False)
+    halo = texts.mark_text(
+        dx=dx, dy=dy, align=align, fontSize=_NAME_SIZE, color=INK, stroke="white", strokeWidth=3, aria=False
+    )
     dots = base.mark_circle(size=70, color=BLUE, opacity=1)
     return alt.LayerChart(layer=[threads.encode(x2="x:Q", y2="y:Q"), dots, halo, texts])
 
@@ -117,12 +123,42 @@ def titled(chart: alt.LayerChart, title: str) -> alt.LayerChart:
     return named
 
 
+def svg(chart: alt.LayerChart) -> str:
+    """Render the chart as an SVG file. Nothing is fetched."""
+    specification = json.dumps(_printable(chart.to_dict(validate=False)))
+    return vl_convert.vegalite_to_svg(specification, allowed_base_urls=[])
+
+
+def png(picture: str) -> bytes:
+    """Render an SVG file as PNG, two dots a pixel."""
+    return vl_convert.svg_to_png(picture, scale=2)
+
+
 def rendered(chart: alt.LayerChart, ending: str) -> bytes:
-    """The chart as ``.svg`` or ``.png`` (two dots a pixel). Nothing is fetched."""
-    specification = json.dumps(_printable(chart.to_dict()))
-    if ending.lower() == ".png":
-        return vl_convert.vegalite_to_png(specification, scale=2, allowed_base_urls=[])
-    return vl_convert.vegalite_to_svg(specification, allowed_base_urls=[]).encode()
+    """Render the chart as ``.svg`` or ``.png``."""
+    picture = svg(chart)
+    return png(picture) if ending.lower() == ".png" else picture.encode()
+
+
+def recoloured(picture: str, colours: Mapping[str, str], title: str) -> str:
+    """Return an SVG file as an element of an HTML page, with other colours and without a size of its own.
+
+    ``colours``: what replaces each colour of the file; ``title``: what a screen reader says of the picture. A mark's
+    description becomes the text that is shown when a pointer rests on the mark.
+    """
+    root = ElementTree.fromstring(picture)  # noqa: S314  written by svg() above
+    for element in root.iter():
+        description = element.attrib.get("aria-label")
+        for name in [name for name in element.attrib if name == "role" or name.startswith("aria-")]:
+            del element.attrib[name]
+        for name in ("fill", "stroke"):
+            if name in element.attrib:
+                element.attrib[name] = colours.get(element.attrib[name], element.attrib[name])
+        if description and element.tag == f"{{{_SVG}}}path":
+            ElementTree.SubElement(element, f"{{{_SVG}}}title").text = description
+    del root.attrib["width"], root.attrib["height"]
+    root.attrib.update({"class": "chart", "role": "img", "aria-label": title})
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 def _printable(value: JsonValue) -> JsonValue:

@@ -1,0 +1,347 @@
+"""Charts of a board, drawn by Altair from finished tables: for a page, and as files that stand alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import altair as alt
+from markupsafe import Markup
+
+from layton_batch import drawing
+from layton_batch.drawing import BLUE, GRID, INK, Axis, Row, named_points, table, titled
+from layton_batch.scoring.history import Snapshot
+from layton_batch.site.item_rates import Rates
+from layton_batch.site.pages import short_line
+from layton_batch.site.standing import Facts, small_money
+from layton_batch.text import shortened
+
+WIDTH, ROW_HEIGHT = 520, 24
+"""Pixels of the plotting area across, and of one row of a chart with a row a model or group."""
+LONGEST_NAME = 30
+MOST_ROWS, MOST_DOTS, MOST_LINES, MOST_AXES = 60, 40, 5, 12
+LEAST_AXES = 3
+
+BAND, RANGE = "#a9c6e6", "#8f949b"
+LINES = (BLUE, "#b0362c", "#1b7a4a", "#8f6400", "#6c4ba8")
+PAGE_COLOURS = {
+    "white": "var(--paper)", "#000": "var(--ink)", INK: "var(--ink)", GRID: "var(--rule)", BLUE: "var(--accent)",
+    BAND: "var(--band)", RANGE: "var(--soft)", LINES[1]: "var(--bad)", LINES[2]: "var(--good)", LINES[3]: "var(--mid)",
+    LINES[4]: "var(--fifth)",
+}  # fmt: skip
+"""What the page's style sheet, light or dark, puts in the place of a colour of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart. ``name``: of its files; ``words``: what it shows, in a sentence or two; ``svg``: the file."""
+
+    name: str
+    title: str
+    words: str
+    svg: str
+
+    @property
+    def png(self) -> bytes:
+        """The same picture as PNG."""
+        return drawing.png(self.svg)
+
+    @property
+    def inline(self) -> Markup:
+        """The picture for a page, in the colours of the page's style sheet."""
+        return Markup(drawing.recoloured(self.svg, PAGE_COLOURS, self.title))  # noqa: S704  a parsed SVG, written anew
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A row of the board as charts need it, in percent; ``here``, ``new``: lower and upper, None where unknown."""
+
+    name: str
+    model: str
+    hints: int
+    score: float
+    here: tuple[float, float] | None
+    new: tuple[float, float] | None
+    usd: float | None
+    tokens: float | None
+
+
+def standings(rows: Sequence[Mapping[str, object]], facts: Sequence[Facts]) -> list[Standing]:
+    """Return the rows that have a score, in the board's order."""
+    several = len({row["n_hints"] for row in rows}) > 1
+    scored = []
+    for row, fact in zip(rows, facts, strict=True):
+        score = _number(row["score"])
+        if score is None:
+            continue
+        name = short_line(row["model"]) + (f"@{row['n_hints']}" if several else "")
+        here, new = (_ends(row, prefix) for prefix in ("", "new_"))
+        hints = int(_number(row["n_hints"]) or 0)
+        scored.append(Standing(name, short_line(row["model"]), hints, score, here, new, fact.usd, fact.tokens))
+    return scored
+
+
+def charts(board: Sequence[Standing], rates: Rates, snapshots: Sequence[Snapshot]) -> list[Chart]:
+    """Draw every chart for which the tables hold something."""
+    if not board:
+        return []
+    words = f"Share right by {rates.judge}, the mean of all models"
+    drawn: list[Chart | None] = [
+        _scores(board),
+        _against(board, "cost", "Score against cost", "US dollars an answer", lambda row: row.usd, small_money),
+        _against(
+            board, "tokens", "Score against length", "Output tokens an answer", lambda row: row.tokens, "{:,.0f}".format
+        ),
+        _bars(rates.by_category, "categories", "Score by category", f"{words}."),
+        _radar(board, rates),
+        _bars(rates.by_picarats, "difficulty", "Score by picarats", f"{words}, by how many picarats an item is worth."),
+        _spread(rates),
+        _hints(board),
+        _history(snapshots),
+    ]
+    return [chart for chart in drawn if chart is not None]
+
+
+def _chart(name: str, title: str, words: str, layers: Sequence[alt.Chart | alt.LayerChart], **size: int) -> Chart:
+    picture = titled(alt.LayerChart(layer=list(layers)).properties(**size), title)
+    return Chart(name, title, words, drawing.svg(picture))
+
+
+# ---- rows ----------------------------------------------------------------------------------------------------------
+
+
+def _scores(board: Sequence[Standing]) -> Chart:
+    rows: list[Row] = [
+        {
+            "at": index,
+            "name": shortened(row.name, LONGEST_NAME),
+            "score": row.score,
+            "label": f"{row.name}: {row.score:.1f}",
+            **dict(zip(("here_low", "here_high"), row.here or (None, None), strict=True)),
+            **dict(zip(("new_low", "new_high"), row.new or (None, None), strict=True)),
+        }
+        for index, row in enumerate(board[:MOST_ROWS])
+    ]
+    base = alt.Chart(table(rows)).encode(y=_row_axis(len(rows)))
+    x = alt.X("new_low:Q", title="Score (%)", scale=alt.Scale(zero=False))
+    here, new = (base.transform_filter(f"datum.{kind}_low !== null") for kind in ("here", "new"))
+    layers = [
+        new.mark_rule(color=RANGE, strokeWidth=1.5, aria=False).encode(x=x, x2="new_high:Q"),
+        here.mark_bar(color=BAND, height=10, aria=False).encode(x="here_low:Q", x2="here_high:Q"),
+        base.mark_circle(color=BLUE, size=60, opacity=1).encode(x="score:Q", description="label:N"),
+        _row_names(base),
+    ]
+    words = "Score in percent. Band: interval on these items; thin line: on new items of the kind."
+    return _chart("scores", "Scores with intervals", words, layers, width=WIDTH, height=ROW_HEIGHT * len(rows))
+
+
+def _bars(groups: Mapping[str, Sequence[float]], name: str, title: str, words: str) -> Chart | None:
+    """Draw a bar a group of items: the mean of its rates, and the 95 % interval over items where there are several."""
+    if len(groups) < 2:
+        return None
+    rows: list[Row] = []
+    for index, (group, rates) in enumerate(list(groups.items())[:MOST_ROWS]):
+        mean = 100 * sum(rates) / len(rates)
+        variance = sum((100 * rate - mean) ** 2 for rate in rates) / max(len(rates) - 1, 1)
+        half = 1.96 * math.sqrt(variance / len(rates))
+        rows.append(
+            {
+                "at": index,
+                "name": shortened(group, LONGEST_NAME),
+                "mean": mean,
+                "low": max(mean - half, 0),
+                "high": min(mean + half, 100),
+                "count": f"n = {len(rates):,}",
+                "label": f"{group}: {mean:.1f} %",
+            }
+        )
+    base = alt.Chart(table(rows)).encode(y=_row_axis(len(rows)))
+    x = alt.X("mean:Q", title="Right (%)", scale=alt.Scale(domain=[0, 100]))
+    layers = [
+        base.mark_bar(color=BAND, height=14).encode(x=x, description="label:N"),
+        base.transform_filter("datum.low < datum.high")
+        .mark_rule(color=RANGE, strokeWidth=1.5, aria=False)
+        .encode(x="low:Q", x2="high:Q"),
+        _row_names(base),
+        base.mark_text(align="left", dx=8, color=INK).encode(x=alt.value(WIDTH), text="count:N"),
+    ]
+    words = f"{words} Thin line: 95 % interval over items of the kind; n: items."
+    return _chart(name, title, words, layers, width=WIDTH, height=ROW_HEIGHT * len(rows))
+
+
+def _row_axis(count: int) -> alt.Y:
+    """Return the axis of rows by number: two models may be shown by the same shortened name."""
+    return alt.Y("at:O", axis=None, scale=alt.Scale(domain=list(range(count))))
+
+
+def _row_names(base: alt.Chart) -> alt.Chart:
+    names: alt.Chart = base.mark_text(align="right", dx=-8, color=INK).encode(x=alt.value(0), text="name:N")
+    return names
+
+
+# ---- points --------------------------------------------------------------------------------------------------------
+
+
+def _against(
+    board: Sequence[Standing], name: str, title: str, axis: str, quantity: Callable[[Standing], float | None],
+    text: Callable[[float], str],
+) -> Chart | None:  # fmt: skip
+    points = [(value, row) for row in board if (value := quantity(row)) is not None and value > 0][:MOST_DOTS]
+    if len(points) < 2:
+        return None
+    values, scores = [value for value, _ in points], [row.score for _, row in points]
+    room = max((max(scores) - min(scores)) * 0.05, 0.5)
+    across = Axis(axis, min(values) / 1.4, max(values) * 1.4, WIDTH, log=True, form="~g")
+    up = Axis("Score (%)", min(scores) - room, max(scores) + room, 320)
+    rows: list[Row] = [
+        {"x": value, "y": row.score, "name": row.name, "label": f"{row.name}: {row.score:.1f}, {text(value)}"}
+        for value, row in points
+    ]
+    front: list[Row] = [{"x": x, "y": y} for x, y in pareto(list(zip(values, scores, strict=True)))]
+    line = alt.Chart(table(front)).mark_line(color=BLUE, strokeWidth=1.5, strokeDash=[4, 3], aria=False)
+    layers = [line.encode(x=across.x(), y=up.y()), named_points(rows, across, up)]
+    best = "cheaper" if name == "cost" else "shorter"
+    words = f"The broken line joins the models that no {best} one beats. The scale across is logarithmic."
+    return _chart(name, title, words, layers, width=across.length, height=up.length)
+
+
+def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the points that no point with less of the first value equals or beats in the second."""
+    front: list[tuple[float, float]] = []
+    for x, y in sorted(points, key=lambda point: (point[0], -point[1])):
+        if not front or y > front[-1][1]:
+            front.append((x, y))
+    return front
+
+
+# ---- categories and items ------------------------------------------------------------------------------------------
+
+
+def _radar(board: Sequence[Standing], rates: Rates) -> Chart | None:
+    axes = list(rates.by_category)[:MOST_AXES]
+    models = [name for name in dict.fromkeys(row.model for row in board) if name in rates.by_model][:MOST_LINES]
+    if len(axes) < LEAST_AXES or not models:
+        return None
+    turns = [2 * math.pi * index / len(axes) for index in range(len(axes))]
+
+    def ring(name: str, shares: Sequence[float]) -> list[Row]:
+        corners = [*zip(shares, turns, strict=True), (shares[0], turns[0])]
+        return [
+            {"x": share * math.sin(turn), "y": share * math.cos(turn), "name": name, "order": order}
+            for order, (share, turn) in enumerate(corners)
+        ]
+
+    web = [row for part in (0.25, 0.5, 0.75, 1.0) for row in ring(f"{part}", [part] * len(axes))]
+    shapes = [row for name in models for row in ring(name, [rates.by_model[name].get(axis, 0.0) for axis in axes])]
+    rim: list[Row] = [
+        {**corner, "name": shortened(axis, 20), "side": _side(turn)}
+        for corner, axis, turn in zip(ring("", [1.08] * len(axes)), axes, turns, strict=False)
+    ]
+    x, y = (alt.X("x:Q", axis=None, scale=_ROUND), alt.Y("y:Q", axis=None, scale=_ROUND))
+    names = alt.Chart(table(rim)).encode(x=x, y=y, text="name:N")
+    layers = [
+        alt.Chart(table(web)).mark_line(color=GRID, strokeWidth=1, aria=False).encode(x=x, y=y, detail="name:N",
+                                                                                     order="order:Q"),
+        *(
+            names.transform_filter(f"datum.side === '{side}'").mark_text(align=side, color=INK)
+            for side in ("left", "center", "right")
+        ),
+        _lines(shapes, models).encode(x=x, y=y, order="order:Q"),
+    ]  # fmt: skip
+    words = f"Share right by {rates.judge}, from 0 in the middle to 100 % at the rim."
+    return _chart("radar", f"Categories of the first {len(models)} models", words, layers, width=340, height=340)
+
+
+_ROUND = alt.Scale(domain=[-1.15, 1.15], nice=False)
+
+
+def _side(turn: float) -> str:
+    """Return the alignment of a name at the rim, so that the name grows away from the web."""
+    if abs(math.sin(turn)) < 0.2:
+        return "center"
+    return "left" if math.sin(turn) > 0 else "right"
+
+
+def _spread(rates: Rates) -> Chart | None:
+    """Draw how many items which share of the models got right."""
+    if len(rates.by_item) < 2:
+        return None
+    counts = [0] * 10
+    for rate in rates.by_item:
+        counts[min(int(rate * 10), 9)] += 1
+    rows: list[Row] = [
+        {"low": 10 * index, "high": 10 * index + 10, "count": count, "label": f"{count:,} items"}
+        for index, count in enumerate(counts)
+    ]
+    x = alt.X("low:Q", title="Models right (%)", scale=alt.Scale(domain=[0, 100]))
+    y = alt.Y("count:Q", title="Items", axis=alt.Axis(tickMinStep=1))
+    bars = alt.Chart(table(rows)).mark_bar(color=BAND, stroke="white", strokeWidth=2)
+    layers = [bars.encode(x=x, x2="high:Q", y=y, y2=alt.datum(0), description="label:N")]
+    words = f"Items (up) by the share of models that are right, by {rates.judge} (across)."
+    return _chart("items", "Items by how many models get them right", words, layers, width=WIDTH, height=200)
+
+
+# ---- lines ---------------------------------------------------------------------------------------------------------
+
+
+def _lines(rows: Sequence[Row], names: Sequence[str]) -> alt.Chart:
+    """Return a line for each name, in the order and colours of the legend."""
+    colours = alt.Scale(domain=list(names), range=list(LINES[: len(names)]))
+    legend = alt.Legend(title=None, orient="right", labelLimit=220, symbolType="stroke", symbolStrokeWidth=3)
+    lines: alt.Chart = (
+        alt.Chart(table(rows))
+        .mark_line(strokeWidth=2, aria=False)
+        .encode(color=alt.Color("name:N", scale=colours, legend=legend))
+    )
+    return lines
+
+
+def _score_axis() -> alt.Y:
+    return alt.Y("score:Q", title="Score (%)", scale=alt.Scale(zero=False))
+
+
+def _hints(board: Sequence[Standing]) -> Chart | None:
+    """Draw scores by hint level, of the first models that were asked at several levels."""
+    levels = {name: {row.hints for row in board if row.model == name} for name in dict.fromkeys(r.model for r in board)}
+    names = [name for name, hints in levels.items() if len(hints) > 1][:MOST_LINES]
+    if not names:
+        return None
+    rows: list[Row] = [
+        {"name": row.model, "hints": row.hints, "score": row.score}
+        for row in sorted(board, key=lambda row: row.hints)
+        if row.model in names
+    ]
+    x = alt.X("hints:O", title="Hints", axis=alt.Axis(labelAngle=0))
+    lines = _lines(rows, names).encode(x=x, y=_score_axis())
+    words = "Scores of the first models by how many hints they were given. Elsewhere, @1 behind a name is 1 hint."
+    return _chart("hints", "Scores by hints", words, [lines], width=WIDTH - 100, height=250)
+
+
+def _history(snapshots: Sequence[Snapshot]) -> Chart | None:
+    if len(snapshots) < 2 or snapshots[-1].at <= snapshots[0].at:
+        return None
+    names = [row.name for row in snapshots[-1].rows if row.score is not None][:MOST_LINES]
+    rows: list[Row] = [
+        {"name": short_line(row.name), "at": 1000 * snapshot.at, "score": row.score}
+        for snapshot in snapshots
+        for row in snapshot.rows
+        if row.name in names and row.score is not None
+    ]
+    if not rows:
+        return None
+    ends = [1000 * snapshots[0].at, 1000 * snapshots[-1].at]
+    axis = alt.Axis(values=ends, format="%Y-%m-%d", labelFlush=True, grid=False)
+    x = alt.X("at:T", title=None, scale=alt.Scale(type="utc", domain=ends), axis=axis)
+    lines = _lines(rows, [short_line(name) for name in names]).encode(x=x, y=_score_axis())
+    words = "Scores of today’s first models on each board that the run ended with."
+    return _chart("history", "Scores over refreshes", words, [lines], width=WIDTH - 100, height=250)
+
+
+def _ends(row: Mapping[str, object], prefix: str) -> tuple[float, float] | None:
+    low, high = (_number(row.get(f"{prefix}{name}")) for name in ("lower", "upper"))
+    return None if low is None or high is None else (low, high)
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
