@@ -23,8 +23,9 @@ def write(folder: RunFolder, items: Sequence[Item]) -> None:
     size = max(1, min(tables.PORTION_ROWS, PORTION_CHARACTERS // max(largest, 1)))
     rows = item_rows(items)
     portions = iter(lambda: list(islice(rows, size)), [])
-    frames = (pl.DataFrame(portion, schema=SCHEMAS["items"]) for portion in portions)
-    tables.write_frames(folder.part("items", "items"), "items", frames, size, pictures=largest > 0)
+    with tables.writing_frames(folder.part("items", "items"), "items", pictures=largest > 0) as add:
+        for portion in portions:
+            add(pl.DataFrame(portion, schema=SCHEMAS["items"]))
 
 
 def read(folder: RunFolder) -> list[Item]:

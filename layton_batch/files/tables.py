@@ -9,13 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
-from polars.io.plugins import register_io_source
 
 from layton_batch import __version__
 from layton_batch.errors import DamagedTableError, StorageError, file_error
@@ -30,8 +28,6 @@ PORTION_ROWS, PORTION_CHARACTERS = 1_000, 32_000_000
 """How much of a long table is held in memory at a time."""
 Row = Mapping[str, object]
 Value = TypeVar("Value")
-_NONE: Mapping[str, pl.Expr] = {}
-GROWING_ROWS = 16_000
 """Of a table that grows, in memory at a time."""
 _FORM: Mapping[str, Any] = {"compression": "zstd", "compression_level": 3, "data_page_size": 8 << 20}
 """Pages are compressed each by itself: in large ones texts that repeat themselves take half the space and the time."""
@@ -116,20 +112,14 @@ def write_rows(path: Path, name: str, rows: Iterable[Row], origin: str | None = 
             add(frame(name, portion))
 
 
-def write_frames(path: Path, name: str, frames: Iterable[pl.DataFrame], rows: int, *, pictures: bool = False) -> None:
-    """One part file of frames of so many rows, each asked for when it is to be written. ``pictures``: most of it is
-    base64, of which the usual compression saves a quarter, and takes longer than all else that is done with it."""
-    taken = iter(frames)
-    source = register_io_source(lambda *_: taken, schema=SCHEMAS[name])
-    with atomic.writing(path) as handle, _said(path):
-        source.sink_parquet(handle, row_group_size=rows, **(_PLAIN if pictures else _FORM))
-
-
 @contextmanager
-def writing_frames(path: Path, name: str, origin: str | None = None) -> Iterator[Callable[[pl.DataFrame], None]]:
-    """What adds rows to the part file that ``path`` becomes when the block ends well; ``origin`` as for :func:`write`.
+def writing_frames(
+    path: Path, name: str, origin: str | None = None, *, pictures: bool = False
+) -> Iterator[Callable[[pl.DataFrame], None]]:
+    """Give a function that adds rows to the part file that ``path`` becomes when the block ends well.
 
-    Added rows wait on disk: only the last ones are in memory.
+    ``origin`` as for :func:`write`. ``pictures``: most of the table is base64, of which compression saves a quarter and
+    takes longer than all else that is done with it. Added rows wait on disk: only the last ones are in memory.
     """
     atomic.make_folder(path.parent)
     with atomic.scratch(path) as folder:
@@ -148,63 +138,8 @@ def writing_frames(path: Path, name: str, origin: str | None = None) -> Iterator
         yield add
         with atomic.writing(path) as handle, _said(path):
             table = pl.scan_ipc(added)
-            table.sink_parquet(handle, row_group_size=longest, metadata=_metadata(origin), **_FORM)
-
-
-@dataclass(slots=True)
-class Growing:
-    """A part file to be: what is added goes to the end. Not many rows are in memory."""
-
-    path: Path
-    folder: Path
-    _here: list[pl.DataFrame] = field(default_factory=list)
-    _spilt: list[Path] = field(default_factory=list)
-    _group_rows: int | None = None
-
-    def add(self, table: pl.DataFrame) -> None:
-        """Rows with the same columns as those before."""
-        self._here.append(table)
-        if sum(one.height for one in self._here) >= GROWING_ROWS:
-            self.put_down()
-
-    def put_down(self) -> None:
-        """On disk, what is in memory: no reader sees it there, it need not outlive this process, and it is compressed
-        once, in the table."""
-        if not self._here:
-            return
-        table = pl.concat(self._here)
-        self._here.clear()
-        self._group_rows = min(self._group_rows or table.height, table.height)
-        self._spilt.append(self.folder / f"{len(self._spilt):06d}.arrow")
-        atomic.make_folder(self.folder)
-        with _said(self.path):
-            table.write_ipc(self._spilt[-1])
-
-    def write(
-        self,
-        columns: Sequence[str],
-        before: pl.LazyFrame | None = None,
-        same: Mapping[str, pl.Expr] = _NONE,
-        origin: str | None = None,
-    ) -> None:
-        """The part file of all that was added, whole or not at all. ``before``: rows that come first; ``same``: columns
-        beside those that were added, under their names, the same in all rows. ``origin`` as for the function."""
-        if not self._spilt and before is None:
-            write(self.path, pl.concat(self._here).select(same.get(one, one) for one in columns), origin)
-            return
-        spilt = [pl.scan_ipc(self._spilt)] if self._spilt else []
-        added = pl.concat([*spilt, *(one.lazy() for one in self._here)])
-        found = added.select(same.get(one, one) for one in columns)
-        found = found if before is None else pl.concat([before.select(columns), found])
-        with atomic.writing(self.path) as handle, _said(self.path):
-            found.sink_parquet(handle, row_group_size=self._group_rows, metadata=_metadata(origin), **_FORM)
-
-
-@contextmanager
-def growing(path: Path) -> Iterator[Growing]:
-    """A table to which rows are added while the block lasts, and which is written before it ends."""
-    with atomic.scratch(path) as folder:
-        yield Growing(path, folder)
+            form = _PLAIN if pictures else _FORM
+            table.sink_parquet(handle, row_group_size=longest, metadata=_metadata(origin), **form)
 
 
 def portions(
