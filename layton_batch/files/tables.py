@@ -28,7 +28,6 @@ PORTION_ROWS, PORTION_CHARACTERS = 1_000, 32_000_000
 """How much of a long table is held in memory at a time."""
 Row = Mapping[str, object]
 Value = TypeVar("Value")
-"""Of a table that grows, in memory at a time."""
 _FORM: Mapping[str, Any] = {"compression": "zstd", "compression_level": 3, "data_page_size": 8 << 20}
 """Pages are compressed each by itself: in large ones texts that repeat themselves take half the space and the time."""
 _PLAIN: Mapping[str, Any] = {"compression": "uncompressed", "data_page_size": 8 << 20}

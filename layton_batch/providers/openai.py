@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from layton_batch.errors import NotFoundError
@@ -59,11 +60,7 @@ class OpenAI(FileBatches):
         return super().reply(custom_id, body)
 
     def endpoint(self, model: str) -> str:
-        from layton_batch import model_table  # loads pydantic
-
-        known = model_table.load().model(self.name, model)
-        lacks_chat = known is not None and known.takes_chat is not None and not known.takes_chat.fact
-        return openai_responses.ENDPOINT if lacks_chat else shape.ENDPOINT
+        return _endpoint(self.name, model)
 
     def about(self, model: str) -> ModelNotice | None:
         """By the model's own page, which tells its end as well."""
@@ -88,3 +85,13 @@ class OpenAI(FileBatches):
     def _file_page(self) -> Any:
         # the newest thousand: an interrupted upload was seconds ago, and missing it costs a second copy, not money
         return self._open().files.with_raw_response.list(purpose="batch", order="desc", limit=1000)
+
+
+@lru_cache(256)
+def _endpoint(provider: str, model: str) -> str:
+    """Return what a batch of this model's requests calls: every line of a job asks for it."""
+    from layton_batch import model_table  # loads pydantic
+
+    known = model_table.load().model(provider, model)
+    lacks_chat = known is not None and known.takes_chat is not None and not known.takes_chat.fact
+    return openai_responses.ENDPOINT if lacks_chat else shape.ENDPOINT

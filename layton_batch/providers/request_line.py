@@ -21,12 +21,10 @@ def request_line(provider: Provider, request: Request) -> bytes:
     """
     line = provider.encode(request)
     try:
-        content = _json(line)
-        if b"null" in content:  # orjson writes NaN and infinities so
-            _require_finite(line.values())
+        _require_finite(request.model.params.values())  # orjson writes NaN and infinities as null
+        return _json(line)
     except (orjson.JSONEncodeError, ValueError) as error:
         raise ManifestError(f"model {request.model.name!r}: its params cannot be written as JSON: {error}") from error
-    return content
 
 
 def _json(line: Mapping[str, JsonValue]) -> bytes:
