@@ -19,13 +19,16 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import orjson
 
 from layton_batch.clock import iso
 from layton_batch.errors import file_error
-from layton_batch.records import Event
+
+if TYPE_CHECKING:
+    from layton_batch.records import Event
 
 HIDDEN = "[hidden]"
 _CUT = "…"

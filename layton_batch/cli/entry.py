@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 
 from layton_batch import log
-from layton_batch.cli.quick import quick_command
 from layton_batch.cli.terminal import forgiving_streams, lost_output, terminating
 from layton_batch.errors import LaytonBatchError, StorageError, is_storage_trouble
 from layton_batch.processes import bypass_proxy, one_thread_a_product
@@ -45,8 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _invoke(arguments: list[str]) -> int:
-    if (quick := quick_command(arguments)) is not None:
-        return quick()
     from layton_batch.cli.app import invoke  # Typer, and the options of every command
 
     return invoke(arguments)

@@ -16,7 +16,6 @@ from layton_batch.reports.status import batches_table, expectation, jobs_table, 
 from layton_batch.reports.table import console, grid
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.states import AT_PROVIDER, OPEN
-from layton_batch.store.reading import Reader
 from layton_batch.text import money, one_line, plural
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from layton_batch.runs.context import Run
+    from layton_batch.store.run_store import RunStore
 
 QUIET_KINDS = frozenset(
     {
@@ -89,7 +89,7 @@ def event_json(event: Event) -> dict[str, object]:
     return {**{name: getattr(event, name) for name in names}, "at": iso(event.at)}
 
 
-def followed(store: Reader, clock: Clock, every: float = FOLLOW_SECONDS) -> Iterator[Event]:
+def followed(store: RunStore, clock: Clock, every: float = FOLLOW_SECONDS) -> Iterator[Event]:
     """The run's events as they come, until it is over."""
     last = 0
     while True:

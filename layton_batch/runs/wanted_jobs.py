@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from layton_batch.errors import ManifestError
 from layton_batch.files import item_table
@@ -12,10 +13,12 @@ from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Job, Judge, ModelSpec
 from layton_batch.runs.identity import job_identity, predict_id
-from layton_batch.runs.rejudging import Rejudged
 from layton_batch.states import Role
-from layton_batch.store import RunStore
-from layton_batch.store.revising import Revision, identify
+
+if TYPE_CHECKING:
+    from layton_batch.runs.rejudging import Rejudged
+    from layton_batch.store.revising import Revision
+    from layton_batch.store.run_store import RunStore
 
 
 def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, uses_jury: bool) -> list[Job]:
@@ -59,6 +62,8 @@ def keep_what_jobs_ask(store: RunStore, folder: RunFolder) -> None:
         identities = {job.id: job_identity(known, job) for job in jobs}
     except ManifestError:
         identities = {}
+    from layton_batch.store.revising import identify
+
     identify(store, identities, item_table.read(folder).digest)
 
 
@@ -78,6 +83,8 @@ def revision(stored: Sequence[Job], wanted: Sequence[Job], asked: str, items: st
         if (old := kept.get(job.id)) is not None
         and (old.retired or not old.identity or old.spec.name != job.spec.name or (new_items and not job.depends_on))
     }
+    from layton_batch.store.revising import Revision
+
     return Revision(
         jobs=jobs,
         again=again,

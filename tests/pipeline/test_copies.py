@@ -22,7 +22,7 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.store import Money
+from layton_batch.store.rows import Money
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
 
 ENDED = 120.0

@@ -33,7 +33,9 @@ from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.settings import Settings
 from layton_batch.stages.plan import plan
 from layton_batch.states import Lifecycle
-from layton_batch.store import Holder, RunStore, sqlite_url
+from layton_batch.store.engine import sqlite_url
+from layton_batch.store.leases import Holder
+from layton_batch.store.run_store import RunStore
 from tests.pipeline.lab import MODELS, ROOT, Lab, lab, manifest_text
 from tests.store.rows import moved
 

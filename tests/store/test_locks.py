@@ -14,8 +14,8 @@ from sqlalchemy import create_engine, event
 
 from layton_batch.errors import StoreError
 from layton_batch.runs.open import open_run
-from layton_batch.store import locks, sqlite_url
-from layton_batch.store.engine import _sqlite_pragmas
+from layton_batch.store import locks
+from layton_batch.store.engine import _sqlite_pragmas, sqlite_url
 from tests.pipeline.lab import Lab, lab, manifest_text
 
 

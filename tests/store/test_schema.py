@@ -16,8 +16,9 @@ from layton_batch import store as package
 from layton_batch.errors import StoreError
 from layton_batch.records import Facts
 from layton_batch.states import Lifecycle
-from layton_batch.store import RunStore, open_engine, schema
-from layton_batch.store.reading import HEAD
+from layton_batch.store import schema
+from layton_batch.store.engine import HEAD, open_engine
+from layton_batch.store.run_store import RunStore
 from tests.store.rows import NOW, RUN, moved
 
 MIGRATIONS = Path(package.__file__).parent / "migrations"
