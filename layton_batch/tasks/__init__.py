@@ -14,13 +14,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.item_shelf import ids_of
-from layton_batch.records import Item, JsonValue, ModelSpec
-from layton_batch.tasks.protocol import AdvisesLimits, Factory, Task, TaskOptions
 from layton_batch.text import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from layton_batch.records import Item, JsonValue, ModelSpec
+    from layton_batch.tasks.protocol import Factory, Task, TaskOptions
 
 GROUP = "layton_batch.tasks"
 """Entry points of this group add tasks; a name of the table below cannot be taken over."""
@@ -64,6 +64,8 @@ def with_room(task: Task, item: Item, spec: ModelSpec) -> ModelSpec:
 
     The advice is about what is written out. A budget for reasoning comes on top: limits count its tokens too.
     """
+    from layton_batch.tasks.protocol import AdvisesLimits
+
     if spec.max_output_tokens is not None or not isinstance(task, AdvisesLimits):
         return spec
     return replace(spec, max_output_tokens=task.output_tokens(item) + max(0, spec.reasoning.budget_tokens or 0))
@@ -71,11 +73,15 @@ def with_room(task: Task, item: Item, spec: ModelSpec) -> ModelSpec:
 
 def has_one_limit(task: Task, spec: ModelSpec) -> bool:
     """Whether :func:`with_room` leaves the participant as it is, whatever the item."""
+    from layton_batch.tasks.protocol import AdvisesLimits
+
     return spec.max_output_tokens is not None or not isinstance(task, AdvisesLimits)
 
 
 def validate_items(items: Sequence[Item]) -> None:
     """Raises DataError where there is no item, or two have one id."""
+    from layton_batch.files.item_shelf import ids_of
+
     if not items:
         raise DataError("no items of the split asked for")
     twice = [item_id for item_id, count in Counter(ids_of(items)).items() if count > 1]
