@@ -77,6 +77,18 @@ def reporter(run: Run, *, quiet: bool) -> Iterator[Reporter]:
             lines.flush()
 
 
+def drive_and_report(run: Run, *, once: bool, stop_at: float | None, quiet: bool) -> Status:
+    """Drive the run and report on it, unless ``quiet``; see :func:`layton_batch.loop.drive`."""
+    from layton_batch.loop import STOPPING, drive
+
+    try:
+        with reporter(run, quiet=quiet) as report:
+            return drive(run, once=once, stop_at=stop_at, progress=report.update)
+    except KeyboardInterrupt:
+        say(STOPPING)
+        raise
+
+
 def event_line(event: Event) -> str:
     """``12:03:04 collected  predict-…: 186 succeeded``, in UTC; always one line."""
     about = f"{event.batch_id}: " if event.batch_id else ""

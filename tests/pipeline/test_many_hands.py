@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch import loop
 from layton_batch.batches import machine
 from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.decisions import apply, at
-from layton_batch.cli import loop
-from layton_batch.cli.loop import drive
 from layton_batch.errors import StoreError, TransientProviderError
 from layton_batch.files import atomic
+from layton_batch.loop import drive
 from layton_batch.pipeline import advance, is_finished
 from layton_batch.records import Entry, Submission
 from layton_batch.runs.context import Run
@@ -376,5 +376,5 @@ def test_money_that_another_process_lets_go_meanwhile_stops_no_run(
                 return read_status(store)
 
             monkeypatch.setattr(loop, "read_status", read)
-            status = drive(ours, once=once, stop_at=bench.clock.now() + 1.0, quiet=True)
+            status = drive(ours, once=once, stop_at=bench.clock.now() + 1.0)
             assert status.state is RunState.RUNNING
