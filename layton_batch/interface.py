@@ -18,7 +18,6 @@ from typing import cast
 import polars as pl
 
 from layton_batch.cli.board_sources import Asked, Sources, read_sources, rows_of
-from layton_batch.cli.vote_sources import large_frame
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import tables
@@ -197,13 +196,8 @@ def leaderboard(
     ``score`` from 0 to 1; if you like ``provider``, ``n_hints``, ``sample``, ``kind``, and ``flag``, what was wrong) or
     in layton-eval-ppi's form. ``labels``: files in that form of which only people's labels count.
     """
-    settings, given = Settings.from_process(), _given(source)
     asked = Asked(method, metric, seed, level, None, max_score, tuple(map(str, labels)))
-    names = [str(one) for one in given if not isinstance(one, pl.DataFrame)]
-    large = large_frame(names, settings, asked) if len(names) == len(given) else None
-    if large is not None:
-        return large[0]
-    found = _read(source, asked, runs_at(runs, settings))
+    found = _read(source, asked, runs_at(runs, Settings.from_process()))
     return tables.frame("leaderboard", [asdict(row) for row in rows_of(found)])
 
 

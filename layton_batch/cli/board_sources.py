@@ -249,12 +249,12 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
 
 
 def _of_votes(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
-    from layton_batch.scoring.vote_files import rounds, vote_files
+    from layton_batch.scoring.vote_files import read_votes, rounds
 
     if verdicts:
         raise ManifestError(f"{source}: a file of votes does not say how each judge decided; give the run")
     wanted = known_name("metric", metric, METRICS) or METRICS[0]
-    (first, *later), samples = rounds(vote_files(source), wanted)
+    (first, *later), samples = rounds(read_votes(source, wanted))
     return Sources(Rules(metric=wanted), first, later=[(one, []) for one in later], samples=samples)
 
 

@@ -88,10 +88,9 @@ def leaderboard(
     Sources are ranked together, as if they were one run. Labels count as they are now. No key; no network, unless a
     source or a run's labels are at an address: where labels there cannot be reached, the run's copy is used.
 
-    Votes are what `export --to votes` writes. Of more than 2,000 models in such files only what is new is read, and
-    rank ranges are made of intervals.
+    Votes are what `export --to votes` writes.
     """
-    from layton_batch.cli.board_sources import Asked, is_votes, read_sources, rows_of
+    from layton_batch.cli.board_sources import Asked, read_sources, rows_of
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError
     from layton_batch.reports.board import FORMATS, write_board
@@ -100,20 +99,9 @@ def leaderboard(
     if form not in FORMATS:
         raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
     asked = Asked(method, metric, seed, level, shift, max_score, tuple(labels or ()))
-    settings, form = Settings.from_process(), "json" if as_json else form
-    large = None
-    if any(map(is_votes, sources)):  # Polars, which other sources need not
-        from layton_batch.cli.vote_sources import large_frame, shown_of
-
-        large = large_frame(sources, settings, asked)
-    if large is not None:
-        (rows, cut), notes = shown_of(large[0], form), large[1]
-        notes = [*notes, *cut]
-    else:
-        found = read_sources(sources, runs, settings, asked)
-        rows, notes = rows_of(found), found.notes
-    write_board(rows, form, wide=wide)
-    for note in notes:
+    found = read_sources(sources, runs, Settings.from_process(), asked)
+    write_board(rows_of(found), "json" if as_json else form, wide=wide)
+    for note in found.notes:
         say(one_line(note))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-from hashlib import sha256
 from pathlib import Path
 
 import polars as pl
@@ -11,15 +9,18 @@ import polars as pl
 from layton_batch.errors import DataError
 from layton_batch.files import atomic
 from layton_batch.runs.context import Run
-from layton_batch.scoring.vote_files import CONTENT_OF_FILE, SCHEMA
+from layton_batch.scoring.vote_files import SCHEMA
 from layton_batch.stages.rank import finished_jobs, votes_of
 
-_GROUP = 100_000  # rows: who reads one metric skips the groups of the others
+_GROUP_ROWS = 100_000
+"""Rows of a row group: a reader of one metric skips the groups of the others."""
 
 
 def write_votes(run: Run, out: Path) -> int:
-    """A row for every prediction and metric, models in the order of their names; how many that are. Raises DataError
-    where no jury judges, and where no model is done."""
+    """Write a row for every prediction and metric, models in the order of their names. Return the number of rows.
+
+    Raises DataError where no jury judges, and where no model is done.
+    """
     if not run.task.uses_jury:
         raise DataError(f"{run.id}: this task is graded by rule: there are no votes")
     done = finished_jobs(run)
@@ -31,9 +32,6 @@ def write_votes(run: Run, out: Path) -> int:
         for job in done
     ]
     votes = pl.concat(parts).sort("metric", "model", "provider", "n_hints", "sample", "item_id")
-    written = io.BytesIO()
-    votes.write_ipc(written)
-    about = {CONTENT_OF_FILE: sha256(written.getbuffer()).hexdigest()}
     with atomic.writing(out) as handle:
-        votes.write_parquet(handle, compression="zstd", row_group_size=_GROUP, metadata=about)
+        votes.write_parquet(handle, compression="zstd", row_group_size=_GROUP_ROWS)
     return votes.height

@@ -31,7 +31,6 @@ SHORT_JURY = "short_jury"
 OTHER_JURY = "labels_of_another_jury"
 OTHER_MODEL = "served_another_model"
 OTHER_HINTS = "labels_of_other_hints"
-FAR_RANGES = "ranges_of_intervals"
 FLAGS = {
     "empty_gold_bin": "For at least one number of yes votes there is no human label.",
     "no_gold": "There is no human label for this row; its interval says almost nothing.",
@@ -42,7 +41,6 @@ FLAGS = {
     OTHER_JURY: "The human labels are those of another jury; they say nothing sure about this one.",
     OTHER_MODEL: "Some of its answers came from another model than the one asked for, says the provider.",
     "borrowed_only": "None of this row's own answers has a label; all labels are borrowed.",
-    FAR_RANGES: "With so many models, rank ranges are what intervals that hold all at once leave open; they are wide.",
     OTHER_HINTS: "Some of the borrowed labels are other hints': on this model's answers at another hint level.",
 }
 """What a row's ``flags`` mean, by name, in a sentence each."""

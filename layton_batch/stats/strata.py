@@ -43,8 +43,7 @@ class TargetPredictions:
 
     `model` [R] in 0..K-1, `item` [R] any numbering shared by all models, `yes` and `total` [R] verdicts (total 0:
     unjudged), `known_zero` [R] bool: unparsed or missing, wrong without a jury (its votes are ignored), `provider`
-    [K] of each *model*. `times` [R]: row r stands for so many predictions that nothing here tells apart (`item` then
-    numbers a model's rows, and as many of the model's labels may be on one row); None: each for itself.
+    [K] of each *model*.
     """
 
     model: Ints
@@ -53,7 +52,6 @@ class TargetPredictions:
     total: Ints
     known_zero: BoolArray
     provider: Ints
-    times: Ints | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,8 +224,7 @@ def _item_counts(target: TargetPredictions, row_bin: Ints, shape: tuple[int, int
     )  # column 0 takes the rows of bin -1, the known zeros
     for rows in _slices(len(row_bin)):
         index = target.model[rows].astype(np.int64) * (shape[1] + 1) + row_bin[rows] + 1
-        weights = None if target.times is None else target.times[rows]
-        spread += np.bincount(index, weights, spread.size).astype(np.int64).reshape(spread.shape)
+        spread += np.bincount(index, minlength=spread.size).reshape(spread.shape)
     return spread[:, 1:], spread[:, 0]
 
 
@@ -329,6 +326,5 @@ def _check_gold(gold: GoldPredictions, target: TargetPredictions) -> None:
     claimed[gold.own_target_row >= 0] = target.model[own]
     _first((claimed >= 0) & (claimed != gold.model), "gold: own_target_row belongs to another model")
     values, counts = np.unique(own, return_counts=True)
-    most = 1 if target.times is None else target.times[values]
-    if (counts > most).any():
-        raise ValueError(f"gold: target row {int(values[counts > most][0])} has more than one label; settle it first")
+    if (counts > 1).any():
+        raise ValueError(f"gold: target row {int(values[counts > 1][0])} has more than one label; settle it first")

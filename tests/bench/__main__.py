@@ -2,8 +2,8 @@
 
 ``scripts/bench coverage [--full] [--grid] [--boards N]``: see there.
 
-``scripts/bench faults --help`` lists what faults takes besides; ``prepare``, ``collect``, ``tick``, ``site``,
-``board`` and ``archive`` have sizes.
+``scripts/bench faults --help`` lists what faults takes besides; ``prepare``, ``collect``, ``tick``, ``site`` and
+``board`` have sizes.
 ``scripts/bench --check`` compares ratios with ``ratios.json`` and fails where one is a fifth worse; ``--keep`` writes
 it. A measurement is imported when it runs: a child's peak memory counts what its parent had at the moment of forking.
 """
@@ -31,10 +31,9 @@ BENCHES = {
     "tick": "tick",
     "site": "site",
     "board": "board",
-    "archive": "archive",
     "faults": "faults",
 }
-SIZED = ("prepare", "collect", "tick", "site", "board", "archive")
+SIZED = ("prepare", "collect", "tick", "site", "board")
 FLAGS = ("--full", "--grid")
 SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
