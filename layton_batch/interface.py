@@ -17,11 +17,11 @@ from typing import cast
 
 import polars as pl
 
-from layton_batch.cli.board_sources import Asked, Sources, read_sources, rows_of
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.grading.board_sources import Asked, Sources, read_sources, rows_of
 from layton_batch.imports.entering import enter
 from layton_batch.imports.every_eval_ever import IMPORTED
 from layton_batch.imports.reading import Imported, answers

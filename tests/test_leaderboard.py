@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from layton_batch.cli.board_sources import Asked, read_sources, rows_of
 from layton_batch.errors import DataError
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.files.tables import frame
+from layton_batch.grading.board_sources import Asked, read_sources, rows_of
 from layton_batch.reports.board import board_csv, board_markdown, board_notes, write_board
 from layton_batch.reports.table import folded
 from layton_batch.scoring.board import FLAGS, OTHER_HINTS, RULE, BoardRow, rank_board, rank_marks

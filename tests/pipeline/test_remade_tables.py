@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.cli.board_sources import Asked, read_sources, rows_of
 from layton_batch.files import tables
+from layton_batch.grading.board_sources import Asked, read_sources, rows_of
 from layton_batch.runs.status import RunState
 from layton_batch.stages.publish import republish
 from tests.pipeline.lab import Lab, lab, manifest_text
