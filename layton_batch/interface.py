@@ -198,7 +198,7 @@ def leaderboard(
     """
     asked = Asked(method, metric, seed, level, None, max_score, tuple(map(str, labels)))
     found = _read(source, asked, runs_at(runs, Settings.from_process()))
-    return tables.frame("leaderboard", [asdict(row) for row in rows_of(found)])
+    return tables.frame("leaderboard", [row.columns() for row in rows_of(found)])
 
 
 def compare(
