@@ -6,6 +6,7 @@ Everything here is what the commands do, by the same machinery; docs/python.md h
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -16,15 +17,15 @@ from typing import cast
 
 import polars as pl
 
-from layton_batch.cli.board_sources import Asked, Sources, read_sources, rows_of
-from layton_batch.cli.loop import deadline, drive
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.grading.board_sources import Asked, Sources, read_sources, rows_of
 from layton_batch.imports.entering import enter
 from layton_batch.imports.every_eval_ever import IMPORTED
 from layton_batch.imports.reading import Imported, answers
+from layton_batch.loop import STOPPING, deadline, drive
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.form import FROZEN, PanelFile
 from layton_batch.manifest.manifest import Manifest, with_budget
@@ -142,7 +143,7 @@ def run(
     asked = with_budget(asked, None if max_usd is None else str(max_usd))
     stop_at = deadline(until, clock)
     with _begun(asked, folder, settings, clock, poll_seconds) as opened:
-        status = drive(opened, once=once, stop_at=stop_at, quiet=True, progress=progress)
+        status = _driven(opened, progress, once=once, stop_at=stop_at)
         return _result(opened.folder, status)
 
 
@@ -159,6 +160,15 @@ def _begun(
         refuse_dead_models(asked, settings, clock)
 
     return open_run(asked, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=ask)
+
+
+def _driven(opened: Run, progress: Progress | None, *, once: bool = False, stop_at: float | None = None) -> Status:
+    """Drive the run; a person who stops it is told that calls in progress are waited for."""
+    try:
+        return drive(opened, once=once, stop_at=stop_at, progress=progress)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"{STOPPING}\n")
+        raise
 
 
 def _result(folder: RunFolder, status: Status) -> RunResult:
@@ -188,7 +198,7 @@ def leaderboard(
     """
     asked = Asked(method, metric, seed, level, None, max_score, tuple(map(str, labels)))
     found = _read(source, asked, runs_at(runs, Settings.from_process()))
-    return tables.frame("leaderboard", [asdict(row) for row in rows_of(found)])
+    return tables.frame("leaderboard", [row.columns() for row in rows_of(found)])
 
 
 def compare(
@@ -326,7 +336,7 @@ def judge(
             raise ManifestError(f"judge: task {task!r} is graded by rule; there is no jury")
         known = frozenset(item.id for item in opened.load_items())
         enter(opened, list(_answered(frame, known)))
-        drive(opened, once=False, stop_at=None, quiet=True, progress=progress)
+        _driven(opened, progress)
         wanted = frame["model"].unique().implode()
         return tables.read(opened.folder.tables, "verdicts").filter(pl.col("model").is_in(wanted))
 

@@ -21,11 +21,10 @@ from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
 from layton_batch.stages.poll import poll
 from layton_batch.stages.publish import publish
-from layton_batch.stages.rank import rank
+from layton_batch.stages.readiness import finished
 from layton_batch.stages.score import score
 from layton_batch.stages.submit import submit, to_send
 from layton_batch.states import OPEN, Lifecycle
-from layton_batch.store import WRITER_LEASE
 
 
 def advance(run: Run, patience: float | None = None) -> bool:
@@ -49,9 +48,18 @@ def advance(run: Run, patience: float | None = None) -> bool:
         moved |= run.lanes.work(serve, _due(run), patience)
         moved |= ours and grade(run)  # responses → predictions, verdicts
         moved |= ours and score(run)  # verdicts → votes
-        moved |= ours and rank(run)  # votes and labels → leaderboard
+        moved |= ours and _rank(run)  # votes and labels → leaderboard
         moved |= ours and publish(run)  # finished tables → site, cost report
     return moved
+
+
+def _rank(run: Run) -> bool:
+    """Rank the models that are done. Statistics are imported only when there are any."""
+    if not finished(run.store.jobs()):
+        return False
+    from layton_batch.stages.rank import rank
+
+    return rank(run)
 
 
 def _due(run: Run) -> list[Lane]:
@@ -64,6 +72,8 @@ def _due(run: Run) -> list[Lane]:
 
 def is_finished(run: Run) -> bool:
     """Whether the run is over but for what a person has to see to, and no other process writes its tables."""
+    from layton_batch.store.leases import WRITER_LEASE
+
     jobs = run.store.jobs()
     if run.overtaken or run.remaking or run.lanes.busy or run.store.in_other_hands(WRITER_LEASE, run.clock.now()):
         return False

@@ -8,6 +8,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -75,3 +78,21 @@ def one_thread_a_product() -> None:
     """Have one thread multiply matrices, unless the environment says how many: where there are more, each waits for the
     next product at full speed, on every processor there is. To be called before numpy is there."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # noqa: TID251  what OpenBLAS reads
+
+
+@contextmanager
+def terminating() -> Iterator[None]:
+    """While the block runs, SIGTERM ends it the way Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    enable_sigint()
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -6,16 +6,16 @@ import csv
 import io
 import json
 import random
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from layton_batch.cli.board_sources import Asked, read_sources, rows_of
 from layton_batch.errors import DataError
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.files.tables import frame
+from layton_batch.grading.board_sources import Asked, read_sources, rows_of
 from layton_batch.reports.leaderboard import board_csv, board_markdown, board_notes, write_board
 from layton_batch.reports.table import folded
 from layton_batch.scoring.board import FLAGS, OTHER_HINTS, RULE, BoardRow, rank_board, rank_marks
@@ -170,7 +170,7 @@ def test_labels_are_told_apart_by_whose_they_are() -> None:
         assert row.own_labels + row.borrowed_labels <= len(labels)
     assert rows["model-4"].own_labels == 0
     assert "borrowed_only" in rows["model-4"].flags
-    assert rows["model-0"].flags == ""
+    assert rows["model-0"].flags == ()
 
 
 def test_labels_of_the_same_model_at_another_hint_level_are_called_other_hints(
@@ -182,7 +182,7 @@ def test_labels_of_the_same_model_at_another_hint_level_are_called_other_hints(
     rows = rank_board([*ballots, *at_two_hints], labels, Rules())
     by_level = {row.n_hints: row for row in rows if row.model == "model-0"}
     assert by_level[2].own_labels == 0
-    assert by_level[2].flags.split(", ") == ["borrowed_only", OTHER_HINTS]
+    assert by_level[2].flags == ("borrowed_only", OTHER_HINTS)
     assert OTHER_HINTS not in by_level[0].flags
     write_board(rows, "table")
     notes = " ".join(capsys.readouterr().out.split())
@@ -315,10 +315,10 @@ def test_a_jury_of_one_is_short_beside_a_jury_of_three() -> None:
 
 def test_rows_have_the_contract_s_fields_and_fit_the_table() -> None:
     row = rank_board(*made_up(), Rules())[0]
-    names = list(asdict(row))
+    names = list(row.columns())
     assert tuple(names[: len(CONTRACT)]) == CONTRACT
     assert names == [*SCHEMAS["leaderboard"], "failures"]
-    assert frame("leaderboard", [asdict(row)]).row(0, named=True) | {"failures": row.failures} == asdict(row)
+    assert frame("leaderboard", [row.columns()]).row(0, named=True) | {"failures": row.failures} == row.columns()
 
 
 def test_every_flag_the_statistics_know_has_words() -> None:

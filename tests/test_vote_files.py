@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layton_batch.cli.board_sources import Asked, read_sources, rows_of
 from layton_batch.errors import DataError
+from layton_batch.grading.board_sources import Asked, read_sources, rows_of
 from layton_batch.scoring.board import BoardRow
 from layton_batch.scoring.evidence import Ballot, Entrant, Label
 from layton_batch.scoring.rules import Rules

@@ -14,8 +14,7 @@ from layton_batch.providers.protocol import Limits
 from layton_batch.records import Batch, Wait
 from layton_batch.runs.context import Run
 from layton_batch.states import AT_PROVIDER, Lifecycle
-from layton_batch.store import Gate, ProviderLoad
-from layton_batch.store.standing import HOUR, HeldBack
+from layton_batch.store.standing import HOUR, Gate, HeldBack, ProviderLoad
 
 HELD = "held back: "
 """How the reason of a batch begins that a limit holds back, for people; the store has columns of it."""

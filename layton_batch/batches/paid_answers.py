@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 import polars as pl
@@ -26,7 +27,9 @@ from layton_batch.records import Batch, ModelSpec
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import find_runs, on_this_machine, run_id_of, runs_of_database
 from layton_batch.states import Lifecycle, RequestOutcome
-from layton_batch.store.places import Place, other_places
+
+if TYPE_CHECKING:
+    from layton_batch.store.places import Place
 
 _BRIEF = ("custom_id", "outcome", "error_class")
 
@@ -164,6 +167,8 @@ class PaidAnswers:
     @classmethod
     def of(cls, run: Run) -> PaidAnswers:
         """The one that belongs to the run, as long as this process works on it."""
+        from layton_batch.store.places import other_places
+
         if cls not in run.kept:
             places = other_places(run.store) if run.manifest.policy.reuse else ()
             run.kept[cls] = cls(run, PaidBeside(run.folder, on_this_machine(run.folder).__contains__, places))

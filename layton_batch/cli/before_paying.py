@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import typer
 
 from layton_batch.cli.terminal import say
 from layton_batch.errors import LaytonBatchError, NotAgreedError
-from layton_batch.reports.plan import in_short
 from layton_batch.runs.context import Run
 from layton_batch.settings import Settings
-from layton_batch.stages.preview import Preview, preview
+
+if TYPE_CHECKING:
+    from layton_batch.stages.preview import Preview
 
 
 def agree(opened: Run, settings: Settings, *, yes: bool, quiet: bool) -> None:
@@ -22,6 +24,8 @@ def agree(opened: Run, settings: Settings, *, yes: bool, quiet: bool) -> None:
     row = opened.store.row()
     if row is None or row.applied == opened.asked:
         return
+    from layton_batch.reports.plan import in_short
+
     planned = _planned(opened, settings)
     if planned is not None and not quiet:
         say(in_short(planned))
@@ -40,6 +44,8 @@ def agree(opened: Run, settings: Settings, *, yes: bool, quiet: bool) -> None:
 
 
 def _planned(opened: Run, settings: Settings) -> Preview | None:
+    from layton_batch.stages.preview import preview
+
     runs = opened.folder.root.parent
     try:
         return preview(opened.manifest, settings, opened.clock, runs=runs, items=opened.load_items())

@@ -8,16 +8,10 @@ from pathlib import Path
 from layton_batch.batches.cancel import cancel_run, is_done
 from layton_batch.cli.terminal import say
 from layton_batch.records import Batch
-from layton_batch.reports.cost import print_costs
-from layton_batch.reports.labels_wanted import labels_wanted
-from layton_batch.reports.leaderboard import print_board
 from layton_batch.reports.status import next_steps, print_status
-from layton_batch.reports.table import console
 from layton_batch.runs.context import Run
 from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.status import RunState, Status
-from layton_batch.stages.publish import cost_report
-from layton_batch.stages.rank import board, label_notes
 from layton_batch.states import OPEN, Lifecycle
 from layton_batch.text import one_line, plural
 
@@ -43,14 +37,32 @@ def print_outcome(run: Run, status: Status) -> None:
         for step in next_steps(status):
             say(step)
         return
+    _print_results(run)
+    if status.unanswered:
+        requests = plural(status.unanswered, "request")
+        say(f"{requests} without an answer; `layton-batch status {status.run}` shows which jobs")
+    _print_places(run)
+
+
+def _print_results(run: Run) -> None:
+    """Print the leaderboard and the bill of a run that is done."""
+    from layton_batch.reports.cost import print_costs
+    from layton_batch.reports.leaderboard import print_board
+    from layton_batch.reports.table import console
+    from layton_batch.stages.publish import cost_report
+    from layton_batch.stages.rank import board, label_notes
+
     print_board(board(run, run.rules))
     for line in label_notes(run):
         say(line)
     console().print()
     print_costs(cost_report([run.folder]))
-    if status.unanswered:
-        requests = plural(status.unanswered, "request")
-        say(f"{requests} without an answer; `layton-batch status {status.run}` shows which jobs")
+
+
+def _print_places(run: Run) -> None:
+    """Say which labels would help most, and where the run's files are."""
+    from layton_batch.reports.labels_wanted import labels_wanted
+
     if (wanted := labels_wanted(run, _named(run))) is not None:
         say(one_line(wanted))
     say(f"run folder: {_near(run.folder.root)}\nsite: {_near(run.folder.site / 'index.html')}")

@@ -8,10 +8,9 @@ import sys
 from collections.abc import Sequence
 
 from layton_batch import log
-from layton_batch.cli.quick import quick_command
-from layton_batch.cli.terminal import forgiving_streams, lost_output, terminating
+from layton_batch.cli.terminal import forgiving_streams, lost_output
 from layton_batch.errors import LaytonBatchError, StorageError, is_storage_trouble
-from layton_batch.processes import bypass_proxy, one_thread_a_product
+from layton_batch.processes import bypass_proxy, one_thread_a_product, terminating
 from layton_batch.settings import Settings
 from layton_batch.text import plain
 
@@ -27,26 +26,27 @@ STOPPED = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code (CLI.md: 0, 1, 2, 3, 4, 5, 74, 75)."""
     asked = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        prepare_process()
+        with terminating():
+            code = _printed(asked, _invoke([*asked]))
+    except KeyboardInterrupt:
+        code = _complain(STOPPED.get(asked[0] if asked else "", "stopped."), INTERRUPTED)
+    except Exception as error:
+        code = complain_of(error)
+    sys.exit(code)
+
+
+def prepare_process() -> None:
+    """Set up streams, network and log of a process that is one command. Raises ManifestError for bad settings."""
     atexit.register(gc.freeze)  # at the end nothing is looked for in what goes with the process
     forgiving_streams()
     bypass_proxy()
     one_thread_a_product()
-    try:
-        log.protect(Settings.from_process().secrets())  # no key in any log record or message from here on
-        with terminating():
-            code = _printed(asked, _invoke([*asked]))
-    except LaytonBatchError as error:
-        code = _complain(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        code = _complain(STOPPED.get(asked[0] if asked else "", "stopped."), INTERRUPTED)
-    except Exception as error:
-        code = _other(error)
-    sys.exit(code)
+    log.protect(Settings.from_process().secrets())  # no key in any log record or message from here on
 
 
 def _invoke(arguments: list[str]) -> int:
-    if (quick := quick_command(arguments)) is not None:
-        return quick()
     from layton_batch.cli.app import invoke  # Typer, and the options of every command
 
     return invoke(arguments)
@@ -62,9 +62,11 @@ def _printed(asked: Sequence[str], code: int) -> int:
     return _complain(f"stdout cannot be written: {lost.strerror or lost}", code)
 
 
-def _other(error: Exception) -> int:
-    """Usage errors of the command line itself, and what the operating system refuses where nobody expected it; anything
-    else is a bug and keeps its traceback."""
+def complain_of(error: Exception) -> int:
+    """Say what went wrong and return the exit code: errors of this program, usage errors of the command line, and what
+    the operating system refuses where nobody expected it. Anything else is a bug and keeps its traceback."""
+    if isinstance(error, LaytonBatchError):
+        return _complain(str(error), error.exit_code)
     if isinstance(error, OSError) and is_storage_trouble(error):
         about = f" ({error.filename})" if error.filename else ""
         return _complain(f"{error.strerror or error}{about}; run the same command again", StorageError.exit_code)

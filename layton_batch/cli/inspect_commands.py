@@ -90,9 +90,9 @@ def leaderboard(
 
     Votes are what `export --to votes` writes.
     """
-    from layton_batch.cli.board_sources import Asked, read_sources, rows_of
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError
+    from layton_batch.grading.board_sources import Asked, read_sources, rows_of
     from layton_batch.reports.leaderboard import FORMATS, write_board
     from layton_batch.settings import Settings
 

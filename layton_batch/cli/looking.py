@@ -1,4 +1,4 @@
-"""``status`` and ``events``: what they do, for Typer and for the quick way past it."""
+"""The work of ``status`` and ``events``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from layton_batch.reports.table import say_line
 from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.folders import find_run, find_runs, misplaced_runs
 from layton_batch.runs.status import read_status
-from layton_batch.runs.stores import open_reader
+from layton_batch.runs.stores import open_store
 from layton_batch.settings import Settings
 
 
@@ -27,7 +27,7 @@ def show_status(run_name: str | None, runs: Path, *, as_json: bool) -> int:
         say(f"left out: {line}")
     for folder in folders:
         try:
-            with open_reader(folder, settings) as store:
+            with open_store(folder, settings) as store:
                 one = read_status(store)
         except LaytonBatchError as error:
             if run_name:
@@ -50,7 +50,7 @@ def show_status(run_name: str | None, runs: Path, *, as_json: bool) -> int:
 
 
 def show_events(run_name: str, runs: Path, *, follow: bool, as_json: bool) -> None:
-    with open_reader(find_run(run_name, runs), Settings.from_process()) as store:
+    with open_store(find_run(run_name, runs), Settings.from_process()) as store:
         if as_json and not follow:
             print_json([event_json(one) for one in store.events()])
             return

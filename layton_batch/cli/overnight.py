@@ -7,33 +7,35 @@ another. A board that changed is published at the same address as before.
 from __future__ import annotations
 
 import argparse
-import io
 import shutil
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
-import orjson
-
-from layton_batch.cli.entry import main as command
-from layton_batch.cli.loop import deadline
-from layton_batch.cli.terminal import say, terminating
+from layton_batch.cli.driving import driven_run, say_trouble
+from layton_batch.cli.endings import exit_code
+from layton_batch.cli.entry import complain_of, prepare_process
+from layton_batch.cli.terminal import say
 from layton_batch.cli.webhook import post
 from layton_batch.clock import Clock, SystemClock, iso
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.loop import deadline
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.prompt_files import PromptFiles
+from layton_batch.processes import terminating
 from layton_batch.reports.table import as_markdown, json_text, markdown_text
 from layton_batch.runs.folders import find_run, runs_at
+from layton_batch.runs.status import Status
 from layton_batch.runs.stores import open_store
 from layton_batch.scoring.history import changes, snapshots
 from layton_batch.settings import Settings
 from layton_batch.site.build import check_target, made_from
+from layton_batch.states import Lifecycle
 from layton_batch.text import Table, columns, decimal_text, money
 
 SEVERITY = (0, 5, 75, 74, 3, 4, 2, 1)
@@ -71,7 +73,7 @@ class _Work:
     boards: int = 0
     spent: Decimal = Decimal(0)
     folder: RunFolder | None = None
-    status: Mapping[str, Any] = field(default_factory=dict)
+    status: Status | None = None
     code: int = CALL_AGAIN
 
 
@@ -79,9 +81,11 @@ def main(arguments: Sequence[str] | None = None, clock: Clock | None = None) -> 
     """The program; returns its exit code, the worst of the manifests'."""
     asked = _arguments(arguments)
     clock = clock or SystemClock()
-    begun, settings = clock.now(), Settings.from_process()
-    asked.webhook = asked.webhook or settings.get("LAYTON_BATCH_WEBHOOK")
+    begun = clock.now()
     try:
+        prepare_process()
+        settings = Settings.from_process()
+        asked.webhook = asked.webhook or settings.get("LAYTON_BATCH_WEBHOOK")
         stop_at = deadline(asked.until, clock)
         asked.folder = runs_at(asked.runs, settings)
         for folder in (asked.folder, asked.site):
@@ -128,7 +132,7 @@ def _work(works: Sequence[_Work], asked: argparse.Namespace, clock: Clock, stop_
     going = list(works)
     while going:
         for work in going:
-            _tick(work, asked)
+            _tick(work, asked.folder, clock)
             if work.code in _TELLS:
                 _tell(asked.webhook, _TELLS[work.code], [_refreshed(work)], clock)
         going = [work for work in going if work.code == CALL_AGAIN]
@@ -139,24 +143,16 @@ def _work(works: Sequence[_Work], asked: argparse.Namespace, clock: Clock, stop_
             clock.sleep(min(asked.poll_seconds, stop_at - now) if stop_at is not None else asked.poll_seconds)
 
 
-def _tick(work: _Work, asked: argparse.Namespace) -> None:
-    """One tick by the command that anybody would use; its JSON is what is known of the run."""
-    out = io.StringIO()
-    with redirect_stdout(out):
-        work.code = _code_of(["run", str(work.path), "--runs", str(asked.runs), "--once", "--json"])
-    if text := out.getvalue().strip():
-        work.status = orjson.loads(text)
-        work.folder = find_run(str(work.status["run"]), asked.folder)
-    elif work.code == CALL_AGAIN:
-        raise KeyboardInterrupt  # the command took it, and said so
-
-
-def _code_of(arguments: list[str]) -> int:
+def _tick(work: _Work, runs: Path, clock: Clock) -> None:
+    """Move the manifest's run by one tick, with the manifest and the settings as they are now."""
     try:
-        command(arguments)
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
+        settings = Settings.from_process()
+        manifest = load_manifest(work.path, PromptFiles(settings, runs))
+        with driven_run(manifest, runs, settings, clock, once=True, quiet=True) as (run, status):
+            work.folder, work.status = run.folder, status
+            work.code = say_trouble(run) or exit_code(status)
+    except Exception as error:
+        work.code = complain_of(error)
 
 
 def _before(path: Path, runs: Path, settings: Settings) -> _Work:
@@ -176,20 +172,19 @@ def _before(path: Path, runs: Path, settings: Settings) -> _Work:
 
 
 def _refreshed(work: _Work) -> Refreshed:
-    batches = work.status.get("batches", ())
     boards = snapshots(work.folder.history) if work.folder else []
     told: list[str] = []
     if len(boards) > work.boards:
         told = changes(boards[work.boards - 1], boards[-1]) if work.boards else ["The first board of this run."]
-    jobs = work.status.get("jobs", ())
-    return Refreshed(
-        manifest=str(work.path),
-        run=str(work.status.get("run", "")),
-        code=work.code,
-        state=_WORDS.get(work.code, "stopped"),
-        spent_usd=decimal_text(Decimal(str(work.status.get("spent_usd", "0"))) - work.spent),
-        unanswered=sum(job[name] for job in jobs for name in ("errored", "expired", "cancelled", "missing")),
-        lost=tuple(str(one["id"]) for one in batches if one["state"] == "lost"),
+    refreshed = Refreshed(manifest=str(work.path), code=work.code, state=_WORDS.get(work.code, "stopped"))
+    if work.status is None:
+        return refreshed
+    return replace(
+        refreshed,
+        run=work.status.run,
+        spent_usd=decimal_text(work.status.spent_usd - work.spent),
+        unanswered=work.status.unanswered,
+        lost=tuple(batch.id for batch in work.status.batches if batch.state is Lifecycle.LOST),
         changes=tuple(told),
     )
 
@@ -212,7 +207,7 @@ def _published(work: _Work, one: Refreshed, site: Path) -> Refreshed:
     """The same, once the board of a run that is done stands at its address."""
     if work.folder is None or work.code not in DONE:
         return one
-    out = site / str(work.status["run"])
+    out = site / one.run
     publish(work.folder, out)
     return replace(one, page=str(out / "index.html"))
 

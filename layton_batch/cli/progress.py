@@ -16,7 +16,6 @@ from layton_batch.reports.status import batches_table, expectation, jobs_table, 
 from layton_batch.reports.table import console, grid
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.states import AT_PROVIDER, OPEN
-from layton_batch.store.reading import Reader
 from layton_batch.text import money, one_line, plural
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from layton_batch.runs.context import Run
+    from layton_batch.store.run_store import RunStore
 
 QUIET_KINDS = frozenset(
     {
@@ -77,6 +77,18 @@ def reporter(run: Run, *, quiet: bool) -> Iterator[Reporter]:
             lines.flush()
 
 
+def drive_and_report(run: Run, *, once: bool, stop_at: float | None, quiet: bool) -> Status:
+    """Drive the run and report on it, unless ``quiet``; see :func:`layton_batch.loop.drive`."""
+    from layton_batch.loop import STOPPING, drive
+
+    try:
+        with reporter(run, quiet=quiet) as report:
+            return drive(run, once=once, stop_at=stop_at, progress=report.update)
+    except KeyboardInterrupt:
+        say(STOPPING)
+        raise
+
+
 def event_line(event: Event) -> str:
     """``12:03:04 collected  predict-…: 186 succeeded``, in UTC; always one line."""
     about = f"{event.batch_id}: " if event.batch_id else ""
@@ -89,7 +101,7 @@ def event_json(event: Event) -> dict[str, object]:
     return {**{name: getattr(event, name) for name in names}, "at": iso(event.at)}
 
 
-def followed(store: Reader, clock: Clock, every: float = FOLLOW_SECONDS) -> Iterator[Event]:
+def followed(store: RunStore, clock: Clock, every: float = FOLLOW_SECONDS) -> Iterator[Event]:
     """The run's events as they come, until it is over."""
     last = 0
     while True:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -128,18 +128,14 @@ def run(
     Exit codes: 0 done, 75 call again, 3 budget, 4 a person must decide, 5 done with gaps,
     74 the disk or the state's database is in the way: mend that and call again.
     """
-    from layton_batch.cli.before_paying import agree
-    from layton_batch.cli.loop import deadline, drive
-    from layton_batch.cli.same_name_runs import not_begun_elsewhere, remember
+    from layton_batch.cli.driving import driven_run
+    from layton_batch.cli.same_name_runs import not_begun_elsewhere
     from layton_batch.cli.starting import manifest_for
     from layton_batch.clock import SystemClock
+    from layton_batch.loop import deadline
     from layton_batch.manifest.checks import load_manifest
     from layton_batch.manifest.manifest import with_budget
-    from layton_batch.manifest.model_checks import check_models
     from layton_batch.manifest.prompt_files import PromptFiles
-    from layton_batch.runs.folders import home_of
-    from layton_batch.runs.model_questions import refuse_dead_models
-    from layton_batch.runs.open import open_run
     from layton_batch.settings import Settings
 
     _in_bounds(poll_seconds)
@@ -149,32 +145,16 @@ def run(
     stop_at = deadline(until, clock)
     if _by_default(context, "runs"):  # who names the place means it
         not_begun_elsewhere(asked, runs, settings)
-    begins, told = not home_of(asked, runs).manifest.exists(), list[str]()
-
-    def ask() -> None:
-        if not offline:
-            told.extend(refuse_dead_models(asked, settings, clock))
-
-    with open_run(asked, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=ask) as opened:
-        remember(opened.folder, asked, settings)
-        if begins and not as_json:
-            _say_beginning(opened, (*check_models(asked, settings, clock).warnings, *told))
-        agree(opened, settings, yes=yes, quiet=as_json)
-        _finish(opened, drive(opened, once=once, stop_at=stop_at, quiet=as_json), as_json=as_json)
+    with driven_run(
+        asked, runs, settings, clock, once=once, stop_at=stop_at, poll_seconds=poll_seconds, yes=yes, offline=offline,
+        quiet=as_json,
+    ) as (opened, status):  # fmt: skip
+        _finish(opened, status, as_json=as_json)
 
 
 def _by_default(context: typer.Context, option: str) -> bool:
     source = context.get_parameter_source(option)
     return source is not None and source.name == "DEFAULT"
-
-
-def _say_beginning(opened: Run, warnings: Sequence[str]) -> None:
-    from layton_batch.cli.terminal import say
-    from layton_batch.tasks.protocol import cautions
-
-    say(f"{opened.id} begins in {opened.folder.root.absolute()}")
-    for line in (*warnings, *cautions(opened.task)):
-        say(line)
 
 
 def _in_bounds(poll_seconds: float | None) -> None:
@@ -185,6 +165,7 @@ def _in_bounds(poll_seconds: float | None) -> None:
 
 
 def _finish(opened: Run, status: Status, *, as_json: bool) -> None:
+    from layton_batch.cli.driving import say_trouble
     from layton_batch.cli.endings import exit_code, print_outcome
     from layton_batch.cli.terminal import print_json
     from layton_batch.reports.status import status_json
@@ -193,17 +174,7 @@ def _finish(opened: Run, status: Status, *, as_json: bool) -> None:
         print_json(status_json(status))
     else:
         print_outcome(opened, status)
-    raise typer.Exit(_told_trouble(opened) or exit_code(status))
-
-
-def _told_trouble(opened: Run) -> int:
-    """Say what was left to a person; the exit code for that, 0 where there is nothing."""
-    from layton_batch.cli.terminal import say
-    from layton_batch.errors import FileError
-
-    for about, reason in opened.trouble.items():
-        say(f"{about} was left as it is: {reason}")
-    return FileError.exit_code if opened.trouble else 0
+    raise typer.Exit(say_trouble(opened) or exit_code(status))
 
 
 def score(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
@@ -246,8 +217,9 @@ def cancel(
     Waits until each has ended, and collects what was answered before. A cancel that fails is tried again until then.
     Exit codes: 0 all ended, 75 (after --no-wait or Ctrl-C) call again, 4 a person must decide about a lost batch.
     """
+    from layton_batch.cli.driving import say_trouble
     from layton_batch.cli.endings import ask_to_stop, cancel_exit_code
-    from layton_batch.cli.loop import drive
+    from layton_batch.cli.progress import drive_and_report
     from layton_batch.cli.terminal import print_json
     from layton_batch.reports.status import print_status, status_json
     from layton_batch.runs.folders import find_run
@@ -259,12 +231,15 @@ def cancel(
     folder = find_run(run_name, runs)
     with open_folder(folder, Settings.from_process(), poll_seconds=poll_seconds) as opened:
         ask_to_stop(opened)
-        status = read_status(opened.store) if no_wait else drive(opened, once=False, stop_at=None, quiet=as_json)
+        if no_wait:
+            status = read_status(opened.store)
+        else:
+            status = drive_and_report(opened, once=False, stop_at=None, quiet=as_json)
     if as_json:
         print_json(status_json(status))
     else:
         print_status(status, opened.clock.now())
-    raise typer.Exit(_told_trouble(opened) or cancel_exit_code(status))
+    raise typer.Exit(say_trouble(opened) or cancel_exit_code(status))
 
 
 def retry(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:

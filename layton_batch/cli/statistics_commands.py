@@ -13,7 +13,7 @@ from layton_batch.cli.run_commands import RUNS, Json, MaxScore, Runs
 from layton_batch.text import one_line
 
 if TYPE_CHECKING:
-    from layton_batch.cli.board_sources import Asked, Sources
+    from layton_batch.grading.board_sources import Asked, Sources
     from layton_batch.scoring.label_plan import LabelAsk
 
 Files = Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Runs, or files in layton-eval-ppi's form.")]
@@ -160,8 +160,8 @@ def _asked(
     max_score: float | None = None,
 ) -> Asked:
     """These statistics are of the method asked for, whatever the manifest's leaderboard uses; the paper's has none."""
-    from layton_batch.cli.board_sources import Asked
     from layton_batch.errors import ManifestError
+    from layton_batch.grading.board_sources import Asked
 
     if method == "paper":
         raise ManifestError("--method paper: it has no such statistics; give calibrated or hierarchical")
@@ -169,7 +169,7 @@ def _asked(
 
 
 def _sources(names: Sequence[str], runs: Path, asked: Asked, *, verdicts: bool = False) -> Sources:
-    from layton_batch.cli.board_sources import read_sources
+    from layton_batch.grading.board_sources import read_sources
     from layton_batch.settings import Settings
 
     return read_sources(names, runs, Settings.from_process(), asked, verdicts=verdicts)

@@ -1,17 +1,12 @@
-"""The standard streams, which never end a command, and the signals of a terminal's user, who wants to stop."""
+"""The standard streams, which never end a command."""
 
 from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from layton_batch.processes import enable_sigint
 from layton_batch.text import plain
 
 if TYPE_CHECKING:
@@ -74,21 +69,3 @@ def lost_output() -> OSError | None:
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     lost = raw.lost if isinstance(raw, _Sink) else None
     return None if isinstance(lost, BrokenPipeError) else lost
-
-
-@contextmanager
-def terminating() -> Iterator[None]:
-    """While the block runs, SIGTERM ends it the way Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(_signal: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    enable_sigint()
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -188,7 +188,8 @@ def _fraction(percent: float) -> float:
 def _details(row: BoardRow, model: ModelContents) -> Json:
     names = ("rank", "rank_best", "rank_worst", "n_items", "n_abstained", "n_unparsed", "n_missing", "n_unjudged",
              "own_labels", "borrowed_labels", "method", "flags")  # fmt: skip
-    told = {name: str(getattr(row, name)) for name in names if getattr(row, name) not in (None, "")}
+    columns = row.columns()
+    told = {name: str(columns[name]) for name in names if columns[name] not in (None, "")}
     tokens = ("input_tokens", "output_tokens", "reasoning_tokens")
     sums = {name: str(sum(int(str(one[name] or 0)) for one in model.usage.values())) for name in tokens}
     return {**told, **(sums if model.usage else {})}

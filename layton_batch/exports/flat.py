@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 
 import polars as pl
 
@@ -34,7 +33,7 @@ def csv_files(found: Contents) -> Iterator[tuple[str, bytes]]:
 
 def parquet_files(found: Contents) -> Iterator[tuple[str, bytes]]:
     """``leaderboard.parquet``, every metric's board, and ``predictions.parquet``; texts as they came."""
-    rows = [asdict(row) for board in found.boards.values() for row in board]
+    rows = [row.columns() for board in found.boards.values() for row in board]
     yield "leaderboard.parquet", _parquet(tables.frame("leaderboard", rows))
     yield "predictions.parquet", _parquet(_predictions(found))
 

@@ -88,7 +88,7 @@ def board_notes(rows: Sequence[BoardRow], *, counts: bool = True) -> list[str]:
     for row in rows:
         counted = [f"{count} {name}" for name in _COUNTS if counts and (count := _count(row, name))]
         said = [", ".join(counted) + "."] if counted else []
-        said += [FLAGS.get(flag, one_line(flag)) for flag in row.flags.split(", ") if flag]
+        said += [FLAGS.get(flag, one_line(flag)) for flag in row.flags]
         if said:
             told.setdefault(" ".join(said), []).append(one_line(row.model))
     first = [need([row.labels_needed for row in rows])] if rows and rows[0].method == UNCALIBRATED else []
@@ -248,7 +248,7 @@ def _renamed(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 def _fields(rows: Sequence[BoardRow], without: str = "") -> Table:
     names = [field.name for field in fields(BoardRow) if field.name != without]
-    return Table(columns(*names), tuple(tuple(getattr(row, name) for name in names) for row in rows))
+    return Table(columns(*names), tuple(tuple(map(row.columns().__getitem__, names)) for row in rows))
 
 
 def board_markdown(rows: Sequence[BoardRow]) -> str:

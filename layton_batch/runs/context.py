@@ -10,7 +10,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from layton_batch.clock import Clock, Pacing
 from layton_batch.costs.prices import PriceBook
@@ -23,14 +23,17 @@ from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Item, ModelSpec
 from layton_batch.runs.engine import Engine
 from layton_batch.runs.identity import job_identity, predict_id
-from layton_batch.runs.labels import Labels
 from layton_batch.runs.lanes import Lane, Seats
-from layton_batch.runs.rejudging import Rejudged, differences, rejudge_jobs
-from layton_batch.scoring.gold import Gold
-from layton_batch.scoring.rules import Rules
 from layton_batch.states import Role
-from layton_batch.store import WRITER_LEASE, Gate, RunStore
 from layton_batch.tasks.protocol import Task
+
+if TYPE_CHECKING:
+    from layton_batch.runs.labels import Labels
+    from layton_batch.runs.rejudging import Rejudged
+    from layton_batch.scoring.gold import Gold
+    from layton_batch.scoring.rules import Rules
+    from layton_batch.store.run_store import RunStore
+    from layton_batch.store.standing import Gate
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -200,6 +203,8 @@ class Run:
     @contextmanager
     def writer_lease(self) -> Iterator[bool]:
         """Whether this process may plan and write tables while the block lasts: one at a time does."""
+        from layton_batch.store.leases import WRITER_LEASE
+
         ours = self.store.claim_named(WRITER_LEASE, self.clock.now())
         try:
             yield ours
@@ -250,7 +255,11 @@ class Run:
     def wanted_rejudging(self) -> Sequence[Rejudged]:
         """The labelled answers of the gold set that go before the run's jury, under the manifest's names of jobs."""
         gold = self.load_gold() if self.task.uses_jury else None
-        return rejudge_jobs(self.manifest, gold, self.by_id) if gold else ()
+        if gold is None:
+            return ()
+        from layton_batch.runs.rejudging import rejudge_jobs
+
+        return rejudge_jobs(self.manifest, gold, self.by_id)
 
     @cached_property
     def rejudging(self) -> Mapping[str, Rejudged]:
@@ -272,7 +281,11 @@ class Run:
     def has_labels_of_another_jury(self) -> bool:
         """Whether another jury than this run's gave the votes in the gold set."""
         gold = self.load_gold() if self.task.uses_jury else None
-        return gold is not None and bool(differences(self.manifest, gold))
+        if gold is None:
+            return False
+        from layton_batch.runs.rejudging import differences
+
+        return bool(differences(self.manifest, gold))
 
     def window(self, batch: Batch) -> str | None:
         """How long the batch may take, by the manifest; None: as long as its provider's usually."""
@@ -287,6 +300,8 @@ class Run:
     @property
     def rules(self) -> Rules:
         """How the manifest wants its board scored."""
+        from layton_batch.scoring.rules import Rules
+
         scoring = self.manifest.scoring
         metric = scoring.metric or self.task.metrics[0]
         return Rules(method=scoring.method, metric=metric, level=scoring.level, seed=scoring.seed)

@@ -12,7 +12,6 @@ import orjson
 
 from layton_batch.errors import LaytonBatchError, ManifestError, StoreError
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.runs.engine import THREADS
 from layton_batch.settings import Settings
 
 if TYPE_CHECKING:
@@ -41,6 +40,8 @@ def runs_at(place: str | Path, settings: Settings) -> Path:
             f"--runs {place}: files can be kept there, and the state of runs cannot: set LAYTON_BATCH_STATE to a "
             "PostgreSQL database (postgresql+psycopg://user:password@host/database)"
         )
+    from layton_batch.runs.engine import THREADS
+
     if settings.engine != THREADS:
         raise ManifestError(f"--runs {place}: with engine {settings.engine!r} all workers need one folder on a disk")
     return local_copy(f"{scheme}://{rest}", settings.copies, settings.environment)

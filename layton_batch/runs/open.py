@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Event
+from typing import TYPE_CHECKING
 
 from layton_batch import __version__
 from layton_batch.clock import Clock, Pacing, SystemClock
@@ -21,7 +22,7 @@ from layton_batch.files import atomic, item_table
 from layton_batch.files.addresses import is_address
 from layton_batch.files.item_list import digest
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.manifest.asked import load_items, manifest_task
+from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest, frozen_prices
 from layton_batch.manifest.model_checks import check_models
 from layton_batch.processes import enable_sigint
@@ -35,18 +36,16 @@ from layton_batch.runs.engine import Engine
 from layton_batch.runs.event_log import EventLog
 from layton_batch.runs.folders import home_of, run_id_of, stored_manifest
 from layton_batch.runs.identity import asked_digest
-from layton_batch.runs.labels import LabelSources
 from layton_batch.runs.own_prices import price_book
-from layton_batch.runs.rejudging import check_labels
 from layton_batch.runs.revisions import item_changes, run_json
 from layton_batch.runs.stores import open_store, store_at
-from layton_batch.scoring.gold import Gold
-from layton_batch.scoring.gold_file import BUNDLED, read_gold
 from layton_batch.settings import Settings
-from layton_batch.store import RunStore
-from layton_batch.store.marks import read_past
-from layton_batch.store.places import note_place
 from layton_batch.tasks.protocol import Task
+
+if TYPE_CHECKING:
+    from layton_batch.runs.labels import Labels, LabelSources
+    from layton_batch.scoring.gold import Gold
+    from layton_batch.store.run_store import RunStore
 
 THREADS = 128
 """More than lanes of the providers that anybody uses at once: each has a few."""
@@ -89,6 +88,9 @@ def open_run(
 @contextmanager
 def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
     """``asked``: what the manifest asks by now, a digest; None: what the run's latest revision asks, and no more."""
+    from layton_batch.store.marks import read_past
+    from layton_batch.store.places import note_place
+
     enable_sigint()
     manifest, folder, settings, clock = inputs.manifest, inputs.folder, inputs.settings, inputs.clock
     run_id = run_id_of(folder) if folder.manifest.exists() else manifest.run_id()
@@ -230,6 +232,12 @@ class _Inputs:
             if refused := check_models(self.manifest, self.settings, self.clock).refused:
                 raise ManifestError("\n".join(refused))
         self.items()
+        if self.manifest.gold is not None:
+            self._check_labels()
+
+    def _check_labels(self) -> None:
+        from layton_batch.runs.rejudging import check_labels
+
         gold = self.gold()
         if gold is not None and self.task.uses_jury:
             check_labels(self.manifest, gold)
@@ -280,14 +288,21 @@ class _Inputs:
 
     @cached_property
     def labels(self) -> LabelSources:
+        from layton_batch.runs.labels import LabelSources
+
         is_bundled = self.manifest.gold is not None and self.manifest.gold.source == BUNDLED
         bundled = self.task.bundled(self.manifest.items.split) if is_bundled else None
         return LabelSources(
             self.manifest, self.folder, self.settings, self.clock, bundled, forgiving=not self.only_scores
         )
 
+    def read_labels(self) -> Labels:
+        """Read people's labels as they are now."""
+        return self.labels.read()
+
     def run(self, store: RunStore, executor: Executor, asked: str | None = None) -> Run:
-        self.labels.keep_first(self.gold())
+        if self.manifest.gold is not None:
+            self.labels.keep_first(self.gold())
         stopping = Event()
         return Run(
             id=store.run_id,
@@ -301,7 +316,7 @@ class _Inputs:
             prices=price_book(self.manifest, self.clock),
             load_items=self.items,
             load_gold=self.gold,
-            load_labels=self.labels.read,
+            load_labels=self.read_labels,
             pacing=self.pacing,
             engine=Engine(self.settings.engine),
             stopping=stopping,
@@ -313,6 +328,8 @@ def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Sett
     """The gold set: the run folder's copy where there is one, so that it is fetched once and stays the same."""
     if manifest.gold is None or manifest.gold.source is None:
         return None
+    from layton_batch.scoring.gold_file import read_gold
+
     source = manifest.gold.source
     copy = folder.gold(source)
     if copy.exists():

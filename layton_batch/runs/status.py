@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from statistics import median
+from typing import TYPE_CHECKING
 
 from layton_batch.records import Batch, Job, RowCount
 from layton_batch.states import AT_PROVIDER, OPEN, ErrorClass, Lifecycle, RequestOutcome
-from layton_batch.store.reading import Reader
+
+if TYPE_CHECKING:
+    from layton_batch.store.run_store import RunStore
 
 
 class RunState(StrEnum):
@@ -87,7 +90,7 @@ class Status:
         return sum(job.unanswered for job in self.jobs)
 
 
-def read_status(store: Reader) -> Status:
+def read_status(store: RunStore) -> Status:
     """The run's state from the store alone; no provider is asked."""
     row = store.row()
     jobs, batches = store.jobs(), store.batches()

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from layton_batch.files.run_folder import slug
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Job, Judge, ModelSpec
 from layton_batch.runs.identity import job_identity, predict_id
-from layton_batch.runs.rejudging import Rejudged
 from layton_batch.states import Role
-from layton_batch.store.revising import Revision
+
+if TYPE_CHECKING:
+    from layton_batch.runs.rejudging import Rejudged
+    from layton_batch.store.revising import Revision
 
 
 def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, uses_jury: bool) -> list[Job]:
@@ -60,6 +63,8 @@ def revision(stored: Sequence[Job], wanted: Sequence[Job], asked: str, items: st
         if (old := kept.get(job.id)) is not None
         and (old.retired or old.spec.name != job.spec.name or (new_items and not job.depends_on))
     }
+    from layton_batch.store.revising import Revision
+
     return Revision(
         jobs=jobs,
         again=again,

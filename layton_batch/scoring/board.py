@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -77,7 +78,7 @@ class BoardRow:
     n_unparsed: int
     n_missing: int
     n_unjudged: int
-    flags: str
+    flags: tuple[str, ...]
     level: float
     new_score: float | None
     new_lower: float | None
@@ -92,6 +93,11 @@ class BoardRow:
     rounds: int | None = None
     round_sd: float | None = None
     failures: Mapping[str, int] = field(default_factory=dict)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the row as tables and files keep it: its flags are one text."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {**values, "flags": ", ".join(self.flags)}
 
 
 _Range = tuple[int, int]
@@ -109,7 +115,7 @@ class _Scored:
     labels: tuple[int, int, int | None]
     items: int
     unjudged: int
-    flags: str
+    flags: tuple[str, ...]
 
 
 def rank_board(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> list[BoardRow]:
@@ -152,10 +158,7 @@ def _with_a_short_jury(ballots: Ballots, labels: Sequence[Label]) -> set[tuple[s
 
 def with_flag(rows: Sequence[BoardRow], flag: str, models: Collection[str] | None = None) -> list[BoardRow]:
     """The rows, each of which says so as well; with ``models`` only theirs."""
-    return [
-        replace(row, flags=", ".join(filter(None, (row.flags, flag)))) if models is None or row.model in models else row
-        for row in rows
-    ]
+    return [replace(row, flags=(*row.flags, flag)) if models is None or row.model in models else row for row in rows]
 
 
 def _paper_board(counted: Counted, rules: Rules) -> list[BoardRow]:
@@ -206,7 +209,7 @@ def _calibrated_print(one: CalibratedScore, unjudged: int) -> _Scored:
     behind = (one.own_labels, one.borrowed_labels, one.smallest_gold_bin)
     flags = _flags(one.flags, one.reason)
     if one.own_labels == 0 and one.borrowed_labels > 0:
-        flags = ", ".join(filter(None, (flags, "borrowed_only")))
+        flags = (*flags, "borrowed_only")
     if one.score is None or one.lower is None or one.upper is None or one.new_score is None:
         return _Scored(None, None, None, None, (None, None, None), behind, one.items, unjudged, flags)
     lower, upper = floor_tenth(one.lower), ceil_tenth(one.upper)
@@ -215,9 +218,9 @@ def _calibrated_print(one: CalibratedScore, unjudged: int) -> _Scored:
     return _Scored(round_tenth(one.score), lower, upper, half, new, behind, one.items, unjudged, flags)
 
 
-def _flags(flags: Sequence[object], reason: str | None) -> str:
-    told = [str(flag) for flag in flags if flag is not Flag.KNOWN_ZEROS]  # their counts have columns of their own
-    return ", ".join(told + ([reason] if reason else []))
+def _flags(flags: Sequence[object], reason: str | None) -> tuple[str, ...]:
+    named = [str(flag) for flag in flags if flag is not Flag.KNOWN_ZEROS]  # their counts have columns of their own
+    return (*named, reason) if reason else tuple(named)
 
 
 def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
@@ -237,7 +240,7 @@ def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
     for i in np.argsort(rank, kind="stable").tolist():
         score = round_tenth(float(scores.mean[i]))
         new = (score, floor_tenth(float(scores.new_lower[i])), ceil_tenth(float(scores.new_upper[i])))
-        scored = _Scored(score, score, score, 0.0, new, (0, 0, None), len(sheets[i].item_ids), 0, "")
+        scored = _Scored(score, score, score, 0.0, new, (0, 0, None), len(sheets[i].item_ids), 0, ())
         entrant = sheets[i].entrant
         kinds = Counter((entrant, kind) for kind in sheets[i].kinds)
         row = _row(entrant, scored, int(rank[i]), (ranges[i], ranges[i]), kinds, rules, RULE)

@@ -122,7 +122,7 @@ def _mean_row(rounds: Sequence[BoardRow], samples: int) -> BoardRow:
     return replace(
         rounds[0],
         **changes,
-        flags=", ".join(dict.fromkeys(flag for row in own for flag in row.flags.split(", ") if flag)),
+        flags=tuple(dict.fromkeys(flag for row in own for flag in row.flags)),
         own_labels=sum(row.own_labels for row in own),
         failures={kind: sum(count for name, count in failures if name == kind) for kind, _ in failures},
         rounds=samples if samples > 1 else None,

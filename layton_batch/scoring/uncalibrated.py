@@ -85,7 +85,7 @@ def _row(row: BoardRow, cast: Sequence[Ballot], judged: int, needed: Mapping[Ent
         new_rank_worst=None,
         n_items=len(cast),
         n_unjudged=unjudged,
-        flags="unjudged" if unjudged else "",
+        flags=("unjudged",) if unjudged else (),
         failures={**row.failures, **({"unjudged": unjudged} if unjudged else {})},
         labels_needed=needed.get(_entrant(row)),
     )
@@ -110,7 +110,7 @@ def _silent(who: Entrant, items: int, rules: Rules) -> BoardRow:
         level=rules.level,
         n_items=items,
         n_unjudged=items,
-        flags="unjudged",
+        flags=("unjudged",),
         failures={"unjudged": items},
         rank=None,
         rank_best=None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -19,7 +20,9 @@ from layton_batch.runs.folders import home_of, run_id_of
 from layton_batch.runs.stores import open_store, store_at
 from layton_batch.runs.wanted_jobs import revision
 from layton_batch.settings import Settings
-from layton_batch.store.places import Place, other_places
+
+if TYPE_CHECKING:
+    from layton_batch.store.places import Place
 
 
 class AskedAlready:
@@ -95,6 +98,8 @@ def _places(manifest: Manifest, folder: RunFolder, settings: Settings) -> Sequen
     """The other runs of the database that this machine shares with others; of the run's own file there are none."""
     if not settings.state_url:
         return ()
+    from layton_batch.store.places import other_places
+
     with store_at(
         folder.database, settings, run_id_of(folder) if folder.manifest.exists() else manifest.run_id()
     ) as store:

@@ -21,7 +21,6 @@ from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Grade, Item, Job, Prediction, Verdict
-from layton_batch.scoring.vote_table import with_contents
 from layton_batch.stages.final_responses import final_portions, response_from
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.protocol import Task, juried
@@ -195,6 +194,8 @@ def _marks(asked: Counting) -> Iterator[dict[str, object]]:
 
 def _votes(asked: Counting) -> pl.DataFrame:
     """A jury's votes, metric by metric; what a judge left out shortens the jury of that item only."""
+    from layton_batch.scoring.vote_table import with_contents
+
     folder, job = asked.folder, asked.job
     predictions = with_contents(folder.part("predictions", job.id), ["item_id", "kind"])
     fields = {metric: METRIC_FIELDS.get(metric, metric) for metric in asked.metrics}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from layton_batch.batches.batch_file import Line, files_needed, pack
 from layton_batch.batches.fingerprints import fingerprint
@@ -17,20 +18,16 @@ from layton_batch.costs.estimate import CostBounds, bound_cost, output_bound
 from layton_batch.costs.expected import bundled_priors, expected_cost, expected_input
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import ManifestError
-from layton_batch.manifest.asked import load_items, manifest_task
+from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import Item, Job, ModelSpec, Prediction, Request
-from layton_batch.runs.labels import check_annotations
 from layton_batch.runs.open import connect_within, refuse_keys
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.past_usage import PastUsage
-from layton_batch.runs.rejudging import Rejudged, check_labels, differences, rejudge_count, rejudge_jobs
 from layton_batch.runs.wanted_jobs import identified, plan_jobs
-from layton_batch.scoring.gold import Gold
-from layton_batch.scoring.gold_file import BUNDLED, read_gold
 from layton_batch.settings import Settings
 from layton_batch.stages.asked_already import AskedAlready
 from layton_batch.stages.judge_lengths import JudgeRequests
@@ -38,6 +35,10 @@ from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks import has_one_limit, with_room
 from layton_batch.tasks.protocol import Candidate, Task, cautions, juried
 from layton_batch.text import plural
+
+if TYPE_CHECKING:
+    from layton_batch.runs.rejudging import Rejudged
+    from layton_batch.scoring.gold import Gold
 
 BYTES_PER_TOKEN = 4
 """Of what a participant may write, when bounding what its judges will have to read."""
@@ -139,6 +140,8 @@ def preview(
     planner = _Planner(manifest, task, items, prices, runs, asked)
     planned = [planner.job(job, specs.get(str(job.depends_on)), write) for job in jobs]
     if gold is not None:
+        from layton_batch.runs.rejudging import rejudge_jobs
+
         planned += [planner.rejudged(one) for one in rejudge_jobs(manifest, gold, {item.id for item in items})]
     models = check_models(manifest, settings, clock)
     caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices))
@@ -164,6 +167,10 @@ def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> 
             raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(found)}")
     if manifest.gold is None:
         return None
+    from layton_batch.runs.labels import check_annotations
+    from layton_batch.runs.rejudging import check_labels
+    from layton_batch.scoring.gold_file import read_gold
+
     check_annotations(manifest, settings, clock)
     source = manifest.gold.source
     if source is None:
@@ -347,6 +354,8 @@ def _of_amounts(planned: Preview) -> Iterator[str]:
 
 def _of_labels(manifest: Manifest, gold: Gold) -> Iterator[str]:
     """Whose votes the labels stand beside, and what is done about it."""
+    from layton_batch.runs.rejudging import differences, rejudge_count
+
     if not (found := differences(manifest, gold)):
         return
     if rejudge_count(manifest, gold):

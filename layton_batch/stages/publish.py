@@ -19,7 +19,6 @@ from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.scoring import history
 from layton_batch.settings import Settings
-from layton_batch.site.build import build_site, made_from
 
 DATES = {"day": "%Y-%m-%d", "month": "%Y-%m"}
 GROUPS = ("run", "provider", "model", "stage", *DATES)
@@ -42,8 +41,12 @@ def _publish(run: Run) -> bool:
         report = cost_report([run.folder])
         _write_costs(run, bill, report)
     site = _site_digest(run, bill)
+    if site is None:
+        return False
+    from layton_batch.site.build import build_site, made_from
+
     earlier = made_from(run.folder.site)
-    if site is None or earlier == site:
+    if earlier == site:
         return False
     if earlier is not None and earlier.startswith(_board_of(site)) and not _is_over(run):
         return False
@@ -55,6 +58,8 @@ def _publish(run: Run) -> bool:
 
 def republish(run: Run) -> None:
     """Write the cost table and the site from the tables as they are."""
+    from layton_batch.site.build import build_site
+
     bill, report = _bill_digest(run), cost_report([run.folder])
     _write_costs(run, bill, report)
     _keep_history(run)

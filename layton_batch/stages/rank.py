@@ -263,7 +263,7 @@ def write_board(run: Run) -> list[BoardRow]:
     found = evidence(run, run.rules.metric) if run.task.uses_jury else None
     rows, origin = board(run, run.rules, found), _origin(run, finished_jobs(run))
     _write_pairs(run, found)
-    table = tables.frame("leaderboard", [asdict(row) for row in rows])
+    table = tables.frame("leaderboard", [row.columns() for row in rows])
     if run.task.uses_jury:
         write_labels(run, joined(run))
     tables.write(run.folder.part("leaderboard", "leaderboard"), table, origin)

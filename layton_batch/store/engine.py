@@ -22,7 +22,12 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 
 from layton_batch.errors import StorageError, StoreError
-from layton_batch.store.reading import CHECKED_BYTES, HEAD
+
+HEAD = "0001"
+"""The schema revision that this program writes; a test holds it equal to Alembic's head."""
+
+CHECKED_BYTES = 64 * 1024 * 1024
+"""SQLite files up to this size are checked whole when opened; that takes about a millisecond a megabyte."""
 
 READING = "layton_batch_reading"
 """Execution option of a connection that will not write."""
@@ -99,11 +104,6 @@ def complaint(url: URL, error: Exception, done: str) -> StoreError:
     shown = _file(url) if _is_sqlite(url) else url.render_as_string(hide_password=True)
     told = f"the state store {shown} cannot be {done}: {lines[0]}{advice}"
     return StorageError(told) if _may_pass(error, lines[0]) else StoreError(told)
-
-
-def complaint_of_file(path: Path, error: Exception) -> StoreError:
-    """What went wrong in a reading of a SQLite file."""
-    return complaint(_address(sqlite_url(path)), error, "read")
 
 
 def _may_pass(error: Exception, said: str) -> bool:

@@ -10,13 +10,15 @@ import inspect
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.plug_ins import Registry
-from layton_batch.records import Item, JsonValue, ModelSpec
-from layton_batch.tasks.protocol import AdvisesLimits, Factory, Task, TaskOptions
 from layton_batch.text import did_you_mean
+
+if TYPE_CHECKING:
+    from layton_batch.records import Item, JsonValue, ModelSpec
+    from layton_batch.tasks.protocol import Factory, Task, TaskOptions
 
 BUILT_IN: dict[str, str] = {
     "layton": "layton_batch.tasks.layton_roles:layton_task",
@@ -59,6 +61,8 @@ def with_room(task: Task, item: Item, spec: ModelSpec) -> ModelSpec:
 
     The advice is about what is written out. A budget for reasoning comes on top: limits count its tokens too.
     """
+    from layton_batch.tasks.protocol import AdvisesLimits
+
     if spec.max_output_tokens is not None or not isinstance(task, AdvisesLimits):
         return spec
     return replace(spec, max_output_tokens=task.output_tokens(item) + max(0, spec.reasoning.budget_tokens or 0))
@@ -66,6 +70,8 @@ def with_room(task: Task, item: Item, spec: ModelSpec) -> ModelSpec:
 
 def has_one_limit(task: Task, spec: ModelSpec) -> bool:
     """Whether :func:`with_room` leaves the participant as it is, whatever the item."""
+    from layton_batch.tasks.protocol import AdvisesLimits
+
     return spec.max_output_tokens is not None or not isinstance(task, AdvisesLimits)
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layton_batch.scoring.evidence import Ballot, Entrant, Label, count_votes
+from layton_batch.scoring.counting import count_votes
+from layton_batch.scoring.evidence import Ballot, Entrant, Label
 from layton_batch.scoring.label_plan import Aim, Plan, plan_next
 from layton_batch.scoring.law import law_of
 from layton_batch.scoring.rules import CALIBRATED, Rules

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from layton_batch.cli.loop import drive
+from layton_batch.loop import drive
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.runs.open import open_run
 from layton_batch.settings import Settings
@@ -61,7 +61,7 @@ def _night(folder: Path, settings: Settings, name: str, models: int, limit: int 
     path.write_text(_manifest(name, models, limit), encoding="utf-8")
     begun = time.process_time()
     with open_run(load_manifest(path), folder / "runs", settings, poll_seconds=0.2) as run:
-        status = drive(run, once=False, stop_at=time.time() + PATIENCE_SECONDS, quiet=True)
+        status = drive(run, once=False, stop_at=time.time() + PATIENCE_SECONDS)
     cpu = time.process_time() - begun
     if status.unanswered or any(batch.state != "collected" for batch in status.batches):
         sys.exit(f"the run {name} is {status.state}")

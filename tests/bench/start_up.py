@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from layton_batch.store import sqlite_url
+from layton_batch.store.engine import sqlite_url
 from tests.bench.measure import best, told
 from tests.store.rows import RUN, opened
 

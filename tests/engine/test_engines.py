@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.cli.loop import drive
 from layton_batch.errors import DamagedTableError, EngineError, ManifestError
+from layton_batch.loop import drive
 from layton_batch.runs.engine import MOST_ENDED, PROCESSES, THREADS, Engine
 from layton_batch.runs.status import RunState
 from layton_batch.settings import Settings
@@ -118,7 +118,7 @@ class _Breaking(Engine):
 def test_what_a_worker_left_undone_is_done_in_the_next_tick_and_said(tmp_path: Path) -> None:
     with lab(tmp_path) as bench, bench.open(TEXT) as run:
         run.engine = _Breaking()
-        status = drive(run, once=False, stop_at=bench.clock.now() + 200 * 3600, quiet=True)
+        status = drive(run, once=False, stop_at=bench.clock.now() + 200 * 3600)
         assert status.state is RunState.DONE
         told = [event.detail for event in run.store.events() if event.kind == "worker_ended"]
         assert len(told) == 2

@@ -12,9 +12,9 @@ import typer
 
 from layton_batch import pipeline
 from layton_batch.cli import run_commands
-from layton_batch.cli.loop import drive
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
+from layton_batch.loop import drive
 from layton_batch.pipeline import advance, is_finished
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState, Status
@@ -52,7 +52,7 @@ damaged = pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage._
 
 def go_on(there: Lab) -> tuple[Status, dict[str, str]]:
     with there.open(TEXT) as run:
-        status = drive(run, once=False, stop_at=there.clock.now() + 200 * 3600, quiet=True)
+        status = drive(run, once=False, stop_at=there.clock.now() + 200 * 3600)
         return status, dict(run.trouble)
 
 
@@ -114,7 +114,7 @@ def test_damaged_answers_of_one_model_stop_that_model_alone(
         (part,) = responses.glob(f"{HURT}*/*.parquet")
         damage(part)
         with there.open(TEXT) as run:
-            status = drive(run, once=False, stop_at=there.clock.now() + 200 * 3600, quiet=True)
+            status = drive(run, once=False, stop_at=there.clock.now() + 200 * 3600)
             assert is_finished(run)
             assert set(run.trouble) == {HURT}
             assert str(part.parent) in run.trouble[HURT]
@@ -135,7 +135,7 @@ def test_a_batch_whose_requests_nobody_can_read_waits_and_the_others_are_collect
             advance(run)
             kept = path.read_bytes()
             cut(path)
-            status = drive(run, once=False, stop_at=there.clock.now() + 200 * 3600, quiet=True)
+            status = drive(run, once=False, stop_at=there.clock.now() + 200 * 3600)
             assert set(run.trouble) == {HURT}
             assert {one.job_id for one in status.batches if one.state is Lifecycle.ENDED} == {HURT}
         assert set(there.table(TEXT, "leaderboard")["model"]) == {MODELS["anthropic"]}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.cli.loop import drive
+from layton_batch.loop import drive
 from layton_batch.pipeline import advance, is_finished, next_due
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState
@@ -58,7 +58,7 @@ def test_a_create_in_doubt_of_requests_that_nobody_can_read_is_lost_and_the_rest
             path = run.folder.part("requests", HURT)
             kept = path.read_bytes()
             cut(path)
-            status = drive(run, once=False, stop_at=there.clock.now() + 200 * 3600, quiet=True)
+            status = drive(run, once=False, stop_at=there.clock.now() + 200 * 3600)
         (lost,) = (one for one in status.batches if one.state is Lifecycle.LOST)
         assert (status.state, lost.job_id) == (RunState.NEEDS_PERSON, HURT)
         assert str(path) in str(lost.reason)

@@ -11,7 +11,7 @@ import pytest
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import JsonValue
-from layton_batch.store import RunStore
+from layton_batch.store.run_store import RunStore
 from tests.cli.cli_harness import Ending, call
 from tests.exports.finished_runs import RULES, rule_run
 from tests.pipeline.lab import Lab, lab, manifest_text

@@ -9,10 +9,10 @@ from urllib.request import urlopen
 
 import polars as pl
 
-from layton_batch.cli.loop import drive
 from layton_batch.clock import Pacing
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.loop import drive
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.context import Run
@@ -109,7 +109,7 @@ class Lab:
     def finish(self, text: str, *, max_hours: float = 200.0) -> Status:
         """Drive the run to its end, or until it cannot go on, on the manual clock."""
         with self.open(text) as run:
-            return drive(run, once=False, stop_at=self.clock.now() + max_hours * 3600, quiet=True)
+            return drive(run, once=False, stop_at=self.clock.now() + max_hours * 3600)
 
     def run_folder(self, text: str) -> RunFolder:
         return RunFolder(self.runs / self.manifest(text).run_id())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.batches.cancel import cancel_run
-from layton_batch.cli.loop import drive
+from layton_batch.loop import drive
 from layton_batch.pipeline import advance, is_finished
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
@@ -28,7 +28,7 @@ def cancelled_in_flight(bench: Lab, text: str) -> tuple[int, Status]:
         advance(run)
         assert {batch.state for batch in run.store.batches()} == {Lifecycle.IN_FLIGHT}
         failed = cancel_run(run)
-        status = drive(run, once=False, stop_at=bench.clock.now() + 100 * 3600, quiet=True)
+        status = drive(run, once=False, stop_at=bench.clock.now() + 100 * 3600)
     return len(failed), status
 
 

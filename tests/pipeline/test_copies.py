@@ -24,7 +24,7 @@ from layton_batch.runs.status import RunState, read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.store import Money
+from layton_batch.store.rows import Money
 from tests.cli.cli_harness import call
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
 

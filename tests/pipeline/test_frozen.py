@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from layton_batch.batches.completeness import Reading
-from layton_batch.cli.loop import drive
+from layton_batch.loop import drive
 from layton_batch.pipeline import advance
 from layton_batch.records import Batch, Collect
 from layton_batch.runs.context import Run
@@ -39,7 +39,7 @@ def test_who_slept_between_its_intent_and_the_call_looks_instead_of_sending(
         assert [str(batch.reason) for batch in run.store.batches({Lifecycle.SUBMITTING})] == [
             "this process was asleep, or its clock was set, before it could send: another may have sent it since"
         ]
-        assert drive(run, once=False, stop_at=None, quiet=True).state is RunState.DONE
+        assert drive(run, once=False, stop_at=None).state is RunState.DONE
         assert set(bench.billed().values()) == {1}
 
 

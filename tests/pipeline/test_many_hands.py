@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch import loop
 from layton_batch.batches import machine
 from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.decisions import apply, at
-from layton_batch.cli import loop
-from layton_batch.cli.loop import drive
 from layton_batch.errors import StoreError, TransientProviderError
 from layton_batch.files import atomic
+from layton_batch.loop import drive
 from layton_batch.pipeline import advance, is_finished
 from layton_batch.records import Entry, Submission
 from layton_batch.runs.context import Run
@@ -33,7 +33,9 @@ from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.settings import Settings
 from layton_batch.stages.plan import plan
 from layton_batch.states import Lifecycle
-from layton_batch.store import Holder, RunStore, sqlite_url
+from layton_batch.store.engine import sqlite_url
+from layton_batch.store.leases import Holder
+from layton_batch.store.run_store import RunStore
 from tests.pipeline.lab import MODELS, ROOT, Lab, lab, manifest_text
 from tests.store.rows import moved
 
@@ -374,5 +376,5 @@ def test_money_that_another_process_lets_go_meanwhile_stops_no_run(
                 return read_status(store)
 
             monkeypatch.setattr(loop, "read_status", read)
-            status = drive(ours, once=once, stop_at=bench.clock.now() + 1.0, quiet=True)
+            status = drive(ours, once=once, stop_at=bench.clock.now() + 1.0)
             assert status.state is RunState.RUNNING

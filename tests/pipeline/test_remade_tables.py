@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from layton_batch.cli.board_sources import Asked, read_sources, rows_of
 from layton_batch.files import tables
+from layton_batch.grading.board_sources import Asked, read_sources, rows_of
 from layton_batch.runs.status import RunState
 from layton_batch.stages.publish import republish
 from tests.pipeline.lab import Lab, lab, manifest_text
@@ -47,7 +46,9 @@ def test_a_board_scored_by_other_rules_replaces_table_and_site_and_is_what_leade
         there.finish(with_scoring(scoring))
         after = stored_board(there, SCORED)
         printed = rows_of(read_sources([str(there.run_folder(SCORED).root)], there.runs, there.settings, Asked()))
-        assert [{name: value for name, value in asdict(row).items() if name != "failures"} for row in printed] == after
+        assert [
+            {name: value for name, value in row.columns().items() if name != "failures"} for row in printed
+        ] == after
         if "seed" not in scoring:  # a small board is the same whatever its seed
             assert after != before
             assert shown(there, SCORED) != page

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.cli.board_sources import Asked, read_sources, rows_of
+from layton_batch.grading.board_sources import Asked, read_sources, rows_of
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOOK_SECONDS = 0.005
 LAZY = (
     "openai.resources", "openai._resource", "openai.pagination", "anthropic.resources", "mistralai.client",
-    "google.genai", "together", "groq", "layton_batch.pipeline", "layton_batch.cli.loop", "layton_batch.site",
+    "google.genai", "together", "groq", "layton_batch.pipeline", "layton_batch.loop", "layton_batch.site",
     "layton_batch.cli.endings", "layton_batch.runs.open", "layton_batch.manifest.checks",
     "layton_batch.tasks.mcq_idk", "layton_batch.tasks.layton", "layton_batch.site.build",
     "sqlalchemy.dialects.sqlite", "alembic.command", "alembic.config", "alembic.op", "jinja2.sandbox",

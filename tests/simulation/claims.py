@@ -15,7 +15,7 @@ from layton_batch.files import tables
 from layton_batch.runs.status import RunState
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import BilledRow, Fault
-from layton_batch.store import RunStore
+from layton_batch.store.run_store import RunStore
 from tests.simulation.edit_claims import by_what_is_asked, never_billed, prints, without_names
 from tests.simulation.edits import Asks
 from tests.simulation.in_process import connected

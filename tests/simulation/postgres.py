@@ -16,8 +16,8 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.engine.default import DefaultDialect
 
-from layton_batch.store import open_engine, schema
-from layton_batch.store.engine import READING
+from layton_batch.store import schema
+from layton_batch.store.engine import READING, open_engine
 from tests.simulation.interruptions import Course, Hand
 from tests.store.postgres import new_database
 

@@ -19,8 +19,9 @@ from sqlalchemy.engine.default import DefaultDialect
 from layton_batch.clock import Pacing
 from layton_batch.settings import Settings
 from layton_batch.site import board_charts
-from layton_batch.store import RunStore, open_engine, sqlite_url
 from layton_batch.store import engine as opening
+from layton_batch.store.engine import open_engine, sqlite_url
+from layton_batch.store.run_store import RunStore
 from tests.manual_clock import ManualClock
 
 READ_AGAIN = ("row", "jobs", "batches", "row_counts", "money", "price_changes")

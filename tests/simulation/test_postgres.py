@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine, text
 
-from layton_batch.store import open_engine
+from layton_batch.store.engine import open_engine
 from tests.simulation import shortcuts
 from tests.simulation.claims import broken_claims, reference
 from tests.simulation.histories import Verdict, plan_of, play

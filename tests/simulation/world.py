@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layton_batch.cli import loop
+from layton_batch import loop
 from layton_batch.clock import Clock
 from layton_batch.errors import LaytonBatchError, StoreError
 from layton_batch.files.run_folder import RunFolder
@@ -389,4 +389,4 @@ def once(found: History, asked: Manifest, clock: Clock) -> Status:
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
         patience = PATIENCE_SECONDS + sum(outage.seconds for outage in found.plan.outages)
         patience += sum(abs(move.seconds) for move in found.plan.moves)
-        return loop.drive(run, once=False, stop_at=clock.now() + patience, quiet=True)
+        return loop.drive(run, once=False, stop_at=clock.now() + patience)

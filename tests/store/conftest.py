@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.store import sqlite_url
+from layton_batch.store.engine import sqlite_url
 from tests.store.postgres import new_database, required, server
 
 

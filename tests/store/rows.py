@@ -10,7 +10,9 @@ from typing import Any
 
 from layton_batch.records import Batch, Entry, Job, ModelSpec, Move, RowCount, Wait
 from layton_batch.states import Lifecycle, Role
-from layton_batch.store import Holder, RunStore, open_engine
+from layton_batch.store.engine import open_engine
+from layton_batch.store.leases import Holder
+from layton_batch.store.run_store import RunStore
 
 SPEC = ModelSpec(name="m", provider="openai", model="m-1", family="openai")
 JOB = Job("predict-m", Role.PREDICT, SPEC)

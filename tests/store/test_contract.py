@@ -13,9 +13,10 @@ from layton_batch.clock import Pacing
 from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
 from layton_batch.records import Entry, RowCount
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
-from layton_batch.store import Money, ProviderLoad, RunStore
 from layton_batch.store.reopening import reopen
-from layton_batch.store.standing import HeldBack
+from layton_batch.store.rows import Money
+from layton_batch.store.run_store import RunStore
+from layton_batch.store.standing import HeldBack, ProviderLoad
 from tests.store.rows import JOB, NOW, RUN, batch, moved, noted, opened, store_on
 
 ALL = list(Lifecycle)

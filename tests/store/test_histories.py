@@ -14,7 +14,9 @@ from sqlalchemy import Engine
 from layton_batch.errors import StaleStateError
 from layton_batch.records import Batch, Entry
 from layton_batch.states import MOVES, OPEN, Lifecycle
-from layton_batch.store import Money, RunStore, open_engine, sqlite_url
+from layton_batch.store.engine import open_engine, sqlite_url
+from layton_batch.store.rows import Money
+from layton_batch.store.run_store import RunStore
 from tests.store.rows import JOB, NOW, batch, moved, store_on
 
 BATCHES, HOLDERS, SECONDS = 3, 3, 100.0

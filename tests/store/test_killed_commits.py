@@ -18,7 +18,8 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from layton_batch.states import Lifecycle
 from layton_batch.records import Entry
-from layton_batch.store import RunStore, open_engine, sqlite_url
+from layton_batch.store.engine import open_engine, sqlite_url
+from layton_batch.store.run_store import RunStore
 from tests.store.rows import NOW, RUN, batch, moved, opened
 
 # a checkpoint, which copies the log into the file, at every second commit or so, instead of at every thousandth page

@@ -17,7 +17,7 @@ from layton_batch.providers.protocol import Limits
 from layton_batch.records import Entry
 from layton_batch.runs.context import Run
 from layton_batch.states import Lifecycle
-from layton_batch.store import ProviderLoad
+from layton_batch.store.standing import ProviderLoad
 from tests.pipeline.lab import Lab, lab, manifest_text
 from tests.store.rows import NOW, batch, moved, opened
 

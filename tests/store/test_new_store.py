@@ -8,8 +8,7 @@ from threading import Barrier
 
 from sqlalchemy import create_engine, event
 
-from layton_batch.store import sqlite_url
-from layton_batch.store.engine import _sqlite_pragmas
+from layton_batch.store.engine import _sqlite_pragmas, sqlite_url
 
 
 def test_programs_that_make_one_store_at_the_same_moment_wait_for_each_other(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layton_batch.records import Batch
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.store import RunStore
+from layton_batch.store.run_store import RunStore
 from tests.store.rows import NOW, moved, opened, store_on
 
 

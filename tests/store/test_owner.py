@@ -7,14 +7,16 @@ import sys
 from pathlib import Path
 
 from layton_batch.processes import machine, started
-from layton_batch.store import Holder, RunStore, sqlite_url
-from layton_batch.store.leases import is_dead, new_owner, retire, shares_our_clock
+from layton_batch.store.engine import sqlite_url
+from layton_batch.store.leases import Holder, is_dead, new_owner, retire, shares_our_clock
+from layton_batch.store.run_store import RunStore
 from tests.store.rows import NOW, batch, opened
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLD = """
 import os, sys
-from layton_batch.store import RunStore, open_engine
+from layton_batch.store.engine import open_engine
+from layton_batch.store.run_store import RunStore
 store = RunStore(open_engine(sys.argv[1]), sys.argv[2])
 assert len(store.claim(float(sys.argv[3]))) == 1
 print(store.holder.owner, flush=True)

@@ -12,7 +12,7 @@ from sqlalchemy import create_engine, event, text
 
 from layton_batch.errors import StoreError
 from layton_batch.store import engine as opening
-from layton_batch.store import open_engine
+from layton_batch.store.engine import open_engine
 from tests.store.rows import NOW, batch, opened, store_on
 
 PATIENCE_SECONDS = 10.0

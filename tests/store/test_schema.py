@@ -9,7 +9,9 @@ import sqlalchemy
 from sqlalchemy import create_engine, inspect, text
 
 from layton_batch.errors import StoreError
-from layton_batch.store import RunStore, open_engine, schema
+from layton_batch.store import schema
+from layton_batch.store.engine import open_engine
+from layton_batch.store.run_store import RunStore
 from tests.store.rows import RUN
 
 

@@ -13,7 +13,8 @@ import pytest
 from sqlalchemy import text
 
 from layton_batch.errors import StoreError
-from layton_batch.store import RunStore, open_engine, sqlite_url
+from layton_batch.store.engine import open_engine, sqlite_url
+from layton_batch.store.run_store import RunStore
 from tests.store.rows import NOW, RUN, batch, noted, opened
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,7 +108,8 @@ def test_a_file_that_is_no_state_store_is_refused_or_made_anew(tmp_path: Path, c
 FULL = """
 import resource, sys
 from layton_batch.errors import StoreError
-from layton_batch.store import RunStore, open_engine
+from layton_batch.store.engine import open_engine
+from layton_batch.store.run_store import RunStore
 engine = open_engine(sys.argv[1])
 store = RunStore(engine, sys.argv[2])
 limit = int(sys.argv[3])

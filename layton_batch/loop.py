@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from layton_batch.cli.progress import Reporter, reporter
-from layton_batch.cli.terminal import say, terminating
 from layton_batch.clock import Clock
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance, is_finished, next_due
+from layton_batch.processes import terminating
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState, Status, read_status
 
 SHORTEST = 0.02
 """Seconds, at least, between two ticks that moved nothing; ``Pacing.idle`` says the most."""
+STOPPING = "stopping: waiting a moment for calls in progress"
+"""Message for a person who stopped a run while calls are in progress."""
 PATIENCE = 1.0
 """Real seconds that a tick waits for providers that are slow to answer, before it goes on with what others brought."""
 
@@ -24,33 +25,25 @@ def drive(
     *,
     once: bool,
     stop_at: float | None,
-    quiet: bool,
     progress: Callable[[Status], None] | None = None,
 ) -> Status:
-    """Tick until the run is over, cannot go on, or time is up. Ctrl-C and SIGTERM leave batches running. ``progress``
-    is told after every tick."""
-    try:
-        with terminating(), reporter(run, quiet=quiet) as report:
-            return _ticks(run, report, progress or _nobody, once=once, stop_at=stop_at)
-    except KeyboardInterrupt:
-        say("stopping: waiting a moment for calls in progress")
-        raise
+    """Tick until the run is over, cannot go on, or time is up. ``stop_at``: epoch seconds. ``progress`` gets the status
+    after every tick. Ctrl-C and SIGTERM raise KeyboardInterrupt and leave batches running."""
+    with terminating():
+        return _ticks(run, progress or _ignore, once=once, stop_at=stop_at)
 
 
-def _nobody(_status: Status) -> None:
-    """Nobody is told."""
+def _ignore(_status: Status) -> None:
+    """Do nothing with a status."""
 
 
-def _ticks(
-    run: Run, report: Reporter, progress: Callable[[Status], None], *, once: bool, stop_at: float | None
-) -> Status:
+def _ticks(run: Run, progress: Callable[[Status], None], *, once: bool, stop_at: float | None) -> Status:
     halted = False
     run.store.wake()  # who calls again may have mended what these wait for
     while True:
         last = once or _late(run.clock, stop_at)  # then no provider is left in the middle of its work
         moved = advance(run, None if last else PATIENCE)
         status = read_status(run.store)
-        report.update(status)
         progress(status)
         moved |= run.lanes.busy
         before, halted = halted, status.state in _HALTED and not moved  # what moved may have let money go

@@ -1,0 +1,71 @@
+"""Starting or continuing a manifest's run, as `run` and the overnight refresh do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from layton_batch.cli.before_paying import agree
+from layton_batch.cli.progress import drive_and_report
+from layton_batch.cli.same_name_runs import remember
+from layton_batch.cli.terminal import say
+from layton_batch.clock import Clock
+from layton_batch.errors import FileError
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.manifest.model_checks import check_models
+from layton_batch.runs.context import Run
+from layton_batch.runs.folders import home_of
+from layton_batch.runs.model_questions import refuse_dead_models
+from layton_batch.runs.open import open_run
+from layton_batch.runs.status import Status
+from layton_batch.settings import Settings
+from layton_batch.tasks.protocol import cautions
+
+
+@contextmanager
+def driven_run(
+    manifest: Manifest,
+    runs: Path,
+    settings: Settings,
+    clock: Clock,
+    *,
+    once: bool,
+    stop_at: float | None = None,
+    poll_seconds: float | None = None,
+    yes: bool = False,
+    offline: bool = False,
+    quiet: bool = False,
+) -> Iterator[tuple[Run, Status]]:
+    """Open the manifest's run, drive it, and yield it with its last status while it is still open.
+
+    ``once``: one tick. ``stop_at``: epoch seconds. ``yes``: send without a question where there is no budget.
+    ``offline``: do not ask providers about their models. ``quiet``: print nothing. Raises LaytonBatchError.
+    """
+    begins, warnings = not home_of(manifest, runs).manifest.exists(), list[str]()
+
+    def ask_providers() -> None:
+        if not offline:
+            warnings.extend(refuse_dead_models(manifest, settings, clock))
+
+    with open_run(
+        manifest, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=ask_providers
+    ) as run:
+        remember(run.folder, manifest, settings)
+        if begins and not quiet:
+            _say_beginning(run, (*check_models(manifest, settings, clock).warnings, *warnings))
+        agree(run, settings, yes=yes, quiet=quiet)
+        yield run, drive_and_report(run, once=once, stop_at=stop_at, quiet=quiet)
+
+
+def _say_beginning(run: Run, warnings: Sequence[str]) -> None:
+    say(f"{run.id} begins in {run.folder.root.absolute()}")
+    for line in (*warnings, *cautions(run.task)):
+        say(line)
+
+
+def say_trouble(run: Run) -> int:
+    """Say what was left to a person. Return the exit code for that, 0 where nothing was left."""
+    for subject, reason in run.trouble.items():
+        say(f"{subject} was left as it is: {reason}")
+    return FileError.exit_code if run.trouble else 0
