@@ -25,6 +25,8 @@ from tests.bench.measure import best as quickest
 from tests.stats.boards import Board, read_lines
 
 ITEMS, SEATS, GOLD_MODELS, PROVIDERS = 186, 3, 7, 5
+LARGER, MANY = 1_000, ((5_000, 1.0, 2), (100_000, 5.0, 1))
+"""Models of the larger boards; of the largest also the limit in seconds, and how often each is scored."""
 ITERATIONS, PUBLISHED_ITERATIONS = 40, 10_000
 REFERENCE_SECONDS = (15.9, 32.7)  # a model, 10,000 iterations of the published code, measured elsewhere
 
@@ -43,11 +45,11 @@ def main() -> None:
     told("table of 9 models, paper: scores and ranks", 1000 * best(lambda: paper_table(strata), 20), "ms", 5)
     told("table of 9 models, calibrated: both intervals", 1000 * best(lambda: calibrated_scores(strata), 20), "ms", 5)
     told("table of 9 models, rank box of 4,000 draws", 1000 * best(lambda: box(strata), 5), "ms", 100)
-    larger = made_up(1_000)
+    larger = made_up(LARGER)
     counted = build_strata(larger.target, larger.gold)
-    told("1,000 models x 186 items, hierarchical", best(lambda: hierarchical_table(larger, counted), 1), "s", 10)
-    _many(5_000, limit=1.0, rounds=2)
-    _many(100_000, limit=5.0, rounds=1)
+    told(f"{LARGER:,} models x 186 items, hierarchical", best(lambda: hierarchical_table(larger, counted), 1), "s", 10)
+    for models, limit, rounds in MANY:
+        _many(models, limit=limit, rounds=rounds)
     told("peak memory of all this", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "MiB", 1024)
     _reference(board, strata)
     if (source := DATA / "ppi_llm.jsonl").exists():

@@ -1,0 +1,49 @@
+"""Every measurement runs, at its smallest size: a figure that nobody can measure again is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from tests.bench import __main__ as benches
+
+SMALL: Mapping[str, tuple[Sequence[str], Mapping[str, object]]] = {
+    "start": ((), {"BATCHES": 2}),
+    "paper": ((), {}),
+    "replay": ((), {}),
+    "refresh": ((), {"MODELS": 2}),
+    "stats": ((), {"LARGER": 12, "MANY": ((15, 1.0, 1),), "ITERATIONS": 1}),
+    "coverage": (("--grid", "--boards", "1"), {"FAST": {(1.0, 0.0)}}),
+    "juries": ((), {"BOARDS": 1}),
+    "labels": ((), {"BOARDS": 1}),
+    "grade": ((), {"ROWS": 40, "FEW": 20, "CASES": (("mcq_idk", "original"),)}),
+    "batch": ((), {"ROWS": 20}),
+    "prepare": (("--lines", "40", "--items", "20"), {}),
+    "collect": (("--rows", "200"), {}),
+    "tick": (("--batches", "1", "--seconds", "0.01"), {"COLLECTED": 20}),
+    "site": (("--models", "3", "--items", "4"), {}),
+    "board": (("--models", "10", "--items", "10"), {}),
+    "faults": (("--seed", "70001"), {}),
+}
+"""By name: arguments, and the constants of its module that stand for its size."""
+QUICK = frozenset({"start", "juries", "labels", "prepare", "board", "site"})
+"""The other ones are nightly."""
+
+
+def test_help_names_every_measurement(capsys: pytest.CaptureFixture[str]) -> None:
+    assert benches.main(["help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(benches.BENCHES) == list(SMALL)
+    assert all(line.split()[1:] for line in lines)
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.nightly) for name in SMALL]
+)
+def test_a_measurement_runs(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, constants = SMALL[name]
+    for constant, value in constants.items():
+        monkeypatch.setattr(benches.bench(name), constant, value)
+    assert benches.main([name, *arguments]) == 0
+    assert capsys.readouterr().out
