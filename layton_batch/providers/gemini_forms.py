@@ -47,10 +47,12 @@ _RPC = {
 
 _RPC_CANCELLED = 1
 
-_OF_ACCESS = (
-    (re.compile(r"\bAPI[ _]key\b|unregistered callers|has been suspended", re.IGNORECASE), 401),
-    (re.compile(r"\b(billing|prepay(ment)?|credits?)\b", re.IGNORECASE), 402),
-)
+_ACCESS: Mapping[str, int] = {
+    "API_KEY_INVALID": 401, "CREDENTIALS_MISSING": 401, "ACCESS_TOKEN_EXPIRED": 401, "CONSUMER_INVALID": 401,
+    "CONSUMER_SUSPENDED": 401, "API_KEY_SERVICE_BLOCKED": 401, "BILLING_DISABLED": 402, "FAILED_PRECONDITION": 402,
+}  # fmt: skip
+"""By reason (google.rpc.ErrorInfo) or status word: what refuses the caller, not the request. FAILED_PRECONDITION: the
+project has no billing where the free tier is not offered (ai.google.dev/gemini-api/docs/troubleshooting)."""
 _OWN_CODES = frozenset({"404", "NOT_FOUND"})
 """What the API's own 404 holds; another comes from who knows no such path."""
 _OF_A_METHOD = re.compile(r"\bfor API version\b|\b(unknown|no such) method\b|\bmethod not found\b", re.IGNORECASE)
@@ -177,12 +179,10 @@ def error_class_of(error: JsonObject) -> ErrorClass:
 
 
 def of_access(error: RequestRefusedError) -> RequestRefusedError:
-    """The refusal, as 401 or 402 where it is of who we are: Google says so in prose, under 400 and 403."""
+    """Return the refusal as 401 or 402 where it concerns the key or the account, which Google answers by 400 or 403."""
     if error.status not in (400, 403):
         return error
-    said = str(error).partition(": HTTP ")[2]  # what is before it may be a file's name
-    status = next((status for words, status in _OF_ACCESS if words.search(said)), error.status)
-    return type(error)(str(error), status=status, code=error.code)
+    return type(error)(str(error), status=_ACCESS.get(error.code or "", error.status), code=error.code)
 
 
 def is_of_version(error: RequestRefusedError, *, named: bool) -> bool:

@@ -198,11 +198,26 @@ def _code(body: object, secret: str) -> str | None:
     if not isinstance(body, Mapping):
         return None
     inner = body.get("error")
+    if isinstance(inner, Mapping) and (reason := _reason(inner)):
+        return clean(_redacted(reason, secret), 80)
     for holder in (inner, body) if isinstance(inner, Mapping) else (body,):
         for key in ("code", "status", "type"):
             if isinstance(holder.get(key), str | int) and holder[key]:
                 return clean(_redacted(str(holder[key]), secret), 80)
     return None
+
+
+def _reason(error: Mapping[object, object]) -> str | None:
+    """Return the most exact word of a google.rpc.Status: the reason of its ErrorInfo, else the name of its status.
+
+    None for errors of other forms; Google's ``code`` only repeats the HTTP status.
+    """
+    details, status = error.get("details"), error.get("status")
+    reasons = (
+        (entry.get("reason") for entry in details if isinstance(entry, Mapping)) if isinstance(details, list) else ()
+    )
+    words = (*reasons, status if isinstance(error.get("code"), int) else None)
+    return next((word for word in words if isinstance(word, str) and word), None)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

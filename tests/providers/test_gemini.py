@@ -254,24 +254,23 @@ def test_a_batch_of_ours_without_a_name_is_not_passed_over(tmp_path: Path, made:
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "as_status"),
+    ("status", "word", "reason", "said", "as_status"),
     [
-        (400, "API key not valid. Please pass a valid API key.", 401),
-        (400, "API key expired. Please renew the API key.", 401),
-        (403, "Your API key was reported as leaked. Please use another API key.", 401),
-        (403, "Method doesn't allow unregistered callers (callers without established identity).", 401),
-        (403, "This API method requires billing to be enabled on project #1.", 402),
-        (400, "Free tier is not available in your country. Please enable billing on your project.", 402),
-        (400, "Request contains an invalid argument.", 400),
-        (403, "You do not have permission to access the File abc or it may not exist.", 403),
-        (404, "models/x is not found for API version v1", 404),
+        (400, "INVALID_ARGUMENT", "API_KEY_INVALID", "API key not valid. Please pass a valid API key.", 401),
+        (403, "PERMISSION_DENIED", "CONSUMER_SUSPENDED", "Permission denied: Consumer has been suspended.", 401),
+        (403, "PERMISSION_DENIED", "BILLING_DISABLED", "This API method requires billing to be enabled.", 402),
+        (400, "FAILED_PRECONDITION", None, "Free tier is not available in your country. Please enable billing.", 402),
+        (400, "INVALID_ARGUMENT", None, "Request contains an invalid argument about an API key and billing.", 400),
+        (403, "PERMISSION_DENIED", None, "You do not have permission to access the File abc.", 403),
+        (404, "NOT_FOUND", None, "models/x is not found for API version v1", 404),
     ],
 )
 def test_a_key_or_an_account_that_cannot_be_used_is_told_from_a_bad_request(
-    tmp_path: Path, made: list[Gemini], status: int, said: str, as_status: int
+    tmp_path: Path, made: list[Gemini], status: int, word: str, reason: str | None, said: str, as_status: int
 ) -> None:
-    details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]
-    refused = told({"error": {"code": status, "message": said, "details": details}}, status)
+    details = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason}] if reason else []
+    error = {"code": status, "status": word, "message": said, "details": details}
+    refused = told({"error": error}, status)
     with Loopback(refused) as server:
         provider = connected(server, made)
         ours = dataclasses.replace(submission(tmp_path, "files/in-1"), batch_id="billing.of.an-API-key")

@@ -77,7 +77,7 @@ def unhurried(clock: ManualClock, *, for_days: bool = False) -> Iterator[None]:
         pacing = Pacing(idle=3600.0, soon=120.0, held=120.0) if for_days else Pacing(idle=3600.0, soon=20.0)
         stack.enter_context(mock.patch.object(Settings, "pacing", pacing))
         stack.enter_context(mock.patch("time.sleep", clock.sleep))
-        stack.enter_context(mock.patch.object(board_charts, "charts", lambda *_: []))  # no claim is about charts
+        stack.enter_context(mock.patch.object(board_charts, "charts", return_value=[]))  # no claim is about charts
         _remember(stack, {})
         yield
 
