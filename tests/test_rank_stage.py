@@ -11,6 +11,7 @@ from layton_batch.files.tables import frame, read, write
 from layton_batch.records import Job, ModelSpec
 from layton_batch.runs.labels import Labels
 from layton_batch.scoring.board import FLAGS, RULE
+from layton_batch.scoring.evidence import content_key
 from layton_batch.scoring.gold import Gold, GoldRow, Marks
 from layton_batch.scoring.rules import Rules
 from layton_batch.stages import rank
@@ -98,8 +99,9 @@ def test_a_run_s_verdicts_meet_the_labels_of_exactly_the_same_answers(tmp_path: 
     folder = RunFolder(tmp_path / "run")
     for name in ("a", "b"):
         one = {"item_id": "i1", "model": name}
-        write(folder.part("scores", f"predict-{name}"), frame("scores", [{**one, "metric": "both_correct", "yes": 0}]))
         said = {**one, "kind": "answered", "answer": f"said by {name}"}
+        vote = {**one, "metric": "both_correct", "yes": 0, "content": content_key(f"said by {name}", None)}
+        write(folder.part("scores", f"predict-{name}"), frame("scores", [vote]))
         write(folder.part("predictions", f"predict-{name}"), frame("predictions", [said]))
         verdict = {**one, "judge": f"judge-{name}", "both_correct": False}
         write(folder.part("verdicts", f"judge-{name}"), frame("verdicts", [verdict]))

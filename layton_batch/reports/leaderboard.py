@@ -238,12 +238,12 @@ def board_csv(rows: Sequence[BoardRow]) -> str:
     return as_csv(_fields(rows, without="failures"))  # one cell holds one value
 
 
-_NAMES = {"new_lower": "ci_lower", "new_upper": "ci_upper", "smallest_gold_bin": "fewest_labels_per_vote"}
+JSON_NAMES = {"new_lower": "ci_lower", "new_upper": "ci_upper", "smallest_gold_bin": "fewest_labels_per_vote"}
 """Names in JSON by the name in the run's table, where the two differ."""
 
 
 def _renamed(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    return {_NAMES.get(name, name): value for name, value in row.items()}
+    return {JSON_NAMES.get(name, name): value for name, value in row.items()}
 
 
 def _fields(rows: Sequence[BoardRow], without: str = "") -> Table:

@@ -45,13 +45,6 @@ def test_what_a_batch_asked_that_has_ended_is_on_its_way_only_in_another() -> No
     assert known.look([], tables.asked) == {}
 
 
-def test_requests_without_a_fingerprint_are_looked_at_again() -> None:
-    tables, known = Tables(one=["a", None], two=["b"]), UnderWay()
-    assert known.look([ONE, TWO], tables.asked) == {"a": ONE.id, "b": TWO.id}
-    tables.prints[ONE.id] = ["a", "late"]
-    assert known.look([ONE, TWO], tables.asked) == {"a": ONE.id, "late": ONE.id, "b": TWO.id}
-
-
 def test_a_damaged_table_is_looked_at_again() -> None:
     tables, known = Tables(one=None, two=["b"]), UnderWay()
     assert known.look([ONE, TWO], tables.asked) == {"b": TWO.id}

@@ -23,7 +23,8 @@ from tests.hostile.tampering import Answer, hostile
 from tests.pipeline.lab import manifest_text
 from tests.simulation.world import SEVEN
 
-MOST_MEMORY = 200 * 2**20
+MOST_MEMORY = 4 * Patience().reply_bytes
+"""The limit of a reply, and what an HTTP library takes to inflate one piece from the network, 64 KiB, at once."""
 ENDED = Snapshot("batches/b", "ended", Lifecycle.ENDED, BatchOutcome.COMPLETED, results_ref="files/out")
 
 

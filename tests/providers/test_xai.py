@@ -118,16 +118,6 @@ def test_xai_find_knows_our_name_on_any_page_of_the_list(tmp_path: Path, made: l
     assert (hit.provider_id, hit.certain) == ("batch-3", True)
 
 
-@pytest.mark.parametrize(("held", "found"), [(0, []), (3, ["box"])])
-def test_a_container_that_an_earlier_version_made_is_ours_once_it_is_filled(
-    tmp_path: Path, made: list[Any], held: int, found: list[str]
-) -> None:
-    listed = {"batches": [{"batch_id": "box", "name": "lb-tag/3", "state": {"num_requests": held}}]}
-    with Loopback(told(listed)) as server:
-        hits = xai(server, made).find(submission(tmp_path, input_ref="box"))
-    assert [one.provider_id for one in hits] == found
-
-
 @pytest.mark.parametrize(
     "page",
     [{"error": "overloaded"}, {"batches": "none"}, {"batches": ["b"]}, {"data": []}, {"batches": [], "error": 1}],

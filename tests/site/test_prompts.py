@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import orjson
-import polars as pl
 import pytest
 
-from layton_batch.files import tables
 from layton_batch.site import sent
 from layton_batch.site.build import build_site
 from tests.site.fabricated_run import FabricatedRun, fabricated
@@ -174,10 +172,3 @@ def test_a_payload_of_another_shape_shows_nothing(tmp_path: Path, payload: str) 
     assert "The solution" not in page.text
     assert "the reference" not in page.text
     assert "Rule:" not in page.text
-
-
-def test_predictions_of_an_earlier_version_without_samples_are_read(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    path = run.folder.part("predictions", "predictions")
-    tables.write(path, pl.read_parquet(path).drop("sample"))
-    assert "right 2 of 2 yes" in words(item(run))
