@@ -16,7 +16,7 @@ from layton_batch.site.reading import selected, table
 from layton_batch.site.standing import small_money
 
 Key = tuple[object, object, object, object]
-"""Item, model, sample, number of hints: None in tables of an earlier version."""
+"""Item, model, sample, number of hints; None where a table does not record them."""
 Row = Mapping[str, object]
 AT_ONCE = 40_000
 """Predictions that are in memory at a time."""
