@@ -213,6 +213,7 @@ class Batch:
     deadline_at: float | None = None
     needs_person: bool = False  # it is planned, and not sent before a person mends what its reason names
     failures: int = 0  # consecutive transient failures of the current step
+    failed_status: int | None = None  # HTTP status of the last of them; None: no reply, or none since
     facts: Facts = Facts()
 
 

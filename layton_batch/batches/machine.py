@@ -81,7 +81,7 @@ def _not_sent(batch: Batch, error: ProviderError, event: str, reason: str, at: A
     needs_person = failed >= (REFUSED_LOOKS if is_refused else FAILED_LOOKS)
     due = at.now + at.pacing.backoff(batch.failures, getattr(error, "retry_after", None))
     after = replace(
-        _with(batch, unread_lists=failed), due_at=due, failures=batch.failures + 1,
+        _with(batch, unread_lists=failed), due_at=due, failures=batch.failures + 1, failed_status=error.status,
         reason=f"{WAITS}{reason}" if needs_person else reason, needs_person=needs_person,
     )  # fmt: skip
     return Wait(after, ((event, str(error)),))
@@ -129,7 +129,10 @@ def _unclear(batch: Batch, reason: str) -> Batch:
 def _not_created(batch: Batch, error: ProviderError, event: str, retry_after: float | None, at: At) -> Move:
     pause = at.pacing.backoff(batch.failures, retry_after)
     upload_again = error.status in (FORBIDDEN, NOT_FOUND)
-    after = replace(batch, failures=batch.failures + 1, input_ref=None if upload_again else batch.input_ref)
+    after = replace(
+        batch, failures=batch.failures + 1, failed_status=error.status,
+        input_ref=None if upload_again else batch.input_ref,
+    )  # fmt: skip
     return _back(after, f"not created: {error}", event, pause, at)
 
 
@@ -265,12 +268,13 @@ def after_reading(batch: Batch, reading: Snapshot | ProviderError, at: At) -> Mo
         if is_past:
             return _lost_there(batch, f"{reading} (is the key of another project?)", at)
         is_new = at.now - (batch.submitted_at or at.now) < at.pacing.new_batch
-        return _unreadable(batch, f"{reading} (just created; asking again)" if is_new else str(reading), None, None, at)
+        reason = f"{reading} (just created; asking again)" if is_new else str(reading)
+        return _unreadable(batch, reason, None, reading, at)
     if isinstance(reading, UnknownStatusError):
         status = reading.code or "unknown"
-        return _past(batch, status, at) if is_past else _unreadable(batch, str(reading), status, None, at)
+        return _past(batch, status, at) if is_past else _unreadable(batch, str(reading), status, reading, at)
     if isinstance(reading, ProviderError):
-        return _unreadable(batch, str(reading), None, getattr(reading, "retry_after", None), at)
+        return _unreadable(batch, str(reading), None, reading, at)
     return _past(batch, reading.provider_status, at) if is_past else _goes_on(batch, reading, at)
 
 
@@ -297,12 +301,13 @@ def _goes_on(batch: Batch, reading: Snapshot, at: At) -> Move | Wait:
     return Wait(after, events, stop=reading.state is Lifecycle.IN_FLIGHT and batch.state is Lifecycle.CANCELLING)
 
 
-def _unreadable(batch: Batch, reason: str, status: str | None, retry_after: float | None, at: At) -> Move | Wait:
+def _unreadable(batch: Batch, reason: str, status: str | None, error: ProviderError, at: At) -> Move | Wait:
     if batch.deadline_at is not None and at.is_after(batch.deadline_at + at.terms.retention):
         return _lost_there(batch, f"cannot be asked about any more: {reason}", at)
     after = replace(
-        batch, due_at=at.now + at.pacing.backoff(batch.failures, retry_after), failures=batch.failures + 1,
-        provider_status=status or batch.provider_status, reason=reason,
+        batch, due_at=at.now + at.pacing.backoff(batch.failures, getattr(error, "retry_after", None)),
+        failures=batch.failures + 1, failed_status=error.status, reason=reason,
+        provider_status=status or batch.provider_status,
     )  # fmt: skip
     events = (("unclear", reason),) if reason != batch.reason else ()
     return Wait(after, events, stop=status is not None and batch.state is Lifecycle.CANCELLING)
@@ -377,7 +382,8 @@ def _give_up(batch: Batch, reason: str, *, billed: bool) -> Collect:
 def _again(batch: Batch, reason: str, at: At, error: ProviderError | None = None, event: str | None = None) -> Wait:
     due = at.now + at.pacing.backoff(batch.failures, getattr(error, "retry_after", None))
     event = event or ("download_again" if reason != batch.reason else None)
-    after = replace(batch, due_at=due, failures=batch.failures + 1, reason=reason)
+    status = None if error is None else error.status
+    after = replace(batch, due_at=due, failures=batch.failures + 1, failed_status=status, reason=reason)
     return Wait(after, ((event, reason),) if event else ())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from layton_batch.clock import utc
@@ -18,7 +17,6 @@ NONE_REACHED = 300.0
 _LONGEST_REASON = 160
 _CALLED = AT_PROVIDER | {Lifecycle.PLANNED}
 _NOT_NOW = frozenset({408, 429})
-_STATUS = re.compile(r"\bHTTP (\d{3})\b")
 
 
 class Outages:
@@ -63,21 +61,19 @@ def _failing(status: Status) -> dict[str, Batch]:
     """By provider that had no answer for a batch when it was last asked: that batch, the last to be asked again."""
     found: dict[str, Batch] = {}
     for batch in status.batches:
-        if _is_asked(batch) and batch.state in _CALLED and batch.failures and _is_outage(batch.reason or ""):
+        if _is_asked(batch) and batch.state in _CALLED and batch.failures and _is_outage(batch.failed_status):
             found[batch.provider] = max(found.get(batch.provider, batch), batch, key=lambda one: one.due_at)
     return found
 
 
-def _is_outage(reason: str) -> bool:
-    """Whether another call may have an answer: a refusal is one, and is told by itself."""
-    code = _STATUS.search(reason)
-    return code is None or int(code[1]) >= 500 or int(code[1]) in _NOT_NOW
+def _is_outage(status: int | None) -> bool:
+    """Decide whether another call may have an answer: a refusal is an answer, and is reported by itself."""
+    return status is None or status >= 500 or status in _NOT_NOW
 
 
 def _outage(provider: str, batch: Batch, status: Status) -> str:
     reason = one_line(batch.reason or "")[:_LONGEST_REASON]
-    code = _STATUS.search(reason)
-    what = f"answers with HTTP {code[1]}" if code else "cannot be reached"
+    what = f"answers with HTTP {batch.failed_status}" if batch.failed_status else "cannot be reached"
     running = sum(one.state in AT_PROVIDER for one in status.batches if one.provider == provider)
     affected = f"{plural(running, 'batch is', 'batches are')} running there, nothing is lost"
     waiting = sum(one.state is Lifecycle.PLANNED for one in status.batches if one.provider == provider)

@@ -112,6 +112,7 @@ batches = Table(
     Column("deadline_at", Float),
     Column("needs_person", Boolean, nullable=False, default=False),  # of a planned batch
     Column("failures", Integer, nullable=False, default=0),
+    Column("failed_status", Integer),
     *(Column(name, Integer, nullable=False, default=0) for name in COUNTERS),
     *(Column(name, Boolean, nullable=False, default=False) for name in FLAGS),
     # the lease: who may move the row, until when, and a number that grows with every change of hands (see leases.py)

@@ -26,7 +26,7 @@ RESERVED, RELEASED = Entry(batch(0).id, "reserved", COST), Entry(batch(0).id, "r
 CHANGEABLE = {
     "state", "outcome", "error_class", "input_ref", "provider_id", "provider_status", "results_ref", "errors_ref",
     "reason", "due_at", "submitting_at", "submitted_at", "read_at", "ended_at", "deadline_at", "needs_person",
-    "failures", "facts",
+    "failures", "failed_status", "facts",
 }  # fmt: skip
 
 

@@ -73,7 +73,9 @@ def test_a_free_call_that_fails_before_the_create_is_tried_later_and_a_person_is
         before = planned(facts=Facts(unread_lists=failed))
         decision = machine.after_upload(before, error, AT)
         reason, facts = str(decision.after.reason), Facts(unread_lists=failed + 1)
-        more = {"needs_person": True} if needs_person else {}
+        more: dict[str, object] = {"needs_person": True} if needs_person else {}
+        if error.status is not None:
+            more["failed_status"] = error.status
         check(before, decision, Wait, reason=reason, due_at=NOW + pause, failures=1, facts=facts, **more)
         assert reason.removeprefix(machine.WAITS).startswith(f"not sent: {before.provider}")
         assert reason.startswith(machine.WAITS) is needs_person

@@ -95,9 +95,11 @@ def test_an_outage_says_what_hangs_on_it_once_and_when_it_is_over() -> None:
 
 
 def test_an_outage_is_told_by_its_status_and_a_refusal_is_none() -> None:
-    [said] = Outages().lines(status([failing(reason="openai: poll: HTTP 503: busy"), planned(provider="groq")]), NOW)
+    [said] = Outages().lines(
+        status([failing(reason="openai: poll: HTTP 503: busy", failed_status=503), planned(provider="groq")]), NOW
+    )
     assert said.startswith("openai answers with HTTP 503 (")
-    assert list(Outages().lines(status([failing(reason="openai: poll: HTTP 403: no")]), NOW)) == []
+    assert list(Outages().lines(status([failing(reason="openai: poll: HTTP 403: no", failed_status=403)]), NOW)) == []
 
 
 def test_after_five_minutes_without_any_provider_one_line_points_to_doctor() -> None:

@@ -87,6 +87,7 @@ def _batches() -> None:
         sa.Column("deadline_at", sa.Float),
         sa.Column("needs_person", sa.Boolean, nullable=False),
         sa.Column("failures", sa.Integer, nullable=False),
+        sa.Column("failed_status", sa.Integer),
         *(sa.Column(name, sa.Integer, nullable=False) for name in _COUNTERS),
         *(sa.Column(name, sa.Boolean, nullable=False) for name in ("stop_refused", "retention_told")),
         sa.Column("lease_owner", sa.String(256)),
