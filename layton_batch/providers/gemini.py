@@ -226,8 +226,9 @@ class Gemini:
         try:
             self._in_a_version_that_knows(send)
         except ProviderError as error:
-            # what has ended cannot be cancelled; whether that is why is seen only by looking
-            if error.status not in (400, 409) or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
+            # what has ended cannot be cancelled; Google's word for that, FAILED_PRECONDITION, is also its word for an
+            # account without billing, so whether the end is why is seen only by looking
+            if error.status not in (400, 402, 409) or self.snapshot(provider_id).state is Lifecycle.IN_FLIGHT:
                 raise
 
     def about(self, model: str) -> ModelNotice | None:
