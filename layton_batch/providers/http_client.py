@@ -44,6 +44,9 @@ def open_client(kind: type[Any], access: Access | None, **options: Any) -> Any:
 
     Its calls raise DeadlineError, StoppedError and, beyond the size limit, ProviderReplyError.
     """
+    # OpenAI's SDK looks into ``sys.modules["httpx"]`` in each call, and another lane's SDK may still be loading it: a
+    # create that fails there counts as one that may have been paid for
+    importlib.import_module("httpx")
     name = next(base.__module__.partition(".")[0] for base in kind.__mro__ if base.__module__.startswith("httpx"))
     library, bounds = importlib.import_module(name), access or Access("")
 

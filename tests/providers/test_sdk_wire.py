@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
@@ -81,3 +83,16 @@ def test_anthropics_version_header_is_ours_whatever_the_sdk_would_send(
         provider.snapshot("msgbatch_1")
         provider.close()
     assert [call.headers["anthropic-version"] for call in server.calls] == ["2031-01-01"] * 2
+
+
+def test_httpx_is_loaded_before_a_client_of_openai_is_used_beside_lanes_that_load_it() -> None:
+    program = (
+        "import sys\n"
+        "from layton_batch.providers.openai import OpenAI\n"
+        "from layton_batch.providers.protocol import Access\n"
+        "assert 'httpx' not in sys.modules\n"
+        "OpenAI(Access('key', 'http://127.0.0.1:1'))._open()\n"
+        "print(sys.modules['httpx'].Timeout.__name__)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr) == ("Timeout\n", "")
