@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from layton_batch.clock import SystemClock
 from layton_batch.errors import StoreError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def open_store(folder: RunFolder, settings: Settings) -> Iterator[RunStore]:
-    """The store of an existing run, to look at; other processes may be working on it, and its folder may be one that
-    this process cannot write to."""
+    """The store of an existing run, to look at, or to leave an order for its driver; its folder may be one that this
+    process cannot write to."""
     from layton_batch.store.engine import url_to_read
 
     url = settings.state_url or url_to_read(folder.database)
@@ -46,12 +47,15 @@ def store_at(database: Path, settings: Settings, run_id: str) -> Iterator[RunSto
 
 @contextmanager
 def _store(url: str, database: Path, settings: Settings, run_id: str) -> Iterator[RunStore]:
+    from layton_batch.store.driver import lease_clock
     from layton_batch.store.engine import open_engine
     from layton_batch.store.run_store import RunStore
 
     engine = open_engine(url)
     try:
         clean, arrive = Redactor.of(settings.secrets()), atomic.arrivals(database.parent)
-        yield RunStore(engine, run_id, clean=clean, arrive=arrive)
+        store = RunStore(engine, run_id, clean=clean, arrive=arrive)
+        store.lease.clock = lease_clock(engine, SystemClock())
+        yield store
     finally:
         engine.dispose()
