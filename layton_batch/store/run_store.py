@@ -309,10 +309,9 @@ class RunStore(Events):
         """Change a batch's columns. Raises StaleStateError where it is in another state than it was read in."""
         table = schema.batches
         values = {name: writing.text(value) if isinstance(value, str) else value for name, value in changes.items()}
-        if values:
-            this = and_(self._one(batch.id), table.c.state == str(batch.state))
-            if writing.connection.execute(update(table).where(this).values(**values)).rowcount != 1:
-                raise StaleStateError(f"batch {batch.id} of run {self.run_id} is no longer {batch.state}; call again")
+        this = update(table).where(self._one(batch.id), table.c.state == str(batch.state))
+        if writing.connection.execute(this.values({"state": str(batch.state), **values})).rowcount != 1:
+            raise StaleStateError(f"batch {batch.id} of run {self.run_id} is no longer {batch.state}; call again")
         if provider_id := values.get("provider_id"):
             known = {"run_id": self.run_id, "batch_id": batch.id, "provider_id": provider_id}
             writing.connection.execute(schema.provider_batches.insert().values(**known))

@@ -150,7 +150,8 @@ def _count(verdict: Verdict) -> Counter[str]:
         {
             "histories": 1,
             "kills": len(verdict.stopped_at),
-            "two programs": int(plan.hands > 1),
+            "two programs": int(plan.programs > 1),
+            "freezes": len(plan.freezes),
             "another machine": int(plan.moving and bool(verdict.stopped_at)),
             "cancelled": int(verdict.cancelled),
             "short of money": int(plan.budget),

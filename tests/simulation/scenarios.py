@@ -100,7 +100,7 @@ def moved(jump: float) -> Callable[[int], Plan]:
 
 
 def two_programs(world: int) -> Plan:
-    return Plan(world, hands=2, seed=world)
+    return Plan(world, programs=2, seed=world)
 
 
 def late_create(seconds: float) -> Callable[[int], Plan]:
