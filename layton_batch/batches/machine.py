@@ -1,7 +1,7 @@
 """A batch's life, decided: what a reply, a look, a reading, a download or a person's word makes of a batch.
 
 Nothing here asks, reads or writes. A stage fetches, one of these functions decides, and the store applies the decision
-in one transaction. ``batch`` is the batch as the store has it, in the hands of this process.
+in one transaction. ``batch`` is the batch as the store has it; this process drives its run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The driver lease: the timed right of one process to move a run, and the token that keeps out the driver before it.
 
 A process takes the lease when nobody drives the run, when the lease has run out, or when its holder is dead; each
-change of hands raises the token by one. Every write transaction of a driver locks the run's row and must find its own
+new driver raises the token by one. Every write transaction of a driver locks the run's row and must find its own
 token there. Where another process has taken the lease since, the transaction fails, and this process stops driving.
 
 A lease that ran out but that nobody took still holds: throwing away the id of a batch already paid for would be worse.

@@ -78,15 +78,16 @@ class Plan:
     the state store does not exist yet. ``programs``: how many are started on the run at once: one drives it, and the
     others are refused and called again; ``freezes``: when the driver is frozen, so that another takes the run over;
     ``apart``: by how much each one's clock is ahead of the one's before (with ``moving``: a machine has one clock).
-    ``cancel_at``: the point at which the program is stopped and `layton-batch cancel` is called. ``budget``: there is
-    money for one batch at a time. ``retry_at``: the same for `layton-batch retry`, which is called again at the end while requests have no
-    answer; of two programs the second calls it. ``reask``: how often the manifest has unusable replies asked for
-    again. ``outages``: long times in which every call fails. ``jump``: by how much our clock is put forward each time
-    the program starts again, as on another machine. ``moves``: when and how it is set while one program is at work.
-    ``denied``: a provider's name for each of its first creates that are carried out, answered with HTTP 500 and shown
-    in no list ever. ``deadline_hours``: the manifest's, where it is not the provider's own. ``breaks``: the points at
-    which connections to the state's server break off, where it is on one; what ends with that is started again.
-    ``asks``: what the first manifest asks, where it is not the world's; ``edits``: what becomes of it.
+    ``cancel_at``: the point at which the program is stopped and `layton-batch cancel` is called. ``budget``: there
+    is money for one batch at a time. ``retry_at``: the same for `layton-batch retry`, which is called again at the
+    end while requests have no answer; of two programs the second calls it. ``reask``: how often the manifest has
+    unusable replies asked for again. ``outages``: long times in which every call fails. ``jump``: by how much our
+    clock is put forward each time the program starts again, as on another machine. ``moves``: when and how it is
+    set while one program is at work. ``denied``: a provider's name for each of its first creates that are carried
+    out, answered with HTTP 500 and shown in no list ever. ``deadline_hours``: the manifest's, where it is not the
+    provider's own. ``breaks``: the points at which connections to the state's server break off, where it is on one;
+    what ends with that is started again. ``asks``: what the first manifest asks, where it is not the world's;
+    ``edits``: what becomes of it.
     """
 
     world: int

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -141,7 +142,7 @@ def test_a_lease_can_be_taken_when_it_has_run_out_or_is_from_before_the_clock_wa
 def test_a_lease_that_is_renewed_is_not_taken(url: str) -> None:
     with opened(url) as store:
         for passed in (100.0, 200.0, 300.0):
-            store.lease.clock = lambda passed=passed: NOW + passed
+            store.lease.clock = partial(float, NOW + passed)
             store.renew()
             with pytest.raises(AnotherDriverError):
                 store_on(store.engine, NOW + passed + 50).drive()
