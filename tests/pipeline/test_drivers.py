@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from layton_batch.errors import AnotherDriverError, StoreError
 from layton_batch.files import atomic
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance, is_finished
-from layton_batch.records import Batch, Submission
+from layton_batch.records import Submission
 from layton_batch.runs.context import Run
 from layton_batch.runs.lanes import Lane
 from layton_batch.runs.open import open_run
@@ -181,10 +181,13 @@ def test_what_a_lane_is_about_to_send_counts_against_the_budget(tmp_path: Path) 
     text = TWO_MODELS.split("[[prices]]")[0].replace("[items]", "[budget]\nmax_usd = 0.2\n[items]")
     text += TWO_MODELS[TWO_MODELS.rindex("[[models]]") :] + prices  # either model may cost up to $0.16
     with lab(tmp_path) as bench, bench.open(text) as run:
-        meanwhile: list[Mapping[Lane, Sequence[Batch]]] = []
-        during(run, "openai", "upload", lambda: meanwhile.append(to_send(run)))
-        advance(run)
-        assert (creates(bench), meanwhile) == (1, [{}])
+        uploaded = threading.Event()
+        during(run, "openai", "upload", lambda: bool(uploaded.wait(60)) and None)
+        advance(run, patience=0.0)
+        assert to_send(run) == {}  # the lane is at work; the other batch is held back
+        uploaded.set()
+        run.lanes.work(lambda _lane: False, (), None)
+        assert creates(bench) == 1
         assert run.store.row().stopped_reason is None  # type: ignore[union-attr]
         assert run.store.money().committed <= run.manifest.budget.max_usd  # type: ignore[operator]
 
@@ -276,36 +279,40 @@ def test_of_two_real_processes_on_one_run_one_drives_it_and_the_other_says_which
         assert len(server.ledger().rows) == 3 * 3 * 2  # three models, three riddles, one judge
 
 
+def command(folder: Path, server: Sandbox, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**server.environment(), "PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    return subprocess.run(
+        [sys.executable, "-m", "layton_batch", *words, "--runs", "runs"], env=environment, cwd=folder,
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+
+
 def test_commands_beside_a_driver_leave_it_an_order_or_say_who_drives(tmp_path: Path) -> None:
     with Sandbox(SandboxConfig(batch_seconds=3600.0)) as server:
         driver = start(tmp_path, server, manifest_text(limit=3))
         began = time.monotonic()
-        while not server.request_counts().get("openai", {}).get("poll"):
-            assert time.monotonic() - began < 60, "nothing was sent"
-            time.sleep(0.005)
-
-        def command(*words: str) -> subprocess.CompletedProcess[str]:
-            environment = {**server.environment(), "PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
-            return subprocess.run(
-                [sys.executable, "-m", "layton_batch", *words, "--runs", "runs"], env=environment, cwd=tmp_path,
-                capture_output=True, text=True, timeout=100, check=False,
-            )  # fmt: skip
-
-        refused = command("score", "lab")
+        try:
+            while not server.request_counts().get("openai", {}).get("poll"):
+                assert time.monotonic() - began < 60, "nothing was sent"
+                time.sleep(0.005)
+            refused = command(tmp_path, server, "score", "lab")
+            ordered = command(tmp_path, server, "retry", "lab")
+            not_lost = command(tmp_path, server, "resolve", "lab", "predict-larch-2-mini.s0001.a1", "--resubmit")
+            stopped = command(tmp_path, server, "cancel", "lab", "--no-wait")
+            while not server.request_counts()["openai"].get("cancel"):
+                assert time.monotonic() - began < 300, "the driver did not cancel"
+                time.sleep(0.005)
+        finally:
+            driver.kill()
+            driver.communicate()
         assert (refused.returncode, refused.stdout) == (75, "")
         assert f"run lab is driven by process {driver.pid} on " in refused.stderr
-        ordered = command("retry", "lab")
-        assert ordered.returncode == 0
+        assert (ordered.returncode, not_lost.returncode, stopped.returncode) == (0, 2, 75)
         assert f"process {driver.pid} on " in ordered.stderr
         assert "drives run lab and carries out retry at its next step" in ordered.stderr
-        not_lost = command("resolve", "lab", "predict-larch-2-mini.s0001.a1", "--resubmit")
-        assert (not_lost.returncode, "is in_flight, not lost" in not_lost.stderr) == (2, True)
-        stopped = command("cancel", "lab")
-        assert stopped.returncode == 0, stopped.stderr
+        assert "is in_flight, not lost" in not_lost.stderr
         assert "drives run lab and stops its batches at its next step" in stopped.stderr
-        driver.communicate(timeout=100)
-        assert driver.returncode == 0
-        events = command("events", "lab").stdout
+        events = command(tmp_path, server, "events", "lab").stdout
         assert "order carried out  retry: 0 requests without an answer" in events
         assert events.count("run cancelled") == 1
 
