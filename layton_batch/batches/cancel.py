@@ -95,7 +95,7 @@ def _ask_to_stop(run: Run, batch: Batch) -> NotStopped | None:
         return NotStopped(batch, "not asked: this program was stopped")
     problem: ProviderError | None = None
     try:
-        run.providers.get(batch.provider).cancel(str(batch.provider_id))
+        run.providers.of(run.seats.lane(batch)).cancel(str(batch.provider_id))
     except ProviderError as error:
         problem = error
     apply(run, batch, machine.after_cancel(batch, problem, at(run, batch)))

@@ -44,13 +44,13 @@ def submit(run: Run, lane: Lane, ready: Sequence[Batch]) -> bool:
 def to_send(run: Run) -> Mapping[Lane, Sequence[Batch]]:
     """What is due to be settled or sent now, by lane, without the lanes at work: weighed together, for all share one
     budget and the limits of their providers."""
-    cancelled, now = is_cancelled(run), run.clock.now()
+    now, in_hand = run.clock.now(), run.in_hand
     waiting = run.store.batches({Lifecycle.SUBMITTING, Lifecycle.PLANNED})
-    sending = [batch for batch in waiting if batch.state is Lifecycle.PLANNED and batch.id in run.in_hand]
+    sending = [batch for batch in waiting if batch.state is Lifecycle.PLANNED and batch.id in in_hand]
     due = [batch for batch in waiting if is_due(batch.due_at, now) and not run.lanes.is_at_work(run.seats.lane(batch))]
     unsettled = [batch for batch in due if batch.state is Lifecycle.SUBMITTING]
-    planned = [batch for batch in due if batch.state is Lifecycle.PLANNED and not cancelled]
-    affordable = _affordable(run, with_files(run, planned), sending)
+    planned = [batch for batch in due if batch.state is Lifecycle.PLANNED]
+    affordable = [] if is_cancelled(run) else _affordable(run, with_files(run, planned), sending)
     groups: dict[Lane, list[Batch]] = defaultdict(list)
     for batch in [*unsettled, *within_limits(run, affordable, sending)]:
         groups[run.seats.lane(batch)].append(batch)
