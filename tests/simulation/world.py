@@ -61,8 +61,9 @@ ITEMS = 3
 MOST_LIVES = 12
 MOST_VISITS = 20
 """More than a list is ever refused."""
-CALL_AGAIN_SECONDS = 45.0
-"""After how long a person, or a timer, calls a program again that another one keeps from driving the run."""
+CALL_AGAIN = (45.0, 45.0, 45.0, 200.0, 900.0, 3600.0)
+"""After how long a timer calls a program again that another one keeps from driving the run; the last as often as it
+takes."""
 PATIENCE_SECONDS = 200 * 3600.0
 
 
@@ -296,7 +297,7 @@ def _live(found: History, asked: Manifest, clock: Clock) -> None:
 
 def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
     """Start the program again after every kill, until it ends by itself."""
-    plan, hand = found.plan, found.course.mine()
+    plan, hand, refusals = found.plan, found.course.mine(), 0
     assert hand is not None
     while True:
         if plan.edits:
@@ -306,7 +307,8 @@ def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
             _command(found, asked, clock, hand.number)
             status = _to_its_end(found, asked, clock)
         except AnotherDriverError:
-            clock.sleep(CALL_AGAIN_SECONDS)
+            clock.sleep(CALL_AGAIN[min(refusals, len(CALL_AGAIN) - 1)])
+            refusals += 1
             continue
         except Killed as killed:
             _let_go(killed)
