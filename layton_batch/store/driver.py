@@ -109,7 +109,7 @@ class DriverLease:
         Raises AnotherDriverError where this process does not drive the run any more.
         """
         row = self._row(connection, lock=lock)
-        if self.token is None or row.driver_token != self.token:
+        if self.token is None or (row.driver, row.driver_token) != (self.owner, self.token):
             raise _another(self.run_id, row)
         return bool(row.cancelled)
 
@@ -121,7 +121,7 @@ class DriverLease:
     def give_back(self, connection: Connection) -> None:
         """End the lease, unless another process took it."""
         runs = schema.runs
-        mine = update(runs).where(runs.c.run_id == self.run_id, runs.c.driver_token == self.token)
+        mine = update(runs).where(runs.c.run_id == self.run_id, runs.c.driver == self.owner)
         nobody = dict.fromkeys(("driver", "driver_host", "driver_since", "driver_until"))
         connection.execute(mine.values(**nobody))
 

@@ -112,8 +112,12 @@ class Transactions:
 
     def drive(self) -> None:
         """Become the run's driver, and wait for the files of the driver before. Raises AnotherDriverError."""
-        with self.transaction() as writing:
-            token = self.lease.take(writing.connection)
+        try:
+            with self.transaction() as writing:
+                token = self.lease.take(writing.connection)
+        except BaseException:
+            self.lease.forget()
+            raise
         if self.arrive is not None:
             before = [(self.run_id, "driver", token - 1)] if token > 1 else []
             self.arrive(before, [(self.run_id, "driver", token)])
