@@ -4,7 +4,7 @@ Records carry values. Money is ``Decimal`` US dollars, times are epoch seconds, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -179,6 +179,14 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
+class Content:
+    """Which requests a batch asks for. ``reask``: how often each was answered before, and is asked for once more."""
+
+    custom_ids: Sequence[str]
+    reask: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """One attempt at a shard, from our side and the provider's. ``tag`` is what ``find`` looks for."""
 
@@ -215,6 +223,7 @@ class Batch:
     failures: int = 0  # consecutive transient failures of the current step
     failed_status: int | None = None  # HTTP status of the last of them; None: no reply, or none since
     facts: Facts = Facts()
+    content: Content | None = None  # of a batch that is about to be entered and is to be sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,6 +383,8 @@ class Entry:
 # ---- decisions about a batch: ``batches/machine.py`` makes them, the store applies them ----------------------------
 
 Told = tuple[str, str]  # an event's kind and detail
+End = tuple[RequestOutcome, ErrorClass]
+"""How a request of a batch ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,13 +399,15 @@ class Wait:
 @dataclass(frozen=True, slots=True)
 class Move:
     """The batch goes to ``after.state`` and gets its columns, with everything that belongs to the move. ``in_doubt``:
-    the create that is given up may have been billed; what it may have cost becomes unknown cost."""
+    the create that is given up may have been billed; what it may have cost becomes unknown cost. ``ends``:
+    of the requests of a batch that is collected now, by custom_id."""
 
     after: Batch
     events: tuple[Told, ...]
     entries: tuple[Entry, ...] = ()
     counts: tuple[RowCount, ...] = ()
     children: tuple[Batch, ...] = ()
+    ends: Mapping[str, End] = field(default_factory=lambda: MappingProxyType({}))
     stop: bool = False
     in_doubt: bool = False
 

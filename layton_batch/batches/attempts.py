@@ -15,7 +15,7 @@ from layton_batch.clock import Pacing
 from layton_batch.errors import StaleStateError
 from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.records import Batch, Response
+from layton_batch.records import Batch, Content, Response
 from layton_batch.runs.context import Run
 from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.text import decimal_text
@@ -166,6 +166,7 @@ def write_lines(
     if any(batch_id == other.id or where == other.path for other in run.store.job_batches(parent.job_id)):
         raise StaleStateError(f"batch {batch_id} is entered already, with its file: another process was first")
     digest, size, rows = sha256(), 0, []
+    names: list[str] = []
     costs: list[Decimal | None] = []
     with atomic.writing(path) as handle:
         for line in lines:
@@ -173,6 +174,7 @@ def write_lines(
             digest.update(line.content + b"\n")
             size += len(line.content) + 1
             costs.append(line.max_cost)
+            names.append(line.custom_id)
             rows.append({"custom_id": line.custom_id, "max_cost": decimal_text(line.max_cost), "reask": reask})
     tables.write(run.folder.part("attempts", batch_id), tables.frame("attempts", rows))
     return Batch(
@@ -191,6 +193,7 @@ def write_lines(
         max_cost=total(costs),
         parent_id=parent.id,
         cause=cause,
+        content=Content(names, reask),
     )
 
 

@@ -14,7 +14,6 @@ from decimal import Decimal
 import polars as pl
 
 from layton_batch.batches.attempts import reask_of, write_next
-from layton_batch.batches.fingerprints import requests_of
 from layton_batch.batches.names import part_of
 from layton_batch.batches.paid_answers import PaidAnswers
 from layton_batch.batches.taking_over import TakenOver, said_of, write_tables
@@ -26,14 +25,15 @@ from layton_batch.store.reopening import RowKey, reopen
 
 
 @dataclass(slots=True)
-class Standing:
+class Sorted:
     """What is to become of some of a job's requests. ``free``: nobody else asks; ``taken``: there is an answer;
-    ``waiting``: another request is on its way, or is about to go; ``waits_for``: the batches that it is in."""
+    ``waiting``: another request is on its way, or is about to go; ``waits_for``: the batches that it is in, by their
+    numbers in the database."""
 
     free: list[str] = field(default_factory=list)
     taken: list[TakenOver] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
-    waits_for: set[str] = field(default_factory=set)
+    waits_for: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -41,23 +41,23 @@ class Questions:
     """Sorts requests that are to be asked once more. Of those that ask the same the first that is sorted asks."""
 
     run: Run
-    _prints: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    _asked: set[str] = field(default_factory=set)
+    _prints: dict[str, Mapping[str, bytes]] = field(default_factory=dict)
+    _asked: set[bytes] = field(default_factory=set)
 
-    def sort(self, job: Job, custom_ids: Collection[str], reask: int, *, is_reask: bool = False) -> Standing:
+    def sort(self, job: Job, custom_ids: Collection[str], reask: int, *, is_reask: bool = False) -> Sorted:
         """``reask``: how many times they will have been asked for again though they were answered. ``is_reask``: that
         is why they go now; then one that may have been billed counts as answered, and else a person wants it again."""
-        paid, found, prints = PaidAnswers.of(self.run), Standing(), self._of(job)
-        paid.look(job.spec)
+        found, prints = Sorted(), self._of(job)
+        standings = PaidAnswers.of(self.run).look_up({prints[name] for name in custom_ids if name in prints}, reask)
         for name in custom_ids:
             print_ = prints.get(name)
-            answer = None if print_ is None else paid.find(job.spec, print_, reask)
-            batch_id = None if print_ is None else paid.under_way(print_)
-            if answer is not None and (answer.answered or (is_reask and batch_id is None)):
-                found.taken.append(TakenOver(name, answer))
-            elif batch_id is not None:
+            standing = None if print_ is None else standings.get(print_)
+            paid, batch = (None, None) if standing is None else (standing.paid, standing.batch)
+            if paid is not None and (paid.answered or (is_reask and batch is None)):
+                found.taken.append(TakenOver(name, paid))
+            elif batch is not None:
                 found.waiting.append(name)
-                found.waits_for.add(batch_id)
+                found.waits_for.add(batch)
             elif print_ in self._asked:
                 found.waiting.append(name)
             else:
@@ -65,10 +65,9 @@ class Questions:
                 self._asked |= {print_} if print_ is not None else set()
         return found
 
-    def _of(self, job: Job) -> Mapping[str, str]:
+    def _of(self, job: Job) -> Mapping[str, bytes]:
         if job.id not in self._prints:
-            asked = requests_of(self.run.folder, job.id)
-            self._prints[job.id] = dict(asked.drop_nulls("fingerprint").select("custom_id", "fingerprint").iter_rows())
+            self._prints[job.id] = self.run.store.fingerprints(job.id)
         return self._prints[job.id]
 
 
@@ -80,22 +79,23 @@ def closed(run: Run, job: Job, batch: Batch, taken: Sequence[TakenOver]) -> tupl
         outcome=BatchOutcome.COMPLETED,
         max_cost=Decimal(0),
         cause=said_of(taken),
+        content=None,
     )
     return over, write_tables(run, over, taken, str(job.role), job.spec.name)
 
 
-def follow(run: Run, job: Job, wanted: Collection[str]) -> frozenset[str]:
+def follow(run: Run, job: Job, wanted: Collection[str]) -> frozenset[int]:
     """Give those of a job's requests that have no answer the ones that others brought meanwhile. Returns the batches
     that may bring more. Nothing is sent."""
     batches = [batch for batch in run.store.batches() if batch.job_id == job.id]
-    waits_for: set[str] = set()
+    waits_for: set[int] = set()
     again: list[Batch] = []
     counts: list[RowCount] = []
     repeated: Counter[RowKey] = Counter()
     for batch in batches:
         rows = unanswered(run, batch, batches)
         rows = rows.filter(pl.col("custom_id").is_in(list(wanted)))
-        found = Questions(run).sort(job, rows["custom_id"].to_list(), reask_of(run, batch)) if len(rows) else Standing()
+        found = Questions(run).sort(job, rows["custom_id"].to_list(), reask_of(run, batch)) if len(rows) else Sorted()
         waits_for |= found.waits_for
         if found.taken:
             names = [one.custom_id for one in found.taken]

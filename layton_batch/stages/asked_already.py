@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from layton_batch.batches.fingerprints import requests_of, without_retired
-from layton_batch.batches.paid_answers import PaidBeside, asked_in, said_of_place
+PaidBeside = None
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files.item_list import digest
 from layton_batch.files.run_folder import RunFolder

@@ -172,6 +172,7 @@ def _file(
         entries=tuple(_money(run, batch, bill)),
         counts=tuple(counts),
         children=tuple(children),
+        ends={name: (reply.response.outcome, reply.response.error_class) for name, reply in tally.replies.items()},
     )
     run.store.apply(batch, move, now)
 
