@@ -74,7 +74,7 @@ def run_id_of(folder: RunFolder) -> str:
     if folder.root.resolve().name != name:
         raise StoreError(
             f"{folder.root} is a copy of the run {name}, or was renamed: a run's folder has the run's name; "
-            f"move it to another folder as {folder.root.parent.name}/{name}, and name that with --runs"
+            f"name it {name} again, or, where it is a copy, move it out of the folder of runs"
         )
     return name
 

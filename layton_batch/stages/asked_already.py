@@ -17,7 +17,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, Job, ModelSpec
 from layton_batch.runs.folders import home_of, run_id_of
-from layton_batch.runs.stores import open_store, store_at
+from layton_batch.runs.stores import open_store, store_to_read
 from layton_batch.runs.wanted_jobs import revision
 from layton_batch.settings import Settings
 
@@ -95,12 +95,11 @@ class AskedAlready:
 
 
 def _places(manifest: Manifest, folder: RunFolder, settings: Settings) -> Sequence[Place]:
-    """The other runs of the database that this machine shares with others; of the run's own file there are none."""
-    if not settings.state_url:
+    """The other runs of the database, where there is one."""
+    if not settings.state_url and not folder.workspace.database.exists():
         return ()
     from layton_batch.store.places import other_places
 
-    with store_at(
-        folder.database, settings, run_id_of(folder) if folder.manifest.exists() else manifest.run_id()
-    ) as store:
+    run_id = run_id_of(folder) if folder.manifest.exists() else manifest.run_id()
+    with store_to_read(folder, settings, run_id) as store:
         return other_places(store)

@@ -276,7 +276,7 @@ def _state(plan: Plan, folder: RunFolder, database: Database | None) -> dict[str
         database.empty(migrating=plan.migrating)
         return {"LAYTON_BATCH_STATE": database.url}
     if not plan.migrating:
-        folder.database.write_bytes(empty_database())
+        folder.workspace.database.write_bytes(empty_database())
     return {}
 
 
