@@ -18,6 +18,9 @@ JsonValue = str | int | float | bool | None | list["JsonValue"] | Mapping[str, "
 
 EMPTY: Mapping[str, JsonValue] = MappingProxyType({})
 
+End = tuple[RequestOutcome, ErrorClass]
+"""How a request of a batch ended."""
+
 
 # ---- what is asked -------------------------------------------------------------------------------------------------
 
@@ -180,10 +183,12 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Which requests a batch asks for. ``reask``: how often each was answered before, and is asked for once more."""
+    """Which requests a batch asks for. ``reask``: how often each was answered before, and is asked for once more;
+    ``ends``: of a batch that is over before it began, by custom_id: its answers were taken from other batches."""
 
     custom_ids: Sequence[str]
     reask: int = 0
+    ends: Mapping[str, End] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,8 +388,6 @@ class Entry:
 # ---- decisions about a batch: ``batches/machine.py`` makes them, the store applies them ----------------------------
 
 Told = tuple[str, str]  # an event's kind and detail
-End = tuple[RequestOutcome, ErrorClass]
-"""How a request of a batch ended."""
 
 
 @dataclass(frozen=True, slots=True)

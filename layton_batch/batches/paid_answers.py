@@ -37,7 +37,8 @@ class Paid:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How an answer stands. ``fingerprint``: what it is, or would be, bought by; ``batch``: the batch that asks for it
+    """How an answer stands. ``fingerprint``: what it is, or would be, bought by, another one than it was looked up by
+    where it is there and cannot be had; ``batch``: the batch that asks for it
     now, by its number in the database."""
 
     fingerprint: bytes
@@ -87,24 +88,34 @@ class PaidAnswers:
         while left:
             names = {asked_again(print_, number): print_ for print_ in left}
             known = self.store.known_answers(names)
-            for name, answer in known.items():
+            for name, answer in self._here(known).items():
                 chains.setdefault(names[name], []).append(answer)
             left, number = [names[name] for name in known], number + 1
         return {print_: self._standing(print_, chain, reask) for print_, chain in chains.items()}
 
+    def _here(self, known: Mapping[bytes, KnownAnswer]) -> Mapping[bytes, KnownAnswer]:
+        """The answers, in the place of those whose run has no folder here the copies that other runs took over."""
+        away = [print_ for print_, one in known.items() if one.state in _BOUGHT and self._folder(one.run_id) is None]
+        found = dict(known)
+        for print_, copies in (self.store.copies_of(away) if away else {}).items():
+            found[print_] = next((one for one in copies if self._folder(one.run_id) is not None), known[print_])
+        return found
+
     def _standing(self, fingerprint: bytes, chain: Sequence[KnownAnswer], reask: int) -> Standing:
+        paid = self._paid(chain[reask:])
         for answer in chain:
             mine = answer.run_id == self.store.run_id
             if answer.state is AnswerState.SENT or (answer.state is AnswerState.WANTED and answer.is_open and mine):
-                return Standing(fingerprint, self._paid(chain[reask:]), answer.key)
-        paid = self._paid(chain[reask:])
-        if paid is None and any(answer.run_id in self.out_of_reach for answer in chain):
+                return Standing(fingerprint, paid, answer.key)
+        away = [one.run_id for one in chain if one.state in _BOUGHT and self._folder(one.run_id) is None]
+        if away and paid is None:
+            self.out_of_reach |= {run_id: self._place(run_id) for run_id in away}
             return Standing(scoped(fingerprint, f"run {self.store.run_id}"))
         return Standing(fingerprint, paid)
 
     def _paid(self, chain: Sequence[KnownAnswer]) -> Paid | None:
         """The latest answer; what may have been paid for only where that is all there is."""
-        for state in (AnswerState.ANSWERED, AnswerState.UNCERTAIN):
+        for state in _BOUGHT:
             for answer in reversed(chain):
                 if answer.state is state and (folder := self._folder(answer.run_id)) is not None:
                     answered = state is AnswerState.ANSWERED
@@ -112,19 +123,21 @@ class PaidAnswers:
         return None
 
     def _folder(self, run_id: str) -> RunFolder | None:
-        """The folder of a run of the database; None where it is not on this machine, which is noted."""
+        """The folder of a run of the database; None where it is not on this machine."""
         if run_id not in self._folders:
             place = self._place(run_id)
             beside = [self.folder.root.parent / run_id, *([place.folder] if place else [])]
             self._folders[run_id] = next((RunFolder(path) for path in beside if _is_of(path, run_id)), None)
-            if self._folders[run_id] is None:
-                self.out_of_reach[run_id] = place
         return self._folders[run_id]
 
     def _place(self, run_id: str) -> Place | None:
         if self._places is None:
             self._places = {place.run_id: place for place in other_places(self.store)}
         return self._places.get(run_id)
+
+
+_BOUGHT = (AnswerState.ANSWERED, AnswerState.UNCERTAIN)
+"""States of what was paid for, or may have been, the better one first."""
 
 
 def _is_of(path: Path, run_id: str) -> bool:

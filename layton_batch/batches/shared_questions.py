@@ -16,9 +16,9 @@ import polars as pl
 from layton_batch.batches.attempts import reask_of, write_next
 from layton_batch.batches.names import part_of
 from layton_batch.batches.paid_answers import PaidAnswers
-from layton_batch.batches.taking_over import TakenOver, said_of, write_tables
+from layton_batch.batches.taking_over import TakenOver, counts_of, said_of, write_tables
 from layton_batch.files import tables
-from layton_batch.records import Batch, Job, RowCount
+from layton_batch.records import Batch, Content, Job, RowCount
 from layton_batch.runs.context import Run
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.reopening import RowKey, reopen
@@ -58,7 +58,7 @@ class Questions:
             elif batch is not None:
                 found.waiting.append(name)
                 found.waits_for.add(batch)
-            elif print_ in self._asked:
+            elif print_ in self._asked or (standing is not None and standing.fingerprint != print_):
                 found.waiting.append(name)
             else:
                 found.free.append(name)
@@ -79,9 +79,9 @@ def closed(run: Run, job: Job, batch: Batch, taken: Sequence[TakenOver]) -> tupl
         outcome=BatchOutcome.COMPLETED,
         max_cost=Decimal(0),
         cause=said_of(taken),
-        content=None,
     )
-    return over, write_tables(run, over, taken, str(job.role), job.spec.name)
+    ends = write_tables(run, over, taken, str(job.role), job.spec.name)
+    return replace(over, content=Content(list(ends), ends=ends)), counts_of(over, ends)
 
 
 def follow(run: Run, job: Job, wanted: Collection[str]) -> frozenset[int]:

@@ -20,7 +20,7 @@ from layton_batch.errors import DamagedTableError
 from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.providers.damaged_rows import named_in
-from layton_batch.records import Batch, RowCount
+from layton_batch.records import Batch, End, RowCount
 from layton_batch.runs.context import Run
 from layton_batch.states import ErrorClass, RequestOutcome
 from layton_batch.text import plural
@@ -38,20 +38,22 @@ class TakenOver:
     paid: Paid
 
 
-def write_tables(run: Run, batch: Batch, taken: Sequence[TakenOver], role: str, model: str) -> list[RowCount]:
-    """The answers, as responses of the batch, what they cost when they were paid for, in the table ``reused``, and in
-    ``raw/`` the lines in which they came to another run. Returns how they ended."""
-    ends: Counter[tuple[str, str]] = Counter()
+def write_tables(run: Run, batch: Batch, taken: Sequence[TakenOver], role: str, model: str) -> dict[str, End]:
+    """Write the answers as responses of the batch, what they cost when they were paid for into the table ``reused``,
+    and into ``raw/`` the lines in which they came to another run. Return how each ended, by custom_id."""
+    ends: dict[str, End] = {}
     reused: list[tables.Row] = []
     responses = _rows(batch, taken, ends, reused, {"role": role, "model": model})
     folder = run.folder.tables / "responses" / batch.id
     tables.write_rows(folder / "00000.parquet", "responses", responses)
     tables.write(run.folder.part("reused", batch.id), tables.frame("reused", reused))
     _copy_lines(run.folder, batch, taken, {str(row["custom_id"]): str(row["paid_as"]) for row in reused})
-    return [
-        RowCount(batch.id, RequestOutcome(outcome), ErrorClass(cause), number)
-        for (outcome, cause), number in ends.items()
-    ]
+    return ends
+
+
+def counts_of(batch: Batch, ends: Mapping[str, End]) -> list[RowCount]:
+    """Return how many requests of a batch ended each way."""
+    return [RowCount(batch.id, *end, number) for end, number in Counter(ends.values()).items()]
 
 
 def said_of(taken: Sequence[TakenOver]) -> str:
@@ -63,7 +65,7 @@ def said_of(taken: Sequence[TakenOver]) -> str:
 def _rows(
     batch: Batch,
     taken: Sequence[TakenOver],
-    ends: Counter[tuple[str, str]],
+    ends: dict[str, End],
     reused: list[tables.Row],
     whose: tables.Row,
 ) -> Iterator[tables.Row]:
@@ -72,7 +74,7 @@ def _rows(
     for one in taken:
         said = parts.answer(one.paid)
         here = {"custom_id": one.custom_id, "batch_id": batch.id, "attempt": batch.attempt}
-        ends[str(said["outcome"]), str(said["error_class"])] += 1
+        ends[one.custom_id] = RequestOutcome(str(said["outcome"])), ErrorClass(str(said["error_class"]))
         charged = _charged(one.paid, parts)
         if charged is not None:
             paid_by = {} if "run" in charged else {"run": one.paid.run_id, "paid_as": one.paid.custom_id}

@@ -24,7 +24,7 @@ from layton_batch.batches.paid_answers import Paid, PaidAnswers, Standing, tell_
 from layton_batch.batches.prompt_cache import PromptCache, SizedPrompt
 from layton_batch.batches.retry import ask_again
 from layton_batch.batches.shared_questions import follow
-from layton_batch.batches.taking_over import TakenOver, said_of, write_tables
+from layton_batch.batches.taking_over import TakenOver, counts_of, said_of, write_tables
 from layton_batch.batches.usage_rows import bill_under_name
 from layton_batch.costs.estimate import CostBounds
 from layton_batch.errors import ManifestError, StaleStateError
@@ -79,8 +79,10 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
         batches.append(_never_sent(job, asking.left_out, asking.too_large))
         counts.append(_too_large(batches[-1]))
     if asking.taken:
-        batches.append(_taken_over(run, job, asking))
-        counts += write_tables(run, batches[-1], asking.taken, str(job.role), job.spec.name)
+        over = _taken_over(run, job, asking)
+        ends = write_tables(run, over, asking.taken, str(job.role), job.spec.name)
+        batches.append(replace(over, content=Content(list(ends), ends=ends)))
+        counts += counts_of(over, ends)
     run.waiting[job.id] = followed | asking.waits_for
     if batches or not asking.waits:
         run.store.plan_job(job, batches, run.clock.now(), counts, is_all=not asking.waits, new=asking.rows.new())

@@ -82,25 +82,33 @@ def keep_requests(connection: Connection, run_id: str, job_id: str, kept: Collec
 
 
 def enter_attempts(connection: Connection, run_id: str, planned: Batch, content: Content) -> None:
-    """Enter what a planned batch asks for. Answers that nobody has or asks for are wanted from this batch then."""
+    """Enter what a batch asks for, or what its requests took over from other batches."""
     batch = connection.execute(_batch_key(run_id, planned.id)).scalar_one()
     job = connection.execute(_job_key(run_id, planned.job_id)).scalar_one()
     known = _fingerprints(connection, job, content.custom_ids)
     rows = {asked_again(known[name], content.reask): name for name in content.custom_ids if name in known}
     if not rows:
         return
-    named = {"batch": batch, "is_open": False}
+    named = {"batch": batch, "is_open": False, "outcome": None, "error_class": None}
     values = [{**named, "fingerprint": print_, "custom_id": name} for print_, name in rows.items()]
+    if content.ends is not None:
+        values = [{**row, **_columns(content.ends[rows[row["fingerprint"]]])} for row in values]
     connection.execute(schema.attempts.insert(), values)
+    if content.ends is None:
+        _want(connection, batch, rows)
+
+
+def _want(connection: Connection, batch: int, fingerprints: Collection[bytes]) -> None:
+    """Have answers that nobody has or asks for be wanted from this batch."""
     table = schema.answers
     states: dict[bytes, tuple[str, bool]] = {}
-    for chunk in _chunks(list(rows)):
+    for chunk in _chunks(list(fingerprints)):
         query = select(table.c.fingerprint, table.c.state, schema.batches.c.state)
         query = query.join(schema.batches, schema.batches.c.key == table.c.batch)
         for print_, state, lifecycle in connection.execute(query.where(table.c.fingerprint.in_(chunk))):
             states[print_] = state, lifecycle in _OPEN
     wanted = {"state": str(AnswerState.WANTED), "batch": batch}
-    if new := [{"fingerprint": print_, **wanted} for print_ in rows if print_ not in states]:
+    if new := [{"fingerprint": print_, **wanted} for print_ in fingerprints if print_ not in states]:
         _insert_new(connection, new)
     free = [print_ for print_, (state, is_open) in states.items() if _is_free(state, is_open=is_open)]
     for chunk in _chunks(free):
@@ -249,11 +257,35 @@ def known_answers(connection: Connection, fingerprints: Collection[bytes]) -> di
     return found
 
 
+def copies_of(connection: Connection, fingerprints: Collection[bytes]) -> dict[bytes, list[KnownAnswer]]:
+    """Return every batch that has one of these answers, those that took it over too."""
+    attempts, batches = schema.attempts, schema.batches
+    query = select(
+        attempts.c.fingerprint, batches.c.key, batches.c.run_id, batches.c.batch_id, attempts.c.custom_id
+    ).join(batches, batches.c.key == attempts.c.batch)
+    query = query.where(attempts.c.outcome == str(RequestOutcome.SUCCEEDED)).order_by(batches.c.key)
+    found: dict[bytes, list[KnownAnswer]] = {}
+    for chunk in _chunks(list(fingerprints)):
+        for print_, key, run_id, batch_id, custom_id in connection.execute(
+            query.where(attempts.c.fingerprint.in_(chunk))
+        ):
+            copy = KnownAnswer(AnswerState.ANSWERED, key, run_id, batch_id, custom_id, is_open=False)
+            found.setdefault(print_, []).append(copy)
+    return found
+
+
 def wanted_by(connection: Connection, run_id: str) -> frozenset[bytes]:
     """Return the fingerprints of all that a run's jobs ever wanted."""
     requests, jobs = schema.requests, schema.jobs
     query = select(requests.c.fingerprint).join(jobs, jobs.c.key == requests.c.job).where(jobs.c.run_id == run_id)
     return frozenset(connection.execute(query.where(requests.c.fingerprint.is_not(None))).scalars())
+
+
+def items_of(connection: Connection, run_id: str, job_id: str) -> list[str]:
+    """Return the item of each request of a job that is not retired."""
+    table = schema.requests
+    mine = table.c.job == _job_key(run_id, job_id).scalar_subquery()
+    return list(connection.execute(select(table.c.item_id).where(mine, ~table.c.retired)).scalars())
 
 
 def fingerprints_of(connection: Connection, run_id: str, job_id: str) -> dict[str, bytes]:

@@ -394,10 +394,20 @@ class RunStore(Leases):
         with self.reading() as connection:
             return request_rows.wanted_by(connection, self.run_id)
 
+    def wanted_items(self, job_id: str) -> list[str]:
+        """Return the item of each request of a job that the manifest still asks for."""
+        with self.reading() as connection:
+            return request_rows.items_of(connection, self.run_id, job_id)
+
     def known_answers(self, fingerprints: Collection[bytes]) -> dict[bytes, request_rows.KnownAnswer]:
         """Return what the database knows of these answers, bought or wanted by whichever run."""
         with self.reading() as connection:
             return request_rows.known_answers(connection, fingerprints)
+
+    def copies_of(self, fingerprints: Collection[bytes]) -> dict[bytes, list[request_rows.KnownAnswer]]:
+        """Return every batch, of whichever run, that has one of these answers, those that took it over too."""
+        with self.reading() as connection:
+            return request_rows.copies_of(connection, fingerprints)
 
     def open_among(self, keys: Collection[int]) -> frozenset[int]:
         """Return those of these batches, numbers in the database, that are not collected."""

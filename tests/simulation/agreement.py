@@ -12,7 +12,7 @@ from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.fingerprints import of_shards, requests_of
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
-from layton_batch.states import PERHAPS_BILLED, AnswerState, Lifecycle, RequestOutcome
+from layton_batch.states import PERHAPS_BILLED, AnswerState, BatchOutcome, Lifecycle, RequestOutcome
 from layton_batch.store import schema
 
 
@@ -74,10 +74,14 @@ def _of_jobs(run: Run, wanted: Mapping[str, set[tuple[str, str, bool]]]) -> Iter
 
 
 def _of_batch(run: Run, batch: Batch, attempts: list[_Attempt]) -> Iterator[str]:
-    was_sent = batch.tag and batch.content is None and (attempts or batch.submitting_at is not None)
-    if not was_sent:
+    if not batch.tag:
+        return  # nothing of it was ever to be sent
+    asked, names = set(batch_requests(run, batch)["custom_id"]), {one.custom_id for one in attempts}
+    if batch.outcome is BatchOutcome.COMPLETED and batch.provider_id is None:  # taken over from other batches
+        if not names <= asked or any(one.outcome is None or one.is_open for one in attempts):
+            yield f"batch {batch.id}: what it took over is not in its requests"
         return
-    if {one.custom_id for one in attempts} != set(batch_requests(run, batch)["custom_id"]):
+    if names != asked:
         yield f"batch {batch.id}: its attempts are not its requests"
     is_open = batch.state not in (Lifecycle.PLANNED, Lifecycle.COLLECTED) and batch.submitting_at is not None
     is_open |= batch.state is Lifecycle.PLANNED and batch.facts.creates_in_doubt > 0
