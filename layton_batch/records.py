@@ -403,7 +403,8 @@ class Wait:
 class Move:
     """The batch goes to ``after.state`` and gets its columns, with everything that belongs to the move. ``in_doubt``:
     the create that is given up may have been billed; what it may have cost becomes unknown cost. ``ends``:
-    of the requests of a batch that is collected now, by custom_id."""
+    of the requests of a batch that is collected now, by custom_id. ``plan_again``: its job is planned once more, for
+    others ask for some of its answers."""
 
     after: Batch
     events: tuple[Told, ...]
@@ -413,6 +414,7 @@ class Move:
     ends: Mapping[str, End] = field(default_factory=lambda: MappingProxyType({}))
     stop: bool = False
     in_doubt: bool = False
+    plan_again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,11 @@ MOST_WAITS = 100
 """How often a batch comes back that the provider had no room for: for about a day, at the longest pauses."""
 
 
-def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], frozenset[str]]:
-    """The batches that repeat what got no answer, and the custom_ids they repeat.
+def next_attempts(
+    run: Run, batch: Batch, tally: Tally, elsewhere: frozenset[str] = frozenset()
+) -> tuple[list[Batch], frozenset[str]]:
+    """The batches that repeat what got no answer, and the custom_ids they repeat. ``elsewhere``: those that others ask
+    for, or have the answers of.
 
     None where nothing may go again or no attempts are left. What a batch that was too large as a whole left unanswered
     comes back as two halves; that costs no attempt. Files are on disk when this returns; doing it again gives the same
@@ -36,7 +39,7 @@ def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], fr
     row = run.store.row()
     if row is not None and row.cancelled:
         return [], frozenset()
-    is_split, unwanted = _to_be_split(run, batch), retired_requests(run, batch)
+    is_split, unwanted = _to_be_split(run, batch), retired_requests(run, batch) | elsewhere
     again = [
         custom_id
         for custom_id, reply in tally.replies.items()

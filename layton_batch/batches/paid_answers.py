@@ -14,10 +14,10 @@ from layton_batch.batches.fingerprints import scoped
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.records import ModelSpec
+from layton_batch.records import Batch, ModelSpec
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import on_this_machine, run_id_of
-from layton_batch.states import AnswerState
+from layton_batch.states import AnswerState, BatchOutcome
 from layton_batch.store.places import Place, other_places
 from layton_batch.store.request_rows import KnownAnswer, asked_again
 from layton_batch.store.run_store import RunStore
@@ -38,12 +38,11 @@ class Paid:
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How an answer stands. ``fingerprint``: what it is, or would be, bought by, another one than it was looked up by
-    where it is there and cannot be had; ``batch``: the batch that asks for it
-    now, by its number in the database."""
+    where it is there and cannot be had; ``sent``: where it is asked for now."""
 
     fingerprint: bytes
     paid: Paid | None = None
-    batch: int | None = None
+    sent: KnownAnswer | None = None
 
 
 def scope_of(manifest: Manifest, local: Collection[str], provider: str) -> str:
@@ -106,7 +105,7 @@ class PaidAnswers:
         for answer in chain:
             mine = answer.run_id == self.store.run_id
             if answer.state is AnswerState.SENT or (answer.state is AnswerState.WANTED and answer.is_open and mine):
-                return Standing(fingerprint, paid, answer.key)
+                return Standing(fingerprint, paid, answer)
         away = [one.run_id for one in chain if one.state in _BOUGHT and self._folder(one.run_id) is None]
         if away and paid is None:
             self.out_of_reach |= {run_id: self._place(run_id) for run_id in away}
@@ -154,6 +153,19 @@ def said_of_place(run_id: str, place: Place | None) -> str:
         f"run {run_id} of this database has answers that this run wants, and its folder{where} is not here: what it "
         "paid for is asked again; share the folder, or run where it is"
     )
+
+
+def asked_elsewhere(run: Run, batch: Batch) -> frozenset[str]:
+    """Return the custom_ids of a batch that was never sent whose answers others ask for, or have brought."""
+    if batch.provider_id is not None or batch.outcome is not BatchOutcome.CANCELLED:
+        return frozenset()
+    prints = run.store.attempted(batch.id)
+    standings = PaidAnswers.of(run).look_up(prints)
+    return frozenset(prints[print_] for print_, one in standings.items() if one.paid or _is_other(one.sent, run, batch))
+
+
+def _is_other(sent: KnownAnswer | None, run: Run, batch: Batch) -> bool:
+    return sent is not None and (sent.run_id, sent.batch_id) != (run.id, batch.id)
 
 
 def tell_of_those_out_of_reach(run: Run, paid: PaidAnswers, told: Mapping[str, object]) -> None:

@@ -28,12 +28,21 @@ from layton_batch.store.reopening import RowKey, reopen
 class Sorted:
     """What is to become of some of a job's requests. ``free``: nobody else asks; ``taken``: there is an answer;
     ``waiting``: another request is on its way, or is about to go; ``waits_for``: the batches that it is in, by their
-    numbers in the database."""
+    numbers in the database, and ``waits_in`` their runs."""
 
     free: list[str] = field(default_factory=list)
     taken: list[TakenOver] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     waits_for: set[int] = field(default_factory=set)
+    waits_in: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The batches that may bring a job more answers, by their numbers in the database, and the runs they are of."""
+
+    batches: frozenset[int] = frozenset()
+    runs: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -52,12 +61,13 @@ class Questions:
         for name in custom_ids:
             print_ = prints.get(name)
             standing = None if print_ is None else standings.get(print_)
-            paid, batch = (None, None) if standing is None else (standing.paid, standing.batch)
-            if paid is not None and (paid.answered or (is_reask and batch is None)):
+            paid, sent = (None, None) if standing is None else (standing.paid, standing.sent)
+            if paid is not None and (paid.answered or (is_reask and sent is None)):
                 found.taken.append(TakenOver(name, paid))
-            elif batch is not None:
+            elif sent is not None:
                 found.waiting.append(name)
-                found.waits_for.add(batch)
+                found.waits_for.add(sent.key)
+                found.waits_in.add(sent.run_id)
             elif print_ in self._asked or (standing is not None and standing.fingerprint != print_):
                 found.waiting.append(name)
             else:
@@ -84,11 +94,12 @@ def closed(run: Run, job: Job, batch: Batch, taken: Sequence[TakenOver]) -> tupl
     return replace(over, content=Content(list(ends), ends=ends)), counts_of(over, ends)
 
 
-def follow(run: Run, job: Job, wanted: Collection[str]) -> frozenset[int]:
+def follow(run: Run, job: Job, wanted: Collection[str]) -> Followed:
     """Give those of a job's requests that have no answer the ones that others brought meanwhile. Returns the batches
     that may bring more. Nothing is sent."""
     batches = [batch for batch in run.store.batches() if batch.job_id == job.id]
     waits_for: set[int] = set()
+    waits_in: set[str] = set()
     again: list[Batch] = []
     counts: list[RowCount] = []
     repeated: Counter[RowKey] = Counter()
@@ -97,6 +108,7 @@ def follow(run: Run, job: Job, wanted: Collection[str]) -> frozenset[int]:
         rows = rows.filter(pl.col("custom_id").is_in(list(wanted)))
         found = Questions(run).sort(job, rows["custom_id"].to_list(), reask_of(run, batch)) if len(rows) else Sorted()
         waits_for |= found.waits_for
+        waits_in |= found.waits_in
         if found.taken:
             names = [one.custom_id for one in found.taken]
             planned = write_next(run, batch, names, numbered("r", batch, batches), said_of(found.taken))
@@ -107,7 +119,7 @@ def follow(run: Run, job: Job, wanted: Collection[str]) -> frozenset[int]:
     if again:
         detail = f"{job.id}: {sum(batch.requests for batch in again)} requests without an answer take one over"
         reopen(run.store, again, repeated, run.clock.now(), detail=detail, counts=counts)
-    return frozenset(waits_for)
+    return Followed(frozenset(waits_for), frozenset(waits_in))
 
 
 def numbered(mark: str, parent: Batch, batches: Sequence[Batch]) -> str:

@@ -23,7 +23,7 @@ from layton_batch.batches.names import custom_id_prefix, tag
 from layton_batch.batches.paid_answers import Paid, PaidAnswers, Standing, tell_of_those_out_of_reach
 from layton_batch.batches.prompt_cache import PromptCache, SizedPrompt
 from layton_batch.batches.retry import ask_again
-from layton_batch.batches.shared_questions import follow
+from layton_batch.batches.shared_questions import Followed, follow
 from layton_batch.batches.taking_over import TakenOver, counts_of, said_of, write_tables
 from layton_batch.batches.usage_rows import bill_under_name
 from layton_batch.costs.estimate import CostBounds
@@ -65,8 +65,8 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     tell_of_those_out_of_reach(run, paid, told_of)
     if entered:
         ask_again(run, job, asking.kept, retired_ids(known))
-    followed = follow(run, job, asking.kept) if asking.kept else frozenset[int]()
-    asking.waits |= bool(followed)
+    followed = follow(run, job, asking.kept) if asking.kept else Followed()
+    asking.waits |= bool(followed.batches)
     _write_requests(asking, judged)
     if entered:
         run.store.keep_requests(job.id, asking.kept)
@@ -83,10 +83,19 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
         ends = write_tables(run, over, asking.taken, str(job.role), job.spec.name)
         batches.append(replace(over, content=Content(list(ends), ends=ends)))
         counts += counts_of(over, ends)
-    run.waiting[job.id] = followed | asking.waits_for
+    _wait_for(run, job, followed.batches | asking.waits_for, followed.runs | asking.waits_in)
     if batches or not asking.waits:
         run.store.plan_job(job, batches, run.clock.now(), counts, is_all=not asking.waits, new=asking.rows.new())
     return bool(batches) or not asking.waits
+
+
+def _wait_for(run: Run, job: Job, batches: frozenset[int], runs: frozenset[str]) -> None:
+    """Note which batches have on their way what the job is still to ask; once, in an event, those of other runs."""
+    others = ", ".join(sorted(runs - {run.id}))
+    if others and batches != run.waiting.get(job.id):
+        detail = f"{job.id}: run {others} asks for some of its answers now; they are waited for, and cost nothing here"
+        run.store.add_event(run.clock.now(), None, "waits_for_run", detail)
+    run.waiting[job.id] = batches
 
 
 def _withdraw_unwanted(run: Run, job: Job, unwanted: frozenset[str]) -> None:
@@ -195,6 +204,7 @@ class _Asking:
     too_large: list[str] = field(default_factory=list)
     taken: list[TakenOver] = field(default_factory=list)
     waits_for: set[int] = field(default_factory=set)
+    waits_in: set[str] = field(default_factory=set)
     waits: bool = False
     reused: OpenShard | None = None
 
@@ -237,8 +247,9 @@ class _Asking:
             self.kept.add(before)
         elif standing is not None and standing.paid is not None:
             self._take(line, standing.paid)
-        elif standing is not None and standing.batch is not None:
-            self.waits_for.add(standing.batch)
+        elif standing is not None and standing.sent is not None:
+            self.waits_for.add(standing.sent.key)
+            self.waits_in.add(standing.sent.run_id)
             self.waits = True
         elif line.digest in self.seen:
             self.waits = True

@@ -90,7 +90,7 @@ class AskedAlready:
             return frozenset()
         names = {self._paid.fingerprint(spec, one): one for one in digests}
         standings = self._paid.look_up(names.keys() - self._own)
-        elsewhere = [print_ for print_, one in standings.items() if one.paid is not None or one.batch is not None]
+        elsewhere = [print_ for print_, one in standings.items() if one.paid is not None or one.sent is not None]
         return frozenset(names[print_] for print_ in (*(names.keys() & self._own), *elsewhere))
 
     def judged(self, job: Job) -> frozenset[str]:

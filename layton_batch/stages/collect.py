@@ -19,6 +19,7 @@ from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.completeness import Downloaded, Reading, counted, lack
 from layton_batch.batches.decisions import Readings, apply, at
 from layton_batch.batches.outcomes import Tally, assign_outcomes, count_rows, summed
+from layton_batch.batches.paid_answers import asked_elsewhere
 from layton_batch.batches.replies import Replies, Reply, read_replies
 from layton_batch.batches.usage_rows import Bill, bounds
 from layton_batch.clock import is_due
@@ -160,7 +161,8 @@ def _file(
     run.store.check(batch, run.clock.now())  # still ours: who took it over meanwhile may have collected more
     _write_tables(run, job, batch, replies, tally, bill)
     statement = _write_statement(run, job, batch, bill, snapshot)
-    children, resubmitted = next_attempts(run, batch, tally)
+    elsewhere = asked_elsewhere(run, batch)
+    children, resubmitted = next_attempts(run, batch, tally, elsewhere)
     counts = count_rows(batch, tally, resubmitted)
     if sum(row.count for row in counts) != batch.requests:
         raise AssertionError(f"batch {batch.id}: {batch.requests} requests, but outcomes add up otherwise: {counts}")
@@ -172,6 +174,7 @@ def _file(
         entries=tuple(_money(run, batch, bill)),
         counts=tuple(counts),
         children=tuple(children),
+        plan_again=bool(elsewhere),
         ends={name: (reply.response.outcome, reply.response.error_class) for name, reply in tally.replies.items()},
     )
     run.store.apply(batch, move, now)

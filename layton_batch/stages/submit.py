@@ -17,11 +17,11 @@ from functools import partial
 from layton_batch.batches import machine
 from layton_batch.batches.admission import HELD, gate, within_limits
 from layton_batch.batches.batch_file import check_file
-from layton_batch.batches.cancel import is_cancelled, stop_rest
+from layton_batch.batches.cancel import is_cancelled, stop_rest, withdraw
 from layton_batch.batches.decisions import Answering, NoAnswer, apply, at
 from layton_batch.batches.reconcile import reconcile, sent_already, submission
 from layton_batch.clock import is_due
-from layton_batch.errors import FileError, ProviderError, StaleStateError
+from layton_batch.errors import FileError, ProviderError, SentElsewhereError, StaleStateError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found
 from layton_batch.runs.context import Run
@@ -152,7 +152,11 @@ def _send(run: Run, provider: Provider, batch: Batch, answering: Answering) -> b
             if elsewhere is None:
                 return False
         now = at(run, batch)
-        batch = run.store.apply(batch, machine.before_create(batch, input_ref, now), now.now)
+        try:
+            batch = run.store.apply(batch, machine.before_create(batch, input_ref, now), now.now)
+        except SentElsewhereError as error:
+            withdraw(run, batch, str(error))
+            return True
         if elsewhere:
             return apply(run, batch, machine.after_certain(batch, elsewhere, at(run, batch)))
         try:

@@ -90,9 +90,10 @@ def enter_attempts(connection: Connection, run_id: str, planned: Batch, content:
     if not rows:
         return
     named = {"batch": batch, "is_open": False, "outcome": None, "error_class": None}
-    values = [{**named, "fingerprint": print_, "custom_id": name} for print_, name in rows.items()]
-    if content.ends is not None:
-        values = [{**row, **_columns(content.ends[rows[row["fingerprint"]]])} for row in values]
+    ends = {} if content.ends is None else {name: _columns(end) for name, end in content.ends.items()}
+    values = [
+        {**named, "fingerprint": print_, "custom_id": name, **ends.get(name, {})} for print_, name in rows.items()
+    ]
     connection.execute(schema.attempts.insert(), values)
     if content.ends is None:
         _want(connection, batch, rows)
@@ -295,6 +296,12 @@ def fingerprints_of(connection: Connection, run_id: str, job_id: str) -> dict[st
         table.c.job == _job_key(run_id, job_id).scalar_subquery(), table.c.fingerprint.is_not(None)
     )
     return dict(connection.execute(query).all())
+
+
+def attempted(connection: Connection, key: int) -> dict[bytes, str]:
+    """Return the custom_ids of a batch by the fingerprints of the answers that it asks for."""
+    table = schema.attempts
+    return dict(connection.execute(select(table.c.fingerprint, table.c.custom_id).where(table.c.batch == key)).all())
 
 
 def open_among(connection: Connection, keys: Collection[int]) -> frozenset[int]:

@@ -336,6 +336,8 @@ class RunStore(Leases):
                     key = request_rows.batch_key(writing.connection, self.run_id, batch.id)
                     request_rows.follow_batch(writing.connection, key, batch, after, decision.ends)
                 self._insert_batches(writing.connection, decision.children)
+                if decision.plan_again:
+                    self.plan_again(writing, (batch.job_id,))
             for kind, detail in decision.events:
                 writing.event(at, batch.id, kind, detail)
             if paying:
@@ -388,6 +390,11 @@ class RunStore(Leases):
         """Return the fingerprints of a job's requests by custom_id; none of those whose answers came from a file."""
         with self.reading() as connection:
             return request_rows.fingerprints_of(connection, self.run_id, job_id)
+
+    def attempted(self, batch_id: str) -> dict[bytes, str]:
+        """Return the custom_ids of a batch by the fingerprints of the answers that it asks for."""
+        with self.reading() as connection:
+            return request_rows.attempted(connection, request_rows.batch_key(connection, self.run_id, batch_id))
 
     def wanted_fingerprints(self) -> frozenset[bytes]:
         """Return the fingerprints of all that this run ever wanted."""
