@@ -49,7 +49,7 @@ def goes_on(here: Lab, text: str, copy: Path, kept: int | None) -> bool:
     with suppress(StoreError), here.open(text) as run:
         advance(run)
         return True
-    said = r"older than its folder: .*intents tells of the payment|put the store back \(state\.sqlite3 with its -wal"
+    said = r"older than its folder: .*intents tells of the payment|Put the store back \(state\.sqlite3 with its -wal"
     with pytest.raises(StoreError, match=said), here.open(text):
         pass
     return False
