@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 
 from layton_batch.batches import machine
 from layton_batch.batches.doubt import given_up, set_down
-from layton_batch.batches.timing import At, Terms
 from layton_batch.errors import (
     AmbiguousCallError,
     DamagedTableError,
@@ -18,7 +17,7 @@ from layton_batch.errors import (
     TransientProviderError,
 )
 from layton_batch.providers.protocol import seconds_of
-from layton_batch.records import Batch, Move, Snapshot, Wait
+from layton_batch.records import Batch, Entry, Move, Snapshot, Wait
 from layton_batch.runs.context import Run
 
 
@@ -91,12 +90,14 @@ def new_tick(run: Run) -> None:
         run.kept.pop(known, None)
 
 
-def at(run: Run, batch: Batch) -> At:
+def at(run: Run, batch: Batch) -> machine.At:
     """Now, with what the batch's provider and the manifest allow."""
     dialect, hours = run.providers.dialect(batch.provider), run.manifest.policy.deadline_hours
     limits, pacing = dialect.limits, run.pacing
     window = limits.window_seconds if (asked := run.window(batch)) is None else seconds_of(asked)
-    terms = Terms(
+    return machine.At(
+        now=run.clock.now(),
+        pacing=pacing,
         poll=limits.poll_seconds * pacing.advised if pacing.poll is None else pacing.poll,
         deadline=window + 86_400 if hours is None else hours * 3600,
         window=window,
@@ -104,19 +105,20 @@ def at(run: Run, batch: Batch) -> At:
         lists=dialect.capabilities.certain_find,
         born=run.born,
     )
-    return At(run.clock.now(), terms, pacing)
 
 
 def apply(run: Run, batch: Batch, decision: Move | Wait) -> bool:
     """Whether the decision moved the batch. What a create may have cost that is given up is written down with it."""
-    in_doubt = isinstance(decision, Move) and decision.in_doubt
-    if isinstance(decision, Move) and in_doubt:
-        try:
-            decision = replace(decision, entries=tuple(given_up(run, batch)))
-        except DamagedTableError as error:
-            reason = f"{decision.after.reason}; that cost cannot be set down: {error}; then `resolve`"
-            decision, in_doubt = machine.lost(batch, reason), False
+    if isinstance(decision, Move) and decision.in_doubt:
+        decision = machine.with_cost_in_doubt(batch, decision, _cost_in_doubt(run, batch))
     after = run.store.apply(batch, decision, run.clock.now())
-    if in_doubt:
+    if isinstance(decision, Move) and decision.in_doubt:
         set_down(run, after)
     return isinstance(decision, Move)
+
+
+def _cost_in_doubt(run: Run, batch: Batch) -> Sequence[Entry] | DamagedTableError:
+    try:
+        return given_up(run, batch)
+    except DamagedTableError as error:
+        return error

@@ -24,14 +24,14 @@ def reconcile(run: Run, provider: Provider, batch: Batch) -> bool:
     return apply(run, batch, machine.after_look(batch, _not_taken(run, found), at(run, batch)))
 
 
-def sent_already(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:
+def sent_already(run: Run, provider: Provider, batch: Batch, input_ref: str | None) -> Sequence[Found]:
     """Batches that are surely this one, though the store knows of none: of a copy of this run that went on elsewhere,
-    or of this one before an older copy of it was put back.
+    or of this one before an older copy of it was put back. ``input_ref``: the file that was uploaded for the batch.
 
     Our tag tells that, or custom_ids with the run's mark. Raises ProviderError where the list cannot be read to its
     end: then nothing is to be sent.
     """
-    return _surely(run, provider, replace(submission(run, batch), not_before=run.born))
+    return _surely(run, provider, replace(submission(run, batch), input_ref=input_ref, not_before=run.born))
 
 
 def surely_ours(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 
@@ -139,8 +138,7 @@ def _send(run: Run, provider: Provider, batch: Batch, answering: Answering) -> b
         ended = apply(run, batch, machine.after_upload(batch, error, at(run, batch)))
         NoAnswer.check(error)
         return ended
-    asked = replace(batch, input_ref=input_ref)
-    began, elsewhere = run.clock.now(), _listed(run, provider, batch, asked)
+    began, elsewhere = run.clock.now(), _listed(run, provider, batch, input_ref)
     if elsewhere is None:
         return False
     with run.seats.turn(batch.provider):
@@ -148,7 +146,7 @@ def _send(run: Run, provider: Provider, batch: Batch, answering: Answering) -> b
         if answering.is_silent(_stage(batch)):
             return False  # another create got no answer meanwhile: this one would wait as long
         if abs(run.clock.now() - began) > LIST_SECONDS:
-            elsewhere = _listed(run, provider, batch, asked)
+            elsewhere = _listed(run, provider, batch, input_ref)
             if elsewhere is None:
                 return False
         now = at(run, batch)
@@ -162,11 +160,11 @@ def _send(run: Run, provider: Provider, batch: Batch, answering: Answering) -> b
             raise
 
 
-def _listed(run: Run, provider: Provider, batch: Batch, asked: Batch) -> Sequence[Found] | None:
-    """What the provider's list shows of the batch, ``asked`` being what is known of it by now; None where the list
-    cannot be read to its end, which is written down."""
+def _listed(run: Run, provider: Provider, batch: Batch, input_ref: str | None) -> Sequence[Found] | None:
+    """Return what the provider's list shows of the batch, whose file it has as ``input_ref``. Return None where the
+    list cannot be read to its end, which is written down."""
     try:
-        return sent_already(run, provider, asked)
+        return sent_already(run, provider, batch, input_ref)
     except ProviderError as error:
         apply(run, batch, machine.after_unread_list(batch, error, at(run, batch)))
         NoAnswer.check(error)
