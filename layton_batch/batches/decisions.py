@@ -1,4 +1,5 @@
-"""From a decision of the machine to the store, and what ends a lane: a provider that does not answer."""
+"""One step of a batch: a stage fetches, the machine decides, ``carry_out`` applies. And what ends a lane: a provider
+that does not answer."""
 
 from __future__ import annotations
 
@@ -105,6 +106,23 @@ def at(run: Run, batch: Batch) -> machine.At:
         lists=dialect.capabilities.certain_find,
         born=run.born,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a stage fetched and the machine decided. ``error``: the failure of the provider call that it rests on."""
+
+    decision: Move | Wait
+    error: ProviderError | None = None
+
+
+def carry_out(run: Run, batch: Batch, step: Step) -> bool:
+    """Apply the decision of a step, and return whether it moved the batch. Raises NoAnswer, after that, where the
+    provider did not answer at all."""
+    moved = apply(run, batch, step.decision)
+    if step.error is not None:
+        NoAnswer.check(step.error)
+    return moved
 
 
 def apply(run: Run, batch: Batch, decision: Move | Wait) -> bool:

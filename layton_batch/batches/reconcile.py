@@ -6,22 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from layton_batch.batches import machine
-from layton_batch.batches.decisions import NoAnswer, apply, at
+from layton_batch.batches.decisions import Step, at
 from layton_batch.errors import ProviderError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found, Submission
 from layton_batch.runs.context import Run
 
 
-def reconcile(run: Run, provider: Provider, batch: Batch) -> bool:
-    """One look for the batch. True where that ends the search: it is found, was never made, or is `lost`."""
+def reconcile(run: Run, provider: Provider, batch: Batch) -> Step:
+    """Look for the batch once. A ``Move`` ends the search: it is there, was never made, or is `lost`."""
     try:
         found = provider.find(replace(submission(run, batch), asked_at=run.clock.now()))
     except ProviderError as error:
-        ended = apply(run, batch, machine.after_look(batch, error, at(run, batch)))
-        NoAnswer.check(error)
-        return ended
-    return apply(run, batch, machine.after_look(batch, _not_taken(run, found), at(run, batch)))
+        return Step(machine.after_look(batch, error, at(run, batch)), error)
+    return Step(machine.after_look(batch, _not_taken(run, found), at(run, batch)))
 
 
 def sent_already(run: Run, provider: Provider, batch: Batch, input_ref: str | None) -> Sequence[Found]:

@@ -52,8 +52,8 @@ def collect(run: Run, lane: Lane) -> bool:
 def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
     try:
         download = _download(run, batch)
-        if download is None:
-            return False
+        if isinstance(download, Wait):
+            return apply(run, batch, download)
         asked, folder = batch_requests(run, batch), run.folder.raw(batch.id)
         with run.filing:  # one batch's texts at a time are in memory
             replies = read_replies(folder, partial(_decode, run, batch))
@@ -85,8 +85,8 @@ class _Download:
     uncounted: ProviderError | None = None
 
 
-def _download(run: Run, batch: Batch) -> _Download | None:
-    """Bring the raw results to disk. None: not yet, try again later."""
+def _download(run: Run, batch: Batch) -> _Download | Wait:
+    """Bring the raw results to disk. A decision: the download failed, and is tried again later."""
     if batch.provider_id is None:
         return _Download()  # never reached the provider
     provider = run.providers.of(run.seats.lane(batch))
@@ -99,10 +99,7 @@ def _download(run: Run, batch: Batch) -> _Download | None:
         return _Download(snapshot, parts, uncounted=uncounted)
     except ProviderError as error:
         again = machine.after_failed_download(batch, error, at(run, batch))
-        if again is None:
-            return _Download(snapshot, failed=error)
-        apply(run, batch, again)
-    return None
+        return _Download(snapshot, failed=error) if again is None else again
 
 
 def _decided(run: Run, batch: Batch, download: _Download, reading: Reading) -> Wait | Collect:
