@@ -103,8 +103,8 @@ def at(run: Run, batch: Batch) -> machine.At:
         deadline=window + 86_400 if hours is None else hours * 3600,
         window=window,
         retention=limits.retention_seconds,
-        lists=dialect.capabilities.certain_find,
-        born=run.born,
+        shows_absence=dialect.capabilities.certain_find,
+        run_began=run.born,
     )
 
 

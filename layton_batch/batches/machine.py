@@ -61,7 +61,8 @@ class At:
 
     ``poll``: between two snapshots. ``deadline``: from the create until the provider is asked to stop the batch.
     ``window``: in which the provider promises to end it. ``retention``: for which the provider keeps results.
-    ``lists``: whether the provider's list shows for certain that a batch does not exist. ``born``: when the run began.
+    ``shows_absence``: whether the provider's list shows for certain that a batch does not exist. ``run_began``: before
+    everything else of the run.
 
     Our clock alone has a batch stopped, or makes it ``lost``. It never gives up what was paid for, and never has
     anything sent again: for that the provider must have refused or failed a number of downloads, or have said how each
@@ -74,8 +75,8 @@ class At:
     deadline: float
     window: float
     retention: float
-    lists: bool = True
-    born: float = 0.0
+    shows_absence: bool = True
+    run_began: float = 0.0
 
     def is_after(self, moment: float | None) -> bool:
         """Whether the moment has passed by our clock."""
@@ -248,7 +249,7 @@ def after_look(batch: Batch, candidates: Sequence[Found] | ProviderError, at: At
         return after_certain(batch, certain, at)
     if candidates:
         return _unsure(batch, candidates, at)
-    if not at.lists:
+    if not at.shows_absence:
         return lost(batch, f"{batch.provider} cannot list batches: look in its console, then `resolve`")
     return _absent(batch, at)
 
@@ -324,48 +325,53 @@ def lost(batch: Batch, reason: str) -> Move:
 # ---- at the provider -----------------------------------------------------------------------------------------------
 
 
-def after_reading(batch: Batch, reading: Snapshot | ProviderError, at: At) -> Move | Wait:
-    """Decide from one snapshot, or from the error in its place. A batch past its deadline is asked to stop. An unknown
-    status word is a snapshot. Other errors say nothing of the batch: it is read again as long as results are kept."""
-    if isinstance(reading, Snapshot) and reading.state is Lifecycle.ENDED:
-        return _ended(batch, reading, at)
+def after_snapshot(batch: Batch, reply: Snapshot | ProviderError, at: At) -> Move | Wait:
+    """Decide from one snapshot, or from the error in its place. A batch past its deadline is asked to stop."""
+    if isinstance(reply, ProviderError):
+        return _no_snapshot(batch, reply, at)
+    if reply.state is Lifecycle.ENDED:
+        return _ended(batch, reply, at)
+    if at.is_after(batch.deadline_at):
+        return _past_deadline(batch, reply.provider_status, at)
+    return _goes_on(batch, reply, at)
+
+
+def _no_snapshot(batch: Batch, error: ProviderError, at: At) -> Move | Wait:
+    """An unknown status word shows that the batch is there. Other errors say nothing of the batch: it is read again as
+    long as results are kept."""
     is_past = at.is_after(batch.deadline_at)
-    if isinstance(reading, NotFoundError):
-        if is_past:
-            return _lost_there(batch, f"{reading} (is the key of another project?)", at)
-        reason = f"{reading} (not shown there yet; asking again)" if batch.read_at is None else str(reading)
-        return _unreadable(batch, reason, None, reading, at)
-    if isinstance(reading, UnknownStatusError):
-        status = reading.code or "unknown"
-        if is_past:
-            return _past_deadline(batch, status, at)
-        return _unreadable(batch, str(reading), status, reading, at)
-    if isinstance(reading, ProviderError):
-        return _unreadable(batch, str(reading), None, reading, at)
-    return _past_deadline(batch, reading.provider_status, at) if is_past else _goes_on(batch, reading, at)
+    if isinstance(error, UnknownStatusError):
+        status = error.code or "unknown"
+        return _past_deadline(batch, status, at) if is_past else _unreadable(batch, str(error), status, error, at)
+    if not isinstance(error, NotFoundError):
+        return _unreadable(batch, str(error), None, error, at)
+    if is_past:
+        return _lost_there(batch, f"{error} (is the key of another project?)", at)
+    reason = f"{error} (not shown there yet; asking again)" if batch.read_at is None else str(error)
+    return _unreadable(batch, reason, None, error, at)
 
 
-def _ended(batch: Batch, reading: Snapshot, at: At) -> Move:
-    outcome = reading.outcome or BatchOutcome.COMPLETED
+def _ended(batch: Batch, snapshot: Snapshot, at: At) -> Move:
+    outcome = snapshot.outcome or BatchOutcome.COMPLETED
     after = replace(
-        batch, state=Lifecycle.ENDED, outcome=outcome, provider_status=reading.provider_status,
-        results_ref=reading.results_ref, errors_ref=reading.errors_ref, error_class=failure_class(reading),
-        read_at=at.now, ended_at=at.now, due_at=at.now, failures=0, reason=reading.message,
+        batch, state=Lifecycle.ENDED, outcome=outcome, provider_status=snapshot.provider_status,
+        results_ref=snapshot.results_ref, errors_ref=snapshot.errors_ref, error_class=failure_class(snapshot),
+        read_at=at.now, ended_at=at.now, due_at=at.now, failures=0, reason=snapshot.message,
         facts=replace(batch.facts, short_downloads=0),
     )  # fmt: skip
-    return Move(after, (("ended", f"{outcome} ({reading.provider_status}) {reading.message or ''}".strip()),))
+    return Move(after, (("ended", f"{outcome} ({snapshot.provider_status}) {snapshot.message or ''}".strip()),))
 
 
-def _goes_on(batch: Batch, reading: Snapshot, at: At) -> Move | Wait:
+def _goes_on(batch: Batch, snapshot: Snapshot, at: At) -> Move | Wait:
     after = replace(
-        batch, due_at=at.now + min(at.poll, LONGEST_PAUSE), provider_status=reading.provider_status, failures=0,
+        batch, due_at=at.now + min(at.poll, LONGEST_PAUSE), provider_status=snapshot.provider_status, failures=0,
         reason=None, read_at=at.now,
     )  # fmt: skip
-    if reading.state is Lifecycle.CANCELLING and batch.state is Lifecycle.IN_FLIGHT:
+    if snapshot.state is Lifecycle.CANCELLING and batch.state is Lifecycle.IN_FLIGHT:
         return Move(replace(after, state=Lifecycle.CANCELLING), (("cancelling", "seen at the provider"),))
-    is_new = reading.provider_status != batch.provider_status
-    events = (("status", reading.provider_status),) if is_new else ()
-    return Wait(after, events, stop=reading.state is Lifecycle.IN_FLIGHT and batch.state is Lifecycle.CANCELLING)
+    is_new = snapshot.provider_status != batch.provider_status
+    events = (("status", snapshot.provider_status),) if is_new else ()
+    return Wait(after, events, stop=snapshot.state is Lifecycle.IN_FLIGHT and batch.state is Lifecycle.CANCELLING)
 
 
 def _unreadable(batch: Batch, reason: str, status: str | None, error: ProviderError, at: At) -> Move | Wait:
@@ -387,7 +393,7 @@ def _past_deadline(batch: Batch, status: str, at: At) -> Move:
     if batch.state is Lifecycle.CANCELLING:
         return _lost_there(batch, reason, at)
     after = replace(
-        batch, state=Lifecycle.CANCELLING, reason=reason, deadline_at=at.now + at.pacing.last,
+        batch, state=Lifecycle.CANCELLING, reason=reason, deadline_at=at.now + at.pacing.stopping,
         due_at=at.now + at.poll,
     )  # fmt: skip
     return Move(after, (("deadline", reason),), stop=True)
@@ -480,7 +486,7 @@ def _is_worth_another(batch: Batch, at: At, *, is_none_of_it: bool = False) -> b
 def _end(batch: Batch, at: At) -> float:
     """When the batch ended, as far as our clock can tell: it may have been behind then, but no batch ends before it is
     sent, or before its run begins."""
-    return max(batch.ended_at or 0.0, batch.submitted_at or 0.0, at.born)
+    return max(batch.ended_at or 0.0, batch.submitted_at or 0.0, at.run_began)
 
 
 def _cap_failures(batch: Batch, error: ProviderError) -> Batch:

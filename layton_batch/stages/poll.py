@@ -51,18 +51,19 @@ def _poll_one(run: Run, provider: Provider, batch: Batch) -> bool:
 
 
 def _read(run: Run, provider: Provider, batch: Batch) -> Step:
-    reading: Snapshot | ProviderError
+    """Read the status of the batch at its provider, and ask for its stop where that is decided."""
+    snapshot: Snapshot | ProviderError
     try:
-        reading = provider.snapshot(str(batch.provider_id))
+        snapshot = provider.snapshot(str(batch.provider_id))
     except ProviderError as error:
-        reading = error
-    decision = machine.after_reading(batch, reading, at(run, batch))
+        snapshot = error
+    decision = machine.after_snapshot(batch, snapshot, at(run, batch))
     if decision.stop:
         decision = _stopped(provider, batch, decision)
-    if isinstance(reading, ProviderError):
-        return Step(decision, reading)
-    if reading.state is Lifecycle.ENDED:
-        run.kept.setdefault(Readings, Readings()).keep(batch, reading)
+    if isinstance(snapshot, ProviderError):
+        return Step(decision, snapshot)
+    if snapshot.state is Lifecycle.ENDED:
+        run.kept.setdefault(Readings, Readings()).keep(batch, snapshot)
     return Step(decision)
 
 

@@ -20,7 +20,7 @@ DAY = 86_400.0
 PACING = Pacing()
 LOOKS = len(PACING.looks)
 AT = At(NOW, PACING, poll=30.0, deadline=2 * DAY, window=DAY, retention=29 * DAY)
-UNLISTED = replace(AT, lists=False)
+UNLISTED = replace(AT, shows_absence=False)
 COST = Decimal("0.50")
 RESERVED, RELEASED = Entry(batch(0).id, "reserved", COST), Entry(batch(0).id, "released", COST)
 CHANGEABLE = {

@@ -45,33 +45,33 @@ def reading(state: Lifecycle = Lifecycle.IN_FLIGHT, status: str = "in_progress",
 
 def test_a_batch_that_goes_on_is_read_again_and_a_new_word_is_told() -> None:
     before = flying(failures=2, reason="old")
-    decision = machine.after_reading(before, reading(), AT)
+    decision = machine.after_snapshot(before, reading(), AT)
     check(
         before, decision, Wait, due_at=NOW + 30.0, provider_status="in_progress", failures=0, reason=None, read_at=NOW
     )
     assert told(decision) == ["status"]
-    assert machine.after_reading(decision.after, reading(), AT).events == ()
+    assert machine.after_snapshot(decision.after, reading(), AT).events == ()
     slow = replace(AT, poll=99_999.0)
-    assert machine.after_reading(before, reading(), slow).after.due_at == NOW + LONGEST_PAUSE
+    assert machine.after_snapshot(before, reading(), slow).after.due_at == NOW + LONGEST_PAUSE
 
 
 def test_a_batch_that_somebody_stopped_is_seen_to_be_stopping() -> None:
-    decision = machine.after_reading(flying(), reading(Lifecycle.CANCELLING, "cancelling"), AT)
+    decision = machine.after_snapshot(flying(), reading(Lifecycle.CANCELLING, "cancelling"), AT)
     assert (type(decision), decision.after.state) == (Move, Lifecycle.CANCELLING)
 
 
 def test_a_provider_that_does_not_show_that_it_was_asked_to_stop_is_asked_again_and_told_of_once() -> None:
     before = flying(state=Lifecycle.CANCELLING)
     for found in (reading(), UnknownStatusError("what?", code="odd")):
-        decision = machine.after_reading(before, found, AT)
+        decision = machine.after_snapshot(before, found, AT)
         assert decision.stop
         stopped = machine.not_stopped(decision, "cancel failed: 503")
         assert told(stopped)[0] == "cancel_failed"
         assert stopped.after.facts.stop_refused
-        again = machine.not_stopped(machine.after_reading(stopped.after, found, AT), "cancel failed: 503")
+        again = machine.not_stopped(machine.after_snapshot(stopped.after, found, AT), "cancel failed: 503")
         assert "cancel_failed" not in told(again)
-    assert not machine.after_reading(before, reading(Lifecycle.CANCELLING, "cancelling"), AT).stop
-    assert not machine.after_reading(before, busy(), AT).stop
+    assert not machine.after_snapshot(before, reading(Lifecycle.CANCELLING, "cancelling"), AT).stop
+    assert not machine.after_snapshot(before, busy(), AT).stop
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_an_ended_batch_says_how_it_ended(
         Lifecycle.ENDED, "done", outcome=outcome, message=said, error_class=by_code, results_ref="out", errors_ref="err"
     )
     before = flying(deadline_at=NOW - DAY, facts=Facts(short_downloads=2))  # also past its deadline
-    decision = machine.after_reading(before, found, AT)
+    decision = machine.after_snapshot(before, found, AT)
     assert type(decision) is Move
     after = decision.after
     assert (after.state, after.outcome, after.error_class) == (Lifecycle.ENDED, outcome, error_class)
@@ -103,24 +103,24 @@ def test_an_ended_batch_says_how_it_ended(
 def test_past_its_deadline_the_provider_is_asked_to_stop_and_then_a_person_is_asked() -> None:
     past = flying(deadline_at=NOW - 1.0)
     for found in (reading(), UnknownStatusError("what?", code="odd")):
-        decision = machine.after_reading(past, found, AT)
+        decision = machine.after_snapshot(past, found, AT)
         assert (decision.after.state, decision.stop) == (Lifecycle.CANCELLING, True)
-        assert decision.after.deadline_at == NOW + PACING.last
+        assert decision.after.deadline_at == NOW + PACING.stopping
         refused_to = machine.not_stopped(decision, "cancel failed: 409")
         assert str(refused_to.after.reason).endswith("cancel failed: 409")
         assert refused_to.events == (("deadline", str(refused_to.after.reason)),)
-        gone = machine.after_reading(replace(past, state=Lifecycle.CANCELLING), found, AT)
+        gone = machine.after_snapshot(replace(past, state=Lifecycle.CANCELLING), found, AT)
         assert gone.after.state is Lifecycle.LOST
 
 
 def test_a_batch_that_the_provider_does_not_know_is_asked_for_until_its_deadline() -> None:
     error = NotFoundError("no such batch", status=404)
-    new = machine.after_reading(flying(), error, AT)
+    new = machine.after_snapshot(flying(), error, AT)
     assert (type(new), new.after.failures) == (Wait, 1)
     assert "not shown there yet" in str(new.after.reason)
-    old = machine.after_reading(flying(read_at=NOW - DAY), error, AT)
+    old = machine.after_snapshot(flying(read_at=NOW - DAY), error, AT)
     assert old.after.reason == str(error)
-    past = machine.after_reading(flying(deadline_at=NOW - 1.0), error, AT)
+    past = machine.after_snapshot(flying(deadline_at=NOW - 1.0), error, AT)
     assert past.after.state is Lifecycle.LOST
 
 
@@ -128,11 +128,11 @@ def test_a_batch_that_the_provider_does_not_know_is_asked_for_until_its_deadline
 def test_a_provider_that_cannot_be_asked_says_nothing_of_the_batch(error: ProviderError) -> None:
     kept = AT.retention
     for since, state in ((2 * DAY, Lifecycle.IN_FLIGHT), (kept + 1000.0, Lifecycle.LOST)):
-        decision = machine.after_reading(flying(deadline_at=NOW - since), error, AT)
+        decision = machine.after_snapshot(flying(deadline_at=NOW - since), error, AT)
         assert decision.after.state is state
-    decision = machine.after_reading(flying(), error, AT)
+    decision = machine.after_snapshot(flying(), error, AT)
     assert told(decision) == ["unclear"]
-    assert machine.after_reading(decision.after, error, AT).events == ()  # said once
+    assert machine.after_snapshot(decision.after, error, AT).events == ()  # said once
     assert decision.after.provider_status == "validating"
 
 
@@ -283,7 +283,7 @@ def test_a_clock_that_was_behind_when_the_batch_ended_gives_up_no_download() -> 
     assert machine.after_failed_download(before, busy(), AT) is None
     sent_since = replace(before, submitted_at=NOW - DAY)
     assert machine.after_failed_download(sent_since, busy(), AT) is not None
-    begun_since = replace(AT, born=NOW - DAY)
+    begun_since = replace(AT, run_began=NOW - DAY)
     assert machine.after_failed_download(before, busy(), begun_since) is not None
     assert machine.after_failed_download(before, refused(404), begun_since) is not None
 
