@@ -173,7 +173,7 @@ class Facts:
     absent_creates: int = 0  # creates that were given up, because no list showed their batch
     resent: int = 0  # how often a person had the batch sent again
     stop_refused: bool = False  # the provider was asked to stop the batch, and did not say that it will
-    retention_told: bool = False  # a person was warned that the results will not be kept much longer
+    expiry_warned: bool = False  # a person was warned that the results will not be kept much longer
 
     @property
     def creates_in_doubt(self) -> int:
@@ -387,7 +387,7 @@ class Entry:
 
 # ---- decisions about a batch: ``batches/machine.py`` makes them, the store applies them ----------------------------
 
-Told = tuple[str, str]  # an event's kind and detail
+BatchEvent = tuple[str, str]  # kind and detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +395,7 @@ class Wait:
     """The batch stays in its state and gets the columns of ``after``. ``stop``: ask the provider first to stop it."""
 
     after: Batch
-    events: tuple[Told, ...] = ()
+    events: tuple[BatchEvent, ...] = ()
     stop: bool = False
 
 
@@ -407,7 +407,7 @@ class Move:
     others ask for some of its answers."""
 
     after: Batch
-    events: tuple[Told, ...]
+    events: tuple[BatchEvent, ...]
     entries: tuple[Entry, ...] = ()
     counts: tuple[RowCount, ...] = ()
     children: tuple[Batch, ...] = ()
@@ -423,7 +423,7 @@ class Collect:
 
     after: Batch
     lacking: str | None = None
-    events: tuple[Told, ...] = ()
+    events: tuple[BatchEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

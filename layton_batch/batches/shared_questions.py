@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from dataclasses import dataclass, field
 
 import polars as pl
 
 from layton_batch.batches.attempts import reask_of, write_next
+from layton_batch.batches.machine import answered_already
 from layton_batch.batches.names import part_of
 from layton_batch.batches.paid_answers import PaidAnswers
 from layton_batch.batches.taking_over import TakenOver, counts_of, said_of, write_tables
 from layton_batch.files import tables
 from layton_batch.records import Batch, Content, Job, RowCount
 from layton_batch.runs.context import Run
-from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.reopening import RowKey, reopen
 
 
@@ -83,13 +83,7 @@ class Questions:
 
 def closed(run: Run, job: Job, batch: Batch, taken: Sequence[TakenOver]) -> tuple[Batch, list[RowCount]]:
     """A batch whose file is on disk, as one that is over before it began: its requests get these answers."""
-    over = replace(
-        batch,
-        state=Lifecycle.COLLECTED,
-        outcome=BatchOutcome.COMPLETED,
-        max_cost=Decimal(0),
-        cause=said_of(taken),
-    )
+    over = answered_already(batch, said_of(taken))
     ends = write_tables(run, over, taken, str(job.role), job.spec.name)
     return replace(over, content=Content(list(ends), ends=ends)), counts_of(over, ends)
 

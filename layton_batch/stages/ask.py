@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from itertools import islice
@@ -19,6 +19,7 @@ from layton_batch.batches.admission import custom_id_problem
 from layton_batch.batches.batch_file import BatchFiles, OpenShard, batch_requests
 from layton_batch.batches.cancel import withdraw
 from layton_batch.batches.fingerprints import fingerprint_bytes, of_shards, requests_of, retired_ids
+from layton_batch.batches.machine import answered_already
 from layton_batch.batches.names import custom_id_prefix, tag
 from layton_batch.batches.paid_answers import Paid, PaidAnswers, Standing, tell_of_those_out_of_reach
 from layton_batch.batches.prompt_cache import PromptCache, SizedPrompt
@@ -340,13 +341,8 @@ def _taken_over(run: Run, job: Job, asking: _Asking) -> Batch:
     if asking.reused is None:
         raise AssertionError(f"job {job.id}: answers are taken over, and their batch file was not written")
     path = run.folder.request_file(job.id, asking.taken_over).relative_to(run.folder.root).as_posix()
-    return replace(
-        first_attempt(run, job, asking.reused.written(asking.taken_over, path)),
-        state=Lifecycle.COLLECTED,
-        outcome=BatchOutcome.COMPLETED,
-        max_cost=Decimal(0),
-        cause=said_of(asking.taken),
-    )
+    planned = first_attempt(run, job, asking.reused.written(asking.taken_over, path))
+    return answered_already(planned, said_of(asking.taken))
 
 
 def _never_sent(job: Job, shard_id: str, custom_ids: Sequence[str]) -> Batch:

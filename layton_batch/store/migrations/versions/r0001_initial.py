@@ -124,7 +124,7 @@ def _batches() -> None:
         sa.Column("failures", sa.Integer, nullable=False),
         sa.Column("failed_status", sa.Integer),
         *(sa.Column(name, sa.Integer, nullable=False) for name in _COUNTERS),
-        *(sa.Column(name, sa.Boolean, nullable=False) for name in ("stop_refused", "retention_told")),
+        *(sa.Column(name, sa.Boolean, nullable=False) for name in ("stop_refused", "expiry_warned")),
         sa.Column("lease_owner", sa.String(256)),
         sa.Column("lease_until", sa.Float),
         sa.Column("fence", sa.Integer, nullable=False),
