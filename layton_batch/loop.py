@@ -27,8 +27,11 @@ def drive(
     stop_at: float | None,
     progress: Callable[[Status], None] | None = None,
 ) -> Status:
-    """Tick until the run is over, cannot go on, or time is up. ``stop_at``: epoch seconds. ``progress`` gets the status
-    after every tick. Ctrl-C and SIGTERM raise KeyboardInterrupt and leave batches running."""
+    """Tick until the run is over, cannot go on, or time is up.
+
+    ``once``: until nothing can be done without waiting. ``stop_at``: epoch seconds. ``progress`` gets the status after
+    every tick. Ctrl-C and SIGTERM raise KeyboardInterrupt and leave batches running.
+    """
     with terminating():
         return _ticks(run, progress or _ignore, once=once, stop_at=stop_at)
 
@@ -41,14 +44,14 @@ def _ticks(run: Run, progress: Callable[[Status], None], *, once: bool, stop_at:
     halted = False
     run.store.wake()  # who calls again may have mended what these wait for
     while True:
-        last = once or _late(run.clock, stop_at)  # then no provider is left in the middle of its work
-        moved = advance(run, None if last else PATIENCE)
+        late = _late(run.clock, stop_at)
+        moved = advance(run, None if once or late else PATIENCE)  # at the end no provider is left amid its work
         status = read_status(run.store)
         progress(status)
         moved |= run.lanes.busy
         before, halted = halted, status.state in _HALTED and not moved  # what moved may have let money go
         first_time = halted and not before  # so may another process have, since this one counted it: count once more
-        if is_finished(run) or (last and not once) or ((once or halted) and not first_time):
+        if is_finished(run) or late or ((once or halted) and not moved and not first_time):
             return status
         if not moved and not halted:
             _wait(run, stop_at)

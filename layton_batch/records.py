@@ -4,15 +4,18 @@ Records carry values. Money is ``Decimal`` US dollars, times are epoch seconds, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from types import MappingProxyType
+from typing import TypeVar, cast
 
 from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, PredictionKind, RequestOutcome, Role
 
+T = TypeVar("T")
 JsonValue = str | int | float | bool | None | list["JsonValue"] | Mapping[str, "JsonValue"]
 """A value as JSON knows it."""
 
@@ -231,6 +234,28 @@ class Batch:
     content: Content | None = None  # of a batch that is about to be entered and is to be sent
 
 
+@dataclass(eq=False, slots=True)
+class ListReading:
+    """One reading of a provider's list of batches, which all batches use that are sent within seconds of its begin.
+
+    ``begun``: when it was begun, by our clock.
+    """
+
+    begun: float
+    _parts: dict[str, Sequence[object]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def rows(self, read: Callable[[], Iterable[T]], part: str = "") -> Sequence[T]:
+        """Return the rows of the list, or of a part of it, as ``read`` gives them; the first caller reads them.
+
+        What ``read`` raises is raised, and the next caller reads again.
+        """
+        with self._lock:
+            if part not in self._parts:
+                self._parts[part] = list(read())
+            return cast("Sequence[T]", self._parts[part])
+
+
 @dataclass(frozen=True, slots=True)
 class Submission:
     """What a dialect needs to upload and create: the batch file, our tag, and how many requests it holds."""
@@ -246,6 +271,16 @@ class Submission:
     not_before: float | None = None  # when the intent to create was committed, by our clock
     asked_at: float | None = None  # our clock now, where the provider's replies are to be compared with it
     window: str | None = None  # how long the batch may take; None: the provider's usual
+    known: frozenset[str] = frozenset()  # ids of other batches of ours at providers: they need no look
+    custom_ids: dict[str, frozenset[str]] = field(default_factory=dict)
+    """By the provider's id what this process has seen of batches that ended: nobody needs to ask for them again."""
+    reading: ListReading | None = None
+    """The list before a create, of which only what is surely ours counts; None: a create was tried, and the list is
+    read now."""
+
+    def listed(self, read: Callable[[], Iterable[T]], part: str = "") -> Sequence[T]:
+        """Return the rows of the provider's list of batches; ``read`` asks for them, to the list's end."""
+        return list(read()) if self.reading is None else self.reading.rows(read, part)
 
 
 @dataclass(frozen=True, slots=True)

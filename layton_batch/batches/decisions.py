@@ -18,7 +18,7 @@ from layton_batch.errors import (
     TransientProviderError,
 )
 from layton_batch.providers.protocol import seconds_of
-from layton_batch.records import Batch, Entry, Move, Snapshot, Wait
+from layton_batch.records import Batch, Entry, ListReading, Move, Snapshot, Wait
 from layton_batch.runs.context import Run
 
 
@@ -85,9 +85,32 @@ class Readings:
         return self._ended.pop(batch.id, None)
 
 
+LIST_SECONDS = 10.0
+"""A list that was begun longer ago, because others were created in between, is read again before a create."""
+
+
+@dataclass(slots=True)
+class Lists:
+    """Of a tick: the last reading of each provider's list of batches."""
+
+    _last: dict[str, ListReading] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def reading(self, batch: Batch, now: float) -> ListReading:
+        """Return the reading that counts before the batch is created: one of its own where a create was tried before,
+        for the list must show what became of that."""
+        if batch.submitting_at is not None:
+            return ListReading(now)
+        with self._lock:
+            last = self._last.get(batch.provider)
+            if last is None or abs(now - last.begun) > LIST_SECONDS:
+                last = self._last[batch.provider] = ListReading(now)
+            return last
+
+
 def new_tick(run: Run) -> None:
     """Nothing that a provider said before counts any more."""
-    for known in (Answering, Readings):
+    for known in (Answering, Readings, Lists):
         run.kept.pop(known, None)
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+ADDRESS_FILE = "address"
+"""Beside this machine's copy of a folder of runs: the address in object storage of which it is a copy."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 

@@ -11,11 +11,24 @@ from urllib.parse import unquote
 import orjson
 
 from layton_batch.errors import ManifestError, StoreError
-from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.run_folder import ADDRESS_FILE, RunFolder
 from layton_batch.settings import Settings
 
 if TYPE_CHECKING:
     from layton_batch.manifest.manifest import Manifest
+
+
+DEFAULT_RUNS = Path("runs")
+"""Where run folders are unless somebody names another place: in the working folder."""
+
+
+def copied_address(runs: Path) -> str | None:
+    """Return the address in object storage of which ``runs`` is this machine's copy; None where it is no such copy."""
+    try:
+        address = (runs.parent / ADDRESS_FILE).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return address if runs.name == "runs" and _ADDRESS.fullmatch(address) else None
 
 
 def runs_at(place: str | Path, settings: Settings) -> Path:
@@ -44,6 +57,15 @@ def runs_at(place: str | Path, settings: Settings) -> Path:
     if settings.engine != THREADS:
         raise ManifestError(f"--runs {place}: with engine {settings.engine!r} all workers need one folder on a disk")
     return local_copy(f"{scheme}://{rest}", settings.copies, settings.environment)
+
+
+def named_runs(place: str | Path | None, settings: Settings) -> Path | None:
+    """Return the folder of runs at ``place``, else at LAYTON_BATCH_RUNS; None where nobody named any.
+
+    Raises ManifestError where no runs can be kept there.
+    """
+    named = place if place is not None else settings.get("LAYTON_BATCH_RUNS")
+    return None if named is None else runs_at(named, settings)
 
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9]+):(?:/+(.*))?")

@@ -28,9 +28,6 @@ from layton_batch.runs.lanes import Lane
 from layton_batch.states import Lifecycle
 from layton_batch.store.standing import HeldBack
 
-LIST_SECONDS = 10.0
-"""A list that was begun longer ago, because others were created in between, is read again before a create."""
-
 
 def submit(run: Run, lane: Lane, ready: Sequence[Batch]) -> bool:
     """Settle what was being sent in this lane when the program stopped, then send what is ready."""
@@ -132,17 +129,13 @@ def _send(run: Run, provider: Provider, batch: Batch, answering: Answering) -> b
     input_ref = _uploaded(run, provider, batch)
     if isinstance(input_ref, Step):
         return carry_out(run, batch, input_ref)
-    began, elsewhere = run.clock.now(), _listed(run, provider, batch, input_ref)
-    if isinstance(elsewhere, Step):
-        return carry_out(run, batch, elsewhere)
     with run.seats.turn(batch.provider):
         run.heed_stop()
         if answering.is_silent(_stage(batch)):
             return False  # another create got no answer meanwhile: this one would wait as long
-        if abs(run.clock.now() - began) > LIST_SECONDS:
-            elsewhere = _listed(run, provider, batch, input_ref)
-            if isinstance(elsewhere, Step):
-                return carry_out(run, batch, elsewhere)
+        elsewhere = _listed(run, provider, batch, input_ref)
+        if isinstance(elsewhere, Step):
+            return carry_out(run, batch, elsewhere)
         now = at(run, batch)
         try:
             batch = run.store.apply(batch, machine.before_create(batch, input_ref, now), now.now)
