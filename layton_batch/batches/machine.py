@@ -522,9 +522,9 @@ def collected(
     ends: Mapping[str, End] = MappingProxyType({}),
     plan_again: bool = False,
 ) -> Move:
-    """The answers are filed, and every request has its outcome: ``ends``, by custom_id, and ``counts``. ``message``: what the provider says of the
-    batch as a whole. ``events``: what was odd. ``children``: the batches that repeat what got no answer.
-    ``plan_again``: others ask for some of its answers, and the job is to wait for those.
+    """The answers are filed, and every request has its outcome: ``ends``, by custom_id, and ``counts``. ``message``:
+    what the provider says of the batch as a whole. ``events``: what was odd. ``children``: the batches that repeat what
+    got no answer. ``plan_again``: others ask for some of its answers, and the job is to wait for those.
 
     Raises AssertionError where the counts do not add up to the requests of the batch.
     """
