@@ -75,6 +75,14 @@ class RunCancelledError(LaytonBatchError):
     """A person cancelled the run before the batch was paid for: it is not sent."""
 
 
+class SentElsewhereError(LaytonBatchError):
+    """Another batch of the workspace, perhaps of another run, asks for some of a batch's answers, or has brought them
+    since it was planned: the batch is not sent, and its job is planned again."""
+
+    transient = True
+    exit_code = 75
+
+
 class StoppedError(LaytonBatchError):
     """The program was told to stop while a call was on its way: nothing is noted of the call, as after a kill."""
 

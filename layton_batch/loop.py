@@ -28,8 +28,11 @@ def drive(
     stop_at: float | None,
     progress: Callable[[Status], None] | None = None,
 ) -> Status:
-    """Tick until the run is over, cannot go on, or time is up. ``stop_at``: epoch seconds. ``progress`` gets the status
-    after every tick. Ctrl-C and SIGTERM raise KeyboardInterrupt and leave batches running."""
+    """Tick until the run is over, cannot go on, or time is up.
+
+    ``once``: until nothing can be done without waiting. ``stop_at``: epoch seconds. ``progress`` gets the status after
+    every tick. Ctrl-C and SIGTERM raise KeyboardInterrupt and leave batches running.
+    """
     with terminating():
         return _ticks(run, progress or _ignore, once=once, stop_at=stop_at)
 
@@ -41,13 +44,13 @@ def _ignore(_status: Status) -> None:
 def _ticks(run: Run, progress: Callable[[Status], None], *, once: bool, stop_at: float | None) -> Status:
     run.store.wake()  # who calls again may have mended what these wait for
     while True:
-        last = once or _late(run.clock, stop_at)  # then no provider is left in the middle of its work
-        moved = advance(run, None if last else PATIENCE)
+        late = _late(run.clock, stop_at)
+        moved = advance(run, None if once or late else PATIENCE)  # at the end no provider is left amid its work
         status = read_status(run.store)
         progress(status)
         moved |= run.lanes.busy
-        halted = status.state in _HALTED and not moved  # what moved may have let money go
-        if is_finished(run) or last or (halted and not pending_orders(run.store)):
+        halted = (once or status.state in _HALTED) and not moved  # what moved may have let money go
+        if is_finished(run) or late or (halted and not pending_orders(run.store)):
             return status
         if not moved:
             _wait(run, stop_at)

@@ -4,19 +4,25 @@ Records carry values. Money is ``Decimal`` US dollars, times are epoch seconds, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from types import MappingProxyType
+from typing import TypeVar, cast
 
 from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, PredictionKind, RequestOutcome, Role
 
+T = TypeVar("T")
 JsonValue = str | int | float | bool | None | list["JsonValue"] | Mapping[str, "JsonValue"]
 """A value as JSON knows it."""
 
 EMPTY: Mapping[str, JsonValue] = MappingProxyType({})
+
+End = tuple[RequestOutcome, ErrorClass]
+"""How a request of a batch ended."""
 
 
 # ---- what is asked -------------------------------------------------------------------------------------------------
@@ -170,12 +176,22 @@ class Facts:
     absent_creates: int = 0  # creates that were given up, because no list showed their batch
     resent: int = 0  # how often a person had the batch sent again
     stop_refused: bool = False  # the provider was asked to stop the batch, and did not say that it will
-    retention_told: bool = False  # a person was warned that the results will not be kept much longer
+    expiry_warned: bool = False  # a person was warned that the results will not be kept much longer
 
     @property
     def creates_in_doubt(self) -> int:
         """Creates that may have been billed, and that nobody has an answer to."""
         return self.absent_creates + self.resent
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Which requests a batch asks for. ``reask``: how often each was answered before, and is asked for once more;
+    ``ends``: of a batch that is over before it began, by custom_id: its answers were taken from other batches."""
+
+    custom_ids: Sequence[str]
+    reask: int = 0
+    ends: Mapping[str, End] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +231,29 @@ class Batch:
     failures: int = 0  # consecutive transient failures of the current step
     failed_status: int | None = None  # HTTP status of the last of them; None: no reply, or none since
     facts: Facts = Facts()
+    content: Content | None = None  # of a batch that is about to be entered and is to be sent
+
+
+@dataclass(eq=False, slots=True)
+class ListReading:
+    """One reading of a provider's list of batches, which all batches use that are sent within seconds of its begin.
+
+    ``begun``: when it was begun, by our clock.
+    """
+
+    begun: float
+    _parts: dict[str, Sequence[object]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def rows(self, read: Callable[[], Iterable[T]], part: str = "") -> Sequence[T]:
+        """Return the rows of the list, or of a part of it, as ``read`` gives them; the first caller reads them.
+
+        What ``read`` raises is raised, and the next caller reads again.
+        """
+        with self._lock:
+            if part not in self._parts:
+                self._parts[part] = list(read())
+            return cast("Sequence[T]", self._parts[part])
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +271,16 @@ class Submission:
     not_before: float | None = None  # when the intent to create was committed, by our clock
     asked_at: float | None = None  # our clock now, where the provider's replies are to be compared with it
     window: str | None = None  # how long the batch may take; None: the provider's usual
+    known: frozenset[str] = frozenset()  # ids of other batches of ours at providers: they need no look
+    custom_ids: dict[str, frozenset[str]] = field(default_factory=dict)
+    """By the provider's id what this process has seen of batches that ended: nobody needs to ask for them again."""
+    reading: ListReading | None = None
+    """The list before a create, of which only what is surely ours counts; None: a create was tried, and the list is
+    read now."""
+
+    def listed(self, read: Callable[[], Iterable[T]], part: str = "") -> Sequence[T]:
+        """Return the rows of the provider's list of batches; ``read`` asks for them, to the list's end."""
+        return list(read()) if self.reading is None else self.reading.rows(read, part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +422,7 @@ class Entry:
 
 # ---- decisions about a batch: ``batches/machine.py`` makes them, the store applies them ----------------------------
 
-Told = tuple[str, str]  # an event's kind and detail
+BatchEvent = tuple[str, str]  # kind and detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,22 +430,26 @@ class Wait:
     """The batch stays in its state and gets the columns of ``after``. ``stop``: ask the provider first to stop it."""
 
     after: Batch
-    events: tuple[Told, ...] = ()
+    events: tuple[BatchEvent, ...] = ()
     stop: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
     """The batch goes to ``after.state`` and gets its columns, with everything that belongs to the move. ``in_doubt``:
-    the create that is given up may have been billed; what it may have cost becomes unknown cost."""
+    the create that is given up may have been billed; what it may have cost becomes unknown cost. ``ends``:
+    of the requests of a batch that is collected now, by custom_id. ``plan_again``: its job is planned once more, for
+    others ask for some of its answers."""
 
     after: Batch
-    events: tuple[Told, ...]
+    events: tuple[BatchEvent, ...]
     entries: tuple[Entry, ...] = ()
     counts: tuple[RowCount, ...] = ()
     children: tuple[Batch, ...] = ()
+    ends: Mapping[str, End] = field(default_factory=lambda: MappingProxyType({}))
     stop: bool = False
     in_doubt: bool = False
+    plan_again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,7 +458,7 @@ class Collect:
 
     after: Batch
     lacking: str | None = None
-    events: tuple[Told, ...] = ()
+    events: tuple[BatchEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,15 @@ class LaytonBatchRun(BaseSensorOperator):
 
     template_fields = ("manifest", "runs", "max_usd")
 
-    def __init__(self, *, manifest, runs="runs", max_usd=None, poke_interval=600, timeout=7 * 86_400, **options):
+    def __init__(self, *, manifest, runs=None, max_usd=None, poke_interval=600, timeout=7 * 86_400, **options):
         super().__init__(mode="reschedule", poke_interval=poke_interval, timeout=timeout, **options)
         self.manifest, self.runs, self.max_usd = manifest, runs, max_usd
 
     def poke(self, context):
         """One tick; True once the run is done."""
         budget = ["--max-usd", str(self.max_usd)] if self.max_usd is not None else []
-        command = [sys.executable, "-m", "layton_batch", "run", "--once", self.manifest, "--runs", self.runs, *budget]
+        runs = ["--runs", self.runs] if self.runs is not None else []  # None: as LAYTON_BATCH_RUNS says
+        command = [sys.executable, "-m", "layton_batch", "run", "--once", self.manifest, *runs, *budget]
         end = subprocess.run(command, capture_output=True, text=True, check=False)
         said = "\n".join((end.stdout + end.stderr).splitlines()[-LINES:])
         self.log.info("layton-batch ended with %s\n%s", end.returncode, said)

@@ -2,50 +2,67 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from layton_batch.batches import machine
-from layton_batch.batches.decisions import NoAnswer, apply, at
+from layton_batch.batches.decisions import Lists, Step, at
 from layton_batch.errors import ProviderError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found, Submission
 from layton_batch.runs.context import Run
 
 
-def reconcile(run: Run, provider: Provider, batch: Batch) -> bool:
-    """One look for the batch. True where that ends the search: it is found, was never made, or is `lost`."""
+def reconcile(run: Run, provider: Provider, batch: Batch) -> Step:
+    """Look for the batch once. A ``Move`` ends the search: it is there, was never made, or is `lost`."""
     try:
-        found = provider.find(replace(submission(run, batch), asked_at=run.clock.now()))
+        found = provider.find(_look(run, batch))
     except ProviderError as error:
-        ended = apply(run, batch, machine.after_look(batch, error, at(run, batch)))
-        NoAnswer.check(error)
-        return ended
-    return apply(run, batch, machine.after_look(batch, _not_taken(run, found), at(run, batch)))
+        return Step(machine.after_look(batch, error, at(run, batch)), error)
+    return Step(machine.after_look(batch, _not_taken(run, found), at(run, batch)))
 
 
-def sent_already(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:
+def sent_already(run: Run, provider: Provider, batch: Batch, input_ref: str | None) -> Sequence[Found]:
     """Batches that are surely this one, though the store knows of none: of a copy of this run that went on elsewhere,
-    or of this one before an older copy of it was put back.
+    or of this one before an older copy of it was put back. ``input_ref``: the file that was uploaded for the batch.
 
-    Our tag tells that, or custom_ids with the run's mark. Raises ProviderError where the list cannot be read to its
-    end: then nothing is to be sent.
+    Our tag tells that, or custom_ids with the run's mark. The list is read once for all batches that are sent within
+    seconds. Raises ProviderError where it cannot be read to its end: then nothing is to be sent.
     """
-    return _surely(run, provider, replace(submission(run, batch), not_before=run.born))
+    lists: Lists = run.kept.setdefault(Lists, Lists())
+    reading = lists.reading(batch, run.clock.now())
+    look = replace(_look(run, batch), input_ref=input_ref, not_before=run.born, reading=reading)
+    return _surely(run, provider, look)
 
 
 def surely_ours(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:
     """Batches at the provider that are surely this one, whose create was intended. Raises ProviderError where the list
     cannot be read to its end."""
-    return _surely(run, provider, submission(run, batch))
+    return _surely(run, provider, _look(run, batch))
 
 
 def _surely(run: Run, provider: Provider, asked: Submission) -> Sequence[Found]:
     """Nothing where the API has no list that could tell."""
     if not (provider.capabilities.certain_find or provider.capabilities.finds_marks):
         return []
-    found = provider.find(replace(asked, asked_at=run.clock.now()))
-    return [one for one in _not_taken(run, found) if one.certain]
+    return [one for one in _not_taken(run, provider.find(asked)) if one.certain]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What this process has seen of batches that ended, by provider and the provider's id."""
+
+    custom_ids: defaultdict[str, dict[str, frozenset[str]]] = field(default_factory=lambda: defaultdict(dict))
+
+
+def _look(run: Run, batch: Batch) -> Submission:
+    """The batch as a list is to be looked through for it now, and what needs no look."""
+    seen: _Seen = run.kept.setdefault(_Seen, _Seen())
+    return replace(
+        submission(run, batch), asked_at=run.clock.now(), known=run.store.known_provider_ids(),
+        custom_ids=seen.custom_ids[batch.provider],
+    )  # fmt: skip
 
 
 def _not_taken(run: Run, found: Sequence[Found]) -> Sequence[Found]:

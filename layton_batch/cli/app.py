@@ -18,6 +18,7 @@ from layton_batch.cli import (
     starting,
     statistics_commands,
 )
+from layton_batch.settings import Settings
 
 ORDER = ("demo", "init", "plan", "run", "status", "events", "cancel", "retry", "resolve", "score", "leaderboard",
          "compare", "judges", "label-plan", "annotate", "cost", "site", "grade", "import", "export")  # fmt: skip
@@ -64,8 +65,15 @@ def invoke(arguments: list[str]) -> int:
     """Carry a command out; returns its exit code. Not through Typer's own main: it swallows Ctrl-C and closed pipes."""
     command = _built(app)
     try:
-        with command.make_context("layton-batch", arguments) as context:
+        with command.make_context("layton-batch", arguments, default_map=_from_environment_file()) as context:
             command.invoke(context)
     except typer.Exit as end:
         return end.exit_code
     return 0
+
+
+def _from_environment_file() -> dict[str, dict[str, str]]:
+    """Return the options that the working folder's ``.env`` sets, by command: Typer reads the environment alone."""
+    runs = Settings.from_process().get("LAYTON_BATCH_RUNS")
+    names = [str(command.name) for command in app.registered_commands]
+    return {} if runs is None else {name: {"runs": runs} for name in names}

@@ -39,8 +39,8 @@ def driven_run(
 ) -> Iterator[tuple[Run, Status]]:
     """Open the manifest's run, drive it, and yield it with its last status while it is still open.
 
-    ``once``: one tick. ``stop_at``: epoch seconds. ``yes``: send without a question where there is no budget.
-    ``offline``: do not ask providers about their models. ``quiet``: print nothing. Raises LaytonBatchError.
+    ``once``: only what needs no waiting. ``stop_at``: epoch seconds. ``yes``: send without a question where there is no
+    budget. ``offline``: do not ask providers about their models. ``quiet``: print nothing. Raises LaytonBatchError.
     """
     begins, warnings = not home_of(manifest, runs).manifest.exists(), list[str]()
 

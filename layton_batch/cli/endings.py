@@ -11,12 +11,12 @@ from layton_batch.records import Batch
 from layton_batch.reports.status import next_steps, print_status
 from layton_batch.runs.context import Run
 from layton_batch.runs.failure_words import failure_words
+from layton_batch.runs.folders import DEFAULT_RUNS
 from layton_batch.runs.status import RunState, Status
 from layton_batch.states import OPEN, Lifecycle
 from layton_batch.text import one_line, plural
 
 CALL_AGAIN, UNANSWERED = 75, 5
-DEFAULT_RUNS = Path("runs")
 CODES = {RunState.RUNNING: CALL_AGAIN, RunState.NEEDS_PERSON: 4, RunState.OVER_BUDGET: 3, RunState.CANCELLED: 0}
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import tomllib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +18,8 @@ from pathlib import Path
 from layton_batch.cli.driving import driven_run, say_trouble
 from layton_batch.cli.endings import exit_code
 from layton_batch.cli.entry import complain_of, prepare_process
+from layton_batch.cli.job_files import at_job
+from layton_batch.cli.same_name_runs import load_where_it_goes_on
 from layton_batch.cli.terminal import say
 from layton_batch.cli.webhook import post
 from layton_batch.clock import Clock, SystemClock, iso
@@ -25,11 +27,10 @@ from layton_batch.errors import LaytonBatchError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.loop import deadline
-from layton_batch.manifest.checks import load_manifest
-from layton_batch.manifest.prompt_files import PromptFiles
+from layton_batch.manifest.manifest import Manifest
 from layton_batch.processes import terminating
 from layton_batch.reports.table import as_markdown, json_text, markdown_text
-from layton_batch.runs.folders import find_run, runs_at
+from layton_batch.runs.folders import DEFAULT_RUNS, home_of, named_runs
 from layton_batch.runs.status import Status
 from layton_batch.runs.stores import open_store
 from layton_batch.scoring.history import changes, snapshots
@@ -67,10 +68,12 @@ class Refreshed:
 
 @dataclass(slots=True)
 class _Work:
-    """One manifest in the course of the night. ``boards``, ``spent``: snapshots and dollars of the run before it."""
+    """One manifest in the course of the night. ``runs``: where its run is; None: nobody named it, and no tick has found
+    it yet. ``boards``, ``spent``: snapshots and dollars of the run before the night."""
 
     path: Path
-    boards: int = 0
+    runs: Path | None
+    boards: int | None = None
     spent: Decimal = Decimal(0)
     folder: RunFolder | None = None
     status: Status | None = None
@@ -87,10 +90,9 @@ def main(arguments: Sequence[str] | None = None, clock: Clock | None = None) -> 
         settings = Settings.from_process()
         asked.webhook = asked.webhook or settings.get("LAYTON_BATCH_WEBHOOK")
         stop_at = deadline(asked.until, clock)
-        asked.folder = runs_at(asked.runs, settings)
-        for folder in (asked.folder, asked.site):
-            atomic.make_folder(folder)
-        works = [_before(path, asked.folder, settings) for path in asked.manifests]
+        named = named_runs(asked.runs, settings)
+        atomic.make_folder(asked.site)
+        works = [_Work(at_job(path), named) for path in asked.manifests]
         try:
             with terminating():
                 _work(works, asked, clock, stop_at)
@@ -114,7 +116,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("manifests", nargs="+", type=Path)
     parser.add_argument("--until", default="07:00", help="work until this local time, HH:MM")
     parser.add_argument("--site", "--out", type=Path, default=Path("public"), help="where boards are published")
-    parser.add_argument("--runs", type=Path, default=Path("runs"))
+    parser.add_argument("--runs", help="where run folders are; default: the environment's LAYTON_BATCH_RUNS, or runs")
     parser.add_argument("--poll-seconds", type=float, default=60.0, help="between two rounds over the manifests")
     parser.add_argument(
         "--webhook",
@@ -132,7 +134,7 @@ def _work(works: Sequence[_Work], asked: argparse.Namespace, clock: Clock, stop_
     going = list(works)
     while going:
         for work in going:
-            _tick(work, asked.folder, clock)
+            _tick(work, clock)
             if work.code in _TELLS:
                 _tell(asked.webhook, _TELLS[work.code], [_refreshed(work)], clock)
         going = [work for work in going if work.code == CALL_AGAIN]
@@ -143,39 +145,39 @@ def _work(works: Sequence[_Work], asked: argparse.Namespace, clock: Clock, stop_
             clock.sleep(min(asked.poll_seconds, stop_at - now) if stop_at is not None else asked.poll_seconds)
 
 
-def _tick(work: _Work, runs: Path, clock: Clock) -> None:
-    """Move the manifest's run by one tick, with the manifest and the settings as they are now."""
+def _tick(work: _Work, clock: Clock) -> None:
+    """Do for a run what can be done without waiting, with the manifest and the settings as they are now."""
     try:
         settings = Settings.from_process()
-        manifest = load_manifest(work.path, PromptFiles(settings, runs))
-        with driven_run(manifest, runs, settings, clock, once=True, quiet=True) as (run, status):
+        manifest, work.runs = load_where_it_goes_on(
+            work.path, work.runs or DEFAULT_RUNS, settings, is_named=work.runs is not None
+        )
+        if work.boards is None:
+            _look_before(work, manifest, work.runs, settings)
+        with driven_run(manifest, work.runs, settings, clock, once=True, quiet=True) as (run, status):
             work.folder, work.status = run.folder, status
             work.code = say_trouble(run) or exit_code(status)
     except Exception as error:
         work.code = complain_of(error)
 
 
-def _before(path: Path, runs: Path, settings: Settings) -> _Work:
-    """What there is of the manifest's run before the night; a manifest that cannot be read is told by its tick."""
-    work = _Work(path)
-    try:
-        folder = find_run(str(tomllib.loads(path.read_text(encoding="utf-8"))["name"]), runs)
-        work.boards = len(snapshots(folder.history))
-        with open_store(folder, settings) as store:
+def _look_before(work: _Work, manifest: Manifest, runs: Path, settings: Settings) -> None:
+    """Note what there is of the manifest's run before its first tick of the night."""
+    folder = home_of(manifest, runs)
+    work.boards = len(snapshots(folder.history))
+    if folder.manifest.exists():
+        with suppress(LaytonBatchError), open_store(folder, settings) as store:  # its tick says what is wrong with it
             work.spent = store.money().spent
-    except (OSError, ValueError, KeyError, LaytonBatchError):
-        pass  # there is none yet
-    return work
 
 
 # ---- what came of it -----------------------------------------------------------------------------------------------
 
 
 def _refreshed(work: _Work) -> Refreshed:
-    boards = snapshots(work.folder.history) if work.folder else []
+    boards, before = snapshots(work.folder.history) if work.folder else [], work.boards or 0
     told: list[str] = []
-    if len(boards) > work.boards:
-        told = changes(boards[work.boards - 1], boards[-1]) if work.boards else ["The first board of this run."]
+    if len(boards) > before:
+        told = changes(boards[before - 1], boards[-1]) if before else ["The first board of this run."]
     refreshed = Refreshed(manifest=str(work.path), code=work.code, state=_WORDS.get(work.code, "stopped"))
     if work.status is None:
         return refreshed

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from layton_batch.runs.folders import DEFAULT_RUNS
+
 if TYPE_CHECKING:
     from layton_batch.runs.context import Run
     from layton_batch.runs.status import Status
@@ -45,7 +47,7 @@ MaxScore = Annotated[
     float | None,
     typer.Option("--max-score", help="The best mark in files of other programs, where it is not 1."),
 ]
-RUNS = Path("runs")
+RUNS = DEFAULT_RUNS
 
 
 def register(app: typer.Typer) -> None:
@@ -59,6 +61,7 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(
+    context: typer.Context,
     manifest: ManifestPath,
     as_json: Json = False,
     write: Annotated[Path | None, typer.Option("--write", help="Write the batch files into this folder.")] = None,
@@ -74,18 +77,18 @@ def plan(
     Providers whose key is set are asked whether their models are on sale. Ends with 2 where `run` would refuse a model,
     after the plan.
     """
+    from layton_batch.cli.same_name_runs import load_where_it_goes_on
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
     from layton_batch.errors import ManifestError
-    from layton_batch.manifest.checks import load_manifest
-    from layton_batch.manifest.prompt_files import PromptFiles
     from layton_batch.reports.plan import plan_json, print_plan
     from layton_batch.runs.model_questions import ask_providers
     from layton_batch.settings import Settings
     from layton_batch.stages.preview import preview
 
     settings, clock = Settings.from_process(), SystemClock()
-    asked = load_manifest(manifest, PromptFiles(settings, runs, offline=offline))
+    is_named = not _by_default(context, "runs")
+    asked, runs = load_where_it_goes_on(manifest, runs, settings, is_named=is_named, offline=offline)
     result = preview(asked, settings, clock, write, runs)
     if not offline:
         result = result.told(ask_providers(asked, settings, clock))
@@ -104,7 +107,7 @@ def run(
     items: Annotated[str | None, typer.Option("--items", help="For a task: its items; default: bundled.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="For a task: the first so many items.")] = None,
     runs: Runs = RUNS,
-    once: Annotated[bool, typer.Option("--once", help="One tick, then return.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Do what needs no waiting, then return.")] = False,
     until: Annotated[str | None, typer.Option("--until", help="Return at this local time, HH:MM.")] = None,
     max_usd: Annotated[str | None, typer.Option("--max-usd", help="Budget in USD, instead of the manifest's.")] = None,
     poll_seconds: Poll = None,
@@ -126,22 +129,19 @@ def run(
     74 the disk or the state's database is in the way: mend that and call again.
     """
     from layton_batch.cli.driving import driven_run
-    from layton_batch.cli.same_name_runs import not_begun_elsewhere
+    from layton_batch.cli.same_name_runs import load_where_it_goes_on
     from layton_batch.cli.starting import manifest_for
     from layton_batch.clock import SystemClock
     from layton_batch.loop import deadline
-    from layton_batch.manifest.checks import load_manifest
     from layton_batch.manifest.manifest import with_budget
-    from layton_batch.manifest.prompt_files import PromptFiles
     from layton_batch.settings import Settings
 
     _in_bounds(poll_seconds)
     clock, settings = SystemClock(), Settings.from_process().with_engine(engine)
     manifest = manifest_for(manifest, models or (), items, limit, max_usd)
-    asked = with_budget(load_manifest(manifest, PromptFiles(settings, runs)), max_usd)
     stop_at = deadline(until, clock)
-    if _by_default(context, "runs"):  # who names the place means it
-        not_begun_elsewhere(asked, runs, settings)
+    asked, runs = load_where_it_goes_on(manifest, runs, settings, is_named=not _by_default(context, "runs"))
+    asked = with_budget(asked, max_usd)
     with driven_run(
         asked, runs, settings, clock, once=once, stop_at=stop_at, poll_seconds=poll_seconds, yes=yes, offline=offline,
         quiet=as_json,

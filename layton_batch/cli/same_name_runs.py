@@ -1,69 +1,134 @@
-"""Where this user began which run: the same command in another working folder means another `runs`, and would pay for
-everything again. Every run is kept, by what its manifest asks, with its place, in a list of the user's own."""
+"""Where this user began which run. The same command in another working folder means another `runs`, and would pay for
+everything again. So every run is kept in a list of the user's own: what its manifest asks, where that is, where the run
+is."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 
+from layton_batch.cli.terminal import say
 from layton_batch.errors import LaytonBatchError, StoreError
 from layton_batch.files.json_lines import append_json_line
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.runs.folders import home_of
+from layton_batch.manifest.prompt_files import PromptFiles
+from layton_batch.runs.folders import DEFAULT_RUNS, copied_address, find_runs, home_of, named_runs, runs_at
 from layton_batch.settings import Settings
 from layton_batch.store.marks import read_marks
 
 LIST = Path("layton-batch") / "runs.jsonl"
 
 
-def not_begun_elsewhere(manifest: Manifest, runs: Path, settings: Settings) -> None:
-    """Raises StoreError where the manifest's run is not in ``runs`` and may have been sent from another folder, that
-    is still there."""
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A run that this user began. ``content``: what its manifest asked; ``manifest_folder``: where the manifest was."""
+
+    content: str
+    manifest_folder: str
+    root: Path
+
+    @property
+    def place(self) -> str:
+        """What ``--runs`` is called for this run: its folder of runs, or that folder's address in object storage."""
+        return copied_address(self.root.parent) or str(self.root.parent)
+
+    def may_be_paid(self) -> bool:
+        """Return whether the run's folder has marks of payments, or what cannot be read of it may be some."""
+        try:
+            return bool(read_marks(RunFolder(self.root).intents))
+        except LaytonBatchError:
+            return True
+
+
+def load_where_it_goes_on(
+    path: Path, runs: Path, settings: Settings, *, is_named: bool, offline: bool = False
+) -> tuple[Manifest, Path]:
+    """Return a manifest and the folder of runs in which its run begins or goes on.
+
+    ``is_named``: somebody named ``runs``, and means it. Otherwise a run that is not there goes on where this user began
+    it with this manifest. Raises StoreError where it may have been paid for with another copy of the manifest.
+    """
+    manifest = load_manifest(path, PromptFiles(settings, runs, offline=offline))
+    if is_named or home_of(manifest, runs).root.exists():
+        return manifest, runs
+    elsewhere = _begun_elsewhere(manifest, runs, settings)
+    if not elsewhere:
+        return manifest, runs
+    places = {run.place for run in elsewhere if run.manifest_folder == _folder(manifest)}
+    if len(places) != 1:
+        raise StoreError(
+            f"{manifest.run_id()} was begun in {elsewhere[-1].root}, and may have been paid for there: "
+            f"`--runs {elsewhere[-1].place}` continues that run; `--runs {runs}` begins a second one here and pays for "
+            "everything again"
+        )
+    (place,) = places
+    say(f"{manifest.run_id()} goes on in {place}, where it was begun; --runs names another folder")
+    runs = runs_at(place, settings)
+    return load_manifest(path, PromptFiles(settings, runs, offline=offline)), runs
+
+
+def _begun_elsewhere(manifest: Manifest, runs: Path, settings: Settings) -> list[Begun]:
+    """Return the runs elsewhere that may be this manifest's and paid for: they ask the same, or a manifest of this name
+    in this folder began them."""
     here = (runs / manifest.run_id()).absolute()
-    for root in () if home_of(manifest, runs).root.exists() else _known(settings, manifest.content_id()):
-        if root != here and _may_be_paid(root):
-            raise StoreError(
-                f"{manifest.run_id()} was begun in {root}, and may have been paid for there: `--runs {root.parent}` "
-                f"continues that run; `--runs {runs}` begins a second one here and pays for everything again"
-            )
+    return [
+        run
+        for run in begun_runs(settings)
+        if run.content == manifest.content_id()
+        or (run.root.name, run.manifest_folder) == (manifest.run_id(), _folder(manifest))
+        if run.root != here and run.may_be_paid()
+    ]
 
 
-def _may_be_paid(root: Path) -> bool:
-    """Whether the folder has marks of payments, or what cannot be read of it may be some."""
-    try:
-        return bool(read_marks(RunFolder(root).intents))
-    except LaytonBatchError:
-        return True
+def known_runs(named: str | None, settings: Settings) -> Path:
+    """Return the folder of runs for a report: the one that is named, else ``runs`` in the working folder, else, where
+    that has none, the only one in which this user began runs."""
+    runs = named_runs(named, settings)
+    if runs is not None or find_runs(DEFAULT_RUNS):
+        return runs or DEFAULT_RUNS
+    places = {run.place for run in begun_runs(settings) if run.root.exists()}
+    if len(places) > 1:
+        raise StoreError(f"no runs under {DEFAULT_RUNS.absolute()}; --runs names one of {', '.join(sorted(places))}")
+    for place in places:
+        say(f"runs are in {place}, where they were begun; --runs names another folder")
+        return runs_at(place, settings)
+    return DEFAULT_RUNS
 
 
 def remember(folder: RunFolder, manifest: Manifest, settings: Settings) -> None:
     """Enter a run into the user's list. A list that cannot be written stops no run."""
-    root, asked = folder.root.absolute(), manifest.content_id()
-    if settings.user_state is None or root in _known(settings, asked):
+    run = Begun(manifest.content_id(), _folder(manifest), folder.root.absolute())
+    if settings.user_state is None or run in begun_runs(settings):
         return
     path = settings.user_state / LIST
     with suppress(OSError, TypeError):  # TypeError: a path that is no Unicode
         path.parent.mkdir(parents=True, exist_ok=True)
-        append_json_line(path, {"run": asked, "root": str(root)})
+        entry: dict[str, object] = {"run": run.content, "manifest": run.manifest_folder, "root": str(run.root)}
+        append_json_line(path, entry)
 
 
-def _known(settings: Settings, asked: str) -> list[Path]:
-    """The folders in which this user began the run."""
+def begun_runs(settings: Settings) -> list[Begun]:
+    """Return the runs that this user began, in order. A line of the list that cannot be read is left out."""
     if settings.user_state is None:
         return []
     try:
         lines = (settings.user_state / LIST).read_bytes().splitlines()
     except OSError:
         return []
-    found = []
+    runs = []
     for line in lines:
         try:
-            told = orjson.loads(line)
-            if told["run"] == asked:
-                found.append(Path(told["root"]))
+            entry = orjson.loads(line)
+            runs.append(Begun(str(entry["run"]), str(entry["manifest"]), Path(entry["root"])))
         except (ValueError, KeyError, TypeError):
             continue  # half a line
-    return found
+    return runs
+
+
+def _folder(manifest: Manifest) -> str:
+    return str(manifest.folder.resolve())

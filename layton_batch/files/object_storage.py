@@ -24,6 +24,7 @@ from obstore.store import ObjectStore, from_url
 
 from layton_batch.errors import StorageError, file_error
 from layton_batch.files import atomic
+from layton_batch.files.run_folder import ADDRESS_FILE
 
 if TYPE_CHECKING:
     from obstore import UpdateVersion
@@ -90,6 +91,7 @@ class Bucket:
         try:
             for folder in (self.root, self._locks):
                 folder.mkdir(parents=True, exist_ok=True)
+            self.root.with_name(ADDRESS_FILE).write_text(self.address, encoding="utf-8")
         except OSError as error:
             raise file_error(
                 f"the local copy of {self.address} cannot be made in {self.root}: {error}", error

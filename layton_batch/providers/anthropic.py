@@ -58,7 +58,6 @@ class Anthropic:
     def __init__(self, access: Access | None) -> None:
         self._access = access
         self._client: anthropic.Anthropic | None = None
-        self._seen: dict[str, frozenset[str]] = {}  # custom_ids of ended batches: asked for again and again, read once
 
     def check(self, spec: ModelSpec) -> list[str]:
         """What in a model's settings this API cannot do."""
@@ -98,18 +97,23 @@ class Anthropic:
 
         What has custom_ids of ours is ours, for they carry the run's mark. No time rules a batch out that shows whose
         it is, or still runs: between the intent and now our clock may have been set by any amount. It does where the
-        results are archived.
+        results are archived, and before a create where the batch is a day older than the run.
         """
         ours: set[str] | None = None
         found = []
-        for batch, since in self._listed(submission):
+        for batch, headers in submission.listed(self._listed):
+            if text(batch, "id") in submission.known:
+                continue
             seen, made = frozenset[str](), moment(batch, "created_at")
+            since = http_rules.intended_at(submission, headers)
             of_our_size = _total(batch) in (0, submission.requests)
             if text(batch, "processing_status") == "ended":
                 if not http_rules.is_near(made, since) and (_is_archived(batch) or not of_our_size):
                     continue
+                if http_rules.is_older_than_run(submission, made, since):
+                    continue
                 ours = inline_requests.custom_ids(submission.path) if ours is None else ours
-                seen = self._first_custom_ids(_id_of(batch))
+                seen = self._first_custom_ids(_id_of(batch), submission.custom_ids)
                 if seen and ours and not seen & ours:
                     continue
             elif not of_our_size:
@@ -202,26 +206,27 @@ class Anthropic:
     def _wire(self, call: str, *, paid: bool = False) -> AbstractContextManager[None]:
         return wire(self.name, call, secret=self._key(), paid=paid)
 
-    def _listed(self, submission: Submission) -> Iterator[tuple[JsonObject, float | None]]:
-        """Every batch of the list, and our intent's time on the provider's clock."""
+    def _listed(self) -> Iterator[tuple[JsonObject, Mapping[str, str]]]:
+        """Every batch of the list, with the headers of the reply that showed it."""
 
-        def read(after: str | None) -> tuple[JsonObject, float | None]:
+        def read(after: str | None) -> tuple[JsonObject, Mapping[str, str]]:
             with self._wire("listing batches"):
                 batches = self._connected().messages.batches.with_raw_response
                 reply = batches.list(limit=100, after_id=after) if after else batches.list(limit=100)
                 page = parse_object(reply.http_response.content, self.name, "the list of batches")
-                return page, http_rules.intended_at(submission, reply.http_response.headers)
+                return page, reply.http_response.headers
 
-        def following(told: tuple[JsonObject, float | None]) -> str | None:
+        def following(told: tuple[JsonObject, Mapping[str, str]]) -> str | None:
             return (text(told[0], "last_id") or "") if told[0].get("has_more") else None
 
-        for page, since in http_rules.turned(self.name, read, following):
+        for page, headers in http_rules.turned(self.name, read, following):
             for batch in _rows(page):
-                yield batch, since
+                yield batch, headers
 
-    def _first_custom_ids(self, provider_id: str) -> frozenset[str]:
-        """The first ``custom_id``s of the results; none while these cannot be read (404 just after the end)."""
-        if provider_id not in self._seen:
+    def _first_custom_ids(self, provider_id: str, seen: dict[str, frozenset[str]]) -> frozenset[str]:
+        """The first ``custom_id``s of the results, which are read once, and put into ``seen``; none while they cannot
+        be read (404 just after the end)."""
+        if provider_id not in seen:
             head = b""
             try:
                 with closing(self._download(provider_id)) as chunks:
@@ -230,8 +235,8 @@ class Anthropic:
             except NotFoundError:
                 return frozenset()
             if found := frozenset(name.decode() for name in inline_requests.CUSTOM_ID.findall(head)):
-                self._seen[provider_id] = found
-        return self._seen.get(provider_id, frozenset())
+                seen[provider_id] = found
+        return seen.get(provider_id, frozenset())
 
     def _download(self, provider_id: str, start: int = 0) -> Generator[bytes, None, None]:
         batches = self._connected().messages.batches

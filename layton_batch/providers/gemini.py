@@ -174,7 +174,7 @@ class Gemini:
 
     def _found(self, submission: Submission) -> Sequence[Found]:
         found = []
-        for operation in self._listed():
+        for operation in submission.listed(self._listed, self._version):
             shown, metadata = isinstance(operation.get("metadata"), Mapping), at(operation, "metadata")
             if shown and text(metadata, "displayName") != submission.tag:
                 continue

@@ -93,18 +93,22 @@ class Xai(Adapted):
 
     def find(self, submission: Submission) -> Sequence[Found]:
         """Batches of our name or our file, of the whole list."""
-
-        def read(token: str | None) -> JsonObject:
-            params = {"limit": "100"} | ({"pagination_token": token} if token else {})
-            return self._call("GET", "/v1/batches", "list batches", params=params)
-
-        pages = http_rules.turned(self.name, read, lambda page: text(page, "pagination_token"))
-        listed = [batch for page in pages for batch in _xai_batches(page)]
+        listed = submission.listed(self._listed)
         name, ref = _xai_name(submission), submission.input_ref
         ours = [
             batch for batch in listed if text(batch, "name") == name or (ref and text(batch, "input_file_id") == ref)
         ]
         return [Found(text(batch, "batch_id") or "", certain=True) for batch in ours]
+
+    def _listed(self) -> Iterator[JsonObject]:
+        """Every batch of the list."""
+
+        def read(token: str | None) -> JsonObject:
+            params = {"limit": "100"} | ({"pagination_token": token} if token else {})
+            return self._call("GET", "/v1/batches", "list batches", params=params)
+
+        for page in http_rules.turned(self.name, read, lambda page: text(page, "pagination_token")):
+            yield from _xai_batches(page)
 
     def snapshot(self, provider_id: str) -> Snapshot:
         payload, over = self._poll(provider_id)

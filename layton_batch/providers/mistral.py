@@ -149,7 +149,7 @@ class Mistral:
         """
         return [
             Found(text(job, "id") or "", certain=True, created_at=_time(job))
-            for job in self._listed()
+            for job in submission.listed(self._listed)
             if _is_ours(job, submission)
         ]
 

@@ -130,7 +130,7 @@ class FileBatches:
         """Batches that carry our tag, or, where the listing shows no tag, our input file (its name is unique to us)."""
         return [
             Found(shape.text_or_none(batch.get("id")) or "", certain=True, created_at=created_at(batch))
-            for batch in self._listed()
+            for batch in submission.listed(self._listed)
             if _is_ours(batch, submission)
         ]
 

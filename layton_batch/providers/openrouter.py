@@ -78,10 +78,6 @@ class OpenRouter(FileBatches):
     efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     max_tokens_key: str = "max_tokens"
 
-    def __init__(self, access: Access | None) -> None:
-        super().__init__(access)
-        self._seen: dict[str, frozenset[str]] = {}  # custom_ids of completed batches: asked for often, read once
-
     def check(self, spec: ModelSpec) -> list[str]:
         without_budget = replace(spec, reasoning=replace(spec.reasoning, budget_tokens=None))
         found = super().check(without_budget)
@@ -140,9 +136,12 @@ class OpenRouter(FileBatches):
         size. No time rules out a batch that runs, or that shows whose it is; see Anthropic's ``find``."""
         ours: set[str] | None = None
         found = []
-        for batch, since in self._rows(submission):
+        for batch, headers in submission.listed(self._rows):
+            since = http_rules.intended_at(submission, headers)
             made, total = created_at(batch), count(at(batch, "request_counts"), "total")
             named, status = text(batch, "id") or "", text(batch, "status") or ""
+            if named in submission.known:
+                continue
             of_our_size, seen = total in (0, submission.requests), frozenset[str]()
             means = self.status_map.get(status)
             has_ended = means is not None and means.state is Lifecycle.ENDED
@@ -152,8 +151,10 @@ class OpenRouter(FileBatches):
             if has_ended and not has_results and not http_rules.is_near(made, since):
                 continue  # it never shows anything, and is too old to be ours
             if has_results:
+                if http_rules.is_older_than_run(submission, made, since):
+                    continue
                 ours = inline_requests.custom_ids(submission.path) if ours is None else ours
-                seen = self._first_custom_ids(named)
+                seen = self._first_custom_ids(named, submission.custom_ids)
                 if seen and ours and not seen & ours:
                     continue
             certain = bool(seen and ours)
@@ -188,22 +189,21 @@ class OpenRouter(FileBatches):
     def _connect(self, key: str, access: Access) -> Any:
         return openai_elsewhere.connect(key, access, ADDRESS)
 
-    def _rows(self, submission: Submission) -> Iterator[tuple[JsonObject, float | None]]:
-        """Every batch of the list, and our intent's time on the provider's clock."""
+    def _rows(self) -> Iterator[tuple[JsonObject, Mapping[str, str]]]:
+        """Every batch of the list, with the headers of the reply that showed it."""
 
-        def read(last: str | None) -> tuple[JsonObject, float | None]:
+        def read(last: str | None) -> tuple[JsonObject, Mapping[str, str]]:
             after = {"after": last} if last else {}
             with self._wire("list batches"):
                 reply = self._open().batches.with_raw_response.list(limit=100, **after)
-                since = http_rules.intended_at(submission, reply.http_response.headers)
-                return self._object(reply, "the list of batches"), since
+                return self._object(reply, "the list of batches"), reply.http_response.headers
 
-        def following(told: tuple[JsonObject, float | None]) -> str | None:
+        def following(told: tuple[JsonObject, Mapping[str, str]]) -> str | None:
             return (text(told[0], "last_id") or "") if told[0].get("has_more") else None
 
-        for page, since in http_rules.turned(self.name, read, following):
+        for page, headers in http_rules.turned(self.name, read, following):
             for batch in rows(page, self.name):
-                yield batch, since
+                yield batch, headers
 
     def _results(self, provider_id: str) -> Iterator[bytes | JsonObject]:
         """Every result as a line, then the batch without them."""
@@ -218,9 +218,10 @@ class OpenRouter(FileBatches):
             if isinstance(entry, bytes):
                 yield entry + b"\n"
 
-    def _first_custom_ids(self, provider_id: str) -> frozenset[str]:
-        """The first ``custom_id``s of the results; none where there are no results."""
-        if provider_id not in self._seen:
+    def _first_custom_ids(self, provider_id: str, seen: dict[str, frozenset[str]]) -> frozenset[str]:
+        """The first ``custom_id``s of the results, which are read once, and put into ``seen``; none where there are no
+        results."""
+        if provider_id not in seen:
             head = b""
             try:
                 with closing(self._lines(provider_id)) as lines:
@@ -229,8 +230,8 @@ class OpenRouter(FileBatches):
             except NotFoundError:
                 return frozenset()
             if found := frozenset(name.decode() for name in inline_requests.CUSTOM_ID.findall(head)):
-                self._seen[provider_id] = found
-        return self._seen.get(provider_id, frozenset())
+                seen[provider_id] = found
+        return seen.get(provider_id, frozenset())
 
     def _reading(self, batch: JsonObject, provider_id: str) -> Snapshot:
         found = shape.snapshot_of(batch, provider_id, self.name, self.status_map)

@@ -100,19 +100,24 @@ class Together(FileBatches):
     def find(self, submission: Submission) -> Sequence[Found]:
         """Jobs over our input file, whenever they were made: its id follows from its bytes, which carry the run's
         mark."""
+        found = []
+        for job in submission.listed(self._listed):
+            if submission.input_ref and job.get("input_file_id") == submission.input_ref:
+                created = when(job.get("created_at"))
+                found.append(Found(shape.text_or_none(job.get("id")) or "", certain=True, created_at=created))
+        return found
+
+    def _listed(self) -> Iterator[Mapping[str, JsonValue]]:
+        """Every job: the list has one page."""
         with self._wire("list batches"):
             reply = self._open().batches.with_raw_response.list()
             listed = parse_json(reply.http_response.content, self.name, "the list of batches")
         if listed is not None and not isinstance(listed, list):
             raise ProviderReplyError(f"{self.name}: the list of batches is not a list")
-        found = []
         for job in listed or ():
             if not isinstance(job, Mapping):
                 raise ProviderReplyError(f"{self.name}: the list of batches holds what is no batch")
-            if submission.input_ref and job.get("input_file_id") == submission.input_ref:
-                created = when(job.get("created_at"))
-                found.append(Found(shape.text_or_none(job.get("id")) or "", certain=True, created_at=created))
-        return found
+            yield job
 
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
         """With the files' sizes: of its rows this API counts none."""

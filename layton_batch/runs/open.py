@@ -41,6 +41,7 @@ from layton_batch.runs.revisions import item_changes, run_json
 from layton_batch.runs.stores import open_store, store_at
 from layton_batch.settings import Settings
 from layton_batch.tasks.protocol import Task
+from layton_batch.text import plural
 
 if TYPE_CHECKING:
     from layton_batch.runs.labels import Labels, LabelSources
@@ -93,20 +94,21 @@ def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
     enable_sigint()
     manifest, folder, settings, clock = inputs.manifest, inputs.folder, inputs.settings, inputs.clock
     run_id = run_id_of(folder) if folder.manifest.exists() else manifest.run_id()
-    _make(folder.root)
-    atomic.sweep(folder.root)
+    _make(folder.workspace.root)
     past = read_past(folder)  # before the store is read: nothing beside it ever runs ahead of it
     with (
-        store_at(folder.database, settings, run_id) as store,
+        store_at(folder, settings, run_id) as store,
         ThreadPoolExecutor(THREADS) as executor,
         ExitStack() as stack,
     ):
         past.check(store, has_run=store.row() is not None)
+        _same_folder(store, folder)
+        _make(folder.root)
+        atomic.sweep(folder.root)
         store.intents, store.listen = folder.intents, EventLog(folder.log, run_id)
         if asked is not None:
             store.enter(manifest.identity(), manifest.frozen_json(), __version__, clock.now())
         stack.enter_context(_driving(store, folder.root, clock))
-        _same_folder(store, folder)
         if asked is not None:
             store.note_revision(manifest.frozen_json(), clock.now(), prices=frozen_prices, asked=asked)
             note_place(store, socket.gethostname()[:64], folder.root.absolute())
@@ -372,12 +374,16 @@ def _driving(store: RunStore, root: Path, clock: Clock) -> Iterator[None]:
 
 
 def _same_folder(store: RunStore, folder: RunFolder) -> None:
-    """Files of planned jobs must be here: a second host shares the run's folder, or has a copy of it."""
+    """Raise StoreError where the store knows planned jobs whose files are not in the run's folder."""
+    from layton_batch.store.engine import shown
+
     missing = [job.id for job in store.jobs() if job.planned and not folder.part("requests", job.id).exists()]
     if missing:
         raise StoreError(
-            f"run {store.run_id} is in the state store, but its files are not in {folder.root} (job {missing[0]}): "
-            "share the folder it was started in, or copy it here"
+            f"the state store {shown(store.engine.url)} knows run {store.run_id} with "
+            f"{plural(len(store.batches()), 'batch', 'batches')}, and its files are not in {folder.root} (job "
+            f"{missing[0]}); nothing was sent: put the folder back, or share the folder it was started in, or give the "
+            "manifest another name"
         )
 
 

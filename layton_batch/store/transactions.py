@@ -192,6 +192,11 @@ class Events(Transactions):
             mine = select(table.c.provider_id).where(table.c.run_id == self.run_id)
             return frozenset(connection.execute(mine).scalars())
 
+    def known_provider_ids(self) -> frozenset[str]:
+        """Return every batch at a provider that was ever known to be of a run of this database."""
+        with self.reading() as connection:
+            return frozenset(connection.execute(select(schema.provider_batches.c.provider_id)).scalars())
+
     def row_counts(self) -> list[RowCount]:
         """How the requests of every collected batch ended."""
         query = select(schema.row_counts).where(schema.row_counts.c.run_id == self.run_id)

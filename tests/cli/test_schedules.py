@@ -73,7 +73,7 @@ def cron_lines() -> list[str]:
 
 def test_the_crontab_works_on_a_fresh_folder_and_ends_with_a_page_and_a_bill(machine: Machine) -> None:
     tick, night, bill = cron_lines()
-    assert machine.sh(tick).returncode == 75
+    assert machine.sh(tick).returncode in (0, 75)  # 0: the batches ended while it was at it
     done = machine.sh(night.replace("--until 07:00", "--until 23:59 --poll-seconds 0.2"))
     assert done.returncode == 0, (machine.folder / "runs" / "cron.log").read_text(encoding="utf-8")
     assert len(list((machine.folder / "public").glob("*/index.html"))) == 1
@@ -156,7 +156,12 @@ def test_the_airflow_operator_pokes_until_the_run_is_done(machine: Machine, monk
     while not pokes or not pokes[-1]:
         pokes.append(task.poke({}))
         assert len(pokes) < 20
-    assert pokes[0] is False
+    with Sandbox(SandboxConfig(batch_seconds=1e6)) as endless:
+        for name, value in endless.environment().items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("LAYTON_BATCH_RUNS", str(machine.folder / "endless"))
+        assert operator(task_id="t", manifest=str(machine.folder / MANIFEST)).poke({}) is False
+    assert (machine.folder / "endless" / "lab").is_dir()
     refused = operator(task_id="t", manifest=str(machine.folder / "nothing.toml"), runs=os.devnull, max_usd=1)
     with pytest.raises(Failed, match="ended with 2"):
         refused.poke({})

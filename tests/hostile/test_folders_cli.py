@@ -32,15 +32,30 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
         yield found
 
 
-def test_a_run_paid_for_in_one_folder_is_not_begun_in_another_by_the_same_command(bench: Desk) -> None:
-    manifest, before = bench.folder / "manifest.toml", creates(bench.lab)
-    end = call("run", manifest)
+def copied(bench: Desk) -> Path:
+    """A copy of the manifest, in the other folder."""
+    return Path(shutil.copy(bench.folder / "manifest.toml", "manifest.toml"))
+
+
+def test_a_run_paid_for_in_one_folder_goes_on_there_by_the_same_command_in_another(bench: Desk) -> None:
+    there = call("plan", bench.folder / "manifest.toml", "--json", "--runs", bench.folder / "runs")
+    assert call("plan", bench.folder / "manifest.toml", "--json").json == there.json
+    end = call("run", bench.folder / "manifest.toml")
+    assert end.code == 0
+    assert f"lab goes on in {bench.folder / 'runs'}, where it was begun" in end.err
+    assert not Path("runs").exists()
+    assert set(bench.lab.billed().values()) == {1}
+
+
+def test_a_run_paid_for_in_one_folder_is_not_begun_in_another_with_a_copy_of_its_manifest(bench: Desk) -> None:
+    before = creates(bench.lab)
+    end = call("run", copied(bench))
     assert (end.code, end.out) == (2, "")
     assert f"was begun in {bench.run_root()}" in end.err
     assert f"`--runs {bench.folder / 'runs'}` continues that run" in end.err
     assert creates(bench.lab) == before
     assert not Path("runs").exists()
-    assert call("run", manifest, "--runs", bench.folder / "runs", "--json").code == 0
+    assert call("run", copied(bench), "--runs", bench.folder / "runs", "--json").code == 0
     assert set(bench.lab.billed().values()) == {1}
 
 
@@ -66,7 +81,7 @@ def test_a_run_that_was_copied_here_goes_on_and_is_not_said_to_begin(bench: Desk
 def test_a_folder_elsewhere_that_cannot_be_read_may_have_been_paid_for(bench: Desk, left: str) -> None:
     for path in (bench.run_root() / "intents").iterdir():
         path.write_text(left)
-    end = call("run", bench.folder / "manifest.toml")
+    end = call("run", copied(bench))
     assert end.code == 2
     assert f"was begun in {bench.run_root()}, and may have been paid for there" in end.err
     assert call("run", bench.folder / "manifest.toml", "--runs", "runs", "--once").code == 75
@@ -89,7 +104,7 @@ def test_an_entry_after_a_torn_line_of_the_list_of_runs_is_not_lost(bench: Desk)
     again = call("run", bench.folder / "manifest.toml", "--runs", bench.lab.runs, "--once")
     assert again.code == 75
     assert listed.read_bytes() == entry[:-9] + b"\n" + entry
-    assert f"was begun in {bench.run_root()}" in call("run", bench.folder / "manifest.toml").err
+    assert f"goes on in {bench.lab.runs}" in call("run", bench.folder / "manifest.toml").err
 
 
 # ---- real processes ------------------------------------------------------------------------------------------------

@@ -182,7 +182,11 @@ def test_what_a_lane_is_about_to_send_counts_against_the_budget(tmp_path: Path) 
     text += TWO_MODELS[TWO_MODELS.rindex("[[models]]") :] + prices  # either model may cost up to $0.16
     with lab(tmp_path) as bench, bench.open(text) as run:
         uploaded = threading.Event()
-        during(run, "openai", "upload", lambda: bool(uploaded.wait(60)) and None)
+
+        def slowly() -> None:
+            uploaded.wait(60)
+
+        during(run, "openai", "upload", slowly)
         advance(run, patience=0.0)
         assert to_send(run) == {}  # the lane is at work; the other batch is held back
         uploaded.set()

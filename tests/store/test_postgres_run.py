@@ -32,7 +32,7 @@ def test_a_run_in_postgresql_whose_host_vanished_is_followed_from_another_and_bi
             status = bench.finish(text)
             with pytest.raises(AnotherDriverError):
                 advance(vanished)
-            assert not vanished.folder.database.exists()
+            assert not vanished.folder.workspace.database.exists()
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         assert set(bench.billed().values()) == {1}
         assert status.spent_usd == bench.server.ledger().total_usd

@@ -1,0 +1,133 @@
+"""The programs in ``jobs/``: wherever a scheduler starts them, they find the runs, and what was answered is never sent
+again."""
+
+from __future__ import annotations
+
+import io
+import runpy
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from tests.cli.cli_harness import ROOT, Desk, Ending, desk
+from tests.pipeline.lab import manifest_text
+
+TICK, NIGHT, BILL = "submit_and_poll.py", "overnight_refresh.py", "cost_report.py"
+ROWS = 4
+"""What the run of two items, one model and one judge is billed for."""
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """A folder with ``jobs/`` and a manifest, as the working folder, and another folder ``elsewhere/``."""
+    monkeypatch.delenv("LAYTON_BATCH_RUNS", raising=False)
+    with desk(tmp_path, monkeypatch) as found:
+        (tmp_path / "jobs").symlink_to(ROOT / "jobs")
+        (tmp_path / "elsewhere").mkdir()
+        found.write(manifest_text(limit=2))
+        yield found
+
+
+def job(bench: Desk, name: str, *arguments: str | Path) -> Ending:
+    """A program of ``jobs/`` in this process, as ``python …/jobs/NAME`` runs it; our clock passes by itself."""
+    script, out, err = bench.folder / "jobs" / name, io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", [str(script), *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            runpy.run_path(str(script), run_name="__main__")
+    assert isinstance(end.value.code, int)
+    return Ending(end.value.code, out.getvalue(), err.getvalue())
+
+
+def finish(bench: Desk, name: str, *arguments: str | Path) -> Ending:
+    """Give the job until it is over."""
+    for _ in range(20):
+        end = job(bench, name, *arguments)
+        if end.code != 75:
+            return end
+        bench.lab.clock.sleep(60.0)
+    raise AssertionError(f"{name} never ends")
+
+
+def bought(bench: Desk) -> list[int]:
+    """How often each row was billed; batches are carried out when they are looked at, so all are."""
+    return sorted(bench.lab.billed().values())
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [(TICK, "environment"), (NIGHT, ".env"), (NIGHT, "elsewhere"), (TICK, "from elsewhere back")]
+)
+def test_a_job_sends_nothing_the_second_time(
+    bench: Desk, monkeypatch: pytest.MonkeyPatch, name: str, place: str
+) -> None:
+    workspace = bench.folder / "workspace"
+    if place == "environment":
+        monkeypatch.setenv("LAYTON_BATCH_RUNS", str(workspace))
+    elif place == ".env":
+        bench.write(f"LAYTON_BATCH_RUNS={workspace}\n", ".env")
+    elif place == "from elsewhere back":
+        monkeypatch.chdir(bench.folder / "elsewhere")
+    assert finish(bench, name, "manifest.toml").code == 0
+    assert bought(bench) == [1] * ROWS
+    creates = bench.lab.server.request_counts()
+    if place == "elsewhere":
+        monkeypatch.chdir(bench.folder / "elsewhere")
+    elif place == "from elsewhere back":
+        monkeypatch.chdir(bench.folder)
+    for again in (TICK, NIGHT):
+        end = finish(bench, again, "manifest.toml")
+        assert (again, end.code) == (again, 0), end.err
+    assert bench.lab.server.request_counts() == creates
+    assert bought(bench) == [1] * ROWS
+    if place in ("environment", ".env"):
+        assert [path.parent for path in bench.folder.glob("**/run.json")] == [workspace / "lab"]
+    report = job(bench, BILL)
+    assert report.code == 0
+    assert "larch-2-mini" in report.out
+
+
+def test_an_edited_manifest_goes_on_where_its_run_was_begun(bench: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert finish(bench, NIGHT, "manifest.toml").code == 0
+    bench.write(manifest_text(limit=3))
+    monkeypatch.chdir(bench.folder / "elsewhere")
+    end = finish(bench, NIGHT, "manifest.toml")
+    assert end.code == 0
+    assert f"lab goes on in {bench.folder / 'runs'}, where it was begun" in end.err
+    assert bought(bench) == [1] * (ROWS + 2)
+    assert "| lab | done |" in Path("public/summary.md").read_text(encoding="utf-8")
+
+
+def test_a_night_does_not_begin_a_copy_of_a_manifest_that_was_paid_for(
+    bench: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert finish(bench, TICK, "manifest.toml").code == 0
+    monkeypatch.chdir(bench.folder / "elsewhere")
+    Path("manifest.toml").write_text(manifest_text(limit=2), encoding="utf-8")
+    for name in (TICK, NIGHT):
+        end = job(bench, name, "manifest.toml")
+        assert end.code == 2
+        assert f"lab was begun in {bench.run_root()}" in end.err
+        assert f"`--runs {bench.folder / 'runs'}` continues that run" in end.err
+    assert finish(bench, NIGHT, "manifest.toml", "--runs", bench.folder / "runs").code == 0
+    assert bought(bench) == [1] * ROWS
+
+
+def test_who_names_a_folder_of_runs_means_it(bench: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAYTON_BATCH_RUNS", str(bench.folder / "named by the environment"))
+    for name in (TICK, NIGHT):
+        assert finish(bench, name, "manifest.toml", "--runs", bench.folder / "named").code == 0
+    assert [path.parent for path in bench.folder.glob("**/run.json")] == [bench.folder / "named" / "lab"]
+    assert "larch-2-mini" in job(bench, BILL, "--runs", bench.folder / "named", "lab").out
+
+
+def test_a_bill_says_where_it_looked(bench: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert f"no runs under {bench.folder / 'runs'} yet" in job(bench, BILL).out
+    for place in ("one", "two"):
+        finish(bench, TICK, "manifest.toml", "--runs", bench.folder / place)
+    end = job(bench, BILL)
+    assert end.code == 2
+    assert f"--runs names one of {bench.folder / 'one'}, {bench.folder / 'two'}" in end.err
+    assert job(bench, BILL, "--runs", "ftp://somewhere").code == 2
