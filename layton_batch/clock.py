@@ -33,9 +33,7 @@ class Pacing:
     """How long a provider may refuse to list its batches before a person is asked."""
     may_tell: float = 2 * 86_400.0
     """After the provider's window: a candidate that has not shown by then whose it is never will."""
-    new_batch: float = 900.0
-    """How long a provider may answer 404 for a batch that it has just made."""
-    last: float = 6 * 3600.0
+    stopping: float = 6 * 3600.0
     """What a batch past its deadline is given to end after the provider was asked to stop it."""
     soon: float = 1.0
     """Before a look at what other processes have in hand."""

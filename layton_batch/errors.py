@@ -61,6 +61,14 @@ class StaleStateError(LaytonBatchError):
     exit_code = 75
 
 
+class SentElsewhereError(LaytonBatchError):
+    """Another batch of the workspace, perhaps of another run, asks for some of a batch's answers, or has brought them
+    since it was planned: the batch is not sent, and its job is planned again."""
+
+    transient = True
+    exit_code = 75
+
+
 class StoppedError(LaytonBatchError):
     """The program was told to stop while a call was on its way: nothing is noted of the call, as after a kill."""
 

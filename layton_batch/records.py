@@ -21,6 +21,9 @@ JsonValue = str | int | float | bool | None | list["JsonValue"] | Mapping[str, "
 
 EMPTY: Mapping[str, JsonValue] = MappingProxyType({})
 
+End = tuple[RequestOutcome, ErrorClass]
+"""How a request of a batch ended."""
+
 
 # ---- what is asked -------------------------------------------------------------------------------------------------
 
@@ -173,12 +176,22 @@ class Facts:
     absent_creates: int = 0  # creates that were given up, because no list showed their batch
     resent: int = 0  # how often a person had the batch sent again
     stop_refused: bool = False  # the provider was asked to stop the batch, and did not say that it will
-    retention_told: bool = False  # a person was warned that the results will not be kept much longer
+    expiry_warned: bool = False  # a person was warned that the results will not be kept much longer
 
     @property
     def creates_in_doubt(self) -> int:
         """Creates that may have been billed, and that nobody has an answer to."""
         return self.absent_creates + self.resent
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Which requests a batch asks for. ``reask``: how often each was answered before, and is asked for once more;
+    ``ends``: of a batch that is over before it began, by custom_id: its answers were taken from other batches."""
+
+    custom_ids: Sequence[str]
+    reask: int = 0
+    ends: Mapping[str, End] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +231,7 @@ class Batch:
     failures: int = 0  # consecutive transient failures of the current step
     failed_status: int | None = None  # HTTP status of the last of them; None: no reply, or none since
     facts: Facts = Facts()
+    content: Content | None = None  # of a batch that is about to be entered and is to be sent
 
 
 @dataclass(eq=False, slots=True)
@@ -408,7 +422,7 @@ class Entry:
 
 # ---- decisions about a batch: ``batches/machine.py`` makes them, the store applies them ----------------------------
 
-Told = tuple[str, str]  # an event's kind and detail
+BatchEvent = tuple[str, str]  # kind and detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,22 +430,26 @@ class Wait:
     """The batch stays in its state and gets the columns of ``after``. ``stop``: ask the provider first to stop it."""
 
     after: Batch
-    events: tuple[Told, ...] = ()
+    events: tuple[BatchEvent, ...] = ()
     stop: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
     """The batch goes to ``after.state`` and gets its columns, with everything that belongs to the move. ``in_doubt``:
-    the create that is given up may have been billed; what it may have cost becomes unknown cost."""
+    the create that is given up may have been billed; what it may have cost becomes unknown cost. ``ends``:
+    of the requests of a batch that is collected now, by custom_id. ``plan_again``: its job is planned once more, for
+    others ask for some of its answers."""
 
     after: Batch
-    events: tuple[Told, ...]
+    events: tuple[BatchEvent, ...]
     entries: tuple[Entry, ...] = ()
     counts: tuple[RowCount, ...] = ()
     children: tuple[Batch, ...] = ()
+    ends: Mapping[str, End] = field(default_factory=lambda: MappingProxyType({}))
     stop: bool = False
     in_doubt: bool = False
+    plan_again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,7 +458,7 @@ class Collect:
 
     after: Batch
     lacking: str | None = None
-    events: tuple[Told, ...] = ()
+    events: tuple[BatchEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ class Settings:
 
     @property
     def state_url(self) -> str | None:
-        """Database URL of the state store; None = SQLite in the run folder."""
+        """Database URL of the state store; None = SQLite in the folder of runs."""
         return self.get("LAYTON_BATCH_STATE")
 
     @property

@@ -53,6 +53,16 @@ class ErrorClass(StrEnum):
     UNREADABLE = "unreadable"  # its line is damaged: it may have been paid for, so only a person has it sent again
 
 
+class AnswerState(StrEnum):
+    """Where an answer is that requests want, over all attempts at it."""
+
+    WANTED = "wanted"  # it is in a batch that was not sent yet, or will be in another one
+    SENT = "sent"  # a batch asks for it that may be billed and has not come to its end
+    ANSWERED = "answered"  # it was paid for, and is here
+    FAILED = "failed"  # the last attempt at it brought nothing and was not billed
+    UNCERTAIN = "uncertain"  # the last attempt at it brought nothing, and may have been billed
+
+
 class PredictionKind(StrEnum):
     """What became of a participant's reply."""
 
@@ -119,6 +129,9 @@ AT_PROVIDER = frozenset({_L.IN_FLIGHT, _L.CANCELLING})
 
 PASSING = frozenset({ErrorClass.RATE_LIMITED, ErrorClass.PROVIDER_FAULT, ErrorClass.NOT_EXECUTED})
 """Error classes whose rows go into another attempt, while attempts are left."""
+
+PERHAPS_BILLED = frozenset({ErrorClass.UNREADABLE, ErrorClass.OUT_OF_REACH})
+"""Classes of requests that may have been answered and billed, though we have no answer."""
 
 
 def is_legal(old: Lifecycle, new: Lifecycle) -> bool:

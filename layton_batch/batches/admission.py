@@ -5,23 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
-from layton_batch.batches.machine import WAITS
+from layton_batch.batches import machine
 from layton_batch.clock import utc
 from layton_batch.errors import StaleStateError
 from layton_batch.providers.protocol import Limits
-from layton_batch.records import Batch, Wait
+from layton_batch.records import Batch
 from layton_batch.runs.context import Run
-from layton_batch.states import AT_PROVIDER, Lifecycle
 from layton_batch.store.standing import HOUR, Gate, HeldBack, ProviderLoad
 
 HELD = "held back: "
 """How the reason of a batch begins that a limit holds back, for people; the store has columns of it."""
 BYTES_PER_TOKEN = 4
 """Of a batch file, when counting the tokens a provider has queued; an upper guess for text in most languages."""
-RETENTION_SHARE = 0.75
-"""Of the time a provider keeps results: after this much of it, results not yet downloaded are worth a warning."""
 
 _CUSTOM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -40,7 +36,7 @@ def gate(run: Run) -> Gate:
     def weigh(batch: Batch, standing: ProviderLoad) -> HeldBack | None:
         if not (run.folder.root / batch.path).is_file():
             reason = f"its file {batch.path} is not in {run.folder.root}: put it back, or share the run's folder"
-            return HeldBack(f"{WAITS}{reason}", needs_person=True)
+            return HeldBack(f"{machine.WAITS}{reason}", needs_person=True)
         held = over_limit(batch, standing, run.providers.dialect(batch.provider).limits)
         if held is None and budget is not None:
             total = standing.committed_usd + (batch.max_cost or 0)
@@ -95,21 +91,8 @@ def warn_of_retention(run: Run, batches: Iterable[Batch]) -> None:
     """Write an event, once a batch, where results not yet here will not be kept much longer at the provider."""
     now = run.clock.now()
     for batch in batches:
-        if batch.state not in _UNCOLLECTED or batch.submitted_at is None or batch.provider_id is None:
-            continue
-        kept = run.providers.dialect(batch.provider).limits.retention_seconds
-        age = now - batch.submitted_at  # when it ended we know only since we looked again
-        if age >= kept * RETENTION_SHARE and not batch.facts.retention_told:
-            after = replace(batch, facts=replace(batch.facts, retention_told=True))
-            told = ("results_expiring", _retention(batch.provider, age, kept))
-            with suppress(StaleStateError):  # another process has it in hand, and tells
-                run.store.apply(batch, Wait(after, (told,)), now)
-
-
-_UNCOLLECTED = AT_PROVIDER | {Lifecycle.ENDED}
-
-
-def _retention(provider: str, age: float, kept: float) -> str:
-    days, limit = age / 86_400, kept / 86_400
-    what = "may be gone already" if age >= kept else "will be gone soon"
-    return f"the run slept too long: {provider} keeps results {limit:.1f} days, these {what} ({days:.1f} days)"
+        retention = run.providers.dialect(batch.provider).limits.retention_seconds
+        warning = machine.expiring(batch, retention, now)
+        if warning is not None:
+            with suppress(StaleStateError):  # another process has it in hand, and warns
+                run.store.apply(batch, warning, now)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from hashlib import sha256
 
 from layton_batch.batches.batch_file import Line, batch_requests, check_file
 from layton_batch.batches.fingerprints import retired_ids
+from layton_batch.batches.machine import pause_before_next
 from layton_batch.batches.names import part_of, tag
 from layton_batch.batches.outcomes import Tally
-from layton_batch.clock import Pacing
 from layton_batch.errors import StaleStateError
 from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.records import Batch, Response
+from layton_batch.records import Batch, Content, Response
 from layton_batch.runs.context import Run
 from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.text import decimal_text
@@ -26,8 +25,11 @@ MOST_WAITS = 100
 """How often a batch comes back that the provider had no room for: for about a day, at the longest pauses."""
 
 
-def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], frozenset[str]]:
-    """The batches that repeat what got no answer, and the custom_ids they repeat.
+def next_attempts(
+    run: Run, batch: Batch, tally: Tally, elsewhere: frozenset[str] = frozenset()
+) -> tuple[list[Batch], frozenset[str]]:
+    """The batches that repeat what got no answer, and the custom_ids they repeat. ``elsewhere``: those that others ask
+    for, or have the answers of.
 
     None where nothing may go again or no attempts are left. What a batch that was too large as a whole left unanswered
     comes back as two halves; that costs no attempt. Files are on disk when this returns; doing it again gives the same
@@ -36,7 +38,7 @@ def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], fr
     row = run.store.row()
     if row is not None and row.cancelled:
         return [], frozenset()
-    is_split, unwanted = _to_be_split(run, batch), retired_requests(run, batch)
+    is_split, unwanted = _to_be_split(run, batch), retired_requests(run, batch) | elsewhere
     again = [
         custom_id
         for custom_id, reply in tally.replies.items()
@@ -53,9 +55,8 @@ def next_attempts(run: Run, batch: Batch, tally: Tally) -> tuple[list[Batch], fr
     if not again or not attempts_are_left(run, batch):
         return [], frozenset()
     reason = f"{len(again)} of {batch.requests} requests of attempt {batch.attempt} got no answer"
-    child = write_next(run, batch, again, "n", reason)
-    pause = _pause(batch, _attempts(run, batch)[1], run.pacing)
-    return [replace(child, due_at=run.clock.now() + pause)], frozenset(again)
+    due = run.clock.now() + pause_before_next(batch, _attempts(run, batch)[1], run.pacing)
+    return [write_next(run, batch, again, "n", reason, due)], frozenset(again)
 
 
 def attempts_are_left(run: Run, batch: Batch) -> bool:
@@ -90,13 +91,6 @@ def _had_no_room(batch: Batch) -> bool:
     return batch.outcome is BatchOutcome.FAILED and batch.error_class is ErrorClass.RATE_LIMITED
 
 
-def _pause(batch: Batch, turned_away: int, pacing: Pacing) -> float:
-    """Seconds before what a batch leads to is sent: at once, but not where the whole batch had failed."""
-    if batch.outcome is not BatchOutcome.FAILED:
-        return 0.0
-    return max(pacing.backoff(turned_away or batch.attempt), pacing.no_room if turned_away else 0.0)
-
-
 def _to_be_split(run: Run, batch: Batch) -> bool:
     """Whether a batch was refused for its size and halves of it may fit. A batch refused whole costs nothing, but a
     provider that means something else must not be asked for ever."""
@@ -121,7 +115,7 @@ def may_go_again(response: Response, *, in_parts: bool = False) -> bool:
     return response.outcome is not RequestOutcome.SUCCEEDED and response.error_class in classes
 
 
-def write_next(run: Run, parent: Batch, again: Collection[str], mark: str, cause: str) -> Batch:
+def write_next(run: Run, parent: Batch, again: Collection[str], mark: str, cause: str, due_at: float = 0.0) -> Batch:
     """The next attempt at some of a batch's requests, numbered one after their last.
 
     It goes under the parent's shard where that number is free, else under a name made from the parent and ``mark``.
@@ -133,14 +127,21 @@ def write_next(run: Run, parent: Batch, again: Collection[str], mark: str, cause
     entered = {(other.job_id, other.shard_id, other.attempt) for other in run.store.job_batches(parent.job_id)}
     if (parent.job_id, shard_id, number) in entered:
         shard_id = part_of(shard_id, f"{parent.attempt}{mark}")
-    return write_batch(run, parent, again, shard_id, number, cause)
+    return write_batch(run, parent, again, shard_id, number, cause, due_at)
 
 
-def write_batch(run: Run, parent: Batch, again: Collection[str], shard_id: str, attempt: int, cause: str) -> Batch:
+def write_batch(
+    run: Run,
+    parent: Batch,
+    again: Collection[str],
+    shard_id: str,
+    attempt: int,
+    cause: str,
+    due_at: float = 0.0,
+) -> Batch:
     """A batch of some of its parent's requests, their lines byte for byte as they were."""
-    return write_lines(
-        run, parent, _lines_again(run, parent, frozenset(again)), shard_id, attempt, cause, reask_of(run, parent)
-    )
+    lines = _lines_again(run, parent, frozenset(again))
+    return write_lines(run, parent, lines, shard_id, attempt, cause, reask_of(run, parent), due_at)
 
 
 def _lines_again(run: Run, parent: Batch, wanted: frozenset[str]) -> Iterator[Line]:
@@ -153,7 +154,14 @@ def _lines_again(run: Run, parent: Batch, wanted: frozenset[str]) -> Iterator[Li
 
 
 def write_lines(
-    run: Run, parent: Batch, lines: Iterable[Line], shard_id: str, attempt: int, cause: str, reask: int
+    run: Run,
+    parent: Batch,
+    lines: Iterable[Line],
+    shard_id: str,
+    attempt: int,
+    cause: str,
+    reask: int,
+    due_at: float = 0.0,
 ) -> Batch:
     """A batch of its own for these lines, as another attempt at some of its parent's requests.
 
@@ -166,6 +174,7 @@ def write_lines(
     if any(batch_id == other.id or where == other.path for other in run.store.job_batches(parent.job_id)):
         raise StaleStateError(f"batch {batch_id} is entered already, with its file: another process was first")
     digest, size, rows = sha256(), 0, []
+    names: list[str] = []
     costs: list[Decimal | None] = []
     with atomic.writing(path) as handle:
         for line in lines:
@@ -173,6 +182,7 @@ def write_lines(
             digest.update(line.content + b"\n")
             size += len(line.content) + 1
             costs.append(line.max_cost)
+            names.append(line.custom_id)
             rows.append({"custom_id": line.custom_id, "max_cost": decimal_text(line.max_cost), "reask": reask})
     tables.write(run.folder.part("attempts", batch_id), tables.frame("attempts", rows))
     return Batch(
@@ -191,6 +201,8 @@ def write_lines(
         max_cost=total(costs),
         parent_id=parent.id,
         cause=cause,
+        content=Content(names, reask),
+        due_at=due_at,
     )
 
 

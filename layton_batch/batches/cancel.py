@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from layton_batch.batches import machine
 from layton_batch.batches.decisions import apply, at
 from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError, StaleStateError
-from layton_batch.records import Batch, Move
+from layton_batch.records import Batch
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState, read_status
-from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
+from layton_batch.states import Lifecycle
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,7 @@ def _withdraw_planned(run: Run, provider: str | None = None) -> bool:
 def withdraw(run: Run, batch: Batch, reason: str) -> None:
     """A planned batch is over before it was sent. Raises StaleStateError where another process has it in hand."""
     now = run.clock.now()
-    after = replace(
-        batch, state=Lifecycle.ENDED, outcome=BatchOutcome.CANCELLED, error_class=ErrorClass.NOT_EXECUTED,
-        ended_at=now, due_at=now, reason=reason,
-    )  # fmt: skip
-    run.store.apply(batch, Move(after, (("withdrawn", "never sent"),)), now)
+    run.store.apply(batch, machine.withdrawn(batch, reason, now), now)
 
 
 def _stop(run: Run, batches: Sequence[Batch]) -> list[NotStopped]:

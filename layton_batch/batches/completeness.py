@@ -12,8 +12,7 @@ from pathlib import Path
 
 from layton_batch.batches.raw_results import Stored, kind_of
 from layton_batch.batches.replies import Replies
-from layton_batch.batches.timing import At
-from layton_batch.errors import ProviderError, RequestRefusedError
+from layton_batch.errors import ProviderError
 from layton_batch.providers.protocol import NO_REPLY
 from layton_batch.records import Batch, Response, Snapshot
 from layton_batch.states import BatchOutcome, RequestOutcome
@@ -21,8 +20,6 @@ from layton_batch.states import BatchOutcome, RequestOutcome
 DOWNLOADS, DOWNLOADS_UNCOUNTED = 10, 7
 """How often results are downloaded that come short of the provider's count, or only of our requests: those that bring
 nothing new, with pauses that add up to 36 and to 5 minutes."""
-GONE = frozenset({403, 404, 410})
-"""What a provider says of results that it no longer keeps."""
 ANSWERS = "output"
 """The kind of the result part that holds what was paid for; another may hold errors."""
 
@@ -171,31 +168,3 @@ def _shortage(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading
 
 def _certain(reason: str) -> Lack:
     return Lack(reason, billed=True, downloads=DOWNLOADS)
-
-
-def may_be_kept(batch: Batch, error: ProviderError, at: At) -> bool:
-    """Whether the provider may still have the results. Its documents say how long, and err on the short side: a plain
-    refusal after that time is believed, a failure in passing is not, and neither at the first few tries (a run may have
-    slept for weeks). A provider that was not asked, for want of a network, has not failed."""
-    if not error.is_sent:
-        return True
-    if isinstance(error, RequestRefusedError) and error.status in GONE:
-        return batch.failures < DOWNLOADS or not at.is_after(_end(batch, at) + at.terms.retention)
-    return is_worth_another(batch, at)
-
-
-def is_worth_another(batch: Batch, at: At, *, is_none_of_it: bool = False) -> bool:
-    """Whether a download that failed in passing is worth another.
-
-    ``is_none_of_it``: it came, and named none of our requests. That is believed after a day of such downloads, not
-    after a day on which most of the time nobody could ask.
-    """
-    failed = batch.facts.short_downloads if is_none_of_it else batch.failures
-    worth = at.pacing.late_results if is_none_of_it else max(3 * at.terms.retention, at.pacing.failed_download)
-    return failed < DOWNLOADS or not at.is_after(_end(batch, at) + worth)
-
-
-def _end(batch: Batch, at: At) -> float:
-    """When the batch ended, as far as our clock can tell: it may have been behind then, but nothing ends before it is
-    sent, or before its run begins."""
-    return max(batch.ended_at or 0.0, batch.submitted_at or 0.0, at.terms.born)

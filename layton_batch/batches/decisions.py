@@ -1,15 +1,15 @@
-"""From a decision of the machine to the store, and what ends a lane: a provider that does not answer."""
+"""One step of a batch: a stage fetches, the machine decides, ``carry_out`` applies. And what ends a lane: a provider
+that does not answer."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from threading import Lock
 
 from layton_batch.batches import machine
 from layton_batch.batches.doubt import given_up, set_down
-from layton_batch.batches.timing import At, Terms
 from layton_batch.errors import (
     AmbiguousCallError,
     DamagedTableError,
@@ -18,7 +18,7 @@ from layton_batch.errors import (
     TransientProviderError,
 )
 from layton_batch.providers.protocol import seconds_of
-from layton_batch.records import Batch, ListReading, Move, Snapshot, Wait
+from layton_batch.records import Batch, Entry, ListReading, Move, Snapshot, Wait
 from layton_batch.runs.context import Run
 
 
@@ -114,32 +114,52 @@ def new_tick(run: Run) -> None:
         run.kept.pop(known, None)
 
 
-def at(run: Run, batch: Batch) -> At:
+def at(run: Run, batch: Batch) -> machine.At:
     """Now, with what the batch's provider and the manifest allow."""
     dialect, hours = run.providers.dialect(batch.provider), run.manifest.policy.deadline_hours
     limits, pacing = dialect.limits, run.pacing
     window = limits.window_seconds if (asked := run.window(batch)) is None else seconds_of(asked)
-    terms = Terms(
+    return machine.At(
+        now=run.clock.now(),
+        pacing=pacing,
         poll=limits.poll_seconds * pacing.advised if pacing.poll is None else pacing.poll,
         deadline=window + 86_400 if hours is None else hours * 3600,
         window=window,
         retention=limits.retention_seconds,
-        lists=dialect.capabilities.certain_find,
-        born=run.born,
+        shows_absence=dialect.capabilities.certain_find,
+        run_began=run.born,
     )
-    return At(run.clock.now(), terms, pacing)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a stage fetched and the machine decided. ``error``: the failure of the provider call that it rests on."""
+
+    decision: Move | Wait
+    error: ProviderError | None = None
+
+
+def carry_out(run: Run, batch: Batch, step: Step) -> bool:
+    """Apply the decision of a step, and return whether it moved the batch. Raises NoAnswer, after that, where the
+    provider did not answer at all."""
+    moved = apply(run, batch, step.decision)
+    if step.error is not None:
+        NoAnswer.check(step.error)
+    return moved
 
 
 def apply(run: Run, batch: Batch, decision: Move | Wait) -> bool:
     """Whether the decision moved the batch. What a create may have cost that is given up is written down with it."""
-    in_doubt = isinstance(decision, Move) and decision.in_doubt
-    if isinstance(decision, Move) and in_doubt:
-        try:
-            decision = replace(decision, entries=tuple(given_up(run, batch)))
-        except DamagedTableError as error:
-            reason = f"{decision.after.reason}; that cost cannot be set down: {error}; then `resolve`"
-            decision, in_doubt = machine.lost(batch, reason), False
+    if isinstance(decision, Move) and decision.in_doubt:
+        decision = machine.with_cost_in_doubt(batch, decision, _cost_in_doubt(run, batch))
     after = run.store.apply(batch, decision, run.clock.now())
-    if in_doubt:
+    if isinstance(decision, Move) and decision.in_doubt:
         set_down(run, after)
     return isinstance(decision, Move)
+
+
+def _cost_in_doubt(run: Run, batch: Batch) -> Sequence[Entry] | DamagedTableError:
+    try:
+        return given_up(run, batch)
+    except DamagedTableError as error:
+        return error

@@ -10,22 +10,21 @@ from decimal import Decimal
 from functools import partial
 
 from layton_batch.batches.batch_file import batch_requests
+from layton_batch.batches.machine import settle
 from layton_batch.batches.usage_rows import bounds
 from layton_batch.files import tables
 from layton_batch.records import Batch, Entry
 from layton_batch.runs.context import Run
-from layton_batch.store.rows import RELEASED, UNKNOWN_COST
 
 IN_DOUBT = "created without an answer"
 """The word of the table ``untold`` for a request of such a create."""
 
 
-def given_up(run: Run, batch: Batch) -> list[Entry]:
+def given_up(run: Run, batch: Batch) -> tuple[Entry, ...]:
     """The ledger's entries, for the move that gives this create up. Raises DamagedTableError where the batch's requests
     cannot be read."""
     known = [Decimal(bound) for bound in bounds(batch_requests(run, batch)).values() if bound is not None]
-    amounts = {RELEASED: run.store.held(batch.id), UNKNOWN_COST: sum(known, Decimal(0))}
-    return [Entry(batch.id, kind, usd) for kind, usd in amounts.items() if usd]
+    return settle(batch, reserved=run.store.held(batch.id), unknown_cost=sum(known, Decimal(0)))
 
 
 def set_down(run: Run, batch: Batch) -> bool:

@@ -26,6 +26,11 @@ def fingerprint_bytes(provider: str, model: str, line: bytes, custom_id: str, sa
     return found.digest()
 
 
+def scoped(fingerprint: bytes, scope: str) -> bytes:
+    """Return the fingerprint within a scope, where it is another answer than in every other one; "" is all of them."""
+    return sha256(f"{scope}\x1f".encode() + fingerprint).digest() if scope else fingerprint
+
+
 def requests_of(folder: RunFolder, job_id: str) -> pl.DataFrame:
     """The job's rows of the table ``requests``. Raises DamagedTableError."""
     path = folder.part("requests", job_id)

@@ -1,20 +1,26 @@
-"""A batch's life, decided: what a reply, a look, a reading, a download or a person's word makes of a batch.
+"""Every decision about a batch: what a reply, a list, a snapshot, a download or a person makes of it.
 
-Nothing here asks, reads or writes. A stage fetches, one of these functions decides, and the store applies the decision
-in one transaction. ``batch`` is the batch as the store has it, in the hands of this process.
+READ after ``states.py``. Nothing here calls a provider, reads or writes. A stage fetches, one of these functions
+decides, and the store applies the decision in one transaction. No other module builds a decision: ``Wait`` (the batch
+stays in its state), ``Move`` (it goes to another) or ``Collect`` (what is on disk is filed). ``batch`` is the batch as
+the store has it.
+
+The sections follow the life of a batch: before the create, the create, is it there, at the provider, its results, a
+person.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
-from layton_batch.batches.completeness import DOWNLOADS, Downloaded, is_worth_another, may_be_kept
-from layton_batch.batches.timing import At
-from layton_batch.clock import LONGEST_PAUSE
+from layton_batch.batches.completeness import DOWNLOADS, Downloaded
+from layton_batch.clock import LONGEST_PAUSE, Pacing
 from layton_batch.errors import (
+    DamagedTableError,
     FileError,
     LookUpRefusedError,
     NotFoundError,
@@ -24,35 +30,65 @@ from layton_batch.errors import (
     UnknownStatusError,
 )
 from layton_batch.providers.wire_errors import failure_class
-from layton_batch.records import Batch, Collect, Entry, Found, Move, Snapshot, Wait
-from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
-from layton_batch.store.rows import RELEASED, RESERVED
+from layton_batch.records import Batch, BatchEvent, Collect, End, Entry, Found, Move, RowCount, Snapshot, Wait
+from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle
+from layton_batch.store.rows import ACTUAL, RELEASED, RESERVED, UNKNOWN_COST
 
 WAITS = "waits for a person: "
-"""How the reason of a batch begins that is sent when a person has mended something."""
-STALE_SECONDS, PAYLOAD_TOO_LARGE = 60.0, 413
+"""Beginning of the reason of a batch that is sent after a person has repaired something. For people only: the column
+``needs_person`` says the same to the program."""
+STALE_SECONDS = 60.0
+"""The longest time between the intent to create a batch and the call that does."""
+PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN = 413, 404, 403
 FILE_REFUSALS = frozenset({400, PAYLOAD_TOO_LARGE, 415, 422})
 """Statuses by which the provider refuses the uploaded file itself, so that its requests have an outcome."""
-NOT_FOUND, FORBIDDEN = 404, 403
-"""Refusals of a create that may pass: a file uploaded a moment ago can be late in becoming visible. A create says the
-same of a file that was uploaded so long ago that the provider has thrown it away."""
-TRIES, FORBIDDEN_TRIES = 4, 8
 NO_ACCESS = frozenset({401, 402})
-"""Refusals of who we are: an expired key, an empty account. The batch waits until that is mended."""
-REFUSED_LOOKS, FAILED_LOOKS = 12, 300
-"""After so many free calls that failed, each a growing pause after the last, a person is told: about an hour of
-refusals, or three days of anything else."""
+"""Refusals of the account: an expired key, no credit. The batch waits until that is repaired."""
+TRIES, FORBIDDEN_TRIES = 4, 8
+"""How many creates may be refused with 404, or with 403, before the refusal is final. A file that was uploaded a moment
+ago can be late in becoming visible; one that was uploaded long ago may be deleted."""
+REFUSED_CALLS, FAILED_CALLS = 12, 300
+"""After so many failed free calls before a create, with growing pauses, a person is told: after about an hour of
+refusals, or three days of other errors."""
+RETENTION_SHARE = 0.75
+"""The share of the provider's retention after which results that are not downloaded yet are worth a warning."""
+GONE = frozenset({403, 404, 410})
+"""Statuses by which a provider refuses results that it no longer keeps."""
 
 
-def _with(batch: Batch, **facts: Any) -> Batch:
-    return replace(batch, facts=replace(batch.facts, **facts))
+@dataclass(frozen=True, slots=True)
+class At:
+    """The moment of a decision, and what provider and manifest allow the batch, in seconds.
+
+    ``poll``: between two snapshots. ``deadline``: from the create until the provider is asked to stop the batch.
+    ``window``: in which the provider promises to end it. ``retention``: for which the provider keeps results.
+    ``shows_absence``: whether the provider's list shows for certain that a batch does not exist. ``run_began``: before
+    everything else of the run.
+
+    Our clock alone has a batch stopped, or makes it ``lost``. It never gives up what was paid for, and never has
+    anything sent again: for that the provider must have refused or failed a number of downloads, or have said how each
+    request ended.
+    """
+
+    now: float
+    pacing: Pacing
+    poll: float
+    deadline: float
+    window: float
+    retention: float
+    shows_absence: bool = True
+    run_began: float = 0.0
+
+    def is_after(self, moment: float | None) -> bool:
+        """Whether the moment has passed by our clock."""
+        return moment is not None and self.now > moment
 
 
-# ---- before it is paid for -----------------------------------------------------------------------------------------
+# ---- before the create ---------------------------------------------------------------------------------------------
 
 
 def after_file_trouble(batch: Batch, error: FileError) -> Wait:
-    """The batch file is not what was planned. The batch stays due, so that it is sent when the file is as it was."""
+    """The batch file is not what was planned. The batch stays due, so that it is sent when the file is repaired."""
     reason = f"{WAITS}{error}"
     if reason == batch.reason:
         return Wait(batch)
@@ -60,7 +96,7 @@ def after_file_trouble(batch: Batch, error: FileError) -> Wait:
 
 
 def after_upload(batch: Batch, error: ProviderError, at: At) -> Move | Wait:
-    """The file did not reach the provider. Nothing was paid. Only a refusal of the file itself ends the batch."""
+    """The upload failed, and nothing was paid. Only a refusal of the file itself ends the batch."""
     if isinstance(error, RequestRefusedError) and error.status in FILE_REFUSALS:
         return _refused(batch, f"the upload was refused: {error}", error, at)
     reason = f"not sent: {batch.provider}, at the address and with the key set for it, does not take its file: {error}"
@@ -68,17 +104,17 @@ def after_upload(batch: Batch, error: ProviderError, at: At) -> Move | Wait:
 
 
 def after_unread_list(batch: Batch, error: ProviderError, at: At) -> Wait:
-    """The list that must be read before anything is sent was not."""
+    """The provider's list, which must be read before a create, could not be read."""
     reason = f"not sent: whether {batch.provider} has it already cannot be told, for its list cannot be read: {error}"
     return _not_sent(batch, error, "not_looked_for", reason, at)
 
 
 def _not_sent(batch: Batch, error: ProviderError, event: str, reason: str, at: At) -> Wait:
-    """A free call before the create failed. That is the provider's trouble and no outcome of a request: the call is
-    tried again with growing pauses, and a person is told in the end."""
+    """A free call before the create failed. This is no outcome of a request: the call is repeated with growing pauses,
+    and a person is told in the end."""
     failed = batch.facts.unread_lists + 1
     is_refused = isinstance(error, RequestRefusedError | LookUpRefusedError) and error.status not in NO_ACCESS
-    needs_person = failed >= (REFUSED_LOOKS if is_refused else FAILED_LOOKS)
+    needs_person = failed >= (REFUSED_CALLS if is_refused else FAILED_CALLS)
     due = at.now + at.pacing.backoff(batch.failures, getattr(error, "retry_after", None))
     after = replace(
         _with(batch, unread_lists=failed), due_at=due, failures=batch.failures + 1, failed_status=error.status,
@@ -87,8 +123,27 @@ def _not_sent(batch: Batch, error: ProviderError, event: str, reason: str, at: A
     return Wait(after, ((event, str(error)),))
 
 
+def withdrawn(batch: Batch, reason: str, now: float) -> Move:
+    """The planned batch is over before it was sent."""
+    after = replace(
+        batch, state=Lifecycle.ENDED, outcome=BatchOutcome.CANCELLED, error_class=ErrorClass.NOT_EXECUTED,
+        ended_at=now, due_at=now, reason=reason,
+    )  # fmt: skip
+    return Move(after, (("withdrawn", "never sent"),))
+
+
+def answered_already(batch: Batch, cause: str) -> Batch:
+    """The planned batch is over before it began: answers that were paid for already are used for its requests."""
+    return replace(
+        batch, state=Lifecycle.COLLECTED, outcome=BatchOutcome.COMPLETED, max_cost=Decimal(0), cause=cause
+    )  # fmt: skip
+
+
+# ---- the create ----------------------------------------------------------------------------------------------------
+
+
 def before_create(batch: Batch, input_ref: str | None, at: At) -> Move:
-    """The intent to pay, with the money set aside for it. Looks for the batch are counted from here."""
+    """State the intent to pay, and reserve the money. Looks for the batch are counted from here."""
     after = replace(
         batch, state=Lifecycle.SUBMITTING, input_ref=input_ref, submitting_at=at.now, due_at=at.now, reason=None,
         needs_person=False, facts=replace(batch.facts, absent_looks=0, unsure_looks=0, unread_lists=0),
@@ -98,8 +153,8 @@ def before_create(batch: Batch, input_ref: str | None, at: At) -> Move:
 
 
 def before_call(batch: Batch, at: At) -> Wait | None:
-    """None where the intent may be acted upon. One that is too old, or later than now, is looked for: the process slept
-    meanwhile (a laptop's lid, SIGSTOP), or its clock was set."""
+    """Return None where the intent is fresh. One that is too old, or later than now, may not be acted upon: the process
+    was suspended (a laptop's lid, SIGSTOP), or its clock was set. The batch is looked for first."""
     if abs(at.now - (batch.submitting_at or 0.0)) <= STALE_SECONDS:
         return None
     reason = "this process was asleep, or its clock was set, before it could send: another may have sent it since"
@@ -107,15 +162,16 @@ def before_call(batch: Batch, at: At) -> Wait | None:
 
 
 def after_create(batch: Batch, reply: str | ProviderError | FileError, at: At) -> Move | Wait:
-    """What the one paid call says. Only a reply which promises that nothing was done lets the batch go again."""
+    """Decide from the reply to the one paid call. The batch goes again only if the reply promises that nothing was
+    done."""
     if isinstance(reply, str):
         return _in_flight(batch, reply, "submitted", at)
     if isinstance(reply, FileError):  # gone this very moment, before a byte was sent
-        return _back(replace(batch, failures=0), str(reply), "not_created", 0.0, at)
+        return _planned_again(replace(batch, failures=0), str(reply), "not_created", 0.0, at)
     if isinstance(reply, RequestRefusedError):
         if not _may_pass(batch, reply):
             return _refused(batch, f"the create was refused: {reply}", reply, at)
-        return _not_created(_counted(batch, reply), reply, f"refused_{reply.status}", None, at)
+        return _not_created(_count_refusal(batch, reply), reply, f"refused_{reply.status}", None, at)
     if isinstance(reply, TransientProviderError):
         return _not_created(batch, reply, "not_created", reply.retry_after, at)
     due = at.now + at.pacing.looks[0]
@@ -123,6 +179,7 @@ def after_create(batch: Batch, reply: str | ProviderError | FileError, at: At) -
 
 
 def _unclear(batch: Batch, reason: str) -> Batch:
+    """Begin to look for the batch: nobody knows whether its create was carried out."""
     return replace(batch, reason=reason, failures=0, facts=replace(batch.facts, absent_looks=0, unsure_looks=0))
 
 
@@ -133,11 +190,11 @@ def _not_created(batch: Batch, error: ProviderError, event: str, retry_after: fl
         batch, failures=batch.failures + 1, failed_status=error.status,
         input_ref=None if upload_again else batch.input_ref,
     )  # fmt: skip
-    return _back(after, f"not created: {error}", event, pause, at)
+    return _planned_again(after, f"not created: {error}", event, pause, at)
 
 
-def _back(batch: Batch, reason: str, event: str, pause: float, at: At) -> Move:
-    """The create certainly did nothing: the batch is sent again, and nothing is set aside for it any more."""
+def _planned_again(batch: Batch, reason: str, event: str, pause: float, at: At) -> Move:
+    """The create certainly did nothing: the batch is sent again, and its reserve is released."""
     after = replace(batch, state=Lifecycle.PLANNED, reason=reason, due_at=at.now + pause)
     return Move(after, ((event, reason),), (_released(batch),))
 
@@ -147,7 +204,7 @@ def _released(batch: Batch) -> Entry:
 
 
 def _may_pass(batch: Batch, error: RequestRefusedError) -> bool:
-    """Whether the same call may be taken later: for as often as it was refused in this way, whatever else failed."""
+    """Whether the same create may be accepted later. Refusals are counted by status, whatever else failed."""
     if error.status in NO_ACCESS:
         return True
     if error.status == FORBIDDEN:
@@ -155,14 +212,14 @@ def _may_pass(batch: Batch, error: RequestRefusedError) -> bool:
     return error.status == NOT_FOUND and batch.facts.not_found + 1 < TRIES
 
 
-def _counted(batch: Batch, error: ProviderError) -> Batch:
+def _count_refusal(batch: Batch, error: ProviderError) -> Batch:
     if error.status == FORBIDDEN:
         return _with(batch, forbidden=batch.facts.forbidden + 1)
     return _with(batch, not_found=batch.facts.not_found + 1) if error.status == NOT_FOUND else batch
 
 
 def _refused(batch: Batch, reason: str, error: ProviderError, at: At) -> Move:
-    """The provider will never take this batch: it is over, and none of it was paid."""
+    """The provider will never accept this batch: it is over, and nothing was paid."""
     error_class = ErrorClass.TOO_LARGE if error.status == PAYLOAD_TOO_LARGE else ErrorClass.INVALID_REQUEST
     after = replace(
         batch, state=Lifecycle.ENDED, outcome=BatchOutcome.FAILED, error_class=error_class, ended_at=at.now,
@@ -174,31 +231,33 @@ def _refused(batch: Batch, reason: str, error: ProviderError, at: At) -> Move:
 def _in_flight(batch: Batch, provider_id: str, event: str, at: At) -> Move:
     after = replace(
         batch, state=Lifecycle.IN_FLIGHT, provider_id=provider_id, submitted_at=at.now,
-        due_at=at.now + min(at.terms.poll, at.pacing.first_poll), deadline_at=at.now + at.terms.deadline, failures=0,
+        due_at=at.now + min(at.poll, at.pacing.first_poll), deadline_at=at.now + at.deadline, failures=0,
         reason=None,
     )  # fmt: skip
     return Move(after, ((event, provider_id),))
 
 
-# ---- whether a create was carried out ------------------------------------------------------------------------------
+# ---- is it there: whether a create without a reply was carried out ---------------------------------------------------
 
 
-def after_look(batch: Batch, found: Sequence[Found] | ProviderError, at: At) -> Move | Wait:
-    """What a list says of a batch whose create is unclear. ``found``: candidates that are no other batch of the run."""
-    if isinstance(found, ProviderError):
-        return _no_list(batch, found, at)
-    certain = [one for one in found if one.certain]
+def after_look(batch: Batch, candidates: Sequence[Found] | ProviderError, at: At) -> Move | Wait:
+    """Decide from the provider's list whether an unconfirmed create was carried out. ``candidates``: batches in the
+    list that may be this one, and are no other batch of the run."""
+    if isinstance(candidates, ProviderError):
+        return _list_unread(batch, candidates, at)
+    certain = [candidate for candidate in candidates if candidate.certain]
     if certain:
         return after_certain(batch, certain, at)
-    if found:
-        return _unsure(batch, found, at)
-    if not at.terms.lists:
+    if candidates:
+        return _unsure(batch, candidates, at)
+    if not at.shows_absence:
         return lost(batch, f"{batch.provider} cannot list batches: look in its console, then `resolve`")
     return _absent(batch, at)
 
 
 def after_certain(batch: Batch, certain: Sequence[Found], at: At) -> Move | Wait:
-    """What carries the batch's marks is the batch. Two are for a person; one without a name may get it."""
+    """A batch at the provider that carries this batch's marks is this batch. Between two of them a person decides. One
+    that the list shows without an id may get one."""
     if len(certain) > 1:
         marked = ", ".join(map(str, certain))
         return lost(batch, f"more than one batch carries its marks: {marked}; `resolve` says which is ours")
@@ -208,7 +267,8 @@ def after_certain(batch: Batch, certain: Sequence[Found], at: At) -> Move | Wait
 
 
 def _absent(batch: Batch, at: At) -> Move | Wait:
-    """A list is believed after looks for as long as a create can take. The second create that it lacks: `lost`."""
+    """The list does not show the batch. This is believed after looks for as long as a create can take. After the second
+    create that no list shows, the batch is `lost`."""
     looks = batch.facts.absent_looks
     if looks < len(at.pacing.looks):
         reason = "not in the provider's list; looking again"
@@ -224,26 +284,34 @@ def _absent(batch: Batch, at: At) -> Move | Wait:
     return Move(after, (("not_in_list", reason),), in_doubt=True)
 
 
-def _no_list(batch: Batch, error: ProviderError, at: At) -> Move | Wait:
-    """The provider did not list its batches. A person is asked where it never does."""
+def with_cost_in_doubt(batch: Batch, decision: Move, cost: Sequence[Entry] | DamagedTableError) -> Move:
+    """Complete a decision that is ``in_doubt`` by what the create that is given up may have cost. A person decides
+    where that cannot be read."""
+    if isinstance(cost, DamagedTableError):
+        return lost(batch, f"{decision.after.reason}; that cost cannot be set down: {cost}; then `resolve`")
+    return replace(decision, entries=tuple(cost))
+
+
+def _list_unread(batch: Batch, error: ProviderError, at: At) -> Move | Wait:
+    """The provider did not list its batches. Where it never does, a person decides."""
     is_refused = isinstance(error, RequestRefusedError)
-    patience = at.pacing.refused_list if is_refused else at.terms.window + at.pacing.may_tell
+    patience = at.pacing.refused_list if is_refused else at.window + at.pacing.may_tell
     if batch.facts.unsure_looks >= len(at.pacing.looks) and at.is_after((batch.submitting_at or 0.0) + patience):
         return lost(batch, f"cannot be looked for: {error}; look in {batch.provider}'s console, then `resolve`")
-    return _look_on(batch, f"cannot look for it yet: {error}", at)
+    return _look_again(batch, f"cannot look for it yet: {error}", at)
 
 
 def _unsure(batch: Batch, candidates: Sequence[Found], at: At) -> Move | Wait:
-    """Wait for batches that may be ours to show whose they are, as long as they can; then a person has to say."""
+    """Wait until the candidates show whose they are, as long as they can. After that a person decides."""
     names = ", ".join(map(str, candidates))
     if batch.facts.unsure_looks >= len(at.pacing.looks):
-        last = (batch.submitting_at or 0.0) + at.terms.window + at.pacing.may_tell
-        if at.is_after(last) or not any(one.may_tell for one in candidates):
+        last = (batch.submitting_at or 0.0) + at.window + at.pacing.may_tell
+        if at.is_after(last) or not any(candidate.may_tell for candidate in candidates):
             return lost(batch, f"may be {names}, and nothing there tells; `resolve` says which is ours")
-    return _look_on(batch, f"may be {names}; looking until that tells", at)
+    return _look_again(batch, f"may be {names}; looking until that tells", at)
 
 
-def _look_on(batch: Batch, reason: str, at: At) -> Wait:
+def _look_again(batch: Batch, reason: str, at: At) -> Wait:
     looks = batch.facts.unsure_looks
     pause = at.pacing.looks[min(looks, len(at.pacing.looks) - 1)]
     counted = _with(batch, unsure_looks=looks + 1)
@@ -251,58 +319,64 @@ def _look_on(batch: Batch, reason: str, at: At) -> Wait:
 
 
 def lost(batch: Batch, reason: str) -> Move:
-    """Whether the batch exists, or what became of it, cannot be told: a person decides."""
+    """Nothing shows whether the batch exists, or how it ended: a person decides."""
     return Move(replace(batch, state=Lifecycle.LOST, reason=reason), (("lost", reason),))
 
 
 # ---- at the provider -----------------------------------------------------------------------------------------------
 
 
-def after_reading(batch: Batch, reading: Snapshot | ProviderError, at: At) -> Move | Wait:
-    """What one reading says. A batch past its deadline is asked to stop; an unknown status word is a reading, a
-    provider that cannot be asked says nothing of the batch: it is asked for as long as it keeps results."""
-    if isinstance(reading, Snapshot) and reading.state is Lifecycle.ENDED:
-        return _ended(batch, reading, at)
+def after_snapshot(batch: Batch, reply: Snapshot | ProviderError, at: At) -> Move | Wait:
+    """Decide from one snapshot, or from the error in its place. A batch past its deadline is asked to stop."""
+    if isinstance(reply, ProviderError):
+        return _no_snapshot(batch, reply, at)
+    if reply.state is Lifecycle.ENDED:
+        return _ended(batch, reply, at)
+    if at.is_after(batch.deadline_at):
+        return _past_deadline(batch, reply.provider_status, at)
+    return _goes_on(batch, reply, at)
+
+
+def _no_snapshot(batch: Batch, error: ProviderError, at: At) -> Move | Wait:
+    """An unknown status word shows that the batch is there. Other errors say nothing of the batch: it is read again as
+    long as results are kept."""
     is_past = at.is_after(batch.deadline_at)
-    if isinstance(reading, NotFoundError):
-        if is_past:
-            return _lost_there(batch, f"{reading} (is the key of another project?)", at)
-        is_new = at.now - (batch.submitted_at or at.now) < at.pacing.new_batch
-        reason = f"{reading} (just created; asking again)" if is_new else str(reading)
-        return _unreadable(batch, reason, None, reading, at)
-    if isinstance(reading, UnknownStatusError):
-        status = reading.code or "unknown"
-        return _past(batch, status, at) if is_past else _unreadable(batch, str(reading), status, reading, at)
-    if isinstance(reading, ProviderError):
-        return _unreadable(batch, str(reading), None, reading, at)
-    return _past(batch, reading.provider_status, at) if is_past else _goes_on(batch, reading, at)
+    if isinstance(error, UnknownStatusError):
+        status = error.code or "unknown"
+        return _past_deadline(batch, status, at) if is_past else _unreadable(batch, str(error), status, error, at)
+    if not isinstance(error, NotFoundError):
+        return _unreadable(batch, str(error), None, error, at)
+    if is_past:
+        return _lost_there(batch, f"{error} (is the key of another project?)", at)
+    reason = f"{error} (not shown there yet; asking again)" if batch.read_at is None else str(error)
+    return _unreadable(batch, reason, None, error, at)
 
 
-def _ended(batch: Batch, reading: Snapshot, at: At) -> Move:
-    outcome = reading.outcome or BatchOutcome.COMPLETED
+def _ended(batch: Batch, snapshot: Snapshot, at: At) -> Move:
+    outcome = snapshot.outcome or BatchOutcome.COMPLETED
     after = replace(
-        batch, state=Lifecycle.ENDED, outcome=outcome, provider_status=reading.provider_status,
-        results_ref=reading.results_ref, errors_ref=reading.errors_ref, error_class=failure_class(reading),
-        read_at=at.now, ended_at=at.now, due_at=at.now, failures=0, reason=reading.message,
+        batch, state=Lifecycle.ENDED, outcome=outcome, provider_status=snapshot.provider_status,
+        results_ref=snapshot.results_ref, errors_ref=snapshot.errors_ref, error_class=failure_class(snapshot),
+        read_at=at.now, ended_at=at.now, due_at=at.now, failures=0, reason=snapshot.message,
         facts=replace(batch.facts, short_downloads=0),
     )  # fmt: skip
-    return Move(after, (("ended", f"{outcome} ({reading.provider_status}) {reading.message or ''}".strip()),))
+    return Move(after, (("ended", f"{outcome} ({snapshot.provider_status}) {snapshot.message or ''}".strip()),))
 
 
-def _goes_on(batch: Batch, reading: Snapshot, at: At) -> Move | Wait:
+def _goes_on(batch: Batch, snapshot: Snapshot, at: At) -> Move | Wait:
     after = replace(
-        batch, due_at=at.now + min(at.terms.poll, LONGEST_PAUSE), provider_status=reading.provider_status, failures=0,
+        batch, due_at=at.now + min(at.poll, LONGEST_PAUSE), provider_status=snapshot.provider_status, failures=0,
         reason=None, read_at=at.now,
     )  # fmt: skip
-    if reading.state is Lifecycle.CANCELLING and batch.state is Lifecycle.IN_FLIGHT:
+    if snapshot.state is Lifecycle.CANCELLING and batch.state is Lifecycle.IN_FLIGHT:
         return Move(replace(after, state=Lifecycle.CANCELLING), (("cancelling", "seen at the provider"),))
-    is_new = reading.provider_status != batch.provider_status
-    events = (("status", reading.provider_status),) if is_new else ()
-    return Wait(after, events, stop=reading.state is Lifecycle.IN_FLIGHT and batch.state is Lifecycle.CANCELLING)
+    is_new = snapshot.provider_status != batch.provider_status
+    events = (("status", snapshot.provider_status),) if is_new else ()
+    return Wait(after, events, stop=snapshot.state is Lifecycle.IN_FLIGHT and batch.state is Lifecycle.CANCELLING)
 
 
 def _unreadable(batch: Batch, reason: str, status: str | None, error: ProviderError, at: At) -> Move | Wait:
-    if batch.deadline_at is not None and at.is_after(batch.deadline_at + at.terms.retention):
+    if batch.deadline_at is not None and at.is_after(batch.deadline_at + at.retention):
         return _lost_there(batch, f"cannot be asked about any more: {reason}", at)
     after = replace(
         batch, due_at=at.now + at.pacing.backoff(batch.failures, getattr(error, "retry_after", None)),
@@ -313,15 +387,15 @@ def _unreadable(batch: Batch, reason: str, status: str | None, error: ProviderEr
     return Wait(after, events, stop=status is not None and batch.state is Lifecycle.CANCELLING)
 
 
-def _past(batch: Batch, status: str, at: At) -> Move:
-    """Past its deadline: ask the provider to stop, and give it time to. One that never says it has may still answer,
-    and bill: whether its rows go again is a person's word."""
+def _past_deadline(batch: Batch, status: str, at: At) -> Move:
+    """Ask the provider to stop the batch, and give it time to. A batch that never ends may still be answered and
+    billed: a person decides whether its requests go again."""
     reason = f"past its deadline, {batch.provider} still says {status!r}"
     if batch.state is Lifecycle.CANCELLING:
         return _lost_there(batch, reason, at)
     after = replace(
-        batch, state=Lifecycle.CANCELLING, reason=reason, deadline_at=at.now + at.pacing.last,
-        due_at=at.now + at.terms.poll,
+        batch, state=Lifecycle.CANCELLING, reason=reason, deadline_at=at.now + at.pacing.stopping,
+        due_at=at.now + at.poll,
     )  # fmt: skip
     return Move(after, (("deadline", reason),), stop=True)
 
@@ -331,46 +405,93 @@ def _lost_there(batch: Batch, reason: str, at: At) -> Move:
     return lost(replace(batch, due_at=at.now), reason)
 
 
+def expiring(batch: Batch, retention: float, now: float) -> Wait | None:
+    """Warn once that the provider will not keep results much longer that are not downloaded. None: no warning is due.
+
+    The age counts from the create: when the batch ended is known only since we looked again.
+    """
+    if batch.state not in AT_PROVIDER | {Lifecycle.ENDED} or batch.submitted_at is None or batch.provider_id is None:
+        return None
+    age = now - batch.submitted_at
+    if age < retention * RETENTION_SHARE or batch.facts.expiry_warned:
+        return None
+    days, limit = age / 86_400, retention / 86_400
+    what = "may be gone already" if age >= retention else "will be gone soon"
+    warning = f"the run slept too long: {batch.provider} keeps results {limit:.1f} days, these {what} ({days:.1f} days)"
+    return Wait(_with(batch, expiry_warned=True), (("results_expiring", warning),))
+
+
 # ---- its results ---------------------------------------------------------------------------------------------------
 
 
 def after_failed_download(batch: Batch, error: ProviderError, at: At) -> Wait | None:
-    """What came is nothing. The download is tried again as long as the provider may have the results, for they were
-    paid for. None: it has them no more."""
-    if not may_be_kept(batch, error, at):
+    """The download failed. Retry while the provider may still keep the results, which were paid for. Return None when
+    they are gone."""
+    if not _may_be_kept(batch, error, at):
         return None
-    return _again(_asked(batch, error), f"download failed: {error}", at, error)
+    return _download_again(_cap_failures(batch, error), f"download failed: {error}", at, error)
 
 
-def after_download(batch: Batch, found: Downloaded, at: At) -> Wait | Collect:
-    """Whether what is on disk is all there is. What comes short is downloaded again while that may help."""
-    lack = found.lack
+def after_download(batch: Batch, download: Downloaded, at: At) -> Wait | Collect:
+    """Decide whether what is on disk is all there is. A short download is repeated while that may help."""
+    lack = download.lack
     if lack is None:
         return Collect(batch)
-    billed = found.answers != 0
-    if found.failed is not None:
-        return _give_up(batch, f"download failed: {found.failed}", billed=billed)
-    if found.uncounted is not None:
-        named = f"{found.named} of {batch.requests} requests are named"
-        reason = f"{named}; whether that is all there is cannot be told: {found.uncounted}"
-        if not may_be_kept(batch, found.uncounted, at):
+    billed = download.answers != 0
+    if download.failed is not None:
+        return _give_up(batch, f"download failed: {download.failed}", billed=billed)
+    if download.uncounted is not None:
+        named = f"{download.named} of {batch.requests} requests are named"
+        reason = f"{named}; whether that is all there is cannot be told: {download.uncounted}"
+        if not _may_be_kept(batch, download.uncounted, at):
             return _give_up(batch, reason, billed=billed)
-        return _again(_asked(batch, found.uncounted), reason, at)
+        return _download_again(_cap_failures(batch, download.uncounted), reason, at)
     if lack.downloads is None:
         if lack.may_be_none:
             batch = _with(batch, short_downloads=batch.facts.short_downloads + 1)
-        if is_worth_another(batch, at, is_none_of_it=lack.may_be_none):
-            return _again(batch, lack.reason, at)
-    elif found.grew:
-        return _again(_with(batch, short_downloads=0), lack.reason, at, event="download_grew")
+        if _is_worth_another(batch, at, is_none_of_it=lack.may_be_none):
+            return _download_again(batch, lack.reason, at)
+    elif download.grew:
+        return _download_again(_with(batch, short_downloads=0), lack.reason, at, event="download_grew")
     elif batch.facts.short_downloads + 1 < lack.downloads:
         counted = _with(batch, short_downloads=batch.facts.short_downloads + 1)
-        return _again(counted, lack.reason, at, event="download_short")
+        return _download_again(counted, lack.reason, at, event="download_short")
     return _give_up(batch, lack.reason, billed=True) if lack.billed else Collect(batch)
 
 
-def _asked(batch: Batch, error: ProviderError) -> Batch:
-    """The batch, whose failures do not grow where the provider was not asked, for want of a network."""
+def _may_be_kept(batch: Batch, error: ProviderError, at: At) -> bool:
+    """Whether the provider may still have the results.
+
+    Its documents say how long, and err on the short side. A plain refusal after that time is believed, a transient
+    failure is not, and neither is believed at the first few tries: a run may have slept for weeks. A provider that was
+    not reached, because there is no network, has not failed.
+    """
+    if not error.is_sent:
+        return True
+    if isinstance(error, RequestRefusedError) and error.status in GONE:
+        return batch.failures < DOWNLOADS or not at.is_after(_end(batch, at) + at.retention)
+    return _is_worth_another(batch, at)
+
+
+def _is_worth_another(batch: Batch, at: At, *, is_none_of_it: bool = False) -> bool:
+    """Whether a download that failed for a while is worth another.
+
+    ``is_none_of_it``: results came, and name none of our requests. That is believed after a day of such downloads, not
+    after a day on which most calls failed.
+    """
+    failed = batch.facts.short_downloads if is_none_of_it else batch.failures
+    worth = at.pacing.late_results if is_none_of_it else max(3 * at.retention, at.pacing.failed_download)
+    return failed < DOWNLOADS or not at.is_after(_end(batch, at) + worth)
+
+
+def _end(batch: Batch, at: At) -> float:
+    """When the batch ended, as far as our clock can tell: it may have been behind then, but no batch ends before it is
+    sent, or before its run begins."""
+    return max(batch.ended_at or 0.0, batch.submitted_at or 0.0, at.run_began)
+
+
+def _cap_failures(batch: Batch, error: ProviderError) -> Batch:
+    """Bound the failures of the batch where the call did not leave this machine: they say nothing of the provider."""
     return batch if error.is_sent else replace(batch, failures=min(batch.failures, DOWNLOADS // 2))
 
 
@@ -379,7 +500,9 @@ def _give_up(batch: Batch, reason: str, *, billed: bool) -> Collect:
     return Collect(batch, reason if billed else None, (("download_given_up", reason),))
 
 
-def _again(batch: Batch, reason: str, at: At, error: ProviderError | None = None, event: str | None = None) -> Wait:
+def _download_again(
+    batch: Batch, reason: str, at: At, error: ProviderError | None = None, event: str | None = None
+) -> Wait:
     due = at.now + at.pacing.backoff(batch.failures, getattr(error, "retry_after", None))
     event = event or ("download_again" if reason != batch.reason else None)
     status = None if error is None else error.status
@@ -387,18 +510,67 @@ def _again(batch: Batch, reason: str, at: At, error: ProviderError | None = None
     return Wait(after, ((event, reason),) if event else ())
 
 
-# ---- a person stops it ---------------------------------------------------------------------------------------------
+def collected(
+    decision: Collect,
+    message: str | None,
+    now: float,
+    *,
+    counts: Sequence[RowCount],
+    events: Iterable[BatchEvent] = (),
+    entries: Sequence[Entry] = (),
+    children: Sequence[Batch] = (),
+    ends: Mapping[str, End] = MappingProxyType({}),
+    plan_again: bool = False,
+) -> Move:
+    """The answers are filed, and every request has its outcome: ``ends``, by custom_id, and ``counts``. ``message``:
+    what the provider says of the batch as a whole. ``events``: what was odd. ``children``: the batches that repeat what
+    got no answer. ``plan_again``: others ask for some of its answers, and the job is to wait for those.
+
+    Raises AssertionError where the counts do not add up to the requests of the batch.
+    """
+    batch = decision.after
+    if sum(row.count for row in counts) != batch.requests:
+        raise AssertionError(f"batch {batch.id}: {batch.requests} requests, but outcomes add up otherwise: {counts}")
+    outcomes = ", ".join(f"{row.count} {row.outcome}" for row in counts)
+    after = replace(batch, state=Lifecycle.COLLECTED, due_at=now, reason=decision.lacking or message)
+    return Move(
+        after,
+        (*decision.events, *events, ("collected", outcomes)),
+        entries=tuple(entries),
+        counts=tuple(counts),
+        children=tuple(children),
+        ends=ends,
+        plan_again=plan_again,
+    )
+
+
+def settle(batch: Batch, reserved: Decimal, unknown_cost: Decimal, spent: Decimal = Decimal(0)) -> tuple[Entry, ...]:
+    """Release what is still ``reserved`` for the batch; what it cost, and what it may have cost, take its place."""
+    amounts = {RELEASED: reserved, ACTUAL: spent, UNKNOWN_COST: unknown_cost}
+    return tuple(Entry(batch.id, kind, usd) for kind, usd in amounts.items() if usd)
+
+
+def pause_before_next(batch: Batch, turned_away: int, pacing: Pacing) -> float:
+    """Seconds before the next attempt at the batch's requests is sent: none, unless the batch failed as a whole.
+    ``turned_away``: how many attempts in its line the provider had no room for."""
+    if batch.outcome is not BatchOutcome.FAILED:
+        return 0.0
+    return max(pacing.backoff(turned_away or batch.attempt), pacing.no_room if turned_away else 0.0)
+
+
+# ---- a person ------------------------------------------------------------------------------------------------------
 
 
 def after_cancel(batch: Batch, error: ProviderError | None, at: At) -> Move | Wait:
-    """The provider was asked to stop the batch: it will, or did not say so and is asked again until the batch ends."""
+    """The provider was asked to stop the batch. It will; or it did not confirm, and is asked again until the batch
+    ends."""
     if error is None:
         return Move(replace(batch, state=Lifecycle.CANCELLING, due_at=at.now), (("cancelling", "asked for"),))
     return not_stopped(Wait(batch), f"{error}; asked again until it ends")
 
 
 def not_stopped(decision: Move | Wait, problem: str) -> Move | Wait:
-    """The decision, where the provider did not say that it will stop the batch. That is told once."""
+    """Add to a decision that the provider did not confirm that it stops the batch. An event says so once."""
     after = decision.after
     if isinstance(decision, Move):  # past its deadline
         reason = f"{after.reason}; {problem}"
@@ -407,3 +579,31 @@ def not_stopped(decision: Move | Wait, problem: str) -> Move | Wait:
         return decision
     events = (("cancel_failed", problem), *decision.events)
     return replace(decision, after=_with(after, stop_refused=True), events=events)
+
+
+def adopted(batch: Batch, provider_id: str, status: str, at: At) -> Move:
+    """A person says that the lost batch is this one at the provider, whose raw ``status`` word was read."""
+    after = replace(
+        batch, state=Lifecycle.IN_FLIGHT, provider_id=provider_id, provider_status=status,
+        submitted_at=batch.submitting_at or at.now, due_at=at.now, deadline_at=at.now + at.deadline, failures=0,
+        reason=None,
+    )  # fmt: skip
+    return Move(after, (("adopted", provider_id),))
+
+
+def sent_again(batch: Batch, cost: Sequence[Entry], now: float) -> Move:
+    """A person has the lost batch sent again. Nothing that was known of it holds for the new one. ``cost``: what the
+    earlier create may have cost."""
+    person = "a person said that it was never made"
+    if batch.provider_id:
+        person = f"it was {batch.provider_id}: a person has it paid for once more"
+    facts = replace(batch.facts, unread_lists=0, forbidden=0, not_found=0, resent=batch.facts.resent + 1)
+    after = replace(
+        batch, state=Lifecycle.PLANNED, due_at=now, failures=0, input_ref=None, reason=None, provider_id=None,
+        provider_status=None, submitting_at=None, submitted_at=None, ended_at=None, deadline_at=None, facts=facts,
+    )  # fmt: skip
+    return Move(after, (("resubmit", f"{person}; what it may have cost is kept from the budget"),), tuple(cost))
+
+
+def _with(batch: Batch, **facts: Any) -> Batch:
+    return replace(batch, facts=replace(batch.facts, **facts))

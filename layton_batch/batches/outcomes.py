@@ -24,12 +24,15 @@ class Tally:
     anomalies: list[tuple[str, str]] = field(default_factory=list)
 
 
-def assign_outcomes(entries: Iterable[Reply | str], sent: Sequence[str], batch: Batch) -> Tally:
+def assign_outcomes(
+    entries: Iterable[Reply | str], sent: Sequence[str], batch: Batch, message: str | None = None
+) -> Tally:
     """Give each sent custom_id one reply.
 
     An answer beats an error; of two answers the first counts and the second is noted. Lines naming unknown ids and
     lines that cannot be read are noted (their raw bytes are kept). What no line names ends as the batch did, unless
     the lines that name nobody are enough to be about all of it: then it may have been paid for, and is unreadable.
+    ``message``: what the provider says of the batch as a whole.
     """
     tally, known = Tally(), frozenset(sent)
     seen: dict[str, Reply] = {}
@@ -48,7 +51,7 @@ def assign_outcomes(entries: Iterable[Reply | str], sent: Sequence[str], batch: 
     for custom_id in sent:
         reply = seen.get(custom_id)
         if reply is None:
-            reply = Reply(unreadable(custom_id, _NAMELESS) if explained else _silence(custom_id, batch))
+            reply = Reply(unreadable(custom_id, _NAMELESS) if explained else _silence(custom_id, batch, message))
         tally.replies[custom_id] = reply
         response = reply.response
         if response.error_class is ErrorClass.UNREADABLE:
@@ -95,13 +98,13 @@ def _weight(response: Response) -> int:
     return int(response.error_class is ErrorClass.UNREADABLE)
 
 
-def _silence(custom_id: str, batch: Batch) -> Response:
+def _silence(custom_id: str, batch: Batch, message: str | None) -> Response:
     """The response of a request that no line names."""
     outcome = _OF_BATCH[batch.outcome or BatchOutcome.COMPLETED]
     error_class = ErrorClass.NOT_EXECUTED
     if outcome is RequestOutcome.ERRORED and batch.error_class is not ErrorClass.NONE:
         error_class = batch.error_class
-    return Response(custom_id, outcome, error_class=error_class, error_message=batch.reason)
+    return Response(custom_id, outcome, error_class=error_class, error_message=message)
 
 
 _OF_BATCH = {

@@ -7,34 +7,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from layton_batch.batches import machine
-from layton_batch.batches.decisions import Lists, NoAnswer, apply, at
+from layton_batch.batches.decisions import Lists, Step, at
 from layton_batch.errors import ProviderError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found, Submission
 from layton_batch.runs.context import Run
 
 
-def reconcile(run: Run, provider: Provider, batch: Batch) -> bool:
-    """One look for the batch. True where that ends the search: it is found, was never made, or is `lost`."""
+def reconcile(run: Run, provider: Provider, batch: Batch) -> Step:
+    """Look for the batch once. A ``Move`` ends the search: it is there, was never made, or is `lost`."""
     try:
         found = provider.find(_look(run, batch))
     except ProviderError as error:
-        ended = apply(run, batch, machine.after_look(batch, error, at(run, batch)))
-        NoAnswer.check(error)
-        return ended
-    return apply(run, batch, machine.after_look(batch, _not_taken(run, found), at(run, batch)))
+        return Step(machine.after_look(batch, error, at(run, batch)), error)
+    return Step(machine.after_look(batch, _not_taken(run, found), at(run, batch)))
 
 
-def sent_already(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:
+def sent_already(run: Run, provider: Provider, batch: Batch, input_ref: str | None) -> Sequence[Found]:
     """Batches that are surely this one, though the store knows of none: of a copy of this run that went on elsewhere,
-    or of this one before an older copy of it was put back.
+    or of this one before an older copy of it was put back. ``input_ref``: the file that was uploaded for the batch.
 
     Our tag tells that, or custom_ids with the run's mark. The list is read once for all batches that are sent within
     seconds. Raises ProviderError where it cannot be read to its end: then nothing is to be sent.
     """
     lists: Lists = run.kept.setdefault(Lists, Lists())
     reading = lists.reading(batch, run.clock.now())
-    return _surely(run, provider, replace(_look(run, batch), not_before=run.born, reading=reading))
+    look = replace(_look(run, batch), input_ref=input_ref, not_before=run.born, reading=reading)
+    return _surely(run, provider, look)
 
 
 def surely_ours(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:

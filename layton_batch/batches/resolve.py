@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from layton_batch.batches import machine
 from layton_batch.batches.decisions import at
 from layton_batch.batches.doubt import given_up, set_down
 from layton_batch.batches.reconcile import surely_ours
 from layton_batch.errors import ManifestError, ProviderError, UnknownStatusError
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Batch, Move
+from layton_batch.records import Batch
 from layton_batch.runs.context import Run
 from layton_batch.states import Lifecycle
 
@@ -35,12 +35,7 @@ def adopt_batch(run: Run, batch_id: str, provider_id: str) -> None:
     if marked and provider_id not in marked and provider_id != batch.provider_id:
         raise ManifestError(f"{_told(batch, marked)}, {provider_id} does not: adopt that one")
     now = at(run, batch)
-    after = replace(
-        batch, state=Lifecycle.IN_FLIGHT, provider_id=provider_id, provider_status=status,
-        submitted_at=batch.submitting_at or now.now, due_at=now.now, deadline_at=now.now + now.terms.deadline,
-        failures=0, reason=None,
-    )  # fmt: skip
-    run.store.apply(batch, Move(after, (("adopted", provider_id),)), now.now)
+    run.store.apply(batch, machine.adopted(batch, provider_id, status, now), now.now)
 
 
 def _reading(provider: Provider, provider_id: str) -> tuple[str, int | None]:
@@ -69,20 +64,9 @@ def send_again(run: Run, batch_id: str) -> None:
         ) from error
     if marked:
         raise ManifestError(f"{_told(batch, marked)}: it was made, and would be paid twice. `--adopt {marked[0]}`")
-    said = f"it was {batch.provider_id}: a person has it paid for once more" if batch.provider_id else None
-    detail = f"{said or 'a person said that it was never made'}; what it may have cost is kept from the budget"
     now = run.clock.now()
-    move = Move(_as_new(batch, now), (("resubmit", detail),), entries=tuple(given_up(run, batch)))
+    move = machine.sent_again(batch, given_up(run, batch), now)
     set_down(run, run.store.apply(batch, move, now))
-
-
-def _as_new(batch: Batch, now: float) -> Batch:
-    """Nothing of what was known of the batch holds for the one that is made in its place."""
-    facts = replace(batch.facts, unread_lists=0, forbidden=0, not_found=0, resent=batch.facts.resent + 1)
-    return replace(
-        batch, state=Lifecycle.PLANNED, due_at=now, failures=0, input_ref=None, reason=None, provider_id=None,
-        provider_status=None, submitting_at=None, submitted_at=None, ended_at=None, deadline_at=None, facts=facts,
-    )  # fmt: skip
 
 
 def _marked(run: Run, batch: Batch) -> list[str]:

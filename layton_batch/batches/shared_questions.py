@@ -9,31 +9,40 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 
 import polars as pl
 
 from layton_batch.batches.attempts import reask_of, write_next
-from layton_batch.batches.fingerprints import requests_of
+from layton_batch.batches.machine import answered_already
 from layton_batch.batches.names import part_of
 from layton_batch.batches.paid_answers import PaidAnswers
-from layton_batch.batches.taking_over import TakenOver, said_of, write_tables
+from layton_batch.batches.taking_over import TakenOver, counts_of, said_of, write_tables
 from layton_batch.files import tables
-from layton_batch.records import Batch, Job, RowCount
+from layton_batch.records import Batch, Content, Job, RowCount
 from layton_batch.runs.context import Run
-from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.reopening import RowKey, reopen
 
 
 @dataclass(slots=True)
-class Standing:
+class Sorted:
     """What is to become of some of a job's requests. ``free``: nobody else asks; ``taken``: there is an answer;
-    ``waiting``: another request is on its way, or is about to go; ``waits_for``: the batches that it is in."""
+    ``waiting``: another request is on its way, or is about to go; ``waits_for``: the batches that it is in, by their
+    numbers in the database, and ``waits_in`` their runs."""
 
     free: list[str] = field(default_factory=list)
     taken: list[TakenOver] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
-    waits_for: set[str] = field(default_factory=set)
+    waits_for: set[int] = field(default_factory=set)
+    waits_in: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The batches that may bring a job more answers, by their numbers in the database, and the runs they are of."""
+
+    batches: frozenset[int] = frozenset()
+    runs: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -41,62 +50,59 @@ class Questions:
     """Sorts requests that are to be asked once more. Of those that ask the same the first that is sorted asks."""
 
     run: Run
-    _prints: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    _asked: set[str] = field(default_factory=set)
+    _prints: dict[str, Mapping[str, bytes]] = field(default_factory=dict)
+    _asked: set[bytes] = field(default_factory=set)
 
-    def sort(self, job: Job, custom_ids: Collection[str], reask: int, *, is_reask: bool = False) -> Standing:
+    def sort(self, job: Job, custom_ids: Collection[str], reask: int, *, is_reask: bool = False) -> Sorted:
         """``reask``: how many times they will have been asked for again though they were answered. ``is_reask``: that
         is why they go now; then one that may have been billed counts as answered, and else a person wants it again."""
-        paid, found, prints = PaidAnswers.of(self.run), Standing(), self._of(job)
-        paid.look(job.spec)
+        found, prints = Sorted(), self._of(job)
+        standings = PaidAnswers.of(self.run).look_up({prints[name] for name in custom_ids if name in prints}, reask)
         for name in custom_ids:
             print_ = prints.get(name)
-            answer = None if print_ is None else paid.find(job.spec, print_, reask)
-            batch_id = None if print_ is None else paid.under_way(print_)
-            if answer is not None and (answer.answered or (is_reask and batch_id is None)):
-                found.taken.append(TakenOver(name, answer))
-            elif batch_id is not None:
+            standing = None if print_ is None else standings.get(print_)
+            paid, sent = (None, None) if standing is None else (standing.paid, standing.sent)
+            if paid is not None and (paid.answered or (is_reask and sent is None)):
+                found.taken.append(TakenOver(name, paid))
+            elif sent is not None:
                 found.waiting.append(name)
-                found.waits_for.add(batch_id)
-            elif print_ in self._asked:
+                found.waits_for.add(sent.key)
+                found.waits_in.add(sent.run_id)
+            elif print_ in self._asked or (standing is not None and standing.fingerprint != print_):
                 found.waiting.append(name)
             else:
                 found.free.append(name)
                 self._asked |= {print_} if print_ is not None else set()
         return found
 
-    def _of(self, job: Job) -> Mapping[str, str]:
+    def _of(self, job: Job) -> Mapping[str, bytes]:
         if job.id not in self._prints:
-            asked = requests_of(self.run.folder, job.id)
-            self._prints[job.id] = dict(asked.drop_nulls("fingerprint").select("custom_id", "fingerprint").iter_rows())
+            self._prints[job.id] = self.run.store.fingerprints(job.id)
         return self._prints[job.id]
 
 
 def closed(run: Run, job: Job, batch: Batch, taken: Sequence[TakenOver]) -> tuple[Batch, list[RowCount]]:
     """A batch whose file is on disk, as one that is over before it began: its requests get these answers."""
-    over = replace(
-        batch,
-        state=Lifecycle.COLLECTED,
-        outcome=BatchOutcome.COMPLETED,
-        max_cost=Decimal(0),
-        cause=said_of(taken),
-    )
-    return over, write_tables(run, over, taken, str(job.role), job.spec.name)
+    over = answered_already(batch, said_of(taken))
+    ends = write_tables(run, over, taken, str(job.role), job.spec.name)
+    return replace(over, content=Content(list(ends), ends=ends)), counts_of(over, ends)
 
 
-def follow(run: Run, job: Job, wanted: Collection[str]) -> frozenset[str]:
+def follow(run: Run, job: Job, wanted: Collection[str]) -> Followed:
     """Give those of a job's requests that have no answer the ones that others brought meanwhile. Returns the batches
     that may bring more. Nothing is sent."""
     batches = [batch for batch in run.store.batches() if batch.job_id == job.id]
-    waits_for: set[str] = set()
+    waits_for: set[int] = set()
+    waits_in: set[str] = set()
     again: list[Batch] = []
     counts: list[RowCount] = []
     repeated: Counter[RowKey] = Counter()
     for batch in batches:
         rows = unanswered(run, batch, batches)
         rows = rows.filter(pl.col("custom_id").is_in(list(wanted)))
-        found = Questions(run).sort(job, rows["custom_id"].to_list(), reask_of(run, batch)) if len(rows) else Standing()
+        found = Questions(run).sort(job, rows["custom_id"].to_list(), reask_of(run, batch)) if len(rows) else Sorted()
         waits_for |= found.waits_for
+        waits_in |= found.waits_in
         if found.taken:
             names = [one.custom_id for one in found.taken]
             planned = write_next(run, batch, names, numbered("r", batch, batches), said_of(found.taken))
@@ -107,7 +113,7 @@ def follow(run: Run, job: Job, wanted: Collection[str]) -> frozenset[str]:
     if again:
         detail = f"{job.id}: {sum(batch.requests for batch in again)} requests without an answer take one over"
         reopen(run.store, again, repeated, run.clock.now(), detail=detail, counts=counts)
-    return frozenset(waits_for)
+    return Followed(frozenset(waits_for), frozenset(waits_in))
 
 
 def numbered(mark: str, parent: Batch, batches: Sequence[Batch]) -> str:

@@ -16,10 +16,11 @@ import zstandard
 
 from layton_batch.batches import raw_results
 from layton_batch.batches.paid_answers import Paid
+from layton_batch.errors import DamagedTableError
 from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.providers.damaged_rows import named_in
-from layton_batch.records import Batch, RowCount
+from layton_batch.records import Batch, End, RowCount
 from layton_batch.runs.context import Run
 from layton_batch.states import ErrorClass, RequestOutcome
 from layton_batch.text import plural
@@ -37,20 +38,22 @@ class TakenOver:
     paid: Paid
 
 
-def write_tables(run: Run, batch: Batch, taken: Sequence[TakenOver], role: str, model: str) -> list[RowCount]:
-    """The answers, as responses of the batch, what they cost when they were paid for, in the table ``reused``, and in
-    ``raw/`` the lines in which they came to another run. Returns how they ended."""
-    ends: Counter[tuple[str, str]] = Counter()
+def write_tables(run: Run, batch: Batch, taken: Sequence[TakenOver], role: str, model: str) -> dict[str, End]:
+    """Write the answers as responses of the batch, what they cost when they were paid for into the table ``reused``,
+    and into ``raw/`` the lines in which they came to another run. Return how each ended, by custom_id."""
+    ends: dict[str, End] = {}
     reused: list[tables.Row] = []
     responses = _rows(batch, taken, ends, reused, {"role": role, "model": model})
     folder = run.folder.tables / "responses" / batch.id
     tables.write_rows(folder / "00000.parquet", "responses", responses)
     tables.write(run.folder.part("reused", batch.id), tables.frame("reused", reused))
     _copy_lines(run.folder, batch, taken, {str(row["custom_id"]): str(row["paid_as"]) for row in reused})
-    return [
-        RowCount(batch.id, RequestOutcome(outcome), ErrorClass(cause), number)
-        for (outcome, cause), number in ends.items()
-    ]
+    return ends
+
+
+def counts_of(batch: Batch, ends: Mapping[str, End]) -> list[RowCount]:
+    """Return how many requests of a batch ended each way."""
+    return [RowCount(batch.id, *end, number) for end, number in Counter(ends.values()).items()]
 
 
 def said_of(taken: Sequence[TakenOver]) -> str:
@@ -62,16 +65,16 @@ def said_of(taken: Sequence[TakenOver]) -> str:
 def _rows(
     batch: Batch,
     taken: Sequence[TakenOver],
-    ends: Counter[tuple[str, str]],
+    ends: dict[str, End],
     reused: list[tables.Row],
     whose: tables.Row,
 ) -> Iterator[tables.Row]:
     """The responses; beside them it is counted how they ended, and noted what they cost."""
     parts = _Parts()
     for one in taken:
-        said = parts.read(one.paid.part)[one.paid.row].row(0, named=True)
+        said = parts.answer(one.paid)
         here = {"custom_id": one.custom_id, "batch_id": batch.id, "attempt": batch.attempt}
-        ends[said["outcome"], said["error_class"]] += 1
+        ends[one.custom_id] = RequestOutcome(str(said["outcome"])), ErrorClass(str(said["error_class"]))
         charged = _charged(one.paid, parts)
         if charged is not None:
             paid_by = {} if "run" in charged else {"run": one.paid.run_id, "paid_as": one.paid.custom_id}
@@ -83,10 +86,27 @@ def _rows(
 class _Parts:
     """Parts of tables that were read last: the answers of one batch are mostly taken over in their order."""
 
+    _places: dict[Path, Mapping[str, tuple[Path, int]]] = field(default_factory=dict)
     _frames: dict[Path, pl.DataFrame] = field(default_factory=dict)
     _charges: dict[Path, Mapping[str, tables.Row]] = field(default_factory=dict)
 
-    def read(self, part: Path) -> pl.DataFrame:
+    def answer(self, paid: Paid) -> tables.Row:
+        """Return the row of an answer in its table. Raises DamagedTableError where that lacks it."""
+        folder = paid.folder.tables / "responses" / paid.batch_id
+        if folder not in self._places:
+            _make_room(self._places)
+            self._places[folder] = _places(folder)
+        place = self._places[folder].get(paid.custom_id)
+        if place is None:
+            raise DamagedTableError(
+                f"the answers of batch {paid.batch_id} of run {paid.run_id} lack {paid.custom_id}, which was paid for: "
+                f"put {folder} back",
+                folder,
+            )
+        part, row = place
+        return self._read(part).row(row, named=True)
+
+    def _read(self, part: Path) -> pl.DataFrame:
         if part not in self._frames:
             _make_room(self._frames)
             self._frames[part] = tables.read_part(part)
@@ -102,6 +122,15 @@ class _Parts:
                 found.setdefault(row["custom_id"], row)
             self._charges[part] = found
         return self._charges[part]
+
+
+def _places(folder: Path) -> Mapping[str, tuple[Path, int]]:
+    """Where the row of each custom_id is: in which part of a batch's answers, and the how manyth it is there."""
+    return {
+        name: (part, row)
+        for part in sorted(folder.glob("*.parquet"))
+        for row, name in enumerate(tables.read_part(part, ("custom_id",))["custom_id"])
+    }
 
 
 def _make_room(kept: dict[Path, _Kept]) -> None:

@@ -17,10 +17,8 @@ from layton_batch.costs.stated import Statement, Sums
 from layton_batch.files import tables
 from layton_batch.records import Batch, Job, Response, Snapshot, Usage
 from layton_batch.runs.context import Run
-from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
+from layton_batch.states import PERHAPS_BILLED, Lifecycle, RequestOutcome, Role
 
-PERHAPS_BILLED = frozenset({ErrorClass.UNREADABLE, ErrorClass.OUT_OF_REACH})
-"""Classes of requests that may have been answered and billed, though we have no answer."""
 WITHOUT_USAGE = "answered without usage"
 """Why nobody can tell what an answer cost, whatever its price."""
 WITHOUT_PRICE = "answered without a price"

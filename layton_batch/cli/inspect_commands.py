@@ -158,7 +158,7 @@ def site(
     from layton_batch.costs.notes import bill_notes
     from layton_batch.runs.folders import find_run
     from layton_batch.runs.status import read_status
-    from layton_batch.runs.stores import open_store
+    from layton_batch.runs.stores import open_stores
     from layton_batch.settings import Settings
     from layton_batch.site.build import build_site
     from layton_batch.site.front import HOME, check_front, write_front
@@ -168,14 +168,14 @@ def site(
     if several:
         check_front(out)
     folders = [find_run(name, runs) for name in run_names]
-    for folder in folders:
-        target = out / folder.root.name if several else out
-        with open_store(folder, settings) as store:
-            notes = bill_notes(cost_report([folder]))
+    with open_stores(settings) as store_of:
+        for folder in folders:
+            target = out / folder.root.name if several else out
+            status_now, notes = read_status(store_of(folder)), bill_notes(cost_report([folder]))
             home, add = HOME if several else "", partial(add_answers, folder)
-            build_site(folder, read_status(store), target, home=home, bill_notes=notes, add_answers=add)
-        pages[folder.root.name] = str(target / "index.html")
-        say(pages[folder.root.name])
+            build_site(folder, status_now, target, home=home, bill_notes=notes, add_answers=add)
+            pages[folder.root.name] = str(target / "index.html")
+            say(pages[folder.root.name])
     if several:
         say(str(write_front(out, folders)))
     if as_json:

@@ -14,7 +14,7 @@ from layton_batch.reports.table import say_line
 from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.folders import find_run, find_runs, misplaced_runs
 from layton_batch.runs.status import read_status
-from layton_batch.runs.stores import open_store
+from layton_batch.runs.stores import open_store, open_stores
 from layton_batch.settings import Settings
 
 
@@ -25,17 +25,17 @@ def show_status(run_name: str | None, runs: Path, *, as_json: bool) -> int:
     found, code = [], 0
     for line in () if run_name else misplaced_runs(runs):
         say(f"left out: {line}")
-    for folder in folders:
-        try:
-            with open_store(folder, settings) as store:
-                one = read_status(store)
-        except LaytonBatchError as error:
-            if run_name:
-                raise
-            say(f"left out: {error}")
-            code = error.exit_code
-        else:
-            found.append((one, failure_words(folder, one)))
+    with open_stores(settings) as store_of:
+        for folder in folders:
+            try:
+                one = read_status(store_of(folder))
+            except LaytonBatchError as error:
+                if run_name:
+                    raise
+                say(f"left out: {error}")
+                code = error.exit_code
+            else:
+                found.append((one, failure_words(folder, one)))
     if as_json:
         documents = [status_json(*one) for one in found]
         print_json(documents[0] if run_name else documents)

@@ -1,7 +1,8 @@
-"""Where a run keeps its things: ``runs/<name>/``."""
+"""Where runs keep their things: the workspace (``runs/``) their state, and each run its files (``runs/<name>/``)."""
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from hashlib import sha256
@@ -10,6 +11,17 @@ from pathlib import Path
 ADDRESS_FILE = "address"
 """Beside this machine's copy of a folder of runs: the address in object storage of which it is a copy."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A folder of runs, which share its database."""
+
+    root: Path
+
+    @property
+    def database(self) -> Path:
+        return self.root / "state.sqlite3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +35,9 @@ class RunFolder:
         return self.root / "run.json"
 
     @property
-    def database(self) -> Path:
-        return self.root / "state.sqlite3"
+    def workspace(self) -> Workspace:
+        """The workspace by whose name the run was opened: a run's folder may be a link to another disk."""
+        return Workspace(Path(os.path.abspath(self.root)).parent)
 
     @property
     def tables(self) -> Path:

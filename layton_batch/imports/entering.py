@@ -29,6 +29,7 @@ from layton_batch.stages.publish import publish
 from layton_batch.stages.rank import rank
 from layton_batch.stages.score import score
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
+from layton_batch.store.request_rows import NewRequests
 from layton_batch.text import printable
 
 
@@ -184,7 +185,8 @@ def _enter_model(run: Run, one: _Work) -> None:
     batch = _written(run, jobs[0], answers, None, one.imported.source)
     # in one transaction: a job without its batch would be asked, and paid for
     jobs[0] = replace(jobs[0], planned=True, requests=batch.requests)
-    run.store.add_jobs([*run.store.jobs(), *jobs], run.clock.now(), [batch], _counts(batch, answers))
+    counts, new = _counts(batch, answers), _requests(run, jobs[0], answers)
+    run.store.add_jobs([*run.store.jobs(), *jobs], run.clock.now(), [batch], counts, new)
 
 
 def _complete(run: Run, answers: Answers) -> Answers:
@@ -202,7 +204,8 @@ def _enter_verdicts(run: Run, one: _Work) -> Entered:
         if judge_id in asked or not mine:
             continue
         batch = _written(run, job, mine, one.imported.spec, one.imported.source)
-        run.store.plan_job(job, [batch], run.clock.now(), _counts(batch, mine))
+        new = _requests(run, job, mine)
+        run.store.plan_job(job, [batch], run.clock.now(), _counts(batch, mine), new=new)
         count += len(mine)
     _plan_the_rest(run, one.verdicts)
     missing = sum(1 for item in run.items if item.id not in one.imported.answers) if one.imported.answers else 0
@@ -250,6 +253,12 @@ def _written(run: Run, job: Job, answers: Answers, judged: ModelSpec | None, sou
         for number, portion in enumerate(tables.portions(rows, tables.row_characters)):
             tables.write(folder / f"{number:05d}.parquet", tables.frame("responses", portion))
     return batch
+
+
+def _requests(run: Run, job: Job, answers: Answers) -> NewRequests:
+    """Return the job's requests as the store enters them. Nobody was asked: they have no fingerprints."""
+    names = [custom_id(run.mark, job.id, number) for number in range(1, len(answers) + 1)]
+    return NewRequests(names, list(answers), [None] * len(answers))
 
 
 def _counts(batch: Batch, answers: Answers) -> list[RowCount]:

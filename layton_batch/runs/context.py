@@ -144,8 +144,8 @@ class Run:
     """Another process wrote tables while this one thought it did: look at them once more before saying `done`."""
     kept: dict[type, Any] = field(default_factory=dict)
     """By its class: what a module keeps for as long as this process works on the run."""
-    waiting: dict[str, frozenset[str]] = field(default_factory=dict)
-    """By job: the batches that have on their way what the job is still to ask."""
+    waiting: dict[str, frozenset[int]] = field(default_factory=dict)
+    """By job: the batches, by their numbers in the database, that have on their way what the job is still to ask."""
     filing: Lock = field(default_factory=Lock)
     """One batch's results are held in memory at a time, however many lanes there are."""
     _tasks: dict[int, Task] = field(default_factory=dict)

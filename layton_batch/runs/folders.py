@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import orjson
 
-from layton_batch.errors import LaytonBatchError, ManifestError, StoreError
+from layton_batch.errors import ManifestError, StoreError
 from layton_batch.files.run_folder import ADDRESS_FILE, RunFolder
 from layton_batch.settings import Settings
 
 if TYPE_CHECKING:
     from layton_batch.manifest.manifest import Manifest
-    from layton_batch.store.places import Place
 
 
 DEFAULT_RUNS = Path("runs")
@@ -96,7 +95,7 @@ def run_id_of(folder: RunFolder) -> str:
     if folder.root.resolve().name != name:
         raise StoreError(
             f"{folder.root} is a copy of the run {name}, or was renamed: a run's folder has the run's name; "
-            f"move it to another folder as {folder.root.parent.name}/{name}, and name that with --runs"
+            f"name it {name} again, or, where it is a copy, move it out of the folder of runs"
         )
     return name
 
@@ -115,27 +114,6 @@ def find_runs(runs: Path) -> list[RunFolder]:
     found = [path.parent for path in runs.glob("*/run.json")] if runs.is_dir() else []
     folders = [RunFolder(path) for path in sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))]
     return [folder for folder in folders if _misplaced(folder) is None]
-
-
-def runs_of_database(own: RunFolder, places: Sequence[Place]) -> tuple[list[RunFolder], list[Place]]:
-    """The folders, elsewhere than beside ``own``, of other runs of its database; and those that cannot be had here."""
-    beside = {folder.root.resolve() for folder in find_runs(own.root.parent)} | {own.root.resolve()}
-    folders, away = [], []
-    for place in places:
-        folder = RunFolder(place.folder)
-        if _run_id(folder) != place.run_id:
-            away.append(place)
-        elif folder.root.resolve() not in beside:
-            folders.append(folder)
-    known = {run_id for root in beside if (run_id := _run_id(RunFolder(root))) is not None}
-    return folders, [place for place in away if place.run_id not in known]
-
-
-def _run_id(folder: RunFolder) -> str | None:
-    try:
-        return run_id_of(folder)
-    except LaytonBatchError:
-        return None
 
 
 def misplaced_runs(runs: Path) -> list[str]:

@@ -41,6 +41,7 @@ from layton_batch.runs.revisions import item_changes, run_json
 from layton_batch.runs.stores import open_store, store_at
 from layton_batch.settings import Settings
 from layton_batch.tasks.protocol import Task
+from layton_batch.text import plural
 
 if TYPE_CHECKING:
     from layton_batch.runs.labels import Labels, LabelSources
@@ -94,17 +95,18 @@ def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
     enable_sigint()
     manifest, folder, settings, clock = inputs.manifest, inputs.folder, inputs.settings, inputs.clock
     run_id = run_id_of(folder) if folder.manifest.exists() else manifest.run_id()
-    _make(folder.root)
-    atomic.sweep(folder.root)
+    _make(folder.workspace.root)
     past = read_past(folder)  # before the store is read: nothing beside it ever runs ahead of it
     with (
-        store_at(folder.database, settings, run_id) as store,
+        store_at(folder, settings, run_id) as store,
         _keeping(store, clock),
         ThreadPoolExecutor(THREADS) as executor,
     ):
         past.check(store, has_run=store.row() is not None)
-        store.intents, store.listen = folder.intents, EventLog(folder.log, run_id)
         _same_folder(store, folder)
+        _make(folder.root)
+        atomic.sweep(folder.root)
+        store.intents, store.listen = folder.intents, EventLog(folder.log, run_id)
         if asked is not None:
             store.create(
                 manifest.identity(), manifest.frozen_json(), __version__, clock.now(), prices=frozen_prices,
@@ -364,12 +366,16 @@ def _keeping(store: RunStore, clock: Clock) -> Iterator[None]:
 
 
 def _same_folder(store: RunStore, folder: RunFolder) -> None:
-    """Files of planned jobs must be here: a second host shares the run's folder, or has a copy of it."""
+    """Raise StoreError where the store knows planned jobs whose files are not in the run's folder."""
+    from layton_batch.store.engine import shown
+
     missing = [job.id for job in store.jobs() if job.planned and not folder.part("requests", job.id).exists()]
     if missing:
         raise StoreError(
-            f"run {store.run_id} is in the state store, but its files are not in {folder.root} (job {missing[0]}): "
-            "share the folder it was started in, or copy it here"
+            f"the state store {shown(store.engine.url)} knows run {store.run_id} with "
+            f"{plural(len(store.batches()), 'batch', 'batches')}, and its files are not in {folder.root} (job "
+            f"{missing[0]}); nothing was sent: put the folder back, or share the folder it was started in, or give the "
+            "manifest another name"
         )
 
 

@@ -1,10 +1,9 @@
-"""The state store of a run, opened to look at it: without what planning, sending and scoring need."""
+"""The state stores of runs, opened without what planning, sending and scoring need."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from layton_batch.errors import StoreError
@@ -15,43 +14,90 @@ from layton_batch.runs.folders import run_id_of
 from layton_batch.settings import Settings
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from layton_batch.store.run_store import RunStore
+
+
+@contextmanager
+def open_stores(settings: Settings) -> Iterator[Callable[[RunFolder], RunStore]]:
+    """Yield a function that gives the store of an existing run, to look at. Each database is opened once.
+
+    Other processes may be working on the run, and this process may be unable to write to its folder. The function
+    raises StoreError where the run's database is missing, cannot be used, or does not know the run.
+    """
+    engines: dict[str, Engine] = {}
+    with ExitStack() as stack:
+
+        def store_of(folder: RunFolder) -> RunStore:
+            run_id = run_id_of(folder)
+            url = _url_to_read(folder, settings)
+            if url not in engines:
+                engines[url] = stack.enter_context(_engine(url))
+            store = _store(engines[url], folder, settings, run_id)
+            _require_run(store, folder)
+            return store
+
+        yield store_of
 
 
 @contextmanager
 def open_store(folder: RunFolder, settings: Settings) -> Iterator[RunStore]:
-    """The store of an existing run, to look at; other processes may be working on it, and its folder may be one that
-    this process cannot write to."""
-    from layton_batch.store.engine import url_to_read
-
-    url = settings.state_url or url_to_read(folder.database)
-    with _store(url, folder.database, settings, run_id_of(folder)) as store:
-        _require_run(store, folder)
-        yield store
+    """Open the store of an existing run to look at it, as :func:`open_stores` does for several."""
+    with open_stores(settings) as store_of:
+        yield store_of(folder)
 
 
 def _require_run(store: RunStore, folder: RunFolder) -> None:
+    from layton_batch.store.engine import shown
+
     if store.row() is None:
-        raise StoreError(f"{folder.root} has no run in its state store: was it started with another database?")
+        raise StoreError(
+            f"the state store {shown(store.engine.url)} does not know the run in {folder.root}: was the folder copied "
+            "without its state, or the run started with another database?"
+        )
 
 
 @contextmanager
-def store_at(database: Path, settings: Settings, run_id: str) -> Iterator[RunStore]:
-    """The store to change, whether the run is in it or not."""
+def store_to_read(folder: RunFolder, settings: Settings, run_id: str) -> Iterator[RunStore]:
+    """Open the store of this run to look at it, whether the run is in it or not."""
+    with _engine(_url_to_read(folder, settings)) as engine:
+        yield _store(engine, folder, settings, run_id)
+
+
+@contextmanager
+def store_at(folder: RunFolder, settings: Settings, run_id: str) -> Iterator[RunStore]:
+    """Open the store of this run to change it, whether the run is in it or not.
+
+    Raises StoreError where the workspace has lost its database.
+    """
     from layton_batch.store.engine import sqlite_url
+    from layton_batch.store.marks import refuse_new_database
 
-    with _store(settings.state_url or sqlite_url(database), database, settings, run_id) as store:
-        yield store
+    if settings.state_url is None:
+        refuse_new_database(folder.workspace)
+    with _engine(settings.state_url or sqlite_url(folder.workspace.database)) as engine:
+        yield _store(engine, folder, settings, run_id)
+
+
+def _url_to_read(folder: RunFolder, settings: Settings) -> str:
+    from layton_batch.store.engine import url_to_read
+
+    return settings.state_url or url_to_read(folder.workspace.database)
 
 
 @contextmanager
-def _store(url: str, database: Path, settings: Settings, run_id: str) -> Iterator[RunStore]:
+def _engine(url: str) -> Iterator[Engine]:
     from layton_batch.store.engine import open_engine
-    from layton_batch.store.run_store import RunStore
 
     engine = open_engine(url)
     try:
-        clean, arrive = Redactor.of(settings.secrets()), atomic.arrivals(database.parent)
-        yield RunStore(engine, run_id, clean=clean, arrive=arrive)
+        yield engine
     finally:
         engine.dispose()
+
+
+def _store(engine: Engine, folder: RunFolder, settings: Settings, run_id: str) -> RunStore:
+    from layton_batch.store.run_store import RunStore
+
+    return RunStore(engine, run_id, clean=Redactor.of(settings.secrets()), arrive=atomic.arrivals(folder.root))

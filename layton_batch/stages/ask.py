@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
+from itertools import islice
 
 import polars as pl
 
@@ -18,22 +19,24 @@ from layton_batch.batches.admission import custom_id_problem
 from layton_batch.batches.batch_file import BatchFiles, OpenShard, batch_requests
 from layton_batch.batches.cancel import withdraw
 from layton_batch.batches.fingerprints import fingerprint_bytes, of_shards, requests_of, retired_ids
+from layton_batch.batches.machine import answered_already
 from layton_batch.batches.names import custom_id_prefix, tag
-from layton_batch.batches.paid_answers import Paid, PaidAnswers
+from layton_batch.batches.paid_answers import Paid, PaidAnswers, Standing, tell_of_those_out_of_reach
 from layton_batch.batches.prompt_cache import PromptCache, SizedPrompt
 from layton_batch.batches.retry import ask_again
-from layton_batch.batches.shared_questions import follow
-from layton_batch.batches.taking_over import TakenOver, said_of, write_tables
+from layton_batch.batches.shared_questions import Followed, follow
+from layton_batch.batches.taking_over import TakenOver, counts_of, said_of, write_tables
 from layton_batch.batches.usage_rows import bill_under_name
 from layton_batch.costs.estimate import CostBounds
 from layton_batch.errors import ManifestError, StaleStateError
 from layton_batch.files import atomic, tables
 from layton_batch.providers.protocol import Provider
 from layton_batch.providers.request_line import request_line
-from layton_batch.records import Batch, Job, ModelSpec, Request, RowCount, Shard
+from layton_batch.records import Batch, Content, Job, ModelSpec, Request, RowCount, Shard
 from layton_batch.runs.context import Run
 from layton_batch.stages.candidates import candidates
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
+from layton_batch.store.request_rows import NewRequests
 from layton_batch.tasks import has_one_limit, with_room
 from layton_batch.tasks.protocol import juried
 from layton_batch.text import decimal_text
@@ -43,6 +46,8 @@ TOO_LARGE = "too-large"
 job is planned and has such."""
 TAKEN_OVER = "r"
 """Begins the shard of requests whose answers were paid for already."""
+LOOKED_UP = 500
+"""How many answers are looked up at a time."""
 
 
 def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
@@ -52,32 +57,46 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     sent = [name for name in entered if not name.startswith((TOO_LARGE, TAKEN_OVER))]
     folder = run.folder.request_file(job.id, "s").parent
     dialect, paid = run.providers.dialect(job.spec.provider), PaidAnswers.of(run)
-    paid.look(job.spec)
+    told_of = dict(paid.out_of_reach)
     with BatchFiles(dialect.limits, run.folder.root, folder, 1 + len(sent)) as files:
         named = _number(f"{TOO_LARGE}-", entered), _number(TAKEN_OVER, entered)
         asking = _Asking(run, job, mark, known, *named, paid, dialect, files)
         with asking.reusing:
             asking.go_through(_prompts(run, job))
+    tell_of_those_out_of_reach(run, paid, told_of)
     if entered:
         ask_again(run, job, asking.kept, retired_ids(known))
-    followed = follow(run, job, asking.kept) if asking.kept else frozenset()
-    asking.waits |= bool(followed)
+    followed = follow(run, job, asking.kept) if asking.kept else Followed()
+    asking.waits |= bool(followed.batches)
     _write_requests(asking, judged)
     if entered:
+        run.store.keep_requests(job.id, asking.kept)
         bill_under_name(run, job)
     _withdraw_unwanted(run, job, frozenset(known["custom_id"]) - asking.kept)
-    batches = [first_attempt(run, job, shard) for shard in files.shards]
+    held = asking.rows.by_shard()
+    batches = [replace(first_attempt(run, job, shard), content=Content(held[shard.id])) for shard in files.shards]
     counts: list[RowCount] = []
     if asking.too_large:
         batches.append(_never_sent(job, asking.left_out, asking.too_large))
         counts.append(_too_large(batches[-1]))
     if asking.taken:
-        batches.append(_taken_over(run, job, asking))
-        counts += write_tables(run, batches[-1], asking.taken, str(job.role), job.spec.name)
-    run.waiting[job.id] = followed | asking.waits_for
+        over = _taken_over(run, job, asking)
+        ends = write_tables(run, over, asking.taken, str(job.role), job.spec.name)
+        batches.append(replace(over, content=Content(list(ends), ends=ends)))
+        counts += counts_of(over, ends)
+    _wait_for(run, job, followed.batches | asking.waits_for, followed.runs | asking.waits_in)
     if batches or not asking.waits:
-        run.store.plan_job(job, batches, run.clock.now(), counts, is_all=not asking.waits)
+        run.store.plan_job(job, batches, run.clock.now(), counts, is_all=not asking.waits, new=asking.rows.new())
     return bool(batches) or not asking.waits
+
+
+def _wait_for(run: Run, job: Job, batches: frozenset[int], runs: frozenset[str]) -> None:
+    """Note which batches have on their way what the job is still to ask; once, in an event, those of other runs."""
+    others = ", ".join(sorted(runs - {run.id}))
+    if others and batches != run.waiting.get(job.id):
+        detail = f"{job.id}: run {others} asks for some of its answers now; they are waited for, and cost nothing here"
+        run.store.add_event(run.clock.now(), None, "waits_for_run", detail)
+    run.waiting[job.id] = batches
 
 
 def _withdraw_unwanted(run: Run, job: Job, unwanted: frozenset[str]) -> None:
@@ -105,14 +124,35 @@ class _Rows:
     shard_ids: list[str] = field(default_factory=list)
     max_costs: list[str | None] = field(default_factory=list)
     digests: list[bytes] = field(default_factory=list)
+    fingerprints: list[bytes] = field(default_factory=list)
 
-    def add(self, custom_id: str, item_id: str, shard_id: str, max_cost: Decimal | None, digest: bytes) -> None:
-        """Put a row at the end."""
+    def add(
+        self,
+        custom_id: str,
+        item_id: str,
+        shard_id: str,
+        max_cost: Decimal | None,
+        digest: bytes,
+        fingerprint: bytes,
+    ) -> None:
+        """Put a row at the end. ``fingerprint``: the digest within its scope."""
         self.custom_ids.append(custom_id)
         self.item_ids.append(item_id)
         self.shard_ids.append(shard_id)
         self.max_costs.append(decimal_text(max_cost))
         self.digests.append(digest)
+        self.fingerprints.append(fingerprint)
+
+    def new(self) -> NewRequests:
+        """Return the rows as the store enters them."""
+        return NewRequests(self.custom_ids, self.item_ids, self.fingerprints)
+
+    def by_shard(self) -> dict[str, list[str]]:
+        """Return the custom_ids of each shard."""
+        held: dict[str, list[str]] = {}
+        for name, shard in zip(self.custom_ids, self.shard_ids, strict=True):
+            held.setdefault(shard, []).append(name)
+        return held
 
     def frame(self) -> pl.DataFrame:
         """The columns that differ from row to row."""
@@ -124,6 +164,19 @@ class _Rows:
             "fingerprint": [digest.hex() for digest in self.digests],
         }
         return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A request as its provider takes it. ``name``: its custom_id; ``fingerprint``: the digest within its scope."""
+
+    name: str
+    item_id: str
+    spec: ModelSpec
+    sized: SizedPrompt
+    content: bytes
+    digest: bytes
+    fingerprint: bytes
 
 
 @dataclass(slots=True)
@@ -151,63 +204,78 @@ class _Asking:
     kept: set[str] = field(default_factory=set)
     too_large: list[str] = field(default_factory=list)
     taken: list[TakenOver] = field(default_factory=list)
-    waits_for: set[str] = field(default_factory=set)
+    waits_for: set[int] = field(default_factory=set)
+    waits_in: set[str] = field(default_factory=set)
     waits: bool = False
     reused: OpenShard | None = None
 
     def go_through(self, prompts: Iterable[tuple[str, ModelSpec, SizedPrompt]]) -> None:
-        """Every prompt, with its item and what is asked of the model."""
+        """Every prompt, with its item and what is asked of the model; answers are looked up some hundred at a time."""
         prefix, number = custom_id_prefix(self.mark, self.job.id), self.known.height + 1
         if problem := custom_id_problem(f"{prefix}{number:06d}"):
             raise ManifestError(f"job {self.job.id}: {problem}")
-        costs, asked = CostBounds(self.run.prices), self._asked()
-        may_be_known = bool(asked) or self.paid.may_know(self.job.spec)
-        for item_id, spec, sized in prompts:
-            name = f"{prefix}{number + len(self.rows.custom_ids):06d}"
-            line = request_line(self.provider, Request(name, item_id, spec, sized.prompt))
-            digest = fingerprint_bytes(spec.provider, spec.model, line, name, spec.sample)
-            if may_be_known and self._is_known(asked, name, item_id, line, digest):
-                continue
-            if digest in self.seen:
-                self.waits = True
-                continue
-            self.seen.add(digest)
-            max_cost = costs.most(spec, sized.size)
-            shard = self.files.add(line, max_cost)
-            if shard is None:
-                self.too_large.append(name)
-                shard, max_cost = self.left_out, None
-            self.rows.add(name, item_id, shard, max_cost, digest)
+        costs, asked, left = CostBounds(self.run.prices), self._asked(), iter(prompts)
+        while portion := list(islice(left, LOOKED_UP)):
+            first = number + len(self.rows.custom_ids)
+            written = [self._written(f"{prefix}{first + at:06d}", *prompt) for at, prompt in enumerate(portion)]
+            standings = self._look_up(asked, written)
+            for line in written:
+                name = f"{prefix}{number + len(self.rows.custom_ids):06d}"
+                if line.name != name:  # one before it is not asked
+                    line = self._written(name, line.item_id, line.spec, line.sized)
+                self._enter(line, asked, standings.get(line.fingerprint), costs)
 
-    def _is_known(
-        self, asked: Mapping[tuple[str, str | None], str], name: str, item_id: str, line: bytes, digest: bytes
-    ) -> bool:
-        """Whether the job asked it before, somebody has the answer, or it is under way elsewhere."""
-        print_ = digest.hex()
-        before = asked.get((item_id, print_)) or asked.get((item_id, None))
+    def _written(self, name: str, item_id: str, spec: ModelSpec, sized: SizedPrompt) -> _Line:
+        content = request_line(self.provider, Request(name, item_id, spec, sized.prompt))
+        digest = fingerprint_bytes(spec.provider, spec.model, content, name, spec.sample)
+        return _Line(name, item_id, spec, sized, content, digest, self.paid.fingerprint(spec, digest))
+
+    def _look_up(self, asked: Mapping[tuple[str, str | None], str], lines: Sequence[_Line]) -> Mapping[bytes, Standing]:
+        """How the answers stand that the job did not ask for before."""
+        new = {line.fingerprint for line in lines if (line.item_id, line.digest.hex()) not in asked}
+        return self.paid.look_up(new)
+
+    def _enter(
+        self,
+        line: _Line,
+        asked: Mapping[tuple[str, str | None], str],
+        standing: Standing | None,
+        costs: CostBounds,
+    ) -> None:
+        """Put the line where it belongs: the job asked it before, it is answered or on its way, or it is to be sent."""
+        before = asked.get((line.item_id, line.digest.hex())) or asked.get((line.item_id, None))
         if before is not None:
             self.kept.add(before)
-        elif (paid := self.paid.find(self.job.spec, print_)) is not None:
-            self._take(name, item_id, line, digest, paid)
-        elif (batch_id := self.paid.under_way(print_)) is not None:
-            self.waits_for.add(batch_id)
+        elif standing is not None and standing.paid is not None:
+            self._take(line, standing.paid)
+        elif standing is not None and standing.sent is not None:
+            self.waits_for.add(standing.sent.key)
+            self.waits_in.add(standing.sent.run_id)
+            self.waits = True
+        elif line.digest in self.seen:
             self.waits = True
         else:
-            return False
-        return True
+            self.seen.add(line.digest)
+            max_cost = costs.most(line.spec, line.sized.size)
+            shard = self.files.add(line.content, max_cost)
+            if shard is None:
+                self.too_large.append(line.name)
+                shard, max_cost = self.left_out, None
+            fingerprint = line.fingerprint if standing is None else standing.fingerprint
+            self.rows.add(line.name, line.item_id, shard, max_cost, line.digest, fingerprint)
 
     def _asked(self) -> dict[tuple[str, str | None], str]:
         """The job's requests by item and fingerprint; one without, of an import, stands for its item."""
         columns = (self.known[name] for name in ("item_id", "fingerprint", "custom_id"))
         return {(item_id, known): name for item_id, known, name in zip(*columns, strict=True)}
 
-    def _take(self, name: str, item_id: str, line: bytes, digest: bytes, paid: Paid) -> None:
+    def _take(self, line: _Line, paid: Paid) -> None:
         if self.reused is None:
             path = self.run.folder.request_file(self.job.id, self.taken_over)
             self.reused = OpenShard(self.reusing.enter_context(atomic.writing(path)))
-        self.reused.add(line, None)
-        self.rows.add(name, item_id, self.taken_over, None, digest)
-        self.taken.append(TakenOver(name, paid))
+        self.reused.add(line.content, None)
+        self.rows.add(line.name, line.item_id, self.taken_over, None, line.digest, line.fingerprint)
+        self.taken.append(TakenOver(line.name, paid))
 
 
 def _entered(run: Run, job: Job) -> set[str]:
@@ -273,13 +341,8 @@ def _taken_over(run: Run, job: Job, asking: _Asking) -> Batch:
     if asking.reused is None:
         raise AssertionError(f"job {job.id}: answers are taken over, and their batch file was not written")
     path = run.folder.request_file(job.id, asking.taken_over).relative_to(run.folder.root).as_posix()
-    return replace(
-        first_attempt(run, job, asking.reused.written(asking.taken_over, path)),
-        state=Lifecycle.COLLECTED,
-        outcome=BatchOutcome.COMPLETED,
-        max_cost=Decimal(0),
-        cause=said_of(asking.taken),
-    )
+    planned = first_attempt(run, job, asking.reused.written(asking.taken_over, path))
+    return answered_already(planned, said_of(asking.taken))
 
 
 def _never_sent(job: Job, shard_id: str, custom_ids: Sequence[str]) -> Batch:

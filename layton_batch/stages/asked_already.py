@@ -1,106 +1,102 @@
-"""What of a manifest's requests its run has asked already, or another run beside it has an answer to: for `plan`."""
+"""What of a manifest's requests its run has asked already, or another run of the workspace has an answer to: for
+`plan`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import polars as pl
-
-from layton_batch.batches.fingerprints import requests_of, without_retired
-from layton_batch.batches.paid_answers import PaidBeside, asked_in, said_of_place
+from layton_batch.batches.paid_answers import PaidAnswers, said_of_place
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files.item_list import digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, Job, ModelSpec
-from layton_batch.runs.folders import home_of, run_id_of
-from layton_batch.runs.stores import open_store, store_at
+from layton_batch.runs.folders import home_of, on_this_machine, run_id_of
+from layton_batch.runs.stores import store_to_read
 from layton_batch.runs.wanted_jobs import revision
 from layton_batch.settings import Settings
 
-if TYPE_CHECKING:
-    from layton_batch.store.places import Place
+
+@contextmanager
+def asked_already(
+    manifest: Manifest, runs: Path, settings: Settings, wanted: Sequence[Job], items: Sequence[Item]
+) -> Iterator[AskedAlready]:
+    """Look into the workspace's state store while the block lasts; where there is none nothing was asked."""
+    folder = home_of(manifest, runs)
+    with ExitStack() as stack:
+        if not settings.state_url and not folder.workspace.database.exists():
+            yield AskedAlready(trouble=_trouble_of(folder))
+            return
+        try:
+            run_id = run_id_of(folder) if folder.manifest.exists() else manifest.run_id()
+            store = stack.enter_context(store_to_read(folder, settings, run_id))
+            specs = [job.spec for job in wanted]
+            local = {spec.provider for spec in specs if settings.is_on_this_machine(spec.provider)}
+            paid = PaidAnswers(manifest, folder, store, local | on_this_machine(folder))
+            found = _look(paid, wanted, items)
+        except LaytonBatchError as error:
+            found = AskedAlready(trouble=_unreadable(error))
+        yield found
 
 
+def _trouble_of(folder: RunFolder) -> str | None:
+    if not folder.manifest.exists():
+        return None
+    return _unreadable(f"{folder.workspace.database} is not there")
+
+
+def _unreadable(why: object) -> str:
+    return f"the run cannot be read, and all of it is counted as new: {why}"
+
+
+def _look(paid: PaidAnswers, wanted: Sequence[Job], items: Sequence[Item]) -> AskedAlready:
+    stored, row = paid.store.all_jobs(), paid.store.row()
+    known = {job.id: job for job in stored}
+    jobs = revision(stored, wanted, "", "", new_items=False).jobs
+    there = {job.id: known[kept.id] for job, kept in zip(wanted, jobs, strict=True) if kept.id in known}
+    same_items = row is not None and row.items == digest(items)
+    return AskedAlready(paid, there, paid.store.wanted_fingerprints(), same_items=same_items)
+
+
+@dataclass(frozen=True, slots=True)
 class AskedAlready:
     """``trouble``: why nothing can be told of the manifest's own run."""
 
-    def __init__(
-        self, manifest: Manifest, runs: Path, settings: Settings, wanted: Sequence[Job], items: Sequence[Item]
-    ) -> None:
-        self._folder = home_of(manifest, runs)
-        self._beside: PaidBeside | None = None
-        if manifest.policy.reuse:
-            places = _places(manifest, self._folder, settings)
-            self._beside = PaidBeside(self._folder, settings.is_on_this_machine, places)
-        self._stored: dict[str, Job] = {}
-        self._same_items = False
-        self.trouble: str | None = None
-        if self._folder.manifest.exists():
-            try:
-                self._look(settings, wanted, items)
-            except LaytonBatchError as error:
-                self.trouble = f"the run cannot be read, and all of it is counted as new: {error}"
-
-    def _look(self, settings: Settings, wanted: Sequence[Job], items: Sequence[Item]) -> None:
-        with open_store(self._folder, settings) as store:
-            stored, row = store.all_jobs(), store.row()
-        known = {job.id: job for job in stored}
-        found = revision(stored, wanted, "", "", new_items=False)
-        pairs = zip(wanted, found.jobs, strict=True)
-        self._stored = {job.id: known[there.id] for job, there in pairs if there.id in known}
-        self._same_items = row is not None and row.items == digest(items)
+    _paid: PaidAnswers | None = None
+    _stored: Mapping[str, Job] = field(default_factory=dict)
+    _own: frozenset[bytes] = frozenset()
+    same_items: bool = False
+    trouble: str | None = None
 
     def unchanged(self, job: Job) -> int | None:
         """How many requests the job has, where all of them were planned and nothing that they hang on has changed."""
         stored = self._stored.get(job.id)
-        if stored is None or stored.retired or not (stored.planned and self._same_items):
+        if stored is None or stored.retired or not (stored.planned and self.same_items):
             return None
-        return without_retired(self._requests(stored)).height
+        return len(self._items(stored))
 
-    def _requests(self, stored: Job) -> pl.DataFrame:
-        return requests_of(self._folder, stored.id)
+    def out_of_reach(self) -> list[str]:
+        """A sentence for each run whose answers are wanted, and whose folder is not here."""
+        runs = self._paid.out_of_reach if self._paid else {}
+        return [said_of_place(run_id, place) for run_id, place in runs.items()]
 
-    def out_of_reach(self, specs: Sequence[ModelSpec]) -> list[str]:
-        """A sentence for each run of the database that asked one of these models, and whose folder is not here."""
-        places = {place.run_id: place for spec in specs if self._beside for place in self._beside.out_of_reach(spec)}
-        return [said_of_place(place) for place in places.values()]
-
-    def may_have(self, spec: ModelSpec) -> bool:
-        """Whether :meth:`has` can be true of any question to this model."""
-        return bool(self._own) or (self._beside is not None and self._beside.may_have(spec))
-
-    def has(self, spec: ModelSpec, fingerprint: str) -> bool:
-        """Whether this was asked of the model."""
-        if fingerprint in self._own:
-            return True
-        return self._beside is not None and self._beside.find(spec, fingerprint) is not None
-
-    @cached_property
-    def _own(self) -> frozenset[str]:
-        try:
-            return frozenset(asked_in(self._folder)) if self._stored else frozenset()
-        except LaytonBatchError:
-            return frozenset()  # `run` says which table is damaged
+    def known(self, spec: ModelSpec, digests: Collection[bytes]) -> frozenset[bytes]:
+        """Return those of these requests to a model that this run asked, or whose answers are bought or on their
+        way."""
+        if self._paid is None:
+            return frozenset()
+        names = {self._paid.fingerprint(spec, one): one for one in digests}
+        standings = self._paid.look_up(names.keys() - self._own)
+        elsewhere = [print_ for print_, one in standings.items() if one.paid is not None or one.sent is not None]
+        return frozenset(names[print_] for print_ in (*(names.keys() & self._own), *elsewhere))
 
     def judged(self, job: Job) -> frozenset[str]:
         """The items of which the judge of this job was asked what its model answered."""
         stored = self._stored.get(job.id)
-        if stored is None:
-            return frozenset()
-        return frozenset(without_retired(self._requests(stored))["item_id"])
+        return frozenset() if stored is None else frozenset(self._items(stored))
 
-
-def _places(manifest: Manifest, folder: RunFolder, settings: Settings) -> Sequence[Place]:
-    """The other runs of the database that this machine shares with others; of the run's own file there are none."""
-    if not settings.state_url:
-        return ()
-    from layton_batch.store.places import other_places
-
-    with store_at(
-        folder.database, settings, run_id_of(folder) if folder.manifest.exists() else manifest.run_id()
-    ) as store:
-        return other_places(store)
+    def _items(self, stored: Job) -> Sequence[str]:
+        return self._paid.store.wanted_items(stored.id) if self._paid else ()

@@ -19,6 +19,7 @@ from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.completeness import Downloaded, Reading, counted, lack
 from layton_batch.batches.decisions import Readings, apply, at
 from layton_batch.batches.outcomes import Tally, assign_outcomes, count_rows, summed
+from layton_batch.batches.paid_answers import asked_elsewhere
 from layton_batch.batches.replies import Replies, Reply, read_replies
 from layton_batch.batches.usage_rows import Bill, bounds
 from layton_batch.clock import is_due
@@ -27,11 +28,10 @@ from layton_batch.errors import ProviderError, ProviderReplyError, StaleStateErr
 from layton_batch.files import atomic, tables
 from layton_batch.providers.protocol import Provider
 from layton_batch.providers.wire_errors import clean
-from layton_batch.records import Batch, Collect, Entry, Job, Move, Response, Snapshot, Wait
+from layton_batch.records import Batch, Collect, Job, Response, Snapshot, Wait
 from layton_batch.runs.context import Run
 from layton_batch.runs.lanes import Lane
 from layton_batch.states import ErrorClass, Lifecycle
-from layton_batch.store.rows import ACTUAL, RELEASED, UNKNOWN_COST
 from layton_batch.text import decimal_text
 
 
@@ -53,8 +53,8 @@ def collect(run: Run, lane: Lane) -> bool:
 def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
     try:
         download = _download(run, batch)
-        if download is None:
-            return False
+        if isinstance(download, Wait):
+            return apply(run, batch, download)
         asked, folder = batch_requests(run, batch), run.folder.raw(batch.id)
         with run.filing:  # one batch's texts at a time are in memory
             replies = read_replies(folder, partial(_decode, run, batch))
@@ -86,8 +86,8 @@ class _Download:
     uncounted: ProviderError | None = None
 
 
-def _download(run: Run, batch: Batch) -> _Download | None:
-    """Bring the raw results to disk. None: not yet, try again later."""
+def _download(run: Run, batch: Batch) -> _Download | Wait:
+    """Bring the raw results to disk. A decision: the download failed, and is tried again later."""
     if batch.provider_id is None:
         return _Download()  # never reached the provider
     provider = run.providers.of(run.seats.lane(batch))
@@ -100,16 +100,13 @@ def _download(run: Run, batch: Batch) -> _Download | None:
         return _Download(snapshot, parts, uncounted=uncounted)
     except ProviderError as error:
         again = machine.after_failed_download(batch, error, at(run, batch))
-        if again is None:
-            return _Download(snapshot, failed=error)
-        apply(run, batch, again)
-    return None
+        return _Download(snapshot, failed=error) if again is None else again
 
 
 def _decided(run: Run, batch: Batch, download: _Download, reading: Reading) -> Wait | Collect:
     """Whether what is on disk is all there is."""
     if download.snapshot is None:
-        return Collect(batch)
+        return machine.after_download(batch, Downloaded(), at(run, batch))
     snapshot, parts = counted(batch, download.snapshot, reading), download.parts or ()
     found = Downloaded(
         lack=lack(batch, snapshot, parts, reading),
@@ -152,7 +149,7 @@ def _file(
 ) -> None:
     """``snapshot``: what the provider says of the batch as a whole."""
     said = (snapshot.message if snapshot else None) or batch.reason
-    tally = assign_outcomes(replies.entries, asked["custom_id"].to_list(), replace(batch, reason=said))
+    tally = assign_outcomes(replies.entries, asked["custom_id"].to_list(), batch, said)
     if decision.lacking is not None:
         named = {entry.custom_id for entry in replies.entries if isinstance(entry, Reply)}
         _put_out_of_reach(tally, named, decision.lacking)
@@ -160,27 +157,20 @@ def _file(
     run.store.check(batch, run.clock.now())  # still ours: who took it over meanwhile may have collected more
     _write_tables(run, job, batch, replies, tally, bill)
     statement = _write_statement(run, job, batch, bill, snapshot)
-    children, resubmitted = next_attempts(run, batch, tally)
+    elsewhere = asked_elsewhere(run, batch)
+    children, resubmitted = next_attempts(run, batch, tally, elsewhere)
     counts = count_rows(batch, tally, resubmitted)
-    if sum(row.count for row in counts) != batch.requests:
-        raise AssertionError(f"batch {batch.id}: {batch.requests} requests, but outcomes add up otherwise: {counts}")
     now = run.clock.now()
-    told = ("collected", ", ".join(f"{row.count} {row.outcome}" for row in counts))
-    move = Move(
-        replace(decision.after, state=Lifecycle.COLLECTED, due_at=now, reason=decision.lacking or said),
-        (*decision.events, *summed(tally.anomalies), *bill.anomalies(), *_said_of_costs(statement), told),
-        entries=tuple(_money(run, batch, bill)),
-        counts=tuple(counts),
-        children=tuple(children),
-    )
+    move = machine.collected(
+        decision, said, now,
+        counts=counts,
+        events=(*summed(tally.anomalies), *bill.anomalies(), *_said_of_costs(statement)),
+        entries=machine.settle(batch, run.store.held(batch.id), bill.unknown_cost, bill.spent),
+        children=children,
+        ends={name: (reply.response.outcome, reply.response.error_class) for name, reply in tally.replies.items()},
+        plan_again=bool(elsewhere),
+    )  # fmt: skip
     run.store.apply(batch, move, now)
-
-
-def _money(run: Run, batch: Batch, bill: Bill) -> list[Entry]:
-    """What is still set aside for the batch is let go; what it cost, and what nobody can tell whether it did, takes its
-    place."""
-    amounts = {RELEASED: run.store.held(batch.id), ACTUAL: bill.spent, UNKNOWN_COST: bill.unknown_cost}
-    return [Entry(batch.id, kind, usd) for kind, usd in amounts.items() if usd]
 
 
 def _put_out_of_reach(tally: Tally, named: Collection[str], reason: str) -> None:

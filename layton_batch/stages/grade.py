@@ -27,9 +27,8 @@ def grade(run: Run) -> bool:
     seen: dict[str, list[str]] = defaultdict(list)
     for batch in batches:
         seen[batch.job_id].append(batch.id)
-    is_open = {batch.id for batch in batches if batch.state in OPEN}
     over = [job for job in jobs if job.planned and not job.graded and job.id not in busy]
-    over = [job for job in over if not run.waiting.get(job.id, frozenset()) & is_open]
+    over = [job for job in over if not run.store.open_among(run.waiting.get(job.id, frozenset()))]
     gone = [job for job in jobs if job.graded and not all(part.exists() for part in _parts(run, job))]
     work: dict[str, Future[None]] = {}
     moved = [run.apart(job.id, partial(_begin, run, job, seen[job.id], work)) for job in (*over, *gone)]

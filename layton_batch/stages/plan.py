@@ -20,7 +20,7 @@ from layton_batch.runs.wanted_jobs import identified_rejudging
 from layton_batch.stages.ask import ask
 from layton_batch.stages.reprice import reprice
 from layton_batch.stages.revise import check_revision, put_away, revise
-from layton_batch.states import OPEN, Role
+from layton_batch.states import Role
 
 
 def plan(run: Run) -> bool:
@@ -62,9 +62,7 @@ def _asked_later(run: Run, jobs: Sequence[Job]) -> list[Job]:
 def _waits(run: Run, job: Job) -> bool:
     """Whether all that the job has left to ask is on its way elsewhere still."""
     waited_for = run.waiting.get(job.id, frozenset())
-    if not waited_for:
-        return False
-    return waited_for <= {batch.id for batch in run.store.batches(OPEN)}
+    return bool(waited_for) and run.store.open_among(waited_for) == waited_for
 
 
 def _waits_for(run: Run, job: Job) -> str | None:

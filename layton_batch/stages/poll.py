@@ -8,7 +8,7 @@ from functools import partial
 
 from layton_batch.batches import machine
 from layton_batch.batches.admission import warn_of_retention
-from layton_batch.batches.decisions import Answering, NoAnswer, Readings, apply, at
+from layton_batch.batches.decisions import Answering, NoAnswer, Readings, Step, at, carry_out
 from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError, StaleStateError
 from layton_batch.providers.protocol import Provider
@@ -47,18 +47,24 @@ def _poll_group(run: Run, lane: Lane, batches: Sequence[Batch]) -> bool:
 
 
 def _poll_one(run: Run, provider: Provider, batch: Batch) -> bool:
-    reading: Snapshot | ProviderError
+    return carry_out(run, batch, _read(run, provider, batch))
+
+
+def _read(run: Run, provider: Provider, batch: Batch) -> Step:
+    """Read the status of the batch at its provider, and ask for its stop where that is decided."""
+    snapshot: Snapshot | ProviderError
     try:
-        reading = provider.snapshot(str(batch.provider_id))
+        snapshot = provider.snapshot(str(batch.provider_id))
     except ProviderError as error:
-        reading = error
-    decision = machine.after_reading(batch, reading, at(run, batch))
-    moved = apply(run, batch, _stopped(provider, batch, decision) if decision.stop else decision)
-    if isinstance(reading, ProviderError):
-        NoAnswer.check(reading)
-    elif reading.state is Lifecycle.ENDED:
-        run.kept.setdefault(Readings, Readings()).keep(batch, reading)
-    return moved
+        snapshot = error
+    decision = machine.after_snapshot(batch, snapshot, at(run, batch))
+    if decision.stop:
+        decision = _stopped(provider, batch, decision)
+    if isinstance(snapshot, ProviderError):
+        return Step(decision, snapshot)
+    if snapshot.state is Lifecycle.ENDED:
+        run.kept.setdefault(Readings, Readings()).keep(batch, snapshot)
+    return Step(decision)
 
 
 def _stopped(provider: Provider, batch: Batch, decision: Move | Wait) -> Move | Wait:

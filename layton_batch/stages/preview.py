@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layton_batch.batches.batch_file import Line, files_needed, pack
-from layton_batch.batches.fingerprints import fingerprint
+from layton_batch.batches.fingerprints import fingerprint_bytes
 from layton_batch.batches.names import custom_id
 from layton_batch.batches.prompt_cache import PromptCache, SizedPrompt
 from layton_batch.clock import Clock
@@ -29,7 +30,7 @@ from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.past_usage import PastUsage
 from layton_batch.runs.wanted_jobs import identified, plan_jobs
 from layton_batch.settings import Settings
-from layton_batch.stages.asked_already import AskedAlready
+from layton_batch.stages.asked_already import AskedAlready, asked_already
 from layton_batch.stages.judge_lengths import JudgeRequests
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks import has_one_limit, with_room
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 BYTES_PER_TOKEN = 4
 """Of what a participant may write, when bounding what its judges will have to read."""
+LOOKED_UP = 500
+"""How many requests are looked up in the state store at a time."""
 EARLIER, PRIORS = "earlier runs", "priors"
 """Where the tokens of an expected cost come from."""
 
@@ -136,17 +139,17 @@ def preview(
     prices = price_book(manifest, clock)
     jobs = plan_jobs(manifest.asked_specs(), manifest.panel(), manifest.seats, task.uses_jury)
     specs = {job.id: job.spec for job in jobs}
-    asked = AskedAlready(manifest, runs, settings, identified(manifest, jobs), items)
-    planner = _Planner(manifest, task, items, prices, runs, asked)
-    planned = [planner.job(job, specs.get(str(job.depends_on)), write) for job in jobs]
-    if gold is not None:
-        from layton_batch.runs.rejudging import rejudge_jobs
+    with asked_already(manifest, runs, settings, identified(manifest, jobs), items) as asked:
+        planner = _Planner(manifest, task, items, prices, runs, asked)
+        planned = [planner.job(job, specs.get(str(job.depends_on)), write) for job in jobs]
+        if gold is not None:
+            from layton_batch.runs.rejudging import rejudge_jobs
 
-        planned += [planner.rejudged(one) for one in rejudge_jobs(manifest, gold, {item.id for item in items})]
+            planned += [planner.rejudged(one) for one in rejudge_jobs(manifest, gold, {item.id for item in items})]
     models = check_models(manifest, settings, clock)
     caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices))
     caveats = (asked.trouble, *caveats) if asked.trouble else caveats
-    caveats = (*asked.out_of_reach([one.job.spec for one in planned]), *caveats)
+    caveats = (*asked.out_of_reach(), *caveats)
     result = Preview(
         run_id=manifest.run_id(),
         items=len(items),
@@ -246,21 +249,25 @@ class _Planner:
     def _exact(self, job: Job, asked: Iterable[tuple[str, ModelSpec, SizedPrompt]], write: Path | None) -> PlannedJob:
         """A job whose requests are known, as items, settings and prompts. Its batch files are kept under ``write``."""
         provider, number = connect_within(self._manifest, job.spec.provider, None), 0
-        costs, may_be_known = CostBounds(self._prices), self._asked.may_have(job.spec)
+        costs, left = CostBounds(self._prices), enumerate(asked, 1)
         new: list[_New] = []
 
         def lines() -> Iterator[Line]:
             nonlocal number
-            for number, (item_id, spec, sized) in enumerate(asked, 1):
-                name = self._name(job, number)
-                content = request_line(provider, Request(name, item_id, spec, sized.prompt))
-                print_ = fingerprint(spec.provider, spec.model, content, name, spec.sample) if may_be_known else ""
-                if print_ and self._asked.has(job.spec, print_):
-                    continue
-                max_cost = costs.most(spec, sized.size)
-                tokens = expected_input(sized.size, spec), self._priors.output(spec, _stage(job))
-                new.append(_New(item_id, len(content), max_cost, tokens))
-                yield Line(name, content, max_cost)
+            while portion := list(islice(left, LOOKED_UP)):
+                written = []
+                for number, (item_id, spec, sized) in portion:
+                    name = self._name(job, number)
+                    content = request_line(provider, Request(name, item_id, spec, sized.prompt))
+                    digest = fingerprint_bytes(spec.provider, spec.model, content, name, spec.sample)
+                    written.append((name, item_id, spec, sized.size, content, digest))
+                known = self._asked.known(job.spec, [digest for *_, digest in written])
+                for name, item_id, spec, size, content, digest in written:
+                    if digest not in known:
+                        max_cost = costs.most(spec, size)
+                        tokens = expected_input(size, spec), self._priors.output(spec, _stage(job))
+                        new.append(_New(item_id, len(content), max_cost, tokens))
+                        yield Line(name, content, max_cost)
 
         if write is not None:
             pack(lines(), provider.limits, write, write / "requests" / job.id)

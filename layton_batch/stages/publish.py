@@ -16,7 +16,7 @@ from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import read_status
-from layton_batch.runs.stores import open_store
+from layton_batch.runs.stores import open_stores
 from layton_batch.scoring import history
 from layton_batch.settings import Settings
 
@@ -137,12 +137,13 @@ def cost_groups(folders: Sequence[RunFolder], by: str, settings: Settings) -> li
 
 def _by_date(folders: Sequence[RunFolder], form: str, settings: Settings) -> dict[str, CostReport]:
     usages, unknowns = defaultdict[str, list[pl.DataFrame]](list), defaultdict[str, list[pl.DataFrame]](list)
-    for folder in folders:
-        with open_store(folder, settings) as store:
-            ended = {batch.id: utc(batch.ended_at).strftime(form) for batch in store.batches() if batch.ended_at}
-        for found, name in ((usages, "usage"), (unknowns, "untold")):
-            for (batch_id,), rows in tables.read(folder.tables, name).group_by("batch_id"):
-                found[ended.get(str(batch_id), "not ended")].append(rows)
+    with open_stores(settings) as store_of:
+        for folder in folders:
+            batches = store_of(folder).batches()
+            ended = {batch.id: utc(batch.ended_at).strftime(form) for batch in batches if batch.ended_at}
+            for found, name in ((usages, "usage"), (unknowns, "untold")):
+                for (batch_id,), rows in tables.read(folder.tables, name).group_by("batch_id"):
+                    found[ended.get(str(batch_id), "not ended")].append(rows)
     empty = {name: tables.frame(name, []) for name in ("usage", "untold")}
     return {
         moment: build_report(

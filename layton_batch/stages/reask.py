@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from layton_batch.batches.attempts import reask_of, write_lines
 from layton_batch.batches.batch_file import line_of
 from layton_batch.batches.names import part_of
-from layton_batch.batches.shared_questions import Questions, Standing, closed, numbered
-from layton_batch.batches.usage_rows import PERHAPS_BILLED
+from layton_batch.batches.shared_questions import Questions, Sorted, closed, numbered
 from layton_batch.costs.estimate import output_bound
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Batch, Job, ModelSpec, Prompt, Request, Response, RowCount
@@ -22,7 +21,7 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.imported import is_imported
 from layton_batch.stages.candidates import candidates
 from layton_batch.stages.final_responses import final_responses, last_responses, parts_of, response_from
-from layton_batch.states import ErrorClass, FinishReason, PredictionKind, RequestOutcome, Role
+from layton_batch.states import PERHAPS_BILLED, ErrorClass, FinishReason, PredictionKind, RequestOutcome, Role
 from layton_batch.store.reopening import RowKey, reopen
 from layton_batch.tasks import with_room
 from layton_batch.tasks.protocol import juried
@@ -51,7 +50,7 @@ def reask(run: Run, job: Job) -> bool:
         for parent, rows in by_parent.items()
     ]
     sorted_ = [(one, questions.sort(job, one.rows, one.number, is_reask=True)) for one in rounds]
-    run.waiting[job.id] = frozenset().union(*(found.waits_for for _, found in sorted_))
+    run.waiting[job.id] = frozenset[int]().union(*(found.waits_for for _, found in sorted_))
     if not run.waiting[job.id] and sorted_:
         _enter(run, job, sorted_, asked)
     return bool(sorted_)
@@ -66,7 +65,7 @@ class _Round:
     rows: Mapping[str, _Unusable]
 
 
-def _enter(run: Run, job: Job, rounds: Sequence[tuple[_Round, Standing]], asked: Mapping[str, Prompt]) -> None:
+def _enter(run: Run, job: Job, rounds: Sequence[tuple[_Round, Sorted]], asked: Mapping[str, Prompt]) -> None:
     """What nobody else asks is sent; what was asked for again under another name is taken over."""
     again: list[Batch] = []
     counts: list[RowCount] = []

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 
@@ -18,10 +17,10 @@ from layton_batch.batches import machine
 from layton_batch.batches.admission import HELD, gate, within_limits
 from layton_batch.batches.batch_file import check_file
 from layton_batch.batches.cancel import is_cancelled, stop_rest
-from layton_batch.batches.decisions import Answering, NoAnswer, apply, at
+from layton_batch.batches.decisions import Answering, NoAnswer, Step, at, carry_out
 from layton_batch.batches.reconcile import reconcile, sent_already, submission
 from layton_batch.clock import is_due
-from layton_batch.errors import FileError, ProviderError, StaleStateError
+from layton_batch.errors import FileError, ProviderError, SentElsewhereError, StaleStateError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found
 from layton_batch.runs.context import Run
@@ -118,7 +117,7 @@ def _stage(batch: Batch) -> str:
 def _look_for(run: Run, provider: Provider, batch: Batch) -> bool:
     with run.seats.turn(batch.provider):
         run.heed_stop()
-        return reconcile(run, provider, batch)
+        return carry_out(run, batch, reconcile(run, provider, batch))
 
 
 # ---- sending -------------------------------------------------------------------------------------------------------
@@ -127,54 +126,58 @@ def _look_for(run: Run, provider: Provider, batch: Batch) -> bool:
 def _send(run: Run, provider: Provider, batch: Batch, answering: Answering) -> bool:
     """Nothing is sent before the batch file is what was planned, and the provider has it and has shown, in a list read
     to its end, that it has no such batch yet. ``answering``: whether another call of this stage got no answer."""
-    try:
-        check_file(run, batch)
-        input_ref = batch.input_ref or provider.upload(submission(run, batch))
-    except FileError as error:
-        return apply(run, batch, machine.after_file_trouble(batch, error))
-    except ProviderError as error:
-        ended = apply(run, batch, machine.after_upload(batch, error, at(run, batch)))
-        NoAnswer.check(error)
-        return ended
-    asked = replace(batch, input_ref=input_ref)
+    input_ref = _uploaded(run, provider, batch)
+    if isinstance(input_ref, Step):
+        return carry_out(run, batch, input_ref)
     with run.seats.turn(batch.provider):
         run.heed_stop()
         if answering.is_silent(_stage(batch)):
             return False  # another create got no answer meanwhile: this one would wait as long
-        elsewhere = _listed(run, provider, batch, asked)
-        if elsewhere is None:
-            return False
+        elsewhere = _listed(run, provider, batch, input_ref)
+        if isinstance(elsewhere, Step):
+            return carry_out(run, batch, elsewhere)
         now = at(run, batch)
-        batch = run.store.apply(batch, machine.before_create(batch, input_ref, now), now.now)
-        if elsewhere:
-            return apply(run, batch, machine.after_certain(batch, elsewhere, at(run, batch)))
         try:
-            return _create(run, provider, batch)
+            batch = run.store.apply(batch, machine.before_create(batch, input_ref, now), now.now)
+        except SentElsewhereError as error:
+            return carry_out(run, batch, Step(machine.withdrawn(batch, str(error), now.now)))
+        if elsewhere:
+            return carry_out(run, batch, Step(machine.after_certain(batch, elsewhere, at(run, batch))))
+        try:
+            return carry_out(run, batch, _create(run, provider, batch))
         except NoAnswer:
             answering.not_heard(_stage(batch))  # before the next one has its turn
             raise
 
 
-def _listed(run: Run, provider: Provider, batch: Batch, asked: Batch) -> Sequence[Found] | None:
-    """What the provider's list shows of the batch, ``asked`` being what is known of it by now; None where the list
-    cannot be read to its end, which is written down."""
+def _uploaded(run: Run, provider: Provider, batch: Batch) -> str | Step | None:
+    """Return the provider's name of the batch file, where it has one. A step: the file cannot be sent now."""
     try:
-        return sent_already(run, provider, asked)
+        check_file(run, batch)
+        return batch.input_ref or provider.upload(submission(run, batch))
+    except FileError as error:
+        return Step(machine.after_file_trouble(batch, error))
     except ProviderError as error:
-        apply(run, batch, machine.after_unread_list(batch, error, at(run, batch)))
-        NoAnswer.check(error)
-        return None
+        return Step(machine.after_upload(batch, error, at(run, batch)), error)
 
 
-def _create(run: Run, provider: Provider, batch: Batch) -> bool:
-    if (stale := machine.before_call(batch, at(run, batch))) is not None:
-        return apply(run, batch, stale)
-    reply: str | ProviderError | FileError
+def _listed(run: Run, provider: Provider, batch: Batch, input_ref: str | None) -> Sequence[Found] | Step:
+    """Return what the provider's list shows of the batch, whose file it has as ``input_ref``. A step: the list cannot
+    be read to its end now."""
     try:
-        reply = provider.create(submission(run, batch))
-    except (ProviderError, FileError) as error:
-        reply = error
-    moved = apply(run, batch, machine.after_create(batch, reply, at(run, batch)))
-    if isinstance(reply, ProviderError):
-        NoAnswer.check(reply)
-    return moved
+        return sent_already(run, provider, batch, input_ref)
+    except ProviderError as error:
+        return Step(machine.after_unread_list(batch, error, at(run, batch)), error)
+
+
+def _create(run: Run, provider: Provider, batch: Batch) -> Step:
+    """Send the one paid call, unless the intent to pay is too old."""
+    if (stale := machine.before_call(batch, at(run, batch))) is not None:
+        return Step(stale)
+    try:
+        provider_id = provider.create(submission(run, batch))
+    except FileError as error:
+        return Step(machine.after_create(batch, error, at(run, batch)))
+    except ProviderError as error:
+        return Step(machine.after_create(batch, error, at(run, batch)), error)
+    return Step(machine.after_create(batch, provider_id, at(run, batch)))

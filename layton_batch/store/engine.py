@@ -1,4 +1,4 @@
-"""Opening the state store: SQLite in the run folder by default, any database SQLAlchemy reaches by URL.
+"""Opening the state store: SQLite in the workspace by default, any database SQLAlchemy reaches by URL.
 
 SQLite runs in WAL with ``synchronous=FULL``: a commit that says "we are about to pay" must survive a power cut, so the
 write-ahead log is synced at every commit. Nothing else in the program sets a pragma.
@@ -87,8 +87,9 @@ def url_to_read(database: Path) -> str:
     run): it reads a database in WAL there beside the program that writes it, or as a file that does not change.
     """
     if not database.exists():
-        lacking = f"{database.name} is not there: put it back with its -wal file, or the whole folder"
-        raise StoreError(f"{database.parent} has no run in its state store: {lacking}")
+        raise StoreError(
+            f"the state store {database} is not there: put it back with its -wal file, or the whole folder of runs"
+        )
     if os.access(database.parent, os.W_OK) and os.access(database, os.W_OK):
         return sqlite_url(database)
     is_open = database.with_name(f"{database.name}-wal").exists()
@@ -101,9 +102,13 @@ def complaint(url: URL, error: Exception, done: str) -> StoreError:
     """What went wrong with the store in one line, without its password; StorageError where it may pass."""
     lines = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
     advice = next((advice for sign, advice in _ADVICE if sign in lines[0]), "")
-    shown = _file(url) if _is_sqlite(url) else url.render_as_string(hide_password=True)
-    told = f"the state store {shown} cannot be {done}: {lines[0]}{advice}"
+    told = f"the state store {shown(url)} cannot be {done}: {lines[0]}{advice}"
     return StorageError(told) if _may_pass(error, lines[0]) else StoreError(told)
+
+
+def shown(url: URL) -> str:
+    """Return how messages name a database: the path of its file, or its URL without the password."""
+    return _file(url) if _is_sqlite(url) else url.render_as_string(hide_password=True)
 
 
 def _may_pass(error: Exception, said: str) -> bool:
@@ -114,9 +119,14 @@ def _may_pass(error: Exception, said: str) -> bool:
 _LASTING = ("no such table", "no such column", "authentication failed", "does not exist")
 
 
+_RESTORE = (
+    "put back a copy of it with its -wal file, or of the whole folder of runs; the files in each run's intents/ name "
+    "the batches that were paid for, which go on at their providers"
+)
+
 _ADVICE = (
-    ("malformed", "; the file is damaged: put back a copy of the run folder, or its -wal file if that is missing"),
-    ("not a database", "; the file is damaged or is no state store: put back a copy of the run folder"),
+    ("malformed", f"; the file is damaged: {_RESTORE}"),
+    ("not a database", f"; the file is damaged or is no state store: {_RESTORE}"),
     ("unable to open database file", "; make its folder writable, or --runs names another place"),
     ("disk is full", "; nothing of this step was kept, and everything before it is: make room and run again"),
     ("disk I/O error", "; nothing of this step was kept, and everything before it is: check the disk and run again"),
@@ -215,10 +225,7 @@ def _check(connection: Connection, url: URL) -> None:
         return
     found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
     if found != "ok":
-        raise StoreError(
-            f"the state store {_file(url)} is damaged ({str(found).splitlines()[-1]}): put back a copy of the run "
-            "folder; batches already submitted go on at the provider"
-        )
+        raise StoreError(f"the state store {_file(url)} is damaged ({str(found).splitlines()[-1]}): {_RESTORE}")
 
 
 def _revision(connection: Connection) -> str | None:

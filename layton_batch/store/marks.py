@@ -18,9 +18,10 @@ from sqlalchemy import select
 
 from layton_batch.errors import StoreError, file_error
 from layton_batch.files import atomic
-from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.run_folder import RunFolder, Workspace
 from layton_batch.records import Event
 from layton_batch.store import schema
+from layton_batch.store.engine import shown
 from layton_batch.store.transactions import Events, Transactions
 
 INTENT = "submitting"
@@ -83,6 +84,20 @@ def _known(store: Transactions) -> set[Mark]:
         return {Mark(int(seq), batch_id) for seq, batch_id in connection.execute(mine)}
 
 
+def refuse_new_database(workspace: Workspace) -> None:
+    """Raise StoreError where the workspace has no database, and a run in it has marks: a new one would pay again."""
+    if workspace.database.exists():
+        return
+    paid = sorted({mark.parent.parent.name for mark in workspace.root.glob("*/intents/[!.]*.json")})
+    if paid and not workspace.database.exists():  # else another process has just made it, and paid
+        raise StoreError(
+            f"the state store {workspace.database} is not there, and batches were paid for: the files in intents/ of "
+            f"{', '.join(paid)} name them. Is LAYTON_BATCH_STATE set as it was when the runs began, and were their "
+            f"folders copied together with their state? Put {workspace.database.name} back with its -wal file, or move "
+            "those folders away to pay for everything again"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Past:
     """``marks``: the intents to pay. ``traces``: files that only a run that is in a store can have written."""
@@ -95,18 +110,19 @@ class Past:
         """Raises StoreError where the store is not the one of this folder, or an older copy of it."""
         if self.traces and not has_run:
             raise StoreError(
-                f"{self.folder.root} has files of a run ({', '.join(self.traces)}), and the state store knows of none: "
-                "what they tell of may have been paid for. Is LAYTON_BATCH_STATE set as it was when the run began? "
-                "If so, put the store back (state.sqlite3 with its -wal file, or that database), or move the folder "
-                "away to pay for everything again"
+                f"{self.folder.root} has files of a run ({', '.join(self.traces)}), and the state store "
+                f"{shown(store.engine.url)} does not know the run: it may have been paid for. Is LAYTON_BATCH_STATE "
+                "set as it was when the run began, and was the folder copied together with its state? Put the store "
+                "back (state.sqlite3 with its -wal file, or that database), or move the folder away to pay for "
+                "everything again"
             )
         if unknown := unknown_marks(store, self.marks):
             raise StoreError(
                 f"the state store of {store.run_id} is older than its folder: {self.folder.intents} tells of the "
                 f"payment for {unknown[-1].batch_id}, and the store, which ends with event {store.last_event()}, does "
                 "not know of it. Put back the whole store (state.sqlite3 with its -wal file, or the database it was "
-                "in); if that is lost, cancel at the providers what log.jsonl says was submitted, move the folder away "
-                "and start again"
+                "in); if that is lost, cancel at the providers what log.jsonl says was submitted, and start again "
+                "under another name"
             )
 
 

@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
 from layton_batch.records import Batch, Entry, Job, Move, RowCount, Wait
 from layton_batch.states import JOB_MOVES, JobState, Lifecycle, is_legal
-from layton_batch.store import schema
+from layton_batch.store import request_rows, schema
 from layton_batch.store.leases import Leases
 from layton_batch.store.marks import marking
 from layton_batch.store.over import Over
@@ -129,10 +129,16 @@ class RunStore(Leases):
     # ---- jobs --------------------------------------------------------------------------------------------------
 
     def add_jobs(
-        self, jobs: Sequence[Job], at: float, over: Sequence[Batch] = (), counts: Sequence[RowCount] = ()
+        self,
+        jobs: Sequence[Job],
+        at: float,
+        over: Sequence[Batch] = (),
+        counts: Sequence[RowCount] = (),
+        requests: request_rows.NewRequests | None = None,
     ) -> None:
         """Enter those of the jobs that are not there; the order is the order in which they are shown. ``over``: batches
-        of theirs that are over already, with the outcomes of their requests, all in one transaction."""
+        of theirs that are over already, with the outcomes of their requests and, of the first batch's job, the requests
+        themselves, all in one transaction."""
         rows = [
             {
                 "run_id": self.run_id,
@@ -155,6 +161,8 @@ class RunStore(Leases):
             known = set(writing.connection.execute(mine).scalars())
             if new := [row for row in rows if row["job_id"] not in known]:
                 writing.connection.execute(schema.jobs.insert(), new)
+                if requests is not None and over:
+                    request_rows.enter_requests(writing.connection, self.run_id, over[0].job_id, requests)
                 self._insert_batches(writing.connection, over)
                 self._insert_counts(writing.connection, counts)
                 writing.event(at, None, "jobs_planned", f"{len(new)} jobs")
@@ -170,10 +178,17 @@ class RunStore(Leases):
             return self._with_files([job_from(row) for row in connection.execute(query).mappings()])
 
     def plan_job(
-        self, job: Job, batches: Sequence[Batch], at: float, counts: Sequence[RowCount] = (), *, is_all: bool = True
+        self,
+        job: Job,
+        batches: Sequence[Batch],
+        at: float,
+        counts: Sequence[RowCount] = (),
+        *,
+        is_all: bool = True,
+        new: request_rows.NewRequests | None = None,
     ) -> None:
         """The job's batch files are on disk: enter its batches (``counts``: of requests that have ended already).
-        Not ``is_all``: it is to be planned again for more."""
+        Not ``is_all``: it is to be planned again for more. ``new``: requests that the job wants since."""
         requests = sum(batch.requests for batch in batches)
         with self.writing() as writing:
             writing.alone()
@@ -184,6 +199,8 @@ class RunStore(Leases):
                 raise StaleStateError(f"job {job.id} of run {self.run_id} was planned by another process")
             more = update(schema.jobs).where(schema.jobs.c.run_id == self.run_id, schema.jobs.c.job_id == job.id)
             writing.connection.execute(more.values(requests=schema.jobs.c.requests + requests))
+            if new is not None:
+                request_rows.enter_requests(writing.connection, self.run_id, job.id, new)
             self._insert_batches(writing.connection, batches)
             self._insert_counts(writing.connection, counts)
             what = f"{plural(requests, 'request')}, {plural(len(batches), 'batch', 'batches')}"
@@ -298,7 +315,8 @@ class RunStore(Leases):
         """What was decided of the batch, in one transaction; returns the batch as it is then.
 
         To ``submitting``: the intent is committed and marked when this returns. Raises IllegalMoveError (not in the
-        table of moves), StaleStateError (another process moved it first).
+        table of moves), StaleStateError (another process moved it first), SentElsewhereError (it is about to be paid
+        for, and another batch has, or asks for, some of its answers).
         """
         after = decision.after
         if after.state is not batch.state and not is_legal(batch.state, after.state):
@@ -314,7 +332,12 @@ class RunStore(Leases):
             if isinstance(decision, Move):
                 self._enter_money(writing.connection, decision.entries, at)
                 self._insert_counts(writing.connection, decision.counts)
+                if after.state is not batch.state:
+                    key = request_rows.batch_key(writing.connection, self.run_id, batch.id)
+                    request_rows.follow_batch(writing.connection, key, batch, after, decision.ends)
                 self._insert_batches(writing.connection, decision.children)
+                if decision.plan_again:
+                    self.plan_again(writing, (batch.job_id,))
             for kind, detail in decision.events:
                 writing.event(at, batch.id, kind, detail)
             if paying:
@@ -352,6 +375,51 @@ class RunStore(Leases):
         first = int(connection.execute(query).scalar_one()) + 1
         rows = [{"run_id": self.run_id, "seq": first + n, **batch_values(batch)} for n, batch in enumerate(batches)]
         connection.execute(table.insert(), rows)
+        for batch in batches:
+            if batch.content is not None:
+                request_rows.enter_attempts(connection, self.run_id, batch, batch.content)
+
+    # ---- requests and their answers ------------------------------------------------------------------------------
+
+    def keep_requests(self, job_id: str, kept: Collection[str]) -> None:
+        """Mark as retired the requests of a job that are not among ``kept``, custom_ids, and the others as wanted."""
+        with self.writing() as writing:
+            request_rows.keep_requests(writing.connection, self.run_id, job_id, kept)
+
+    def fingerprints(self, job_id: str) -> dict[str, bytes]:
+        """Return the fingerprints of a job's requests by custom_id; none of those whose answers came from a file."""
+        with self.reading() as connection:
+            return request_rows.fingerprints_of(connection, self.run_id, job_id)
+
+    def attempted(self, batch_id: str) -> dict[bytes, str]:
+        """Return the custom_ids of a batch by the fingerprints of the answers that it asks for."""
+        with self.reading() as connection:
+            return request_rows.attempted(connection, request_rows.batch_key(connection, self.run_id, batch_id))
+
+    def wanted_fingerprints(self) -> frozenset[bytes]:
+        """Return the fingerprints of all that this run ever wanted."""
+        with self.reading() as connection:
+            return request_rows.wanted_by(connection, self.run_id)
+
+    def wanted_items(self, job_id: str) -> list[str]:
+        """Return the item of each request of a job that the manifest still asks for."""
+        with self.reading() as connection:
+            return request_rows.items_of(connection, self.run_id, job_id)
+
+    def known_answers(self, fingerprints: Collection[bytes]) -> dict[bytes, request_rows.KnownAnswer]:
+        """Return what the database knows of these answers, bought or wanted by whichever run."""
+        with self.reading() as connection:
+            return request_rows.known_answers(connection, fingerprints)
+
+    def copies_of(self, fingerprints: Collection[bytes]) -> dict[bytes, list[request_rows.KnownAnswer]]:
+        """Return every batch, of whichever run, that has one of these answers, those that took it over too."""
+        with self.reading() as connection:
+            return request_rows.copies_of(connection, fingerprints)
+
+    def open_among(self, keys: Collection[int]) -> frozenset[int]:
+        """Return those of these batches, numbers in the database, that are not collected."""
+        with self.reading() as connection:
+            return request_rows.open_among(connection, keys)
 
     # ---- outcomes, money -------------------------------------------------------------------------------
 

@@ -13,11 +13,14 @@ from sqlalchemy import (
     Float,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
     Text,
     TypeDecorator,
+    UniqueConstraint,
+    text,
 )
 
 from layton_batch.store.rows import COUNTERS, FLAGS
@@ -61,8 +64,9 @@ runs = Table(
 jobs = Table(
     "jobs",
     metadata,
-    Column("run_id", String(128), primary_key=True),
-    Column("job_id", String(256), primary_key=True),
+    Column("key", Integer, primary_key=True, autoincrement=True),  # what rows of requests name the job by
+    Column("run_id", String(128), nullable=False),
+    Column("job_id", String(256), nullable=False),
     Column("seq", Integer, nullable=False),
     Column("role", String(16), nullable=False),
     Column("provider", String(64), nullable=False),
@@ -74,13 +78,47 @@ jobs = Table(
     Column("identity", String(64), nullable=False, default=""),
     Column("retired", Boolean, nullable=False, default=False),
     Column("retired_ends", Text),  # JSON: how the requests ended that the manifest does not ask for any more
+    UniqueConstraint("run_id", "job_id", name="one_job"),
+)
+
+requests = Table(
+    "requests",  # what a job wants of its model
+    metadata,
+    Column("job", Integer, primary_key=True, autoincrement=False),
+    Column("custom_id", String(64), primary_key=True),
+    Column("item_id", Text, nullable=False),
+    Column("fingerprint", LargeBinary(32)),  # of the answer that it wants; NULL: its answer came from a file
+    Column("retired", Boolean, nullable=False, default=False),  # the manifest does not ask for it any more
+)
+
+answers = Table(
+    "answers",  # what is bought, once in the whole database
+    metadata,
+    Column("fingerprint", LargeBinary(32), primary_key=True),
+    Column("state", String(16), nullable=False),  # see states.AnswerState
+    Column("batch", Integer, nullable=False),  # the batch that has it, asks for it or asked for it last
+)
+
+attempts = Table(
+    "attempts",  # an answer that a batch asks for
+    metadata,
+    Column("batch", Integer, primary_key=True, autoincrement=False),
+    Column("fingerprint", LargeBinary(32), primary_key=True),
+    Column("custom_id", String(64), nullable=False),
+    Column("is_open", Boolean, nullable=False, default=False),  # it may be billed, and has not come to its end
+    Column("outcome", String(16)),
+    Column("error_class", String(32)),
+    Index(
+        "one_open_attempt", "fingerprint", unique=True, sqlite_where=text("is_open"), postgresql_where=text("is_open")
+    ),
 )
 
 batches = Table(
     "batches",
     metadata,
-    Column("run_id", String(128), primary_key=True),
-    Column("batch_id", String(256), primary_key=True),
+    Column("key", Integer, primary_key=True, autoincrement=True),  # what rows of attempts name the batch by
+    Column("run_id", String(128), nullable=False),
+    Column("batch_id", String(256), nullable=False),
     Column("seq", Integer, nullable=False),
     Column("job_id", String(256), nullable=False),
     Column("shard_id", String(64), nullable=False),
@@ -119,6 +157,7 @@ batches = Table(
     Column("lease_owner", String(256)),
     Column("lease_until", Float),
     Column("fence", Integer, nullable=False, default=0),
+    UniqueConstraint("run_id", "batch_id", name="one_batch"),
     Index("batches_by_state", "run_id", "state"),
     Index("batches_by_job", "run_id", "job_id"),
 )

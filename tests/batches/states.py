@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from decimal import Decimal
 from typing import Any
 
-from layton_batch.batches.timing import At, Terms
+from layton_batch.batches.machine import At
 from layton_batch.clock import Pacing
 from layton_batch.errors import (
     RequestRefusedError,
@@ -19,8 +19,8 @@ from tests.store.rows import NOW, batch
 DAY = 86_400.0
 PACING = Pacing()
 LOOKS = len(PACING.looks)
-AT = At(NOW, Terms(poll=30.0, deadline=2 * DAY, window=DAY, retention=29 * DAY), PACING)
-UNLISTED = replace(AT, terms=replace(AT.terms, lists=False))
+AT = At(NOW, PACING, poll=30.0, deadline=2 * DAY, window=DAY, retention=29 * DAY)
+UNLISTED = replace(AT, shows_absence=False)
 COST = Decimal("0.50")
 RESERVED, RELEASED = Entry(batch(0).id, "reserved", COST), Entry(batch(0).id, "released", COST)
 CHANGEABLE = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -17,16 +18,18 @@ from layton_batch.errors import (
     ProviderReplyError,
     UnknownStatusError,
 )
-from layton_batch.records import Collect, Facts, Move, Snapshot, Wait
-from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
+from layton_batch.records import Batch, Collect, Facts, Move, RowCount, Snapshot, Wait
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from tests.batches.states import (
     AT,
+    COST,
     DAY,
     PACING,
     busy,
     check,
     ended,
     flying,
+    planned,
     refused,
     told,
     unsent,
@@ -42,33 +45,33 @@ def reading(state: Lifecycle = Lifecycle.IN_FLIGHT, status: str = "in_progress",
 
 def test_a_batch_that_goes_on_is_read_again_and_a_new_word_is_told() -> None:
     before = flying(failures=2, reason="old")
-    decision = machine.after_reading(before, reading(), AT)
+    decision = machine.after_snapshot(before, reading(), AT)
     check(
         before, decision, Wait, due_at=NOW + 30.0, provider_status="in_progress", failures=0, reason=None, read_at=NOW
     )
     assert told(decision) == ["status"]
-    assert machine.after_reading(decision.after, reading(), AT).events == ()
-    slow = replace(AT, terms=replace(AT.terms, poll=99_999.0))
-    assert machine.after_reading(before, reading(), slow).after.due_at == NOW + LONGEST_PAUSE
+    assert machine.after_snapshot(decision.after, reading(), AT).events == ()
+    slow = replace(AT, poll=99_999.0)
+    assert machine.after_snapshot(before, reading(), slow).after.due_at == NOW + LONGEST_PAUSE
 
 
 def test_a_batch_that_somebody_stopped_is_seen_to_be_stopping() -> None:
-    decision = machine.after_reading(flying(), reading(Lifecycle.CANCELLING, "cancelling"), AT)
+    decision = machine.after_snapshot(flying(), reading(Lifecycle.CANCELLING, "cancelling"), AT)
     assert (type(decision), decision.after.state) == (Move, Lifecycle.CANCELLING)
 
 
 def test_a_provider_that_does_not_show_that_it_was_asked_to_stop_is_asked_again_and_told_of_once() -> None:
     before = flying(state=Lifecycle.CANCELLING)
     for found in (reading(), UnknownStatusError("what?", code="odd")):
-        decision = machine.after_reading(before, found, AT)
+        decision = machine.after_snapshot(before, found, AT)
         assert decision.stop
         stopped = machine.not_stopped(decision, "cancel failed: 503")
         assert told(stopped)[0] == "cancel_failed"
         assert stopped.after.facts.stop_refused
-        again = machine.not_stopped(machine.after_reading(stopped.after, found, AT), "cancel failed: 503")
+        again = machine.not_stopped(machine.after_snapshot(stopped.after, found, AT), "cancel failed: 503")
         assert "cancel_failed" not in told(again)
-    assert not machine.after_reading(before, reading(Lifecycle.CANCELLING, "cancelling"), AT).stop
-    assert not machine.after_reading(before, busy(), AT).stop
+    assert not machine.after_snapshot(before, reading(Lifecycle.CANCELLING, "cancelling"), AT).stop
+    assert not machine.after_snapshot(before, busy(), AT).stop
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,7 @@ def test_an_ended_batch_says_how_it_ended(
         Lifecycle.ENDED, "done", outcome=outcome, message=said, error_class=by_code, results_ref="out", errors_ref="err"
     )
     before = flying(deadline_at=NOW - DAY, facts=Facts(short_downloads=2))  # also past its deadline
-    decision = machine.after_reading(before, found, AT)
+    decision = machine.after_snapshot(before, found, AT)
     assert type(decision) is Move
     after = decision.after
     assert (after.state, after.outcome, after.error_class) == (Lifecycle.ENDED, outcome, error_class)
@@ -100,37 +103,65 @@ def test_an_ended_batch_says_how_it_ended(
 def test_past_its_deadline_the_provider_is_asked_to_stop_and_then_a_person_is_asked() -> None:
     past = flying(deadline_at=NOW - 1.0)
     for found in (reading(), UnknownStatusError("what?", code="odd")):
-        decision = machine.after_reading(past, found, AT)
+        decision = machine.after_snapshot(past, found, AT)
         assert (decision.after.state, decision.stop) == (Lifecycle.CANCELLING, True)
-        assert decision.after.deadline_at == NOW + PACING.last
+        assert decision.after.deadline_at == NOW + PACING.stopping
         refused_to = machine.not_stopped(decision, "cancel failed: 409")
         assert str(refused_to.after.reason).endswith("cancel failed: 409")
         assert refused_to.events == (("deadline", str(refused_to.after.reason)),)
-        gone = machine.after_reading(replace(past, state=Lifecycle.CANCELLING), found, AT)
+        gone = machine.after_snapshot(replace(past, state=Lifecycle.CANCELLING), found, AT)
         assert gone.after.state is Lifecycle.LOST
 
 
 def test_a_batch_that_the_provider_does_not_know_is_asked_for_until_its_deadline() -> None:
     error = NotFoundError("no such batch", status=404)
-    new = machine.after_reading(flying(submitted_at=NOW - 10.0), error, AT)
+    new = machine.after_snapshot(flying(), error, AT)
     assert (type(new), new.after.failures) == (Wait, 1)
-    assert "just created" in str(new.after.reason)
-    old = machine.after_reading(flying(submitted_at=NOW - DAY), error, AT)
-    assert "just created" not in str(old.after.reason)
-    past = machine.after_reading(flying(deadline_at=NOW - 1.0), error, AT)
+    assert "not shown there yet" in str(new.after.reason)
+    old = machine.after_snapshot(flying(read_at=NOW - DAY), error, AT)
+    assert old.after.reason == str(error)
+    past = machine.after_snapshot(flying(deadline_at=NOW - 1.0), error, AT)
     assert past.after.state is Lifecycle.LOST
 
 
 @pytest.mark.parametrize("error", [busy(60.0), refused(401), ProviderReplyError("HTML"), AmbiguousCallError("timeout")])
 def test_a_provider_that_cannot_be_asked_says_nothing_of_the_batch(error: ProviderError) -> None:
-    kept = AT.terms.retention
+    kept = AT.retention
     for since, state in ((2 * DAY, Lifecycle.IN_FLIGHT), (kept + 1000.0, Lifecycle.LOST)):
-        decision = machine.after_reading(flying(deadline_at=NOW - since), error, AT)
+        decision = machine.after_snapshot(flying(deadline_at=NOW - since), error, AT)
         assert decision.after.state is state
-    decision = machine.after_reading(flying(), error, AT)
+    decision = machine.after_snapshot(flying(), error, AT)
     assert told(decision) == ["unclear"]
-    assert machine.after_reading(decision.after, error, AT).events == ()  # said once
+    assert machine.after_snapshot(decision.after, error, AT).events == ()  # said once
     assert decision.after.provider_status == "validating"
+
+
+KEPT = AT.retention
+WARN_AFTER = KEPT * machine.RETENTION_SHARE
+
+
+@pytest.mark.parametrize(
+    ("before", "warning"),
+    [
+        (flying(submitted_at=NOW - WARN_AFTER + 1.0), None),
+        (flying(submitted_at=NOW - WARN_AFTER), "will be gone soon"),
+        (flying(submitted_at=NOW - KEPT, state=Lifecycle.CANCELLING), "may be gone already"),
+        (ended(submitted_at=NOW - KEPT), "may be gone already"),
+        (ended(submitted_at=NOW - KEPT, facts=Facts(expiry_warned=True)), None),
+        (ended(submitted_at=NOW - KEPT, provider_id=None), None),
+        (ended(submitted_at=None), None),
+        (ended(submitted_at=NOW - KEPT, state=Lifecycle.COLLECTED), None),
+        (flying(submitted_at=NOW - KEPT, state=Lifecycle.LOST), None),
+    ],
+)
+def test_results_that_will_not_be_kept_much_longer_are_warned_of_once(before: Batch, warning: str | None) -> None:
+    decision = machine.expiring(before, KEPT, NOW)
+    assert (decision is None) is (warning is None)
+    if decision is not None:
+        check(before, decision, Wait, facts=Facts(expiry_warned=True))
+        assert told(decision) == ["results_expiring"]
+        assert str(warning) in decision.events[0][1]
+        assert machine.expiring(decision.after, KEPT, NOW + DAY) is None
 
 
 # ---- its results ---------------------------------------------------------------------------------------------------
@@ -252,12 +283,82 @@ def test_a_clock_that_was_behind_when_the_batch_ended_gives_up_no_download() -> 
     assert machine.after_failed_download(before, busy(), AT) is None
     sent_since = replace(before, submitted_at=NOW - DAY)
     assert machine.after_failed_download(sent_since, busy(), AT) is not None
-    begun_since = replace(AT, terms=replace(AT.terms, born=NOW - DAY))
+    begun_since = replace(AT, run_began=NOW - DAY)
     assert machine.after_failed_download(before, busy(), begun_since) is not None
     assert machine.after_failed_download(before, refused(404), begun_since) is not None
 
 
-# ---- a person stops it ---------------------------------------------------------------------------------------------
+def counted(*rows: tuple[RequestOutcome, int]) -> tuple[RowCount, ...]:
+    return tuple(RowCount("b", outcome, ErrorClass.NONE, count) for outcome, count in rows)
+
+
+ALL = counted((RequestOutcome.SUCCEEDED, 2), (RequestOutcome.MISSING, 1))
+
+
+@pytest.mark.parametrize(
+    ("decision", "message", "reason", "events"),
+    [
+        (Collect(ended()), None, None, ["odd", "collected"]),
+        (Collect(ended(reason="old")), "done", "done", ["odd", "collected"]),
+        (
+            Collect(ended(), "out of reach", (("given_up", "x"),)),
+            "done",
+            "out of reach",
+            ["given_up", "odd", "collected"],
+        ),
+    ],
+)
+def test_a_collected_batch_has_an_outcome_for_each_request(
+    decision: Collect, message: str | None, reason: str | None, events: list[str]
+) -> None:
+    child, money = planned(), machine.settle(ended(), COST, Decimal(0), Decimal("0.40"))
+    move = machine.collected(
+        decision, message, NOW + 1, counts=ALL, events=[("odd", "a row")], entries=money, children=[child]
+    )
+    assert isinstance(move, Move)
+    assert move.after == replace(decision.after, state=Lifecycle.COLLECTED, due_at=NOW + 1, reason=reason)
+    assert (move.counts, move.entries, move.children) == (ALL, money, (child,))
+    assert (told(move), move.events[-1][1]) == (events, "2 succeeded, 1 missing")
+
+
+@pytest.mark.parametrize("counts", [(), ALL[:1], (*ALL, ALL[1])])
+def test_a_batch_whose_outcomes_do_not_add_up_is_not_collected(counts: tuple[RowCount, ...]) -> None:
+    with pytest.raises(AssertionError, match="outcomes add up otherwise"):
+        machine.collected(Collect(ended()), None, NOW, counts=counts)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "kinds"),
+    [
+        (("0.50", "0", "0.40"), ["released", "actual"]),
+        (("0.50", "0.30", "0"), ["released", "untold"]),
+        (("0", "0.10", "0.40"), ["actual", "untold"]),
+        (("0", "0", "0"), []),
+    ],
+)
+def test_what_a_batch_cost_takes_the_place_of_its_reserve(amounts: tuple[str, str, str], kinds: list[str]) -> None:
+    entries = machine.settle(ended(), *(Decimal(usd) for usd in amounts))
+    assert [entry.kind for entry in entries] == kinds
+    assert sorted(entry.usd for entry in entries) == sorted(Decimal(usd) for usd in amounts if Decimal(usd))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "attempt", "turned_away", "pause"),
+    [
+        (BatchOutcome.COMPLETED, 1, 0, 0.0),
+        (BatchOutcome.EXPIRED, 3, 2, 0.0),
+        (BatchOutcome.FAILED, 1, 0, PACING.backoff(1)),
+        (BatchOutcome.FAILED, 2, 1, PACING.no_room),
+        (BatchOutcome.FAILED, 12, 9, PACING.longest_pause),
+    ],
+)
+def test_the_next_attempt_waits_only_where_the_whole_batch_failed(
+    outcome: BatchOutcome, attempt: int, turned_away: int, pause: float
+) -> None:
+    assert machine.pause_before_next(ended(outcome=outcome, attempt=attempt), turned_away, PACING) == pause
+
+
+# ---- a person ------------------------------------------------------------------------------------------------------
 
 
 def test_a_batch_that_a_person_stops() -> None:
@@ -268,3 +369,38 @@ def test_a_batch_that_a_person_stops() -> None:
     check(before, failed, Wait, facts=Facts(stop_refused=True))
     assert "asked again" in failed.events[0][1]
     assert machine.after_cancel(failed.after, busy(), AT).events == ()
+
+
+LOST = {"state": Lifecycle.LOST, "reason": "look in the console", "failures": 3}
+
+
+@pytest.mark.parametrize(("submitting_at", "submitted_at"), [(NOW - DAY, NOW - DAY), (None, NOW)])
+def test_a_lost_batch_that_a_person_found_is_in_flight_since_its_create(
+    submitting_at: float | None, submitted_at: float
+) -> None:
+    before = planned(**LOST, submitting_at=submitting_at, due_at=0.0)
+    decision = machine.adopted(before, "b-7", "in_progress", AT)
+    check(
+        before, decision, Move, state=Lifecycle.IN_FLIGHT, provider_id="b-7", provider_status="in_progress",
+        submitted_at=submitted_at, due_at=NOW, deadline_at=NOW + AT.deadline, failures=0, reason=None,
+    )  # fmt: skip
+    assert decision == Move(decision.after, (("adopted", "b-7"),))
+
+
+@pytest.mark.parametrize(
+    ("provider_id", "words"),
+    [(None, "a person said that it was never made"), ("b-1", "it was b-1: a person has it paid for once more")],
+)
+def test_a_lost_batch_that_is_sent_again_begins_anew_and_keeps_what_it_may_have_cost(
+    provider_id: str | None, words: str
+) -> None:
+    before = flying(
+        **LOST, provider_id=provider_id, input_ref="file-1", submitting_at=NOW - DAY,
+        facts=Facts(1, 2, 3, 4, 5, absent_creates=1, resent=1),
+    )  # fmt: skip
+    cost = machine.settle(before, reserved=COST, unknown_cost=COST)
+    decision = machine.sent_again(before, cost, NOW + 1)
+    assert isinstance(decision, Move)
+    assert decision.after == planned(due_at=NOW + 1, facts=Facts(1, 2, absent_creates=1, resent=2))
+    assert decision.entries == cost
+    assert decision.events == (("resubmit", f"{words}; what it may have cost is kept from the budget"),)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from layton_batch.batches import machine
 from layton_batch.errors import (
     AmbiguousCallError,
+    DamagedTableError,
     FileError,
     LookUpRefusedError,
     ProviderError,
@@ -20,6 +22,7 @@ from layton_batch.records import Entry, Facts, Found, Move, Wait
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 from tests.batches.states import (
     AT,
+    COST,
     DAY,
     LOOKS,
     PACING,
@@ -36,7 +39,7 @@ from tests.batches.states import (
 )
 from tests.store.rows import NOW, batch
 
-# ---- before it is paid for -----------------------------------------------------------------------------------------
+# ---- before the create ---------------------------------------------------------------------------------------------
 
 
 def test_a_batch_whose_file_was_changed_stays_due_and_says_so_once() -> None:
@@ -51,19 +54,19 @@ def test_a_batch_whose_file_was_changed_stays_due_and_says_so_once() -> None:
 @pytest.mark.parametrize(
     ("error", "pause", "tries"),
     [
-        (busy(), 5.0, machine.FAILED_LOOKS),
-        (busy(120.0), 120.0, machine.FAILED_LOOKS),
-        (busy(99_999.0), 900.0, machine.FAILED_LOOKS),
-        (AmbiguousCallError("timeout"), 5.0, machine.FAILED_LOOKS),
-        (ProviderReplyError("a page of HTML"), 5.0, machine.FAILED_LOOKS),
-        (refused(401), 5.0, machine.FAILED_LOOKS),
-        (refused(402), 5.0, machine.FAILED_LOOKS),
-        (refused(403), 5.0, machine.REFUSED_LOOKS),
-        (refused(404), 5.0, machine.REFUSED_LOOKS),
-        (refused(405), 5.0, machine.REFUSED_LOOKS),
-        (LookUpRefusedError("GET /files: 404", status=404), 5.0, machine.REFUSED_LOOKS),
-        (LookUpRefusedError("GET /files: 400", status=400), 5.0, machine.REFUSED_LOOKS),
-        (LookUpRefusedError("GET /files: 401", status=401), 5.0, machine.FAILED_LOOKS),
+        (busy(), 5.0, machine.FAILED_CALLS),
+        (busy(120.0), 120.0, machine.FAILED_CALLS),
+        (busy(99_999.0), 900.0, machine.FAILED_CALLS),
+        (AmbiguousCallError("timeout"), 5.0, machine.FAILED_CALLS),
+        (ProviderReplyError("a page of HTML"), 5.0, machine.FAILED_CALLS),
+        (refused(401), 5.0, machine.FAILED_CALLS),
+        (refused(402), 5.0, machine.FAILED_CALLS),
+        (refused(403), 5.0, machine.REFUSED_CALLS),
+        (refused(404), 5.0, machine.REFUSED_CALLS),
+        (refused(405), 5.0, machine.REFUSED_CALLS),
+        (LookUpRefusedError("GET /files: 404", status=404), 5.0, machine.REFUSED_CALLS),
+        (LookUpRefusedError("GET /files: 400", status=400), 5.0, machine.REFUSED_CALLS),
+        (LookUpRefusedError("GET /files: 401", status=401), 5.0, machine.FAILED_CALLS),
     ],
 )
 def test_a_free_call_that_fails_before_the_create_is_tried_later_and_a_person_is_told_in_the_end(
@@ -108,10 +111,10 @@ def test_what_is_refused_for_good_ends_and_lets_go_of_what_was_set_aside(
 @pytest.mark.parametrize(
     ("error", "looks"),
     [
-        (refused(403), machine.REFUSED_LOOKS),
-        (refused(401), machine.FAILED_LOOKS),
-        (busy(), machine.FAILED_LOOKS),
-        (ProviderReplyError("a page of HTML"), machine.FAILED_LOOKS),
+        (refused(403), machine.REFUSED_CALLS),
+        (refused(401), machine.FAILED_CALLS),
+        (busy(), machine.FAILED_CALLS),
+        (ProviderReplyError("a page of HTML"), machine.FAILED_CALLS),
     ],
 )
 def test_nothing_is_sent_while_the_list_cannot_be_read_and_a_person_is_told_in_the_end(
@@ -124,6 +127,23 @@ def test_nothing_is_sent_while_the_list_cannot_be_read_and_a_person_is_told_in_t
         assert decision.after.needs_person is needs_person
         assert str(decision.after.reason).startswith(machine.WAITS) is needs_person
         assert decision.after.due_at > NOW
+
+
+def test_a_withdrawn_batch_is_over_before_it_was_sent() -> None:
+    before = planned(due_at=NOW + DAY)
+    decision = machine.withdrawn(before, "the run was cancelled before this was sent", NOW)
+    check(
+        before, decision, Move, state=Lifecycle.ENDED, outcome=BatchOutcome.CANCELLED, due_at=NOW, ended_at=NOW,
+        error_class=ErrorClass.NOT_EXECUTED, reason="the run was cancelled before this was sent",
+    )  # fmt: skip
+    assert decision == Move(decision.after, (("withdrawn", "never sent"),))  # nothing was reserved for it
+
+
+def test_a_batch_of_answers_that_were_paid_for_already_is_collected_and_free() -> None:
+    reused = machine.answered_already(planned(), "answers of another run")
+    assert reused == planned(
+        state=Lifecycle.COLLECTED, outcome=BatchOutcome.COMPLETED, max_cost=Decimal(0), cause="answers of another run"
+    )
 
 
 def test_an_intent_sets_money_aside_and_counts_looks_anew() -> None:
@@ -148,7 +168,7 @@ def test_an_intent_too_old_or_of_another_time_is_looked_for(age: float, is_fresh
         assert told(decision) == ["create_unclear"]
 
 
-# ---- the paid call -------------------------------------------------------------------------------------------------
+# ---- the create ----------------------------------------------------------------------------------------------------
 
 
 def test_a_reply_with_an_id_puts_the_batch_in_flight() -> None:
@@ -159,7 +179,7 @@ def test_a_reply_with_an_id_puts_the_batch_in_flight() -> None:
         deadline_at=NOW + 2 * DAY, failures=0, reason=None,
     )  # fmt: skip
     assert decision.events == (("submitted", "b-1"),)
-    quick = replace(AT, terms=replace(AT.terms, poll=1.0))
+    quick = replace(AT, poll=1.0)
     assert machine.after_create(before, "b-1", quick).after.due_at == NOW + 1.0
 
 
@@ -195,7 +215,7 @@ def test_a_create_without_a_clear_answer_is_looked_for_and_keeps_its_money(reply
     assert told(decision) == ["create_unclear"]
 
 
-# ---- whether it was carried out ------------------------------------------------------------------------------------
+# ---- is it there ---------------------------------------------------------------------------------------------------
 
 OURS, SHY = Found("b-1", certain=True), Found("b-2", certain=False, may_tell=True)
 MUTE, NAMELESS = Found("b-3", certain=False), Found("", certain=True)
@@ -237,6 +257,19 @@ def test_a_batch_that_no_list_ever_showed_goes_again_once_and_its_create_stays_i
     assert second.after.state is Lifecycle.LOST
     assert isinstance(second, Move)
     assert not second.in_doubt  # what was set aside stays set aside
+
+
+def test_a_create_in_doubt_is_entered_with_what_it_may_have_cost_or_left_to_a_person() -> None:
+    before = submitting(facts=Facts(absent_looks=LOOKS))
+    decision = machine.after_look(before, [], AT)
+    assert isinstance(decision, Move)
+    cost = machine.settle(before, reserved=COST, unknown_cost=Decimal("0.30"))
+    assert machine.with_cost_in_doubt(before, decision, cost) == replace(decision, entries=cost)
+    unread = machine.with_cost_in_doubt(
+        before, decision, DamagedTableError("the table is damaged", Path("requests.parquet"))
+    )
+    check(before, unread, Move, state=Lifecycle.LOST, reason=unread.after.reason)
+    assert (unread.in_doubt, unread.entries, told(unread)) == (False, (), ["lost"])
 
 
 def test_a_provider_without_a_list_leaves_it_to_a_person() -> None:

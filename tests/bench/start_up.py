@@ -21,7 +21,7 @@ def main() -> None:
         root = Path(name) / RUN
         root.mkdir()
         (root / "run.json").write_text(f'{{"manifest": {{"name": "{RUN}"}}, "run_id": "{RUN}"}}')
-        with opened(sqlite_url(root / "state.sqlite3"), BATCHES):
+        with opened(sqlite_url(Path(name) / "state.sqlite3"), BATCHES):
             pass
         for command in ("status", "events"):
             measured = best([command, RUN, "--runs", name])

@@ -88,7 +88,7 @@ def test_a_folder_of_another_versions_form_is_refused_in_one_sentence(stale: Pat
 
 
 def test_a_database_of_another_schema_is_refused_in_one_sentence(stale: Path) -> None:
-    with closing(sqlite3.connect(stale / "state.sqlite3")) as connection, connection:
+    with closing(sqlite3.connect(stale.parent / "state.sqlite3")) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '0004'")
     for command in (*COMMANDS, ("run", "manifest.toml")):
         end = call(*command)
@@ -98,26 +98,27 @@ def test_a_database_of_another_schema_is_refused_in_one_sentence(stale: Path) ->
 
 
 def test_a_database_that_is_none_is_refused(stale: Path) -> None:
-    (stale / "state.sqlite3").write_bytes(b"this is not a database at all, not even nearly" * 100)
+    (stale.parent / "state.sqlite3").write_bytes(b"this is not a database at all, not even nearly" * 100)
     for name in ("-wal", "-shm"):
-        (stale / f"state.sqlite3{name}").unlink(missing_ok=True)
+        (stale.parent / f"state.sqlite3{name}").unlink(missing_ok=True)
     for command in (*COMMANDS, ("run", "manifest.toml")):
         end = call(*command)
         if command[0] != "cost":
             assert (end.code, end.out) == (2, ""), command
             assert "state.sqlite3" in end.err
+            assert "the files in each run's intents/ name the batches that were paid for" in end.err
 
 
 def test_a_run_whose_database_is_gone_says_so(stale: Path) -> None:
-    for path in stale.glob("state.sqlite3*"):
+    for path in stale.parent.glob("state.sqlite3*"):
         path.unlink()
     end = call("status", "lab")
     assert end.code == 2
-    assert "no run in its state store" in end.err
+    assert f"the state store {stale.parent / 'state.sqlite3'} is not there: put it back" in end.err
 
 
-def test_a_folder_deleted_midway_is_begun_anew_and_the_old_batch_is_not_taken_for_ours(bench: Desk) -> None:
-    shutil.rmtree(bench.run_root())
+def test_a_folder_of_runs_deleted_midway_is_begun_anew_and_the_old_batch_is_not_taken_for_ours(bench: Desk) -> None:
+    shutil.rmtree(bench.lab.runs)
     end = call("run", "manifest.toml", "--json")
     assert end.code == 0, end.err
     assert len(end.table()["batches"]) == 2  # type: ignore[arg-type]

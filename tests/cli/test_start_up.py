@@ -41,7 +41,7 @@ def test_status_and_events_import_the_store_only(command: str, tmp_path: Path) -
     root = tmp_path / RUN
     root.mkdir()
     (root / "run.json").write_text(f'{{"manifest": {{"name": "{RUN}"}}, "run_id": "{RUN}"}}')
-    with opened(sqlite_url(root / "state.sqlite3")):
+    with opened(sqlite_url(tmp_path / "state.sqlite3")):
         pass
     # Typer reads options by pydantic
     assert imported(command, RUN, "--runs", tmp_path) == {"sqlalchemy", "pydantic"}

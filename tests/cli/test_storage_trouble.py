@@ -37,7 +37,7 @@ def test_a_store_that_another_program_keeps_locked_is_74(
     bench: Desk, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     monkeypatch.setattr(engine, "WAIT_SECONDS", 0.02)
-    other = sqlite3.connect(bench.run_root() / "state.sqlite3", isolation_level=None)
+    other = sqlite3.connect(bench.lab.runs / "state.sqlite3", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     end = call(*command)
     other.close()
@@ -108,7 +108,7 @@ def test_a_stores_trouble_is_told_from_a_store_that_is_none(said: str, kind: typ
 def test_results_that_cannot_be_written_leave_the_run_where_it_was(
     bench: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.rmtree(bench.run_root())
+    shutil.rmtree(bench.lab.runs)
 
     def full(*_: object, **__: object) -> NoReturn:
         raise OSError(errno.ENOSPC, "No space left on device")

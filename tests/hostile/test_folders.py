@@ -30,7 +30,7 @@ def held_up(provider: str) -> Fault:
 
 
 def states_of(folder: RunFolder) -> list[Path]:
-    return [path for path in folder.root.iterdir() if path.name.startswith("state.sqlite3")]
+    return list(folder.workspace.root.glob("state.sqlite3*"))
 
 
 def paid_behind_a_backup(bench: Lab, text: str) -> RunFolder:
@@ -47,7 +47,7 @@ def paid_behind_a_backup(bench: Lab, text: str) -> RunFolder:
     for path in states_of(folder):
         path.unlink()
     for name, content in backup.items():
-        (folder.root / name).write_bytes(content)
+        (folder.workspace.root / name).write_bytes(content)
     line = {
         "at": "2026-11-18T00:00:00Z",
         "run": folder.root.name,
@@ -84,11 +84,11 @@ def test_a_reading_command_makes_no_store_where_there_is_none(tmp_path: Path) ->
         with bench.open(text) as run:
             advance(run)
         folder = bench.run_folder(text)
-        for path in folder.root.glob("state.sqlite3*"):
+        for path in states_of(folder):
             path.unlink()
         with pytest.raises(StoreError, match="is not there: put it back"), open_store(folder, bench.settings):
             pass
-        assert not folder.database.exists()
+        assert not folder.workspace.database.exists()
 
 
 def test_every_intent_of_every_process_has_its_mark(tmp_path: Path) -> None:
@@ -140,10 +140,10 @@ def test_a_folder_that_shows_an_earlier_life_is_no_new_run(tmp_path: Path, left:
         bench.finish(text)
         before = creates(bench)
         folder = bench.run_folder(text)
-        for path in folder.root.iterdir():
+        for path in (*states_of(folder), *folder.root.iterdir()):
             if path.name != left:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-        with pytest.raises(StoreError, match=r"[Pp]ut (back the whole|the) store") as refused:
+        with pytest.raises(StoreError, match=r"Put (the store|state\.sqlite3) back") as refused:
             bench.finish(text)
         assert folder.root.name in str(refused.value)
         assert creates(bench) == before
@@ -157,7 +157,8 @@ def test_another_database_is_no_new_run_either(tmp_path: Path, gone: tuple[str, 
         before, folder = creates(bench), bench.run_folder(text)
         for path in (folder.root / name for name in gone):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-        (folder.root / "state.sqlite3").rename(tmp_path / "elsewhere.sqlite3")
-        with pytest.raises(StoreError, match=r"the state store knows of none: .* Is LAYTON_BATCH_STATE set as it was"):
+        folder.workspace.database.rename(tmp_path / "elsewhere.sqlite3")
+        said = r"the state store .*runs/state\.sqlite3 (does not know the run|is not there).* Is LAYTON_BATCH_STATE set"
+        with pytest.raises(StoreError, match=said):
             bench.finish(text)
         assert creates(bench) == before

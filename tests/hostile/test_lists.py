@@ -79,7 +79,7 @@ def test_an_older_copy_that_is_put_back_sends_nothing_while_the_list_is_in_troub
     with hostile(tmp_path) as (bench, between):
         between.tamper = in_trouble(provider, "503")
         assert tick(bench, text) == ["planned"]
-        root, backup = bench.run_folder(text).root, tmp_path / "backup"
+        root, backup = bench.runs, tmp_path / "backup"
         shutil.copytree(root, backup)
         between.tamper = honest
         bench.clock.sleep(60.0)
@@ -104,7 +104,7 @@ def test_a_row_with_our_marks_and_no_id_keeps_an_older_copy_from_sending(tmp_pat
     with hostile(tmp_path) as (bench, between):
         between.tamper = in_trouble(provider, "503")
         tick(bench, text)
-        root, backup = bench.run_folder(text).root, tmp_path / "backup"
+        root, backup = bench.runs, tmp_path / "backup"
         shutil.copytree(root, backup)
         between.tamper = honest
         bench.clock.sleep(60.0)

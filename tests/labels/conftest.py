@@ -49,7 +49,7 @@ def copied(made: Copied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cop
 
     def copy(gold: str) -> Path:
         root = tmp_path / "runs" / made(gold).name
-        shutil.copytree(made(gold), root)
+        shutil.copytree(made(gold).parent, root.parent)
         shutil.copy(BUNDLED / "gold_llm.jsonl", tmp_path / GOLD_FILE)
         (tmp_path / "manifest.toml").write_text(asked(gold), encoding="utf-8")
         frozen = json.loads((root / "run.json").read_text(encoding="utf-8"))

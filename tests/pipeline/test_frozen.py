@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from layton_batch.batches.completeness import Reading
+from layton_batch.batches.decisions import Step
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance
 from layton_batch.records import Batch, Collect
@@ -28,7 +29,7 @@ def test_who_slept_between_its_intent_and_the_call_looks_instead_of_sending(
     with lab(tmp_path) as bench, bench.open(text) as run:
         create = submitting._create
 
-        def drowsy(run: Run, provider: Any, batch: Batch) -> bool:
+        def drowsy(run: Run, provider: Any, batch: Batch) -> Step:
             monkeypatch.undo()
             bench.clock.sleep(700.0)
             return create(run, provider, batch)

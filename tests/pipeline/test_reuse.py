@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import polars as pl
 import pytest
 
 from layton_batch.batches import raw_results
+from layton_batch.batches.paid_answers import PaidAnswers
 from layton_batch.errors import StaleStateError
 from layton_batch.files import tables
 from layton_batch.pipeline import advance
@@ -60,21 +60,31 @@ def test_a_manifest_may_ask_everything_anew(tmp_path: Path) -> None:
 def test_what_a_sandbox_answered_is_no_answer_of_the_providers(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         bench.finish(ONE)
-        path = bench.run_folder(ONE).manifest
-        told = json.loads(path.read_bytes())
-        assert told["on_this_machine"] == ["gemini", "mistral", "openai"]
-        path.write_text(json.dumps(told | {"on_this_machine": []}), encoding="utf-8")  # as if it had been paid for
-        assert bench.finish(named("other", ONE)).spent_usd > 0
-        assert len(bench.billed()) == 8
+        asked = fingerprint_bytes_of(bench, ONE)
+        with bench.open(named("other", ONE)) as run:
+            for local, known in ((frozenset({"openai"}), True), (frozenset(), False)):
+                paid = PaidAnswers(run.manifest, run.folder, run.store, local)
+                spec = run.manifest.model_specs()[0]
+                standings = paid.look_up([paid.fingerprint(spec, digest) for digest in asked])
+                assert bool(standings) is known
 
 
-def test_a_run_beside_it_that_cannot_be_read_stops_nothing(tmp_path: Path) -> None:
+def fingerprint_bytes_of(bench: Lab, text: str) -> list[bytes]:
+    requests = bench.table(text, "requests").filter(pl.col("role") == "predict")
+    return [bytes.fromhex(print_) for print_ in requests["fingerprint"]]
+
+
+def test_nothing_is_bought_again_where_the_answers_of_the_run_beside_it_cannot_be_read(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         bench.finish(ONE)
-        for part in (bench.run_folder(ONE).tables / "requests").glob("*.parquet"):
+        billed = bench.billed()
+        for part in (bench.run_folder(ONE).tables / "responses").rglob("*.parquet"):
             part.write_bytes(b"damaged")
-        assert bench.finish(named("other", ONE)).state is RunState.DONE
-        assert len(bench.billed()) == 8
+        other = named("other", ONE)
+        with bench.open(other) as run:
+            advance(run)
+            assert [error for error in run.trouble.values() if "runs/lab/tables/responses" in error]
+        assert bench.billed() == billed
 
 
 def test_an_answer_that_was_taken_over_and_cannot_be_used_is_asked_again_where_the_manifest_says_so(

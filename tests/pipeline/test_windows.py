@@ -22,7 +22,7 @@ def windowed(window: str) -> str:
 def test_a_models_window_is_asked_for_and_is_what_its_deadline_counts_from(tmp_path: Path) -> None:
     with lab(tmp_path) as bench, bench.open(windowed("7d")) as run:
         plan(run)
-        found = {batch.provider: (submission(run, batch).window, at(run, batch).terms) for batch in run.store.batches()}
+        found = {batch.provider: (submission(run, batch).window, at(run, batch)) for batch in run.store.batches()}
     assert found["groq"][0] == "7d"
     assert (found["groq"][1].window, found["groq"][1].deadline) == (7 * DAY, 8 * DAY)
     assert found["doubleword"][0] is None

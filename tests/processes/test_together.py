@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import signal
+from collections import Counter
 
-from tests.processes.commands import Bench, broken_claims
+from tests.processes.commands import ITEMS, Bench, broken_claims
 
 COMMIT_KILLS = 12
 
@@ -16,6 +17,16 @@ def test_two_commands_started_at_once_share_the_run_and_pay_each_row_once(place:
     commands = [place.start(manifest), place.start(manifest)]
     for command in commands:
         assert not broken_claims(place, command.status())
+
+
+def test_two_runs_started_at_once_make_the_database_of_their_workspace_once(place: Bench) -> None:
+    manifests = [place.write("first", ["openai", "mistral"]), place.write("second", ["anthropic", "groq"])]
+    commands = [place.start(manifest) for manifest in manifests]
+    ends = [command.status() for command in commands]
+    assert [(end["run"], end["state"]) for end in ends] == [("first", "done"), ("second", "done")]
+    times = Counter(row["custom_id"] for row in place.billed())
+    assert (set(times.values()), len(times)) == ({1}, 4 * ITEMS)
+    assert [path.parent for path in place.folder.rglob("state.sqlite3")] == [place.folder / "runs"]
 
 
 def test_one_of_two_is_killed_when_a_batch_has_just_been_created_and_the_other_finishes(place: Bench) -> None:

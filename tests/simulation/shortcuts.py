@@ -144,7 +144,7 @@ def _remembering(name: str, memory: dict[Asked, object]) -> Callable[..., Any]:
 
     def read(store: RunStore, *arguments: Any, **named: Any) -> Any:
         by_name = {key: _hashable(value) for key, value in named.items()}
-        asked = (str(store.engine.url), name, (*map(_hashable, arguments), frozenset(by_name.items())))
+        asked = (f"{store.engine.url} {store.run_id}", name, (*map(_hashable, arguments), frozenset(by_name.items())))
         if asked not in memory:
             memory[asked] = original(store, *arguments, **named)
         found = memory[asked]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from layton_batch.batches import machine, reconcile
+from layton_batch.batches.decisions import Step, carry_out
 from layton_batch.clock import Pacing
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
@@ -48,9 +49,8 @@ def stop_after(world: int, label: str) -> Plan:
 
 
 def test_a_program_that_sends_again_without_looking_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def blindly(run: Run, _provider: object, batch: Batch) -> bool:
-        run.store.apply(batch, moved(batch, Lifecycle.PLANNED), run.clock.now())
-        return True
+    def blindly(_run: Run, _provider: object, batch: Batch) -> Step:
+        return Step(moved(batch, Lifecycle.PLANNED))
 
     monkeypatch.setattr(submitting, "reconcile", blindly)
     monkeypatch.setattr(submitting, "sent_already", lambda *_: [])
@@ -59,14 +59,15 @@ def test_a_program_that_sends_again_without_looking_is_caught(monkeypatch: pytes
 
 
 def test_a_program_that_pays_before_it_has_written_down_that_it_will_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    create: Callable[..., bool] = submitting._create
+    create: Callable[..., Step] = submitting._create
 
     def send(run: Run, provider: Any, batch: Batch, _answering: object) -> bool:
         ready = replace(batch, input_ref=provider.upload(reconcile.submission(run, batch)))
         provider_id = provider.create(reconcile.submission(run, ready))
         monkeypatch.setattr(provider, "create", lambda _submission: provider_id, raising=False)
         run.store.apply(batch, moved(batch, Lifecycle.SUBMITTING, "late", input_ref=ready.input_ref), run.clock.now())
-        return create(run, provider, run.store.batch(batch.id))
+        ready = run.store.batch(batch.id)
+        return carry_out(run, ready, create(run, provider, ready))
 
     monkeypatch.setattr(submitting, "_send", send)
     broken = play(stop_after(7, "executed: openai create")).broken
@@ -92,7 +93,7 @@ def test_a_program_that_does_not_see_that_another_has_a_batch_in_hand_is_caught(
 
 
 def test_a_program_that_forgets_what_it_spent_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collecting, "_money", lambda *_: [])
+    monkeypatch.setattr(machine, "settle", lambda *_: ())
     assert any("the run says $" in claim for claim in play(Plan(7)).broken)
 
 

@@ -36,7 +36,7 @@ def test_a_run_passes_the_same_points_as_on_sqlite_so_that_a_seed_is_one_history
     for plan in (Plan(SERVED_WORLD), Plan(SERVED_WORLD, migrating=True)):
         with history(plan, database) as there, history(plan) as here:
             assert there.course.points == here.course.points
-            assert not there.folder.database.exists()
+            assert not there.folder.workspace.database.exists()
 
 
 def test_whatever_happens_every_question_is_paid_once_and_no_answer_is_lost(database: Database) -> None:

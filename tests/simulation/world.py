@@ -21,12 +21,14 @@ from layton_batch.errors import LaytonBatchError, StoreError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest, with_budget
+from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_run
 from layton_batch.runs.status import RunState, Status
 from layton_batch.sandbox import Answerer, Fault, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
 from tests.pipeline.lab import BUNDLED, MODELS, START
+from tests.simulation.agreement import disagreements
 from tests.simulation.by_hand import (
     PATIENT_LOOKS,
     calls_for_a_person,
@@ -274,7 +276,7 @@ def _state(plan: Plan, folder: RunFolder, database: Database | None) -> dict[str
         database.empty(migrating=plan.migrating)
         return {"LAYTON_BATCH_STATE": database.url}
     if not plan.migrating:
-        folder.database.write_bytes(empty_database())
+        folder.workspace.database.write_bytes(empty_database())
     return {}
 
 
@@ -389,4 +391,10 @@ def once(found: History, asked: Manifest, clock: Clock) -> Status:
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
         patience = PATIENCE_SECONDS + sum(outage.seconds for outage in found.plan.outages)
         patience += sum(abs(move.seconds) for move in found.plan.moves)
-        return loop.drive(run, once=False, stop_at=clock.now() + patience)
+        return loop.drive(run, once=False, stop_at=clock.now() + patience, progress=lambda _status: _agree(run))
+
+
+def _agree(run: Run) -> None:
+    """After every tick the rows and the older state say the same."""
+    if broken := disagreements(run):
+        raise AssertionError("; ".join(broken))

@@ -26,11 +26,11 @@ def commits(wal: bytes) -> list[int]:
 
 
 def submitted(here: Lab, text: str) -> Path:
-    """The run as a kill would leave it when its batches have just been submitted: a copy of its folder."""
+    """The run as a kill would leave it when its batches have just been submitted: a copy of the folder of runs."""
     with here.open(text) as run:
         advance(run)
         assert [batch.state for batch in run.store.batches()] == [Lifecycle.IN_FLIGHT]
-        return Path(shutil.copytree(run.folder.root, here.folder / "copy"))
+        return Path(shutil.copytree(here.runs, here.folder / "copy"))
 
 
 def made(here: Lab) -> int:
@@ -41,16 +41,15 @@ def made(here: Lab) -> int:
 
 def goes_on(here: Lab, text: str, copy: Path, kept: int | None) -> bool:
     """Whether the run of this copy goes on with so many bytes of its write-ahead log; None: without it."""
-    root = here.run_folder(text).root
-    shutil.rmtree(root)
-    shutil.copytree(copy, root)
-    (root / "state.sqlite3-shm").unlink()
-    wal = root / "state.sqlite3-wal"
+    shutil.rmtree(here.runs)
+    shutil.copytree(copy, here.runs)
+    (here.runs / "state.sqlite3-shm").unlink()
+    wal = here.runs / "state.sqlite3-wal"
     wal.unlink() if kept is None else wal.write_bytes(wal.read_bytes()[:kept])
     with suppress(StoreError), here.open(text) as run:
         advance(run)
         return True
-    said = r"older than its folder: .*intents tells of the payment|put the store back \(state\.sqlite3 with its -wal"
+    said = r"older than its folder: .*intents tells of the payment|Put the store back \(state\.sqlite3 with its -wal"
     with pytest.raises(StoreError, match=said), here.open(text):
         pass
     return False

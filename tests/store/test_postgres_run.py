@@ -26,7 +26,7 @@ def test_two_processes_on_a_run_in_postgresql_finish_it_and_bill_every_row_once(
                     break
                 bench.clock.sleep(7)
             status = read_status(one.store)
-            assert not one.folder.database.exists()
+            assert not one.folder.workspace.database.exists()
         assert status.state is RunState.DONE
         assert status.unanswered == 0
         assert set(bench.billed().values()) == {1}

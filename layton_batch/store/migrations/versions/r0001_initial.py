@@ -14,6 +14,7 @@ depends_on = None
 def upgrade() -> None:
     _runs()
     _jobs()
+    _requests()
     _batches()
     _provider_batches()
     _leases()
@@ -41,8 +42,9 @@ def _runs() -> None:
 def _jobs() -> None:
     op.create_table(
         "jobs",
-        sa.Column("run_id", sa.String(128), primary_key=True),
-        sa.Column("job_id", sa.String(256), primary_key=True),
+        sa.Column("key", sa.Integer, primary_key=True, autoincrement=True),
+        sa.Column("run_id", sa.String(128), nullable=False),
+        sa.Column("job_id", sa.String(256), nullable=False),
         sa.Column("seq", sa.Integer, nullable=False),
         sa.Column("role", sa.String(16), nullable=False),
         sa.Column("provider", sa.String(64), nullable=False),
@@ -54,14 +56,47 @@ def _jobs() -> None:
         sa.Column("identity", sa.String(64), nullable=False),
         sa.Column("retired", sa.Boolean, nullable=False),
         sa.Column("retired_ends", sa.Text),
+        sa.UniqueConstraint("run_id", "job_id", name="one_job"),
+    )
+
+
+def _requests() -> None:
+    """What jobs want, what is bought, and in which batches it was asked for."""
+    op.create_table(
+        "requests",
+        sa.Column("job", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("custom_id", sa.String(64), primary_key=True),
+        sa.Column("item_id", sa.Text, nullable=False),
+        sa.Column("fingerprint", sa.LargeBinary(32)),
+        sa.Column("retired", sa.Boolean, nullable=False),
+    )
+    op.create_table(
+        "answers",
+        sa.Column("fingerprint", sa.LargeBinary(32), primary_key=True),
+        sa.Column("state", sa.String(16), nullable=False),
+        sa.Column("batch", sa.Integer, nullable=False),
+    )
+    op.create_table(
+        "attempts",
+        sa.Column("batch", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("fingerprint", sa.LargeBinary(32), primary_key=True),
+        sa.Column("custom_id", sa.String(64), nullable=False),
+        sa.Column("is_open", sa.Boolean, nullable=False),
+        sa.Column("outcome", sa.String(16)),
+        sa.Column("error_class", sa.String(32)),
+    )
+    is_open = sa.text("is_open")
+    op.create_index(
+        "one_open_attempt", "attempts", ["fingerprint"], unique=True, sqlite_where=is_open, postgresql_where=is_open
     )
 
 
 def _batches() -> None:
     op.create_table(
         "batches",
-        sa.Column("run_id", sa.String(128), primary_key=True),
-        sa.Column("batch_id", sa.String(256), primary_key=True),
+        sa.Column("key", sa.Integer, primary_key=True, autoincrement=True),
+        sa.Column("run_id", sa.String(128), nullable=False),
+        sa.Column("batch_id", sa.String(256), nullable=False),
         sa.Column("seq", sa.Integer, nullable=False),
         sa.Column("job_id", sa.String(256), nullable=False),
         sa.Column("shard_id", sa.String(64), nullable=False),
@@ -89,10 +124,11 @@ def _batches() -> None:
         sa.Column("failures", sa.Integer, nullable=False),
         sa.Column("failed_status", sa.Integer),
         *(sa.Column(name, sa.Integer, nullable=False) for name in _COUNTERS),
-        *(sa.Column(name, sa.Boolean, nullable=False) for name in ("stop_refused", "retention_told")),
+        *(sa.Column(name, sa.Boolean, nullable=False) for name in ("stop_refused", "expiry_warned")),
         sa.Column("lease_owner", sa.String(256)),
         sa.Column("lease_until", sa.Float),
         sa.Column("fence", sa.Integer, nullable=False),
+        sa.UniqueConstraint("run_id", "batch_id", name="one_batch"),
     )
     op.create_index("batches_by_state", "batches", ["run_id", "state"])
     op.create_index("batches_by_job", "batches", ["run_id", "job_id"])

@@ -1,0 +1,78 @@
+"""Two runs of one workspace that want the same answers at the same time pay for each once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from layton_batch.pipeline import advance, is_finished, next_due
+from layton_batch.runs.context import Run
+from layton_batch.runs.status import RunState, read_status
+from layton_batch.sandbox import Fault
+from layton_batch.stages.plan import plan
+from layton_batch.states import Lifecycle
+from tests.pipeline.lab import Lab, lab, manifest_text
+
+ONE = manifest_text(("openai", "anthropic"), limit=3)
+TICKS = 200
+
+
+def named(name: str, text: str = ONE) -> str:
+    return text.replace('name = "lab"', f'name = "{name}"', 1)
+
+
+def in_turns(bench: Lab, runs: Sequence[Run]) -> None:
+    """Tick all of them until each is over."""
+    for _ in range(TICKS):
+        moved = [advance(run) for run in runs]
+        if all(map(is_finished, runs)):
+            return
+        if not any(moved):
+            moments = [moment for run in runs if (moment := next_due(run)) is not None]
+            bench.clock.sleep(max(min(moments) - bench.clock.now(), 0.02))
+    raise AssertionError([read_status(run.store).state for run in runs])
+
+
+def test_runs_that_are_driven_at_the_same_time_share_every_answer(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench, ExitStack() as stack:
+        runs = [stack.enter_context(bench.open(named(name))) for name in ("first", "second", "third")]
+        for run in runs:
+            plan(run)  # each has files with the same questions before anybody sends
+        in_turns(bench, runs)
+        assert set(bench.billed().values()) == {1}
+        assert len(bench.billed()) == 12
+        statuses = [read_status(run.store) for run in runs]
+        assert {(status.state, status.unanswered) for status in statuses} == {(RunState.DONE, 0)}
+        assert sum(status.spent_usd for status in statuses) == bench.server.ledger().total_usd
+        boards = [bench.table(named(run.id), "leaderboard").drop("model") for run in runs]
+        assert all(board.equals(boards[0]) for board in boards)
+
+
+def test_a_run_waits_for_one_that_has_stopped_in_the_middle_and_pays_nothing(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        with bench.open(named("first")) as run:
+            while not run.store.batches({Lifecycle.IN_FLIGHT}):
+                advance(run)
+        with bench.open(named("second")) as run:
+            for _ in range(5):
+                advance(run)
+                bench.clock.sleep(600.0)
+            assert not is_finished(run)
+            assert next_due(run) is not None
+            told = [event.detail for event in run.store.events() if event.kind == "waits_for_run"]
+            assert len(told) == 2
+            assert all("run first asks for some of its answers now" in detail for detail in told)
+        bench.finish(named("first"))
+        assert bench.finish(named("second")).spent_usd == 0
+        assert set(bench.billed().values()) == {1}
+
+
+def test_what_another_run_could_not_get_is_asked_by_the_one_that_waited(tmp_path: Path) -> None:
+    expired = Fault(on="batch", action="expire", provider="anthropic", times=3, share=0.0)
+    with lab(tmp_path, expired) as bench, ExitStack() as stack:
+        runs = [stack.enter_context(bench.open(named(name))) for name in ("first", "second")]
+        in_turns(bench, runs)
+        statuses = [read_status(run.store) for run in runs]
+        assert statuses[1].unanswered == 0
+        assert set(bench.billed().values()) == {1}
