@@ -186,11 +186,10 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Which requests a batch asks for. ``reask``: how often each was answered before, and is asked for once more;
-    ``ends``: of a batch that is over before it began, by custom_id: its answers were taken from other batches."""
+    """Which requests a batch asks for. ``ends``: of a batch that is over before it began, by custom_id: its answers
+    were taken from other batches."""
 
     custom_ids: Sequence[str]
-    reask: int = 0
     ends: Mapping[str, End] | None = None
 
 
@@ -221,6 +220,7 @@ class Batch:
     reason: str | None = None
     parent_id: str | None = None  # the attempt whose unanswered rows this one repeats
     cause: str | None = None  # why there is this attempt, where it is not the first
+    reask: int = 0  # how often its requests were answered before, and asked for once more all the same
     due_at: float = 0.0
     submitting_at: float | None = None
     submitted_at: float | None = None

@@ -13,7 +13,6 @@ from layton_batch.batches.names import part_of, tag
 from layton_batch.batches.outcomes import Tally
 from layton_batch.errors import StaleStateError
 from layton_batch.files import atomic, tables
-from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, Content, Response
 from layton_batch.runs.context import Run
 from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
@@ -141,7 +140,7 @@ def write_batch(
 ) -> Batch:
     """A batch of some of its parent's requests, their lines byte for byte as they were."""
     lines = _lines_again(run, parent, frozenset(again))
-    return write_lines(run, parent, lines, shard_id, attempt, cause, reask_of(run, parent), due_at)
+    return write_lines(run, parent, lines, shard_id, attempt, cause, parent.reask, due_at)
 
 
 def _lines_again(run: Run, parent: Batch, wanted: frozenset[str]) -> Iterator[Line]:
@@ -183,7 +182,7 @@ def write_lines(
             size += len(line.content) + 1
             costs.append(line.max_cost)
             names.append(line.custom_id)
-            rows.append({"custom_id": line.custom_id, "max_cost": decimal_text(line.max_cost), "reask": reask})
+            rows.append({"custom_id": line.custom_id, "max_cost": decimal_text(line.max_cost)})
     tables.write(run.folder.part("attempts", batch_id), tables.frame("attempts", rows))
     return Batch(
         id=batch_id,
@@ -201,20 +200,10 @@ def write_lines(
         max_cost=total(costs),
         parent_id=parent.id,
         cause=cause,
-        content=Content(names, reask),
+        reask=reask,
+        content=Content(names),
         due_at=due_at,
     )
-
-
-def reask_of(run: Run, batch: Batch) -> int:
-    """How many times the requests of a batch were asked for again though they had been answered."""
-    return reask_in(run.folder, batch.id)
-
-
-def reask_in(folder: RunFolder, batch_id: str) -> int:
-    """The same, of a batch of any run."""
-    path = folder.part("attempts", batch_id)
-    return int(tables.read_part(path, columns=["reask"])["reask"].max() or 0) if path.exists() else 0  # type: ignore[arg-type]
 
 
 def total(costs: Sequence[Decimal | None]) -> Decimal | None:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import polars as pl
 
-from layton_batch.batches.attempts import attempts_are_left, reask_of, retired_requests, write_next
+from layton_batch.batches.attempts import attempts_are_left, retired_requests, write_next
 from layton_batch.batches.shared_questions import Questions, numbered, row_keys, unanswered
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
@@ -28,7 +28,7 @@ def retry_run(run: Run) -> int:
         wanted = _without_answer(run, batch, batches)
         if wanted.is_empty():
             continue
-        found = questions.sort(jobs[batch.job_id], wanted["custom_id"].to_list(), reask_of(run, batch))
+        found = questions.sort(jobs[batch.job_id], wanted["custom_id"].to_list(), batch.reask)
         left += wanted.height
         if found.taken or found.waiting:
             following.add(batch.job_id)
@@ -55,7 +55,7 @@ def ask_again(run: Run, job: Job, wanted: Collection[str], retired: Collection[s
         rows = unanswered(run, batch, batches)
         given_up = wanted if attempts_are_left(run, batch) else set(wanted).intersection(retired)
         rows = rows.filter(pl.col("custom_id").is_in(list(given_up)), pl.col("error_class").is_in(passing))
-        free = questions.sort(job, rows["custom_id"].to_list(), reask_of(run, batch)).free if len(rows) else []
+        free = questions.sort(job, rows["custom_id"].to_list(), batch.reask).free if len(rows) else []
         if free:
             reason = f"{len(free)} requests of {batch.id} are asked for again by the manifest"
             again.append(write_next(run, batch, free, numbered("b", batch, batches), reason))

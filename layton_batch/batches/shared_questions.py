@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from layton_batch.batches.attempts import reask_of, write_next
+from layton_batch.batches.attempts import write_next
 from layton_batch.batches.machine import answered_already
 from layton_batch.batches.names import part_of
 from layton_batch.batches.paid_answers import PaidAnswers
@@ -100,7 +100,7 @@ def follow(run: Run, job: Job, wanted: Collection[str]) -> Followed:
     for batch in batches:
         rows = unanswered(run, batch, batches)
         rows = rows.filter(pl.col("custom_id").is_in(list(wanted)))
-        found = Questions(run).sort(job, rows["custom_id"].to_list(), reask_of(run, batch)) if len(rows) else Sorted()
+        found = Questions(run).sort(job, rows["custom_id"].to_list(), batch.reask) if len(rows) else Sorted()
         waits_for |= found.waits_for
         waits_in |= found.waits_in
         if found.taken:

@@ -64,7 +64,7 @@ SCHEMAS: Mapping[str, Columns] = {
         "sample": pl.Int64,
         "retired": pl.Boolean,
     },
-    "attempts": {"custom_id": pl.String, "max_cost": pl.String, "reask": pl.Int64},
+    "attempts": {"custom_id": pl.String, "max_cost": pl.String},
     "responses": {
         "custom_id": pl.String,
         "job_id": pl.String,

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from layton_batch.batches.attempts import reask_of, write_lines
+from layton_batch.batches.attempts import write_lines
 from layton_batch.batches.batch_file import line_of
 from layton_batch.batches.names import part_of
 from layton_batch.batches.shared_questions import Questions, Sorted, closed, numbered
@@ -44,7 +44,7 @@ def reask(run: Run, job: Job) -> bool:
             by_parent[one.last[0]].append(one)
     questions = Questions(run)
     rounds = [
-        _Round(batches[parent], 1 + reask_of(run, batches[parent]), {one.custom_id: one for one in rows})
+        _Round(batches[parent], 1 + batches[parent].reask, {one.custom_id: one for one in rows})
         for parent, rows in by_parent.items()
     ]
     sorted_ = [(one, questions.sort(job, one.rows, one.number, is_reask=True)) for one in rounds]
@@ -96,7 +96,7 @@ class _Unusable:
 
 def _wanted(run: Run, job: Job, batches: Mapping[str, Batch]) -> Sequence[_Unusable]:
     """Unusable replies as far as the policy still allows, in the order of the requests."""
-    policy, times = run.manifest.policy, {name: reask_of(run, batch) for name, batch in batches.items()}
+    policy, times = run.manifest.policy, {name: batch.reask for name, batch in batches.items()}
     found: list[_Unusable] = []
     last = {row["custom_id"]: row for row in last_responses(run, job.id).iter_rows(named=True)}
     for row in final_responses(run.folder, job.id, parts_of(run, job.id)):

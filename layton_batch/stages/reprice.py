@@ -107,8 +107,7 @@ def _reprice_tables(run: Run, job: Job, batches: Sequence[Batch]) -> None:
     requests = tables.read_part(run.folder.part("requests", job.id))
     parts = {batch.id: run.folder.part("attempts", batch.id) for batch in batches}
     attempts = {batch_id: tables.read_part(path) for batch_id, path in parts.items() if path.exists()}
-    deepest = max((int(table["reask"].max() or 0) for table in attempts.values()), default=0)  # type: ignore[arg-type]
-    found = _bounds(run, job, requests, deepest)
+    found = _bounds(run, job, requests, max(batch.reask for batch in batches))
     unsent = {batch.id for batch in batches if batch.state is Lifecycle.PLANNED}
     shards = {batch.shard_id: batch.id in unsent for batch in batches if batch.id not in attempts}
     firsts = requests.select("custom_id", "max_cost", "shard_id").iter_rows()
@@ -119,10 +118,11 @@ def _reprice_tables(run: Run, job: Job, batches: Sequence[Batch]) -> None:
             [_bound(found, name, 0, cost, unsent=shards[at]) if at in shards else cost for name, cost, at in firsts],
         ),
     )
-    for batch_id, table in attempts.items():
-        rows = table.select("custom_id", "reask", "max_cost").iter_rows()
-        costs = [_bound(found, *row, unsent=batch_id in unsent) for row in rows]
-        tables.write(parts[batch_id], _with_costs(table, costs))
+    for batch in batches:
+        if (table := attempts.get(batch.id)) is not None:
+            rows = table.select("custom_id", "max_cost").iter_rows()
+            costs = [_bound(found, name, batch.reask, cost, unsent=batch.id in unsent) for name, cost in rows]
+            tables.write(parts[batch.id], _with_costs(table, costs))
 
 
 def _with_costs(table: pl.DataFrame, costs: Sequence[str | None]) -> pl.DataFrame:

@@ -86,7 +86,7 @@ def enter_attempts(connection: Connection, run_id: str, planned: Batch, content:
     batch = connection.execute(_batch_key(run_id, planned.id)).scalar_one()
     job = connection.execute(_job_key(run_id, planned.job_id)).scalar_one()
     known = _fingerprints(connection, job, content.custom_ids)
-    rows = {asked_again(known[name], content.reask): name for name in content.custom_ids if name in known}
+    rows = {asked_again(known[name], planned.reask): name for name in content.custom_ids if name in known}
     if not rows:
         return
     named = {"batch": batch, "is_open": False, "outcome": None, "error_class": None}

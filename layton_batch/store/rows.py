@@ -153,7 +153,7 @@ def ends_from_json(text: str) -> Ends:
 
 _FIXED = (
     "job_id", "shard_id", "provider", "model", "attempt", "tag", "requests", "path", "sha256", "size_bytes",
-    "parent_id", "cause",
+    "parent_id", "cause", "reask",
 )  # fmt: skip
 """Columns of what names a batch: no decision changes them."""
 _PLAIN = (

@@ -148,6 +148,7 @@ batches = Table(
     Column("reason", Text),
     Column("parent_id", String(256)),
     Column("cause", Text),
+    Column("reask", Integer, nullable=False, default=0),
     Column("due_at", Float, nullable=False, default=0.0),
     Column("submitting_at", Float),
     Column("submitted_at", Float),

@@ -40,7 +40,7 @@ def planned(engine: Engine, run_id: str, names: tuple[str, ...] = NAMES, reask: 
     store.enter("0123abcd" * 8, "{}", "0", NOW)
     store.drive()
     store.add_jobs([JOB], NOW)
-    first = batch(0, content=Content(names, reask))
+    first = batch(0, reask=reask, content=Content(names))
     store.plan_job(JOB, [first], NOW, new=NewRequests(NAMES, ("a", "b", "c"), PRINTS))
     return store
 

@@ -122,6 +122,7 @@ def _batches() -> None:
         sa.Column("reason", sa.Text),
         sa.Column("parent_id", sa.String(256)),
         sa.Column("cause", sa.Text),
+        sa.Column("reask", sa.Integer, nullable=False),
         sa.Column("due_at", sa.Float, nullable=False),
         *(sa.Column(name, sa.Float) for name in ("submitting_at", "submitted_at", "read_at", "ended_at")),
         sa.Column("deadline_at", sa.Float),
