@@ -4,8 +4,9 @@ that does not answer."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 
 from layton_batch.batches import machine
@@ -14,6 +15,7 @@ from layton_batch.errors import (
     AmbiguousCallError,
     DamagedTableError,
     ProviderError,
+    RunCancelledError,
     TransientProviderError,
 )
 from layton_batch.providers.protocol import seconds_of
@@ -125,6 +127,25 @@ def at(run: Run, batch: Batch) -> machine.At:
         shows_absence=dialect.capabilities.certain_find,
         run_began=run.born,
     )
+
+
+def step_each(run: Run, stage: str, batches: Iterable[Batch], step: Callable[[Batch], bool]) -> bool:
+    """Take one step with each batch, one after another, and return whether any batch moved. End early where the program
+    is to stop, the run was cancelled, or the provider does not answer: each other batch would wait as long for nothing.
+    """
+    answering: Answering = run.kept.setdefault(Answering, Answering())
+    moved = False
+    for batch in batches:
+        if run.stopping.is_set():
+            break
+        try:
+            has_moved = answering.ask(stage, partial(step, batch))
+        except (NoAnswer, RunCancelledError):
+            break
+        if has_moved is None:
+            break
+        moved |= has_moved
+    return moved
 
 
 @dataclass(frozen=True, slots=True)

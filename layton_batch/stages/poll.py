@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-
 from layton_batch.batches import machine
 from layton_batch.batches.admission import warn_of_retention
-from layton_batch.batches.decisions import Answering, NoAnswer, Readings, Step, at, carry_out
+from layton_batch.batches.decisions import Readings, Step, at, carry_out, step_each
 from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError
 from layton_batch.providers.protocol import Provider
@@ -24,28 +21,12 @@ def poll(run: Run, lane: Lane) -> bool:
     its = [batch for batch in of_all if run.seats.lane(batch) == lane]
     warn_of_retention(run, its)
     due = [batch for batch in its if batch.state in AT_PROVIDER and is_due(batch.due_at, now)]
-    return bool(due) and _poll_group(run, lane, due)
-
-
-def _poll_group(run: Run, lane: Lane, batches: Sequence[Batch]) -> bool:
+    if not due:
+        return False
     provider = run.providers.of(lane)
-    answering: Answering = run.kept.setdefault(Answering, Answering())
-    moved = False
-    for batch in batches:
-        if run.stopping.is_set():
-            break
-        try:
-            came = answering.ask(f"poll {lane.provider}", partial(_poll_one, run, provider, batch))
-        except NoAnswer:
-            break  # each of the others would wait as long for nothing, and the other providers' with it
-        if came is None:
-            break
-        moved |= came
-    return moved
-
-
-def _poll_one(run: Run, provider: Provider, batch: Batch) -> bool:
-    return carry_out(run, batch, _read(run, provider, batch))
+    return step_each(
+        run, f"poll {lane.provider}", due, lambda batch: carry_out(run, batch, _read(run, provider, batch))
+    )
 
 
 def _read(run: Run, provider: Provider, batch: Batch) -> Step:

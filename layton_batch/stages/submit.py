@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from functools import partial
 
 from layton_batch.batches import machine
 from layton_batch.batches.admission import HELD, with_files, within_limits
 from layton_batch.batches.batch_file import check_file
 from layton_batch.batches.cancel import is_cancelled, stop_rest
-from layton_batch.batches.decisions import Answering, NoAnswer, Step, at, carry_out
+from layton_batch.batches.decisions import Answering, NoAnswer, Step, at, carry_out, step_each
 from layton_batch.batches.reconcile import reconcile, sent_already, submission
 from layton_batch.clock import is_due
-from layton_batch.errors import FileError, ProviderError, RunCancelledError, SentElsewhereError
+from layton_batch.errors import FileError, ProviderError, SentElsewhereError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found
 from layton_batch.runs.context import Run
@@ -97,27 +96,16 @@ def _submit_group(run: Run, lane: Lane, batches: Sequence[Batch]) -> bool:
     if not batches:
         return False
     provider = run.providers.of(lane)
-    answering: Answering = run.kept.setdefault(Answering, Answering())
-    moved = False
-    for batch in batches:
-        if run.stopping.is_set():
-            break
-        if batch.state is Lifecycle.SUBMITTING:
-            step = partial(_look_for, run, provider, batch)
-        else:
-            step = partial(_send, run, provider, batch, answering)
-        try:
-            came = answering.ask(_stage(batch), step)
-        except (NoAnswer, RunCancelledError):
-            break  # each of the others would wait as long for nothing, or is not to be sent
-        if came is None:
-            break
-        moved |= came
-    return moved
+
+    def step(batch: Batch) -> bool:
+        is_unclear = batch.state is Lifecycle.SUBMITTING
+        return _look_for(run, provider, batch) if is_unclear else _send(run, provider, batch)
+
+    return step_each(run, _stage(lane.provider), batches, step)
 
 
-def _stage(batch: Batch) -> str:
-    return f"send {batch.provider}"
+def _stage(provider: str) -> str:
+    return f"send {provider}"
 
 
 def _look_for(run: Run, provider: Provider, batch: Batch) -> bool:
@@ -129,15 +117,16 @@ def _look_for(run: Run, provider: Provider, batch: Batch) -> bool:
 # ---- sending -------------------------------------------------------------------------------------------------------
 
 
-def _send(run: Run, provider: Provider, batch: Batch, answering: Answering) -> bool:
+def _send(run: Run, provider: Provider, batch: Batch) -> bool:
     """Nothing is sent before the batch file is what was planned, and the provider has it and has shown, in a list read
-    to its end, that it has no such batch yet. ``answering``: whether another call of this stage got no answer."""
+    to its end, that it has no such batch yet."""
     input_ref = _uploaded(run, provider, batch)
     if isinstance(input_ref, Step):
         return carry_out(run, batch, input_ref)
+    answering: Answering = run.kept.setdefault(Answering, Answering())
     with run.seats.turn(batch.provider):
         run.heed_stop()
-        if answering.is_silent(_stage(batch)):
+        if answering.is_silent(_stage(batch.provider)):
             return False  # another create got no answer meanwhile: this one would wait as long
         elsewhere = _listed(run, provider, batch, input_ref)
         if isinstance(elsewhere, Step):
@@ -152,7 +141,7 @@ def _send(run: Run, provider: Provider, batch: Batch, answering: Answering) -> b
         try:
             return carry_out(run, batch, _create(run, provider, batch))
         except NoAnswer:
-            answering.not_heard(_stage(batch))  # before the next one has its turn
+            answering.not_heard(_stage(batch.provider))  # before the next one has its turn
             raise
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from layton_batch.batches import machine, reconcile
-from layton_batch.batches.decisions import Step, carry_out
+from layton_batch.batches.decisions import Step, at, carry_out
 from layton_batch.clock import Pacing
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
@@ -62,12 +62,12 @@ def test_a_program_that_sends_again_without_looking_is_caught(monkeypatch: pytes
 def test_a_program_that_pays_before_it_has_written_down_that_it_will_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     create: Callable[..., Step] = submitting._create
 
-    def send(run: Run, provider: Any, batch: Batch, _answering: object) -> bool:
+    def send(run: Run, provider: Any, batch: Batch) -> bool:
         ready = replace(batch, input_ref=provider.upload(reconcile.submission(run, batch)))
         provider_id = provider.create(reconcile.submission(run, ready))
         monkeypatch.setattr(provider, "create", lambda _submission: provider_id, raising=False)
-        run.store.apply(batch, moved(batch, Lifecycle.SUBMITTING, "late", input_ref=ready.input_ref), run.clock.now())
-        ready = run.store.batch(batch.id)
+        late = machine.before_create(batch, ready.input_ref, at(run, batch))
+        ready = run.store.apply(batch, late, run.clock.now())
         return carry_out(run, ready, create(run, provider, ready))
 
     monkeypatch.setattr(submitting, "_send", send)
