@@ -25,10 +25,15 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A folder with ``jobs/`` and a manifest, as the working folder, and another folder ``elsewhere/``."""
     monkeypatch.delenv("LAYTON_BATCH_RUNS", raising=False)
     with desk(tmp_path, monkeypatch) as found:
-        (tmp_path / "jobs").symlink_to(ROOT / "jobs")
+        prepare(found)
         (tmp_path / "elsewhere").mkdir()
-        found.write(manifest_text(limit=2))
         yield found
+
+
+def prepare(bench: Desk) -> None:
+    """Put ``jobs/`` and a manifest into the working folder."""
+    (bench.folder / "jobs").symlink_to(ROOT / "jobs")
+    bench.write(manifest_text(limit=2))
 
 
 def job(bench: Desk, name: str, *arguments: str | Path) -> Ending:

@@ -32,11 +32,13 @@ def test_one_model_more_costs_as_many_calls_whatever_has_ended_at_the_provider(t
             bench.finish(manifest(models))
             counts.append(dict(bench.server.request_counts()["anthropic"]))
             bench.clock.sleep(3600.0)
+        bench.finish(manifest(1).replace('"lab"', '"another"').replace("4000", "5000"))  # another run of the workspace
+        counts.append(dict(bench.server.request_counts()["anthropic"]))
     added = [
         {kind: after[kind] - before.get(kind, 0) for kind in after}
         for before, after in zip([{}, *counts], counts, strict=False)
     ]
-    assert added == [added[0]] * 4
+    assert added == [added[0]] * 5
     assert added[0]["list"] == added[0]["create"] == added[0]["results"] == 1
 
 

@@ -10,7 +10,7 @@ import pytest
 from layton_batch.errors import ManifestError, StorageError
 from layton_batch.files import atomic
 from layton_batch.files.object_storage import Bucket, local_copy
-from layton_batch.runs.folders import runs_at
+from layton_batch.runs.folders import copied_address, runs_at
 from layton_batch.settings import Settings
 from tests.storage.object_server import ObjectServer
 
@@ -43,6 +43,14 @@ def _storage(runs: Path) -> Bucket:
     found = [one for one in atomic._storages if one.root == runs]
     assert isinstance(found[-1], Bucket)
     return found[-1]
+
+
+def test_a_copy_knows_of_which_address_it_is_one(host: Host, address: str, tmp_path: Path) -> None:
+    copy = host("one")
+    assert copied_address(copy) == address
+    assert copied_address(tmp_path / "runs") is None
+    (tmp_path / "address").write_text("12 Main Street")
+    assert copied_address(tmp_path / "runs") is None
 
 
 def test_what_one_host_writes_and_removes_another_has_when_it_is_told(host: Host) -> None:
