@@ -60,7 +60,7 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--edits", action="store_true", help="seeds that edit their manifest, and no stops at points")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--postgres", action="store_true", help="keep the state in PostgreSQL, not in SQLite")
-    parser.add_argument("--table", action="store_true", help="print the table of docs/exactly_once.md")
+    parser.add_argument("--table", action="store_true", help="print the table of docs/misfortunes.md")
     parser.add_argument("--check", action="store_true", help="with --table: 1 where that page says anything else")
     parser.add_argument("--processes", action="store_true", help="kill real processes instead: the whole matrix")
     asked = parser.parse_args(list(arguments))

@@ -149,7 +149,7 @@ def test_only_a_batch_that_can_be_ours_is_adopted(tmp_path: Path, monkeypatch: p
     )
     another = manifest_text(("openai",), limit=2, top="[policy]\nreuse = false").replace('"lab"', '"another"')
     lost_reply = Fault(on="create", action="drop_after", provider="openai", after=1, times=1)
-    with lab(tmp_path, lost_reply, replace(failing("list", "openai", status=403, times=99), after=2)) as bench:
+    with lab(tmp_path, lost_reply, replace(failing("list", "openai", status=403, times=99), after=1)) as bench:
         ticks(bench, text, lambda run: any(one.state is Lifecycle.LOST for one in run.store.batches()), seconds=600.0)
         with bench.open(another) as run, monkeypatch.context() as listed:
             listed.setattr(FileBatches, "find", lambda _provider, _asked: [])

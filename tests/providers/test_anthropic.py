@@ -26,6 +26,7 @@ from layton_batch.providers.protocol import Access, Patience
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import (
     JsonValue,
+    ListReading,
     Submission,
 )
 from layton_batch.states import BatchOutcome, Lifecycle
@@ -212,6 +213,46 @@ def test_an_older_batch_with_one_of_our_ids_is_ours(tmp_path: Path, made: list[A
     with Loopback(listing(ended("a", "1970-01-12T13:45:00Z"), results=results)) as server:
         (hit,) = connected(server, made).find(submission(batch_file(tmp_path)))
     assert (hit.certain, hit.may_tell) == (True, False)
+
+
+OURS = b'{"custom_id": "ours-2", "result": {"type": "expired"}}\n'
+
+
+def test_a_batch_that_the_run_knows_is_not_asked_for(tmp_path: Path, made: list[Anthropic]) -> None:
+    asked = replace(submission(batch_file(tmp_path)), known=frozenset({"a", "b"}))
+    with Loopback(listing(ended("a"), batch(id="b"), results=OURS)) as server:
+        assert connected(server, made).find(asked) == []
+    assert {call.path.partition("?")[0] for call in server.calls} == {BATCH}
+
+
+def test_what_ended_a_day_before_the_run_began_is_not_asked_for_unless_a_create_was_tried(
+    tmp_path: Path, made: list[Anthropic]
+) -> None:
+    asked, old = submission(batch_file(tmp_path)), listing(ended("old", "1970-01-11T13:45:00Z"), results=OURS)
+    with Loopback(old) as server:
+        assert connected(server, made).find(replace(asked, reading=ListReading(1_000_000.0))) == []
+    assert len(server.calls) == 1
+    with Loopback(old) as server:
+        assert [hit.certain for hit in connected(server, made).find(asked)] == [True]
+
+
+def test_a_batch_that_ended_is_asked_for_once_whoever_looks(tmp_path: Path, made: list[Anthropic]) -> None:
+    """Each lane has a connection of its own; what they have seen they share."""
+    theirs = b'{"custom_id": "theirs", "result": {"type": "expired"}}\n'
+    asked = submission(batch_file(tmp_path))
+    with Loopback(listing(ended("a"), results=theirs)) as server:
+        assert connected(server, made).find(asked) == []
+        once = len(server.calls)
+        assert connected(server, made).find(asked) == []
+    assert len(server.calls) == once + 1  # the list
+
+
+def test_batches_that_are_sent_together_share_a_list(tmp_path: Path, made: list[Anthropic]) -> None:
+    asked = replace(submission(batch_file(tmp_path)), reading=ListReading(1_000_000.0))
+    with Loopback(listing(batch(id="x"))) as server:
+        for _ in range(3):
+            assert [hit.provider_id for hit in connected(server, made).find(asked)] == ["x"]
+    assert len(server.calls) == 1
 
 
 def test_the_difference_between_the_clocks_is_taken_from_the_reply(tmp_path: Path) -> None:

@@ -1,0 +1,47 @@
+"""Calls to providers cost what is open, not what ever was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from layton_batch.loop import drive
+from tests.pipeline.lab import demo_prices, lab
+
+JUDGE = """[jury]
+seats = 1
+[[jury.judges]]
+name = "tern-3-referee"
+provider = "gemini"
+model = "tern-3-referee"
+max_output_tokens = 2000
+"""
+
+
+def manifest(models: int) -> str:
+    text = 'name = "lab"\ntask = "layton"\n[items]\nsource = "bundled"\nsplit = "llm"\nlimit = 1\n'
+    for number in range(models):
+        text += f'[[models]]\nname = "m{number}"\nprovider = "anthropic"\nmodel = "wagtail-5"\n'
+        text += f"max_output_tokens = {4000 + number}\n"
+    return text + JUDGE + demo_prices()
+
+
+def test_one_model_more_costs_as_many_calls_whatever_has_ended_at_the_provider(tmp_path: Path) -> None:
+    counts: list[dict[str, int]] = []
+    with lab(tmp_path) as bench:
+        for models in range(1, 5):
+            bench.finish(manifest(models))
+            counts.append(dict(bench.server.request_counts()["anthropic"]))
+            bench.clock.sleep(3600.0)
+    added = [
+        {kind: after[kind] - before.get(kind, 0) for kind in after}
+        for before, after in zip([{}, *counts], counts, strict=False)
+    ]
+    assert added == [added[0]] * 4
+    assert added[0]["list"] == added[0]["create"] == added[0]["results"] == 1
+
+
+def test_models_that_are_sent_together_need_one_list(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench, bench.open(manifest(5)) as run:
+        drive(run, once=True, stop_at=None)
+        counts = bench.server.request_counts()["anthropic"]
+        assert (counts["create"], counts["list"]) == (5, 1)
