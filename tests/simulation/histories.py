@@ -23,6 +23,8 @@ WIDER = 40_000
 """Seeds from here on also draw hostile providers and clocks (`misfortunes/`)."""
 EDITED = 60_000
 """Seeds from here on also edit their manifest meanwhile."""
+NEIGHBOURS = 80_000
+"""Seeds from here on have two runs of one workspace that want the same answers at the same time."""
 RARE = 0.08
 HTTP = ("upload", "create", "poll", "results", "list")
 PASSING = (429, 500, 502, 503, 529)
@@ -116,6 +118,8 @@ def plan_of(seed: int) -> Plan:
         )
     elif draw.random() < 0.2:
         plan = replace(plan, late_create=draw.choice((0.0, 10.0, 45.0, 300.0)))
+    if seed >= NEIGHBOURS:
+        return _with_neighbour(random.Random(f"neighbour {seed}"), plan, length)
     if seed >= RICHER:
         plan = _richer(random.Random(f"richer {seed}"), plan, length)
     if seed >= WIDER:
@@ -124,6 +128,17 @@ def plan_of(seed: int) -> Plan:
     if seed >= EDITED:
         plan = edits.draw(random.Random(f"edits-{seed}"), plan, length)
     return plan
+
+
+def _with_neighbour(draw: random.Random, plan: Plan, length: int) -> Plan:
+    """The plan with another run that wants the same answers. What comes back unreadable is left to one run's histories,
+    where its bill is told."""
+    faults = tuple(fault for fault in plan.faults if fault.action not in ("malformed_line", "unknown_id"))
+    stops = draw.sample(range(1, 2 * length), draw.choice((0, 1, 2, 3, 5)))
+    return replace(
+        plan, neighbour=True, programs=2, faults=faults, stops=tuple(sorted(stops)), cancel_at=None, budget=False,
+        freezes=_freezes(draw, length), call_seconds=min(plan.call_seconds, 0.5),
+    )  # fmt: skip
 
 
 def _freezes(draw: random.Random, length: int) -> tuple[Freeze, ...]:

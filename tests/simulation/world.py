@@ -9,7 +9,7 @@ import tempfile
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -61,6 +61,8 @@ ALONE = 7
 """Worlds from here on have one model: the provider at ``world - ALONE``."""
 ITEMS = 3
 MOST_LIVES = 12
+TOO = "-too"
+"""What the name of a run's neighbour has at its end."""
 MOST_VISITS = 20
 """More than a list is ever refused."""
 CALL_AGAIN = (45.0, 45.0, 45.0, 200.0, 900.0, 3600.0)
@@ -90,7 +92,8 @@ class Plan:
     out, answered with HTTP 500 and shown in no list ever. ``deadline_hours``: the manifest's, where it is not the
     provider's own. ``breaks``: the points at which connections to the state's server break off, where it is on one;
     what ends with that is started again. ``asks``: what the first manifest asks, where it is not the world's;
-    ``edits``: what becomes of it.
+    ``edits``: what becomes of it. ``neighbour``: the second of two programs drives another run of the workspace, which
+    wants the same answers.
     """
 
     world: int
@@ -119,6 +122,7 @@ class Plan:
     breaks: tuple[int, ...] = ()
     asks: Asks | None = None
     edits: tuple[Edit, ...] = ()
+    neighbour: bool = False
     seed: int = 0
 
 
@@ -140,7 +144,7 @@ class History:
     ``by_itself``: the custom_ids billed before a person called `retry`, once for each bill; None: nobody did.
     ``put_forward``: our clock was, and a create from before is still to be carried out. ``silence``: the longest time
     that passed between two calls while the program ran, ``called_at``: when the last was made or it was started.
-    ``revised``: how many edits the manifest has had.
+    ``revised``: how many edits the manifest has had. ``neighbour``: the status of the other run.
     """
 
     plan: Plan
@@ -159,6 +163,15 @@ class History:
     silence: float = 0.0
     called_at: float = 0.0
     revised: int = 0
+    neighbour: Status | None = None
+
+    @property
+    def runs(self) -> list[History]:
+        """The history of each run: of the neighbour too, where there is one."""
+        if not self.plan.neighbour:
+            return [self]
+        beside = self.folder.root.with_name(f"{self.folder.root.name}{TOO}")
+        return [self, replace(self, folder=RunFolder(beside), status=self.neighbour)]
 
     @property
     def has_passed(self) -> int:
@@ -288,12 +301,18 @@ def _state(plan: Plan, folder: RunFolder, database: Database | None) -> dict[str
 
 def _live(found: History, asked: Manifest, clock: Clock) -> None:
     """A program from its first start to its end; what that was is noted."""
+    hand = found.course.mine()
+    is_neighbour = found.plan.neighbour and hand is not None and hand.number > 1
+    if is_neighbour:
+        asked = asked.model_copy(update={"name": f"{asked.name}{TOO}"})
     try:
         status = _lives(found, asked, clock)
     except (LaytonBatchError, AssertionError, ValueError, KeyError, TypeError, OSError) as error:
         found.failure = f"{type(error).__name__}: {error}"
     else:
-        if found.status is None or status.state is not RunState.DONE:
+        if is_neighbour:
+            found.neighbour = status
+        elif found.status is None or status.state is not RunState.DONE:
             found.status = status
 
 
