@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from layton_batch.scoring.gold import Gold
     from layton_batch.store.run_store import RunStore
 
+FRESH_SECONDS = 1.0
+"""How long a driver that has found the run its own writes files without looking again: far less than its lease."""
 THREADS = 128
 """More than lanes of the providers that anybody uses at once: each has a few."""
 
@@ -351,7 +353,13 @@ def _driving(store: RunStore, root: Path, clock: Clock) -> Iterator[None]:
 
     store.lease.clock = lease_clock(store.engine, clock)
     store.drive()
-    over = threading.Event()
+    over, checked_at = threading.Event(), clock.now()
+
+    def check() -> None:
+        nonlocal checked_at
+        if abs((now := clock.now()) - checked_at) > FRESH_SECONDS:
+            store.require_driver()
+            checked_at = now
 
     def keep() -> None:
         while not over.wait(store.lease.seconds / 3):
@@ -365,7 +373,7 @@ def _driving(store: RunStore, root: Path, clock: Clock) -> Iterator[None]:
     thread = threading.Thread(target=keep, name="layton-batch-driver", daemon=True)
     thread.start()
     try:
-        with atomic.guarded(root, store.require_driver):
+        with atomic.guarded(root, check):
             yield
     finally:
         over.set()

@@ -91,7 +91,7 @@ class DriverLease:
         values = {"driver": owner, "driver_host": socket.gethostname()[:64], "driver_since": now, "driver_token": token}
         connection.execute(update(runs).where(runs.c.run_id == self.run_id).values(**values))
         self.owner, self.token = owner, token
-        self._prolong(connection)
+        self.prolong(connection)
         return token
 
     def require_undriven(self, connection: Connection, *, lock: bool = False) -> Row[Any]:
@@ -116,7 +116,7 @@ class DriverLease:
     def renew(self, connection: Connection) -> None:
         """Lengthen the lease. Raises AnotherDriverError where another process took it."""
         self.check(connection)
-        self._prolong(connection)
+        self.prolong(connection)
 
     def give_back(self, connection: Connection) -> None:
         """End the lease, unless another process took it."""
@@ -130,7 +130,8 @@ class DriverLease:
         retire(self.owner)
         self.token = None
 
-    def _prolong(self, connection: Connection) -> None:
+    def prolong(self, connection: Connection) -> None:
+        """Lengthen the lease in a transaction that has checked it."""
         runs = schema.runs
         this = update(runs).where(runs.c.run_id == self.run_id)
         connection.execute(this.values(driver_until=self.clock() + self.seconds))

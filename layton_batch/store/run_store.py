@@ -311,7 +311,7 @@ class RunStore(Events):
             if paying:
                 if writing.cancelled:
                     raise RunCancelledError(f"batch {batch.id} is not sent: the run was cancelled a moment ago")
-                self.lease.renew(writing.connection)
+                self.lease.prolong(writing.connection)
             self._change(writing, batch, changes)
             if isinstance(decision, Move):
                 self._enter_money(writing.connection, decision.entries, at)

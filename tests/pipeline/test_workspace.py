@@ -13,7 +13,7 @@ from layton_batch.pipeline import advance
 from layton_batch.runs.stores import open_store
 from tests.cli.cli_harness import call
 from tests.pipeline.lab import Lab, lab, manifest_text
-from tests.pipeline.test_many_hands import creates
+from tests.pipeline.test_drivers import creates
 
 LAB = manifest_text(("openai",), limit=1)
 OTHER = manifest_text(("groq",), limit=1).replace('name = "lab"', 'name = "other"', 1)

@@ -89,7 +89,7 @@ class Turns:
             for number, (hand, life, held) in self._leases.items():
                 if hand.lives == life and not hand.dead:
                     last = self._frozen.get(number, self._clock.now())
-                    its = update(schema.runs).where(schema.runs.c.driver_token == held.token)
+                    its = update(schema.runs).where(schema.runs.c.driver == held.owner)
                     connection.execute(its.values(driver_until=last + held.seconds))
             token = original(lease, connection)
             mine = self._course.mine()

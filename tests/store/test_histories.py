@@ -60,6 +60,8 @@ class Histories(RuleBasedStateMachine):
 
     @rule(who=processes)
     def drive(self, who: int) -> None:
+        if who == self.driver:
+            return
         free = self.driver is None or self.until <= self.now
         try:
             self.stores[who].drive()
