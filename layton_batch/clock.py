@@ -35,10 +35,8 @@ class Pacing:
     """After the provider's window: a candidate that has not shown by then whose it is never will."""
     stopping: float = 6 * 3600.0
     """What a batch past its deadline is given to end after the provider was asked to stop it."""
-    soon: float = 1.0
-    """Before a look at what other processes have in hand."""
     idle: float = 30.0
-    """At most, between two ticks of a run that waits: the word of another process is heard no later."""
+    """At most, between two ticks of a run that waits: what a person orders is carried out no later."""
     held: float = 5.0
     """Before a look at what a limit holds back."""
     no_room: float = 60.0

@@ -54,11 +54,25 @@ class IllegalMoveError(LaytonBatchError):
 
 
 class StaleStateError(LaytonBatchError):
-    """Another process moved the row first; the caller drops its work on it. A command that has nothing else to do ends
-    with "call again"."""
+    """A row is not in the state in which it was read: nothing was written. The next call reads it again."""
 
     transient = True
     exit_code = 75
+
+
+class AnotherDriverError(LaytonBatchError):
+    """Another process drives the run: this one writes nothing of it. ``driver``: its process and host, for a person."""
+
+    transient = True
+    exit_code = 75
+
+    def __init__(self, message: str, driver: str = "another process") -> None:
+        super().__init__(message)
+        self.driver = driver
+
+
+class RunCancelledError(LaytonBatchError):
+    """A person cancelled the run before the batch was paid for: it is not sent."""
 
 
 class SentElsewhereError(LaytonBatchError):

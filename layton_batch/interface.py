@@ -135,7 +135,8 @@ def run(
     """Start a manifest's run, or go on with it, until it is over. Pays providers, never twice for a question.
 
     ``once``: what needs no waiting. ``until``: return at this local time, ``"07:00"``. ``max_usd``: a budget in the
-    place of the manifest's. It may be interrupted at any moment; the same call goes on.
+    place of the manifest's. It may be interrupted at any moment; the same call goes on. Raises AnotherDriverError where
+    another process drives the run.
     """
     settings, clock = Settings.from_process(), clock or SystemClock()
     folder = runs_at(runs, settings)

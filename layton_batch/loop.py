@@ -11,6 +11,7 @@ from layton_batch.pipeline import advance, is_finished, next_due
 from layton_batch.processes import terminating
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState, Status, read_status
+from layton_batch.store.orders import pending_orders
 
 SHORTEST = 0.02
 """Seconds, at least, between two ticks that moved nothing; ``Pacing.idle`` says the most."""
@@ -41,7 +42,6 @@ def _ignore(_status: Status) -> None:
 
 
 def _ticks(run: Run, progress: Callable[[Status], None], *, once: bool, stop_at: float | None) -> Status:
-    halted = False
     run.store.wake()  # who calls again may have mended what these wait for
     while True:
         late = _late(run.clock, stop_at)
@@ -49,11 +49,10 @@ def _ticks(run: Run, progress: Callable[[Status], None], *, once: bool, stop_at:
         status = read_status(run.store)
         progress(status)
         moved |= run.lanes.busy
-        before, halted = halted, status.state in _HALTED and not moved  # what moved may have let money go
-        first_time = halted and not before  # so may another process have, since this one counted it: count once more
-        if is_finished(run) or late or ((once or halted) and not moved and not first_time):
+        halted = (once or status.state in _HALTED) and not moved  # what moved may have let money go
+        if is_finished(run) or late or (halted and not pending_orders(run.store)):
             return status
-        if not moved and not halted:
+        if not moved:
             _wait(run, stop_at)
 
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from layton_batch.batches.cancel import is_cancelled
 from layton_batch.batches.decisions import new_tick
+from layton_batch.batches.orders import carry_out_orders
 from layton_batch.clock import is_due
-from layton_batch.records import Job
+from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.lanes import Lane
 from layton_batch.runs.status import is_over
@@ -25,6 +26,7 @@ from layton_batch.stages.readiness import finished
 from layton_batch.stages.score import score
 from layton_batch.stages.submit import submit, to_send
 from layton_batch.states import OPEN, Lifecycle
+from layton_batch.store.orders import pending_orders
 
 
 def advance(run: Run, patience: float | None = None) -> bool:
@@ -33,24 +35,30 @@ def advance(run: Run, patience: float | None = None) -> bool:
     Providers are served side by side, and each in a few lanes. After ``patience`` seconds the tick goes on without
     those that are still at it, and a later one picks up what they did; None waits for all.
     """
+    run.store.require_driver()
     run.remaking = False
     new_tick(run)
-    with run.writer_lease() as ours:  # processes on one run share its batches; one at a time plans and writes tables
-        moved = ours and plan(run)  # manifest → jobs, requests, batch files
-        ready = to_send(run)
+    moved = carry_out_orders(run)  # of a person
+    moved |= plan(run)  # manifest → jobs, requests, batch files
+    ready = to_send(run)
+    run.handed_out = {**ready, **_of_lanes_at_work(run)}
 
-        def serve(lane: Lane) -> bool:
-            served = submit(run, lane, ready.get(lane, ()))  # planned → in flight (the paid call)
-            served |= poll(run, lane)  # in flight → ended
-            served |= collect(run, lane)  # ended → collected: answers, outcomes, the bill
-            return served
+    def serve(lane: Lane) -> bool:
+        served = submit(run, lane, ready.get(lane, ()))  # planned → in flight (the paid call)
+        served |= poll(run, lane)  # in flight → ended
+        served |= collect(run, lane)  # ended → collected: answers, outcomes, the bill
+        return served
 
-        moved |= run.lanes.work(serve, _due(run), patience)
-        moved |= ours and grade(run)  # responses → predictions, verdicts
-        moved |= ours and score(run)  # verdicts → votes
-        moved |= ours and _rank(run)  # votes and labels → leaderboard
-        moved |= ours and publish(run)  # finished tables → site, cost report
+    moved |= run.lanes.work(serve, _due(run), patience)
+    moved |= grade(run)  # responses → predictions, verdicts
+    moved |= score(run)  # verdicts → votes
+    moved |= _rank(run)  # votes and labels → leaderboard
+    moved |= publish(run)  # finished tables → site, cost report
     return moved
+
+
+def _of_lanes_at_work(run: Run) -> dict[Lane, Sequence[Batch]]:
+    return {lane: batches for lane, batches in run.handed_out.items() if run.lanes.is_at_work(lane)}
 
 
 def _rank(run: Run) -> bool:
@@ -66,18 +74,15 @@ def _due(run: Run) -> list[Lane]:
     """The lanes that have something to be done now. What is cancelled is withdrawn without waiting to be due."""
     now, cancelled = run.clock.now(), is_cancelled(run)
     batches = run.store.batches(OPEN - {Lifecycle.LOST})
-    lanes = {run.seats.lane(batch) for batch in batches if cancelled or is_due(batch.due_at, now)}
-    return sorted(lanes | {Lane(lane.provider) for lane in lanes if cancelled})
+    return sorted({run.seats.lane(batch) for batch in batches if cancelled or is_due(batch.due_at, now)})
 
 
 def is_finished(run: Run) -> bool:
-    """Whether the run is over but for what a person has to see to, and no other process writes its tables."""
-    from layton_batch.store.leases import WRITER_LEASE
-
+    """Whether the run is over but for what a person has to see to."""
     jobs = run.store.jobs()
-    if run.overtaken or run.remaking or run.lanes.busy or run.store.in_other_hands(WRITER_LEASE, run.clock.now()):
+    if run.remaking or run.lanes.busy or pending_orders(run.store):
         return False
-    batches = run.store.batches(OPEN)  # read after the jobs: what a person's retry enters takes marks off them
+    batches = run.store.batches(OPEN)
     row = run.store.row()
     left = _left(run, jobs)
     jobs = [replace(job, graded=True) if job.id in left else job for job in jobs]

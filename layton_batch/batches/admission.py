@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 
 from layton_batch.batches import machine
 from layton_batch.clock import utc
-from layton_batch.errors import StaleStateError
 from layton_batch.providers.protocol import Limits
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
-from layton_batch.store.standing import HOUR, Gate, HeldBack, ProviderLoad
+from layton_batch.store.standing import HOUR, HeldBack, ProviderLoad
 
 HELD = "held back: "
 """How the reason of a batch begins that a limit holds back, for people; the store has columns of it."""
@@ -29,23 +27,16 @@ def custom_id_problem(custom_id: str) -> str | None:
     return f"custom_id {custom_id[:80]!r} is not 1 to 64 of A-Z a-z 0-9 _ -"
 
 
-def gate(run: Run) -> Gate:
-    """What weighs a batch about to be sent, in the same transaction that claims it: limits, then budget."""
-    budget = run.manifest.budget.max_usd
-
-    def weigh(batch: Batch, standing: ProviderLoad) -> HeldBack | None:
-        if not (run.folder.root / batch.path).is_file():
+def with_files(run: Run, planned: Sequence[Batch]) -> list[Batch]:
+    """The batches whose files are here; the others are held back until a person has put theirs back."""
+    found = []
+    for batch in planned:
+        if (run.folder.root / batch.path).is_file():
+            found.append(batch)
+        else:
             reason = f"its file {batch.path} is not in {run.folder.root}: put it back, or share the run's folder"
-            return HeldBack(f"{machine.WAITS}{reason}", needs_person=True)
-        held = over_limit(batch, standing, run.providers.dialect(batch.provider).limits)
-        if held is None and budget is not None:
-            total = standing.committed_usd + (batch.max_cost or 0)
-            if batch.max_cost is None or total > budget:
-                spent = f"${standing.committed_usd:.2f} of the budget of ${budget} is spent or set aside"
-                held = HeldBack(f"{HELD}{spent}")
-        return held
-
-    return weigh
+            run.store.hold_back(batch, HeldBack(f"{machine.WAITS}{reason}", needs_person=True))
+    return found
 
 
 def over_limit(batch: Batch, standing: ProviderLoad, limits: Limits) -> HeldBack | None:
@@ -67,23 +58,27 @@ def _over_queue(batch: Batch, standing: ProviderLoad, most: int | None) -> HeldB
     return HeldBack(f"{HELD}about {queued // BYTES_PER_TOKEN} of {most} tokens that {batch.provider} queues are taken")
 
 
-def within_limits(run: Run, planned: Sequence[Batch]) -> list[Batch]:
+def within_limits(run: Run, planned: Sequence[Batch], sending: Sequence[Batch] = ()) -> list[Batch]:
     """The batches that could all be sent now; the others are held back, their reason written down.
 
-    Money is not weighed here: ``submit`` has done it for all of them together.
+    ``sending``: planned batches that lanes at work are about to send; they count as sent. Money is not weighed here.
     """
     now = run.clock.now()
-    standings: dict[str, ProviderLoad] = {}
+    loads: dict[str, ProviderLoad] = {}
     allowed = []
     for batch in planned:
-        standing = standings.get(batch.provider) or run.store.load(batch.provider, now)
-        held = over_limit(batch, standing, run.providers.dialect(batch.provider).limits)
+        load = loads.get(batch.provider)
+        if load is None:
+            load = run.store.load(batch.provider, now)
+            for other in sending:
+                load = load.plus(other, now) if other.provider == batch.provider else load
+        held = over_limit(batch, load, run.providers.dialect(batch.provider).limits)
         if held is None:
-            standing = standing.plus(batch, now)
+            load = load.plus(batch, now)
             allowed.append(batch)
         else:
             run.store.hold_back(batch, held)
-        standings[batch.provider] = standing
+        loads[batch.provider] = load
     return allowed
 
 
@@ -94,5 +89,4 @@ def warn_of_retention(run: Run, batches: Iterable[Batch]) -> None:
         retention = run.providers.dialect(batch.provider).limits.retention_seconds
         warning = machine.expiring(batch, retention, now)
         if warning is not None:
-            with suppress(StaleStateError):  # another process has it in hand, and warns
-                run.store.apply(batch, warning, now)
+            run.store.apply(batch, warning, now)

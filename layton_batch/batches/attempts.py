@@ -172,7 +172,7 @@ def write_lines(
     path = run.folder.request_file(parent.job_id, shard_id if attempt == 1 else f"{shard_id}.a{attempt}")
     batch_id, where = f"{parent.job_id}.{shard_id}.a{attempt}", path.relative_to(run.folder.root).as_posix()
     if any(batch_id == other.id or where == other.path for other in run.store.job_batches(parent.job_id)):
-        raise StaleStateError(f"batch {batch_id} is entered already, with its file: another process was first")
+        raise StaleStateError(f"batch {batch_id} is entered already, with its file; call again")
     digest, size, rows = sha256(), 0, []
     names: list[str] = []
     costs: list[Decimal | None] = []

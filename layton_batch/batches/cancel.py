@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from layton_batch.batches import machine
 from layton_batch.batches.decisions import apply, at
 from layton_batch.clock import is_due
-from layton_batch.errors import ProviderError, StaleStateError
+from layton_batch.errors import ProviderError
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
+from layton_batch.runs.lanes import Lane
 from layton_batch.runs.status import RunState, read_status
 from layton_batch.states import Lifecycle
 
@@ -27,8 +28,8 @@ class NotStopped:
 def cancel_run(run: Run) -> list[NotStopped]:
     """Mark the run cancelled, withdraw what was not sent, and ask providers to stop the rest.
 
-    Returns what goes on all the same: it is asked again, each time it is looked at, by whoever drives the run. A run
-    that is done stays as it is (``is_done`` tells): there is nothing to cancel.
+    Returns what goes on all the same: it is asked again each time it is looked at. A run that is done stays as it is
+    (``is_done`` tells): there is nothing to cancel.
     """
     if is_done(run):
         return []
@@ -48,35 +49,30 @@ def is_cancelled(run: Run) -> bool:
     return row is not None and row.cancelled
 
 
-def stop_rest(run: Run, provider: str) -> bool:
-    """The provider's batches that another process had in hand when the run was cancelled, that were just being sent, or
-    were not stopped yet.
+def stop_rest(run: Run, lane: Lane) -> bool:
+    """Stop the lane's batches that were not sent, or not stopped, when the run was cancelled.
 
     A provider is asked again whenever the batch is due to be looked at, and the batch is looked at as well: it may have
     ended, which is why a provider refuses to cancel it. Looking sets when it is due next, later each time that fails.
     """
-    moved = _withdraw_planned(run, provider)
+    moved = _withdraw_planned(run, lane)
     now = run.clock.now()
-    in_flight = run.store.batches({Lifecycle.IN_FLIGHT})
-    due = [batch for batch in in_flight if batch.provider == provider and is_due(batch.due_at, now)]
+    in_flight = run.store.batches({Lifecycle.IN_FLIGHT}, lane.provider)
+    due = [batch for batch in in_flight if run.seats.lane(batch) == lane and is_due(batch.due_at, now)]
     return None in [_ask_to_stop(run, batch) for batch in due] or moved
 
 
-def _withdraw_planned(run: Run, provider: str | None = None) -> bool:
-    withdrawn = 0
-    for batch in run.store.batches({Lifecycle.PLANNED}):
-        if provider not in (None, batch.provider):
-            continue
-        try:
-            withdraw(run, batch, "the run was cancelled before this was sent")
-        except StaleStateError:
-            continue  # another process has it in hand: it drops what it had not sent
-        withdrawn += 1
-    return withdrawn > 0
+def _withdraw_planned(run: Run, lane: Lane | None = None) -> bool:
+    """Withdraw the lane's planned batches, or all of them."""
+    planned = run.store.batches({Lifecycle.PLANNED})
+    its = [batch for batch in planned if lane is None or run.seats.lane(batch) == lane]
+    for batch in its:
+        withdraw(run, batch, "the run was cancelled before this was sent")
+    return bool(its)
 
 
 def withdraw(run: Run, batch: Batch, reason: str) -> None:
-    """A planned batch is over before it was sent. Raises StaleStateError where another process has it in hand."""
+    """A planned batch is over before it was sent."""
     now = run.clock.now()
     run.store.apply(batch, machine.withdrawn(batch, reason, now), now)
 
@@ -95,11 +91,8 @@ def _ask_to_stop(run: Run, batch: Batch) -> NotStopped | None:
         return NotStopped(batch, "not asked: this program was stopped")
     problem: ProviderError | None = None
     try:
-        run.providers.get(batch.provider).cancel(str(batch.provider_id))
+        run.providers.of(run.seats.lane(batch)).cancel(str(batch.provider_id))
     except ProviderError as error:
         problem = error
-    try:
-        apply(run, batch, machine.after_cancel(batch, problem, at(run, batch)))
-    except StaleStateError:
-        return NotStopped(batch, "another process has it in hand, and sees it end")
+    apply(run, batch, machine.after_cancel(batch, problem, at(run, batch)))
     return None if problem is None else NotStopped(batch, str(problem))

@@ -14,7 +14,6 @@ from layton_batch.errors import (
     AmbiguousCallError,
     DamagedTableError,
     ProviderError,
-    StaleStateError,
     TransientProviderError,
 )
 from layton_batch.providers.protocol import seconds_of
@@ -55,9 +54,6 @@ class Answering:
             moved = question()
         except NoAnswer:
             self.not_heard(stage)
-            raise
-        except StaleStateError:
-            self._answers.setdefault(stage, True)
             raise
         self._answers.setdefault(stage, True)
         return moved

@@ -9,7 +9,6 @@ import polars as pl
 
 from layton_batch.batches.attempts import attempts_are_left, reask_of, retired_requests, write_next
 from layton_batch.batches.shared_questions import Questions, numbered, row_keys, unanswered
-from layton_batch.errors import StaleStateError
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
 from layton_batch.states import PASSING, Role
@@ -19,16 +18,8 @@ from layton_batch.store.reopening import RowKey, go_on, reopen
 def retry_run(run: Run) -> int:
     """Plan another attempt for all requests without an answer, permanent errors included; returns how many there are.
 
-    A cancelled run goes on. Predictions that come in this way go before a jury like any other. Raises StaleStateError
-    where another process plans or writes tables just now: what it concludes from the answers so far must not stand.
+    A cancelled run goes on. Predictions that come in this way go before a jury like any other.
     """
-    with run.writer_lease() as ours:
-        if not ours:
-            raise StaleStateError(f"run {run.id}: another process is writing its tables; try again in a moment")
-        return _retry(run)
-
-
-def _retry(run: Run) -> int:
     batches, jobs = run.store.batches(), {job.id: job for job in run.store.all_jobs()}
     again: list[Batch] = []
     repeated: Counter[RowKey] = Counter()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layton_batch.cli.run_commands import RUNS, Json, RunName, Runs, when_free
+from layton_batch.cli.run_commands import RUNS, Json, RunName, Runs
 
 if TYPE_CHECKING:
     from layton_batch.imports.entering import Entered
@@ -51,7 +51,8 @@ def import_(
     --predictions: a model's answers, judged by the run's jury at the next `run` and ranked beside the others.
     --verdicts: layton-eval's judge files (`custom_id`, `answer`, `model`) on a model of the run, or on the one that
     comes with --predictions. --eee: the models of Every Eval Ever lines, with the verdicts in our own exports. Files
-    are checked as a whole before anything changes; the same import twice changes nothing.
+    are checked as a whole before anything changes; the same import twice changes nothing. Ends with 75 where another
+    process drives the run.
 
     Labels (--annotations): a row has `item_id` (or `riddle_id`), `model`, `answer_correct` and `justification_correct`
     (or `is_answer_correct` and `is_justification_correct`, as in layton-eval's annotation files), and may have
@@ -77,7 +78,7 @@ def import_(
         else:
             spec = _spec(opened, str(model), predictions, family, provider)
             found = _of_model(opened, spec, settings, predictions, verdicts or [])
-        entered = when_free(opened, lambda: enter(opened, found))
+        entered = enter(opened, found)
     if as_json:
         print_json(entered)
         return

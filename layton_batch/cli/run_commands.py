@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from layton_batch.runs.context import Run
     from layton_batch.runs.status import Status
 
-T = TypeVar("T")
 ManifestPath = Annotated[Path, typer.Argument(help="The manifest, a TOML file.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its name, or its folder.")]
 
@@ -50,8 +48,6 @@ MaxScore = Annotated[
     typer.Option("--max-score", help="The best mark in files of other programs, where it is not 1."),
 ]
 RUNS = DEFAULT_RUNS
-RETRY_PATIENCE = 30.0
-"""Seconds that `retry` waits for a moment when no `run` plans or writes tables."""
 
 
 def register(app: typer.Typer) -> None:
@@ -123,7 +119,8 @@ def run(
     """Start or continue a manifest's run.
 
     Submits what an edited manifest adds, polls, collects, judges, scores and publishes as data allows. It may be
-    stopped at any moment and called again: nothing is paid twice. Before a run begins, the providers are asked whether
+    stopped at any moment and called again: nothing is paid twice. Where another process drives the run, this one says
+    which, and ends with 75. Before a run begins, the providers are asked whether
     its models are on sale. Where there is no budget it asks before it sends, but for providers on this machine.
     A task with --model needs no manifest: the one that it runs is written into the working folder.
     --engine (or LAYTON_BATCH_ENGINE) says what reads results, grades answers and counts votes: this process, processes
@@ -181,10 +178,10 @@ def score(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
     """Compute a run's results again from its stored answers.
 
     Votes, leaderboard, cost table and site, with people's labels as they are now. No key; no network, unless labels are
-    at an address, and there the run's copy is used where that cannot be reached.
+    at an address, and there the run's copy is used where that cannot be reached. Ends with 75 where another process
+    drives the run.
     """
     from layton_batch.cli.terminal import say
-    from layton_batch.errors import StoreError
     from layton_batch.reports.leaderboard import write_board as show_board
     from layton_batch.runs.folders import find_run
     from layton_batch.runs.open import open_folder
@@ -193,10 +190,7 @@ def score(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
     from layton_batch.stages.rank import label_notes, write_board
     from layton_batch.stages.score import score_again
 
-    folder = find_run(run_name, runs)
-    with open_folder(folder, Settings.from_process(), only_scores=True) as opened, opened.writer_lease() as ours:
-        if not ours:
-            raise StoreError(f"{folder.root.name}: another process is writing its tables; try again in a moment")
+    with open_folder(find_run(run_name, runs), Settings.from_process(), only_scores=True) as opened:
         score_again(opened)
         rows = write_board(opened)
         republish(opened)
@@ -215,77 +209,63 @@ def cancel(
     """Stop paying: cancel a run's batches at the providers.
 
     Waits until each has ended, and collects what was answered before. A cancel that fails is tried again until then.
+    Where another process drives the run, that one stops the batches at its next step.
     Exit codes: 0 all ended, 75 (after --no-wait or Ctrl-C) call again, 4 a person must decide about a lost batch.
     """
-    from layton_batch.cli.driving import say_trouble
-    from layton_batch.cli.endings import ask_to_stop, cancel_exit_code
-    from layton_batch.cli.progress import drive_and_report
+    from layton_batch.cli.endings import cancel_exit_code
+    from layton_batch.cli.orders import cancelled
     from layton_batch.cli.terminal import print_json
+    from layton_batch.clock import SystemClock
     from layton_batch.reports.status import print_status, status_json
     from layton_batch.runs.folders import find_run
-    from layton_batch.runs.open import open_folder
-    from layton_batch.runs.status import read_status
     from layton_batch.settings import Settings
 
     _in_bounds(poll_seconds)
-    folder = find_run(run_name, runs)
-    with open_folder(folder, Settings.from_process(), poll_seconds=poll_seconds) as opened:
-        ask_to_stop(opened)
-        if no_wait:
-            status = read_status(opened.store)
-        else:
-            status = drive_and_report(opened, once=False, stop_at=None, quiet=as_json)
+    folder, clock = find_run(run_name, runs), SystemClock()
+    status, trouble = cancelled(
+        folder, Settings.from_process(), clock, poll_seconds=poll_seconds, no_wait=no_wait, quiet=as_json
+    )
     if as_json:
         print_json(status_json(status))
     else:
-        print_status(status, opened.clock.now())
-    raise typer.Exit(say_trouble(opened) or cancel_exit_code(status))
+        print_status(status, clock.now())
+    raise typer.Exit(trouble or cancel_exit_code(status))
 
 
 def retry(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
-    """Give requests without an answer one more attempt."""
+    """Give requests without an answer one more attempt.
+
+    Where another process drives the run, that one does so at its next step, and writes an event.
+    """
+    from layton_batch.batches.retry import retry_run
     from layton_batch.cli.endings import retried
+    from layton_batch.cli.orders import ordered
     from layton_batch.cli.terminal import print_json, say
+    from layton_batch.errors import AnotherDriverError
     from layton_batch.runs.folders import find_run
     from layton_batch.runs.open import open_folder
     from layton_batch.runs.status import read_status
     from layton_batch.settings import Settings
+    from layton_batch.store.orders import OrderKind
 
-    with open_folder(find_run(run_name, runs), Settings.from_process()) as opened:
-        was_cancelled = _is_cancelled(opened)
-        count = _retry_when_free(opened)
-        status = read_status(opened.store)
-    told = list(retried(count, status, was_cancelled=was_cancelled))
+    folder, settings, count = find_run(run_name, runs), Settings.from_process(), None
+    try:
+        with open_folder(folder, settings) as opened:
+            name, was_cancelled = opened.id, _is_cancelled(opened)
+            count = retry_run(opened)
+            told = list(retried(count, read_status(opened.store), was_cancelled=was_cancelled))
+    except AnotherDriverError as error:
+        name, said = ordered(folder, settings, error.driver, OrderKind.RETRY)
+        told = [said]
     for line in told:
         say(line)
     if as_json:
-        print_json({"run": status.run, "requests": count, "said": told})
+        print_json({"run": name, "requests": count, "said": told})
 
 
 def _is_cancelled(opened: Run) -> bool:
     row = opened.store.row()
     return row is not None and row.cancelled
-
-
-def _retry_when_free(opened: Run) -> int:
-    from layton_batch.batches.retry import retry_run
-
-    return when_free(opened, lambda: retry_run(opened))
-
-
-def when_free(opened: Run, work: Callable[[], T]) -> T:
-    """What ``work`` returns between two ticks of a `run` at work on the same run; raises StoreError where there is no
-    moment for it."""
-    from layton_batch.errors import StaleStateError, StoreError
-
-    last = opened.clock.now() + RETRY_PATIENCE
-    while True:
-        try:
-            return work()
-        except StaleStateError as error:
-            if opened.clock.now() >= last:
-                raise StoreError(str(error)) from error
-            opened.clock.sleep(0.05)
 
 
 def resolve(
@@ -298,28 +278,34 @@ def resolve(
 ) -> None:
     """Say what became of a `lost` batch.
 
-    Either it is this one at the provider (--adopt ID), or it was never made (--resubmit).
+    Either it is this one at the provider (--adopt ID), or it was never made (--resubmit). Where another process drives
+    the run, that one acts on it at its next step, and writes an event.
     """
     from layton_batch.batches.resolve import adopt_batch, send_again
     from layton_batch.cli.endings import resolved
+    from layton_batch.cli.orders import ordered
     from layton_batch.cli.terminal import print_json, say
-    from layton_batch.errors import ManifestError, ProviderError
+    from layton_batch.errors import AnotherDriverError, ManifestError, ProviderError
     from layton_batch.runs.folders import find_run
     from layton_batch.runs.open import open_folder
     from layton_batch.settings import Settings
+    from layton_batch.store.orders import OrderKind
 
     if (adopt is None) == (not resubmit):
         raise ManifestError("resolve: say either --adopt ID or --resubmit")
-    with open_folder(find_run(run_name, runs), Settings.from_process()) as opened:
-        if adopt is not None:
-            try:
+    folder, settings = find_run(run_name, runs), Settings.from_process()
+    try:
+        with open_folder(folder, settings) as opened:
+            if adopt is not None:
                 adopt_batch(opened, batch, adopt)
-            except ProviderError as error:
-                raise ManifestError(f"{batch} was not adopted: {error}") from error
-        else:
-            send_again(opened, batch)
-        cancelled = _is_cancelled(opened)
-    said = resolved(batch, adopt, cancelled=cancelled)
+            else:
+                send_again(opened, batch)
+            said = resolved(batch, adopt, cancelled=_is_cancelled(opened))
+    except ProviderError as error:
+        raise ManifestError(f"{batch} was not adopted: {error}") from error
+    except AnotherDriverError as error:
+        kind = OrderKind.RESUBMIT if adopt is None else OrderKind.ADOPT
+        _, said = ordered(folder, settings, error.driver, kind, batch, adopt)
     say(said)
     if as_json:
         print_json({"batch": batch, "adopted": adopt, "said": said})

@@ -136,6 +136,29 @@ def keep_at(storage: Storage) -> None:
     _storages.append(storage)
 
 
+_guards: list[tuple[Path, tuple[str, int, str], Callable[[], None]]] = []
+
+
+@contextmanager
+def guarded(root: Path, check: Callable[[], None]) -> Iterator[None]:
+    """While the block runs, ``check`` is called before this process gives a file below ``root`` its name or removes
+    it. It raises where the process may not write there any more: it was frozen, and another took the run over."""
+    guard = root, myself(), check
+    _guards.append(guard)
+    try:
+        yield
+    finally:
+        _guards.remove(guard)
+
+
+def _check_guards(path: Path) -> None:
+    """Call the newest check for the path."""
+    for root, process, check in reversed(_guards):
+        if path.is_relative_to(root) and process == myself():
+            check()
+            return
+
+
 def arrivals(folder: Path) -> Callable[[Collection[Hashable], Collection[Hashable]], None] | None:
     """What to tell of news about the folder; None where other machines keep nothing of it."""
     return next((storage.arrive for storage in _over(folder)), None)
@@ -143,6 +166,7 @@ def arrivals(folder: Path) -> Callable[[Collection[Hashable], Collection[Hashabl
 
 def remove(path: Path) -> None:
     """No such file any more, whether there was one or not."""
+    _check_guards(path)
     with ExitStack() as stack:
         for storage in _over(path):
             stack.enter_context(storage.removing(path))
@@ -157,6 +181,7 @@ def has_grown(path: Path) -> None:
 
 @contextmanager
 def _stored(path: Path, content: Path) -> Iterator[None]:
+    _check_guards(path)
     with ExitStack() as stack:
         for storage in _over(path):
             stack.enter_context(storage.storing(path, content))

@@ -1,7 +1,7 @@
 """Run folders in object storage (``s3://``, ``gs://``, ``az://``), each host with a local copy.
 
 A file is put there before it has its name here, so before any state store tells of it. What other hosts put there comes
-here when the state store tells of something that this process does not know. Whose turn it is to write, leases say.
+here when the state store tells of something that this process does not know. Only the run's driver writes.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from hashlib import sha256
 import orjson
 
 from layton_batch.batches.names import custom_id
-from layton_batch.errors import DataError, StaleStateError
+from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.imports.reading import Answers, Imported
 from layton_batch.manifest.form import LONGEST_NAME
@@ -63,24 +63,21 @@ def enter(run: Run, found: Sequence[Imported]) -> list[Entered]:
     """Enter the models and verdicts of files: all of them, or none where anything is wrong with one.
 
     What is in the run already is left as it is, and nothing of it is asked again. Raises DataError for what contradicts
-    the run, StaleStateError where another process plans or writes tables.
+    the run.
     """
-    with run.writer_lease() as ours:
-        if not ours:
-            raise StaleStateError(f"run {run.id}: another process is writing its tables; try again in a moment")
-        if not run.store.jobs():
-            plan(run)
-        work = [_checked(run, one) for one in found]
-        _check_samples(run, work)
-        for one in work:
-            if one.is_new:
-                _enter_model(run, one)
-        grade(run)
-        entered = [_enter_verdicts(run, one) for one in work]
-        grade(run)
-        score(run)
-        rank(run)
-        publish(run)
+    if not run.store.jobs():
+        plan(run)
+    work = [_checked(run, one) for one in found]
+    _check_samples(run, work)
+    for one in work:
+        if one.is_new:
+            _enter_model(run, one)
+    grade(run)
+    entered = [_enter_verdicts(run, one) for one in work]
+    grade(run)
+    score(run)
+    rank(run)
+    publish(run)
     return entered
 
 

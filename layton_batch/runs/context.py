@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from layton_batch.scoring.gold import Gold
     from layton_batch.scoring.rules import Rules
     from layton_batch.store.run_store import RunStore
-    from layton_batch.store.standing import Gate
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -49,6 +47,10 @@ class Lanes:
     def busy(self) -> bool:
         """Whether any lane is at work, or has ended since it was last asked about."""
         return bool(self._running)
+
+    def is_at_work(self, name: Hashable) -> bool:
+        """Whether this lane is."""
+        return name in self._running
 
     def work(self, step: Callable[[Name], bool], names: Iterable[Name], patience: float | None) -> bool:
         """Start ``step(name)`` in every lane that is free, and wait until all lanes are over or ``patience`` has passed
@@ -140,8 +142,8 @@ class Run:
     """By job, or by what is made of all of them: why this process leaves it as it is; a person has to see to it."""
     repriced: bool = False
     """This process did what a change of prices asks for, as far as the tables could be read."""
-    overtaken: bool = False
-    """Another process wrote tables while this one thought it did: look at them once more before saying `done`."""
+    handed_out: Mapping[Lane, Sequence[Batch]] = field(default_factory=dict)
+    """By lane the batches that it was given last to settle or send."""
     kept: dict[type, Any] = field(default_factory=dict)
     """By its class: what a module keeps for as long as this process works on the run."""
     waiting: dict[str, frozenset[int]] = field(default_factory=dict)
@@ -177,40 +179,16 @@ class Run:
             self.store.add_event(self.clock.now(), None, "table_damaged", f"{about}: {error}")
             return False
 
-    def claimed(self, batches: Iterable[Batch], gate: Gate | None = None) -> Generator[Batch, None, None]:
-        """Each of ``batches`` that is still due, in its state and in nobody's hands: claimed before it is handed out,
-        fresh from the store, and let go when the next one is asked for.
-
-        So several processes on one run share its batches. ``gate`` weighs those about to be sent.
-        """
-        held: list[str] = []
-        try:
-            for batch in batches:
-                if self.stopping.is_set():
-                    return
-                now = self.clock.now()
-                claimed = self.store.claim(now, states=[batch.state], ids=[batch.id], gate=gate, release=held)
-                held = [one.id for one in claimed]
-                yield from claimed
-        finally:
-            self.store.release(held)
+    @property
+    def in_hand(self) -> Mapping[str, Batch]:
+        """By id the batches that lanes at work were given to settle or send; nothing else moves them meanwhile."""
+        at_work = [batches for lane, batches in self.handed_out.items() if self.lanes.is_at_work(lane)]
+        return {batch.id: batch for batches in at_work for batch in batches}
 
     def heed_stop(self) -> None:
         """To be called during long work. Raises StoppedError where the program was told to stop."""
         if self.stopping.is_set():
             raise StoppedError(f"run {self.id}: the program was told to stop")
-
-    @contextmanager
-    def writer_lease(self) -> Iterator[bool]:
-        """Whether this process may plan and write tables while the block lasts: one at a time does."""
-        from layton_batch.store.leases import WRITER_LEASE
-
-        ours = self.store.claim_named(WRITER_LEASE, self.clock.now())
-        try:
-            yield ours
-        finally:
-            if ours:
-                self.overtaken = not self.store.release_named(WRITER_LEASE)
 
     @cached_property
     def items(self) -> Sequence[Item]:

@@ -8,7 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from layton_batch import __version__
 from layton_batch.clock import Clock, Pacing, SystemClock
-from layton_batch.errors import DataError, ManifestError, StoreError, file_error
+from layton_batch.errors import AnotherDriverError, DataError, ManifestError, StoreError, file_error
 from layton_batch.files import atomic, item_table
 from layton_batch.files.addresses import is_address
 from layton_batch.files.item_list import digest
@@ -65,14 +65,13 @@ def open_run(
     before_it_begins: Callable[[], None] | None = None,
     only_scores: bool = False,
 ) -> Iterator[Run]:
-    """Start or go on with the manifest's run under ``runs``, with what the manifest asks by now. Other processes may be
-    at it: they share its batches.
+    """Drive the manifest's run under ``runs``, begun or to begin, with what the manifest asks by now.
 
     Items and gold set are read and checked before this returns. ``pacing``: None: as the environment says.
     ``before_it_begins`` is called where there is no such run yet and all checks have passed, before anything is made.
     ``only_scores``: nothing will be asked of providers, so no key is needed.
-    Raises StoreError where the run's state is elsewhere or cannot be used, DataError and ManifestError for what is
-    wrong with the inputs.
+    Raises AnotherDriverError where another process drives the run, StoreError where the run's state is elsewhere or
+    cannot be used, DataError and ManifestError for what is wrong with the inputs.
     """
     clock = clock or SystemClock()
     pacing = replace(pacing or settings.pacing, poll=poll_seconds or None)
@@ -99,8 +98,8 @@ def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
     past = read_past(folder)  # before the store is read: nothing beside it ever runs ahead of it
     with (
         store_at(folder, settings, run_id) as store,
-        _keeping(store, clock),
         ThreadPoolExecutor(THREADS) as executor,
+        ExitStack() as stack,
     ):
         past.check(store, has_run=store.row() is not None)
         _same_folder(store, folder)
@@ -108,10 +107,10 @@ def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
         atomic.sweep(folder.root)
         store.intents, store.listen = folder.intents, EventLog(folder.log, run_id)
         if asked is not None:
-            store.create(
-                manifest.identity(), manifest.frozen_json(), __version__, clock.now(), prices=frozen_prices,
-                asked=asked,
-            )  # fmt: skip
+            store.enter(manifest.identity(), manifest.frozen_json(), __version__, clock.now())
+        stack.enter_context(_driving(store, folder.root, clock))
+        if asked is not None:
+            store.note_revision(manifest.frozen_json(), clock.now(), prices=frozen_prices, asked=asked)
             note_place(store, socket.gethostname()[:64], folder.root.absolute())
             atomic.write_text(
                 folder.manifest,
@@ -138,8 +137,8 @@ def open_folder(
     *,
     only_scores: bool = False,
 ) -> Iterator[Run]:
-    """An existing run by its folder, to change, with what its latest revision asks; other processes may be working on
-    it."""
+    """Drive an existing run by its folder, with what its latest revision asks. Raises AnotherDriverError where another
+    process drives it."""
     pacing = replace(settings.pacing, poll=poll_seconds or None)
     inputs = _Inputs(
         stored_manifest(folder), folder, settings, clock or SystemClock(), pacing=pacing, as_it_is=True,
@@ -152,7 +151,7 @@ def open_folder(
 
 @contextmanager
 def read_run(folder: RunFolder, settings: Settings) -> Iterator[Run]:
-    """An existing run by its folder, to read; other processes may be working on it."""
+    """An existing run by its folder, to read; another process may be driving it."""
     manifest = stored_manifest(folder)
     with open_store(folder, settings) as store, ThreadPoolExecutor(1) as executor:
         yield _Inputs(manifest, folder, settings, SystemClock(), only_scores=True).run(store, executor)
@@ -341,28 +340,37 @@ def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Sett
 
 
 @contextmanager
-def _keeping(store: RunStore, clock: Clock) -> Iterator[None]:
-    """Renew this process's leases while the block lasts, also during a long upload or download; then let go of them.
+def _driving(store: RunStore, root: Path, clock: Clock) -> Iterator[None]:
+    """Drive the run while the block lasts: take the driver lease, renew it also during a long upload or download, and
+    give it back. Below ``root`` this process writes no file any more once another drives the run.
 
-    The pause is real time, for it must pass while a thread waits in a call; what is written is the clock's.
+    The pause between renewals is real time, for it must pass while a thread waits in a call. Raises AnotherDriverError
+    where another process drives the run.
     """
+    from layton_batch.store.driver import lease_clock
+
+    store.lease.clock = lease_clock(store.engine, clock)
+    store.drive()
     over = threading.Event()
 
     def keep() -> None:
-        while not over.wait(store.holder.seconds / 3):
+        while not over.wait(store.lease.seconds / 3):
             try:
-                store.renew(clock.now())
+                store.renew()
+            except AnotherDriverError:
+                return  # the next step of the run sees it as well, and ends the run here
             except StoreError as error:
-                logging.getLogger(__name__).warning("leases could not be renewed: %s", error)
+                logging.getLogger(__name__).warning("the driver lease could not be renewed: %s", error)
 
-    thread = threading.Thread(target=keep, name="layton-batch-leases", daemon=True)
+    thread = threading.Thread(target=keep, name="layton-batch-driver", daemon=True)
     thread.start()
     try:
-        yield
+        with atomic.guarded(root, store.require_driver):
+            yield
     finally:
         over.set()
         thread.join()
-        store.close()
+        store.stop_driving()
 
 
 def _same_folder(store: RunStore, folder: RunFolder) -> None:

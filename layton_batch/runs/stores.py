@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from layton_batch.clock import SystemClock
 from layton_batch.errors import StoreError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
@@ -43,7 +44,7 @@ def open_stores(settings: Settings) -> Iterator[Callable[[RunFolder], RunStore]]
 
 @contextmanager
 def open_store(folder: RunFolder, settings: Settings) -> Iterator[RunStore]:
-    """Open the store of an existing run to look at it, as :func:`open_stores` does for several."""
+    """Open the store of an existing run to look at it, or to leave an order for its driver; see :func:`open_stores`."""
     with open_stores(settings) as store_of:
         yield store_of(folder)
 
@@ -98,6 +99,9 @@ def _engine(url: str) -> Iterator[Engine]:
 
 
 def _store(engine: Engine, folder: RunFolder, settings: Settings, run_id: str) -> RunStore:
+    from layton_batch.store.driver import lease_clock
     from layton_batch.store.run_store import RunStore
 
-    return RunStore(engine, run_id, clean=Redactor.of(settings.secrets()), arrive=atomic.arrivals(folder.root))
+    store = RunStore(engine, run_id, clean=Redactor.of(settings.secrets()), arrive=atomic.arrivals(folder.root))
+    store.lease.clock = lease_clock(engine, SystemClock())
+    return store

@@ -7,7 +7,7 @@ new ones those that were paid for elsewhere get that answer; those on their way 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
@@ -28,7 +28,7 @@ from layton_batch.batches.shared_questions import Followed, follow
 from layton_batch.batches.taking_over import TakenOver, counts_of, said_of, write_tables
 from layton_batch.batches.usage_rows import bill_under_name
 from layton_batch.costs.estimate import CostBounds
-from layton_batch.errors import ManifestError, StaleStateError
+from layton_batch.errors import ManifestError
 from layton_batch.files import atomic, tables
 from layton_batch.providers.protocol import Provider
 from layton_batch.providers.request_line import request_line
@@ -104,9 +104,8 @@ def _withdraw_unwanted(run: Run, job: Job, unwanted: frozenset[str]) -> None:
     goes in another one."""
     for batch in run.store.batches({Lifecycle.PLANNED}) if unwanted else ():
         held = unwanted.intersection(batch_requests(run, batch)["custom_id"]) if batch.job_id == job.id else ()
-        if held and not batch.facts.creates_in_doubt:
-            with suppress(StaleStateError):  # it is being sent
-                withdraw(run, batch, f"{len(held)} of its requests are not asked for any more")
+        if held and not batch.facts.creates_in_doubt and batch.id not in run.in_hand:  # else it is being sent
+            withdraw(run, batch, f"{len(held)} of its requests are not asked for any more")
 
 
 def _number(beginning: str, entered: Collection[str]) -> str:

@@ -7,7 +7,6 @@ an answer go into another attempt while there is one; all of it lands in one tra
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,7 +23,7 @@ from layton_batch.batches.replies import Replies, Reply, read_replies
 from layton_batch.batches.usage_rows import Bill, bounds
 from layton_batch.clock import is_due
 from layton_batch.costs.stated import Statement
-from layton_batch.errors import ProviderError, ProviderReplyError, StaleStateError
+from layton_batch.errors import ProviderError, ProviderReplyError
 from layton_batch.files import atomic, tables
 from layton_batch.providers.protocol import Provider
 from layton_batch.providers.wire_errors import clean
@@ -43,29 +42,29 @@ def collect(run: Run, lane: Lane) -> bool:
     if not ended:
         return False
     jobs = {job.id: job for job in run.store.all_jobs()}
-    with closing(run.claimed(ended)) as claimed:  # let go at once, also where one of them ends the run
-        moved = [run.apart(one.job_id, partial(_collect_one, run, jobs[one.job_id], one)) for one in claimed]
+    moved = [
+        run.apart(batch.job_id, partial(_collect_one, run, jobs[batch.job_id], batch))
+        for batch in ended
+        if not run.stopping.is_set()
+    ]
     if any(moved):
         run.store.set_stopped(None, now)  # money was let go: the next tick sees what can be afforded now
     return any(moved)
 
 
 def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
-    try:
-        download = _download(run, batch)
-        if isinstance(download, Wait):
-            return apply(run, batch, download)
-        asked, folder = batch_requests(run, batch), run.folder.raw(batch.id)
-        with run.filing:  # one batch's texts at a time are in memory
-            replies = read_replies(folder, partial(_decode, run, batch))
-            reading = Reading(replies, frozenset(asked["custom_id"]))
-            raw_results.prune(folder, replies.parts.keys(), reading.naming)
-            decision = _decided(run, batch, download, reading)
-            if isinstance(decision, Wait):
-                return apply(run, batch, decision)
-            _file(run, job, batch, decision, download.snapshot, asked, replies)
-    except StaleStateError:
-        return False  # another process collected it
+    download = _download(run, batch)
+    if isinstance(download, Wait):
+        return apply(run, batch, download)
+    asked, folder = batch_requests(run, batch), run.folder.raw(batch.id)
+    with run.filing:  # one batch's texts at a time are in memory
+        replies = read_replies(folder, partial(_decode, run, batch))
+        reading = Reading(replies, frozenset(asked["custom_id"]))
+        raw_results.prune(folder, replies.parts.keys(), reading.naming)
+        decision = _decided(run, batch, download, reading)
+        if isinstance(decision, Wait):
+            return apply(run, batch, decision)
+        _file(run, job, batch, decision, download.snapshot, asked, replies)
     return True
 
 
@@ -154,7 +153,6 @@ def _file(
         named = {entry.custom_id for entry in replies.entries if isinstance(entry, Reply)}
         _put_out_of_reach(tally, named, decision.lacking)
     bill = Bill(run.prices, job, batch, partial(bounds, asked))
-    run.store.check(batch, run.clock.now())  # still ours: who took it over meanwhile may have collected more
     _write_tables(run, job, batch, replies, tally, bill)
     statement = _write_statement(run, job, batch, bill, snapshot)
     elsewhere = asked_elsewhere(run, batch)

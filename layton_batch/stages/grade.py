@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from layton_batch.batches.fingerprints import FIRST_SAMPLE, retired_ids
-from layton_batch.errors import StaleStateError
 from layton_batch.files import tables
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
@@ -49,12 +48,8 @@ def _parts(run: Run, job: Job) -> Sequence[Path]:
 
 def _begin(run: Run, job: Job, batches: Sequence[str], work: dict[str, Future[None]]) -> bool:
     """Have the job's tables written, unless some of it is asked again; True where that is so."""
-    if not job.graded:
-        try:
-            if reask(run, job):
-                return not run.waiting.get(job.id)
-        except StaleStateError:
-            return True  # whoever has the writer lease by now goes on
+    if not job.graded and reask(run, job):
+        return not run.waiting.get(job.id)
     asked = _grading(run, job, batches)
     if run.engine.is_here:
         work[job.id] = run.engine.submit(grade_job, asked, run.task, run.item)

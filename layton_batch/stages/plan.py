@@ -9,17 +9,15 @@ depends on are in.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 
 from layton_batch.batches.doubt import catch_up
-from layton_batch.errors import StaleStateError
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.wanted_jobs import identified_rejudging
 from layton_batch.stages.ask import ask
 from layton_batch.stages.reprice import reprice
-from layton_batch.stages.revise import check_revision, put_away, revise
+from layton_batch.stages.revise import put_away, revise
 from layton_batch.states import Role
 
 
@@ -28,7 +26,6 @@ def plan(run: Run) -> bool:
 
     Of a cancelled run no job is planned: `retry`, which has it go on, finds it as it was left.
     """
-    check_revision(run)
     moved = revise(run)
     put_away(run)
     jobs, row = run.store.jobs(), run.store.row()
@@ -42,11 +39,10 @@ def plan(run: Run) -> bool:
     done = {None, *(job.id for job in jobs if job.graded)}
     ready = [job for job in jobs if not job.planned and _waits_for(run, job) in done and not _waits(run, job)]
     specs = {job.id: job.spec for job in jobs}
-    with suppress(StaleStateError):  # the writer lease was lost to another process, which plans
-        for job in ready:
-            rejudged = run.rejudging.get(job.id)
-            judged = specs[job.depends_on] if job.depends_on else rejudged.judged if rejudged else None
-            moved |= run.apart(job.id, partial(ask, run, job, judged, run.mark))
+    for job in ready:
+        rejudged = run.rejudging.get(job.id)
+        judged = specs[job.depends_on] if job.depends_on else rejudged.judged if rejudged else None
+        moved |= run.apart(job.id, partial(ask, run, job, judged, run.mark))
     return moved
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from functools import partial
 
 from layton_batch.batches import machine
 from layton_batch.batches.admission import warn_of_retention
 from layton_batch.batches.decisions import Answering, NoAnswer, Readings, Step, at, carry_out
 from layton_batch.clock import is_due
-from layton_batch.errors import ProviderError, StaleStateError
+from layton_batch.errors import ProviderError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Move, Snapshot, Wait
 from layton_batch.runs.context import Run
@@ -32,17 +31,16 @@ def _poll_group(run: Run, lane: Lane, batches: Sequence[Batch]) -> bool:
     provider = run.providers.of(lane)
     answering: Answering = run.kept.setdefault(Answering, Answering())
     moved = False
-    with closing(run.claimed(batches)) as claimed:
-        for batch in claimed:
-            try:
-                came = answering.ask(f"poll {lane.provider}", partial(_poll_one, run, provider, batch))
-                if came is None:
-                    break
-                moved |= came
-            except StaleStateError:
-                continue  # another process has moved it
-            except NoAnswer:
-                break  # each of the others would wait as long for nothing, and the other providers' with it
+    for batch in batches:
+        if run.stopping.is_set():
+            break
+        try:
+            came = answering.ask(f"poll {lane.provider}", partial(_poll_one, run, provider, batch))
+        except NoAnswer:
+            break  # each of the others would wait as long for nothing, and the other providers' with it
+        if came is None:
+            break
+        moved |= came
     return moved
 
 

@@ -31,8 +31,6 @@ def reask(run: Run, job: Job) -> bool:
     """Enter a batch per batch whose replies are to be asked for again; False where there is nothing to ask.
 
     Nothing is entered, and the job is to wait, while another one asks for some of them (``run.waiting``).
-
-    Raises StaleStateError where another process did, which can be only when the writer lease was lost to it.
     """
     policy, row = run.manifest.policy, run.store.row()
     if not (policy.reask_unparsed or policy.reask_truncated) or (row is not None and row.cancelled):

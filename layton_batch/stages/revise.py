@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from layton_batch.errors import StaleStateError
 from layton_batch.files import atomic
 from layton_batch.files.item_list import digest
 from layton_batch.records import Job
@@ -46,15 +45,6 @@ def _imported(run: Run) -> list[Job]:
     named = {spec.name for spec in run.manifest.model_specs()}
     found = imported_models(run.store.all_jobs(), run.store.batches())
     return [job for job in found if job.spec.name not in named]
-
-
-def check_revision(run: Run) -> None:
-    """Raises StaleStateError where another process began a later revision: what this one would plan is out of date."""
-    row = run.store.row()
-    if run.asked is not None and row is not None and row.asked != run.asked:
-        raise StaleStateError(
-            f"run {run.id} was revised by another process, which asks for something else: this one leaves the run to it"
-        )
 
 
 def put_away(run: Run) -> None:

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from decimal import Decimal
 from functools import partial
 
 from layton_batch.batches import machine
-from layton_batch.batches.admission import HELD, gate, within_limits
+from layton_batch.batches.admission import HELD, with_files, within_limits
 from layton_batch.batches.batch_file import check_file
 from layton_batch.batches.cancel import is_cancelled, stop_rest
 from layton_batch.batches.decisions import Answering, NoAnswer, Step, at, carry_out
 from layton_batch.batches.reconcile import reconcile, sent_already, submission
 from layton_batch.clock import is_due
-from layton_batch.errors import FileError, ProviderError, SentElsewhereError, StaleStateError
+from layton_batch.errors import FileError, ProviderError, RunCancelledError, SentElsewhereError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found
 from layton_batch.runs.context import Run
@@ -31,38 +30,46 @@ from layton_batch.store.standing import HeldBack
 
 def submit(run: Run, lane: Lane, ready: Sequence[Batch]) -> bool:
     """Settle what was being sent in this lane when the program stopped, then send what is ready."""
-    stopped = lane.number == 0 and is_cancelled(run) and stop_rest(run, lane.provider)
+    stopped = False
+    if is_cancelled(run):
+        stopped = stop_rest(run, lane)
+        ready = [batch for batch in ready if batch.state is Lifecycle.SUBMITTING]
     return stopped | _submit_group(run, lane, ready)
 
 
 def to_send(run: Run) -> Mapping[Lane, Sequence[Batch]]:
-    """What is due to be settled or sent now, by lane: weighed together, for all share one budget."""
-    cancelled = is_cancelled(run)
-    now = run.clock.now()
+    """What is due to be settled or sent now, by lane, without the lanes at work: weighed together, for all share one
+    budget and the limits of their providers."""
+    now, in_hand = run.clock.now(), run.in_hand
     waiting = run.store.batches({Lifecycle.SUBMITTING, Lifecycle.PLANNED})
-    due = [batch for batch in waiting if is_due(batch.due_at, now)]
+    sending = [batch for batch in waiting if batch.state is Lifecycle.PLANNED and batch.id in in_hand]
+    due = [batch for batch in waiting if is_due(batch.due_at, now) and not run.lanes.is_at_work(run.seats.lane(batch))]
     unsettled = [batch for batch in due if batch.state is Lifecycle.SUBMITTING]
-    planned = [] if cancelled else _affordable(run, [batch for batch in due if batch.state is Lifecycle.PLANNED])
+    planned = [batch for batch in due if batch.state is Lifecycle.PLANNED]
+    affordable = [] if is_cancelled(run) else _affordable(run, with_files(run, planned), sending)
     groups: dict[Lane, list[Batch]] = defaultdict(list)
-    for batch in [*unsettled, *within_limits(run, planned)]:
+    for batch in [*unsettled, *within_limits(run, affordable, sending)]:
         groups[run.seats.lane(batch)].append(batch)
     return groups
 
 
-def _affordable(run: Run, due: Sequence[Batch]) -> list[Batch]:
+def _affordable(run: Run, due: Sequence[Batch], sending: Sequence[Batch]) -> list[Batch]:
     """The due batches that cannot break the budget even if every request costs its upper bound.
 
-    The run is stopped by its budget where nothing planned, due or not, fits beside what is spent and set aside already;
-    a batch that only has to wait for others is held back, which stops nothing.
+    ``sending``: planned batches that lanes at work are about to send; they count as sent. The run is stopped by its
+    budget where nothing planned, due or not, fits beside what is spent and set aside already; a batch that only has to
+    wait for others is held back, which stops nothing.
     """
     limit = run.manifest.budget.max_usd
     if limit is None:
         run.store.set_stopped(None, run.clock.now())
         return list(due)
-    committed = run.store.money().committed
-    planned = run.store.batches({Lifecycle.PLANNED})
+    committed = run.store.money().committed + sum((batch.max_cost or Decimal(0) for batch in sending), Decimal(0))
+    in_hand = {batch.id for batch in sending}
+    planned = [batch for batch in run.store.batches({Lifecycle.PLANNED}) if batch.id not in in_hand]
     reasons = [_unaffordable(batch, committed, limit) for batch in planned]
-    run.store.set_stopped(reasons[0] if reasons and all(reasons) else None, run.clock.now())
+    stops = bool(reasons) and all(reasons) and not sending
+    run.store.set_stopped(reasons[0] if stops else None, run.clock.now())
     allowed = []
     for batch in due:
         if reason := _unaffordable(batch, committed, limit):
@@ -92,21 +99,20 @@ def _submit_group(run: Run, lane: Lane, batches: Sequence[Batch]) -> bool:
     provider = run.providers.of(lane)
     answering: Answering = run.kept.setdefault(Answering, Answering())
     moved = False
-    with closing(run.claimed(batches, gate(run))) as claimed:
-        for batch in claimed:
-            if batch.state is Lifecycle.SUBMITTING:
-                step = partial(_look_for, run, provider, batch)
-            else:
-                step = partial(_send, run, provider, batch, answering)
-            try:
-                came = answering.ask(_stage(batch), step)
-                if came is None:
-                    break
-                moved |= came
-            except StaleStateError:
-                continue  # another process has this one in hand
-            except NoAnswer:
-                break
+    for batch in batches:
+        if run.stopping.is_set():
+            break
+        if batch.state is Lifecycle.SUBMITTING:
+            step = partial(_look_for, run, provider, batch)
+        else:
+            step = partial(_send, run, provider, batch, answering)
+        try:
+            came = answering.ask(_stage(batch), step)
+        except (NoAnswer, RunCancelledError):
+            break  # each of the others would wait as long for nothing, or is not to be sent
+        if came is None:
+            break
+        moved |= came
     return moved
 
 

@@ -3,7 +3,7 @@
 The mark of an intent is a small file under the batch's name. It is written while the intent is being committed, and
 comes to its name and to the disk after the commit and before the call that pays. So a mark that the store does not know
 of means that the store is older than a payment, and nothing else does; such a store is refused when it is opened. A
-file of its own for each batch needs no lock: whoever holds the batch's lease is the only one to write it.
+file of its own for each batch needs no lock: the run's driver is the only one to write it.
 """
 
 from __future__ import annotations

@@ -31,12 +31,11 @@ def reopen(
 
     ``ungraded`` jobs are graded again when their batches are over; ``unplanned`` ones are planned again: judges', for
     predictions they were not asked about, and those that wait for another job's answers. ``counts``: how the rows of
-    those batches ended that are over already. Raises StaleStateError, and nothing of it happens, where another process
-    repeated some of the rows meanwhile.
+    those batches ended that are over already. Raises StaleStateError, and nothing of it happens, where some
+    of the rows are repeated already.
     """
     known = schema.row_counts
     with store.writing() as writing:
-        writing.alone()
         connection = writing.connection
         for (batch_id, outcome, error_class), number in resubmitted.items():
             changed = connection.execute(
@@ -51,7 +50,7 @@ def reopen(
                 .values(resubmitted=known.c.resubmitted + number)
             )
             if changed.rowcount != 1:
-                raise StaleStateError(f"requests of {batch_id} go again already: another process was first")
+                raise StaleStateError(f"requests of {batch_id} go again already")
         store._insert_batches(connection, batches)
         store._insert_counts(connection, counts)
         store.move_jobs(writing, ungraded, JobState.GRADED, JobState.PLANNED)

@@ -36,7 +36,6 @@ def revise(store: RunStore, revision: Revision, at: float) -> None:
     runs = schema.runs
     this = update(runs).where(runs.c.run_id == store.run_id)
     with store.writing() as writing:
-        writing.alone()
         new = _enter_jobs(writing, revision)
         writing.connection.execute(this.values(applied=revision.asked, items=revision.items))
         # what was planned while other prices held, and was put aside since, is bounded by those of now

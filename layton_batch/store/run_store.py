@@ -1,27 +1,26 @@
 """The truth about one run's jobs and batches.
 
 Every change of a batch's state is one UPDATE that names the old state and must hit exactly one row, in one transaction
-with the event that tells of it, the money it moves and the rows it makes. Whose turn it is, leases say.
+with the event that tells of it, the money it moves and the rows it makes. Only the run's driver writes (driver.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
+from layton_batch.clock import Pacing, is_due
+from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
 from layton_batch.records import Batch, Entry, Job, Move, RowCount, Wait
 from layton_batch.states import JOB_MOVES, JobState, Lifecycle, is_legal
 from layton_batch.store import request_rows, schema
-from layton_batch.store.leases import Leases
 from layton_batch.store.marks import marking
-from layton_batch.store.over import Over
 from layton_batch.store.rows import (
     ACTUAL,
     UNKNOWN_COST,
@@ -35,8 +34,8 @@ from layton_batch.store.rows import (
     run_from,
     spec_json,
 )  # fmt: skip
-from layton_batch.store.standing import read_money, visible
-from layton_batch.store.transactions import Writing
+from layton_batch.store.standing import HeldBack, ProviderLoad, read_load, read_money, visible
+from layton_batch.store.transactions import Events, Writing
 from layton_batch.text import plural
 
 CHANGED, _APPLIED = "changed", "applied"
@@ -44,36 +43,39 @@ CHANGED, _APPLIED = "changed", "applied"
 
 
 @dataclass(slots=True)
-class RunStore(Leases):
+class RunStore(Events):
     """One run in an open store. Safe to use from several threads: each call is one transaction of its own.
 
     ``intents``: the folder in which every intent to pay is marked as well (see marks.py).
     """
 
     intents: Path | None = None
-    over: Over = field(default_factory=Over)
 
     # ---- the run -----------------------------------------------------------------------------------------------
 
-    def create(
-        self,
-        identity: str,
-        manifest: str,
-        version: str,
-        at: float,
-        *,
-        prices: Callable[[str], object],
-        asked: str | None = None,
-    ) -> None:
-        """Enter the run, or, where it exists, its manifest's latest revision.
+    def enter(self, identity: str, manifest: str, version: str, at: float) -> None:
+        """Enter the run where the store has none of this id. ``identity``: of the manifest that begins it; it stays."""
+        if self.row() is not None:
+            return
+        values = {"identity": identity, "manifest": manifest, "version": version, "created_at": at}
+        values |= {"cancelled": False, "driver_token": 0}
+        try:
+            with self.transaction() as writing:
+                writing.connection.execute(schema.runs.insert().values(run_id=self.run_id, **values))
+                writing.event(at, None, "run_created", f"identity {identity[:8]}")
+        except StoreError as error:
+            if not isinstance(error.__cause__, IntegrityError):  # else another process entered it at the same moment
+                raise
 
-        ``identity``: of the manifest that begins the run; it stays. ``asked``: what this revision asks, a digest. The
-        jobs follow when they are planned next. ``prices``: those of a stored manifest, to be compared with another's.
+    def note_revision(
+        self, manifest: str, at: float, *, prices: Callable[[str], object], asked: str | None = None
+    ) -> None:
+        """Enter the manifest's latest revision.
+
+        ``asked``: what it asks, a digest. The jobs follow when they are planned next. ``prices``: those of a stored
+        manifest, to be compared with another's.
         """
         known = self.row()
-        if known is None:
-            self._enter(identity, manifest, version, at)
-            known = self.row()
         if known is None:
             raise StoreError(f"run {self.run_id} was entered into its store, and is not in it")
         if asked is not None and asked != known.asked:
@@ -89,16 +91,6 @@ class RunStore(Leases):
                     writing.connection.execute(self._this_run().values(prices=CHANGED))
                     writing.event(at, None, "prices_changed", "what is not sent yet is bounded by the new ones")
 
-    def _enter(self, identity: str, manifest: str, version: str, at: float) -> None:
-        values = {"identity": identity, "manifest": manifest, "version": version, "created_at": at}
-        try:
-            with self.writing() as writing:
-                writing.connection.execute(schema.runs.insert().values(run_id=self.run_id, cancelled=False, **values))
-                writing.event(at, None, "run_created", f"identity {identity[:8]}")
-        except StoreError as error:
-            if not isinstance(error.__cause__, IntegrityError):  # else another process entered it at the same moment
-                raise
-
     def row(self) -> RunRow | None:
         """The run, or None where the store has none of this id."""
         with self.reading() as connection:
@@ -107,10 +99,11 @@ class RunStore(Leases):
         return None if found is None else run_from(found)
 
     def set_cancelled(self, at: float) -> None:
-        """Nothing more is to be sent for this run."""
-        with self.writing() as writing:
-            writing.connection.execute(self._this_run().values(cancelled=True))
-            writing.event(at, None, "run_cancelled", "a person asked for it")
+        """Note that a person cancelled the run, whoever drives it: nothing more is sent."""
+        with self.transaction() as writing:
+            now_cancelled = self._this_run().where(schema.runs.c.cancelled.is_(False)).values(cancelled=True)
+            if writing.connection.execute(now_cancelled).rowcount:
+                writing.event(at, None, "run_cancelled", "a person asked for it")
 
     def set_stopped(self, reason: str | None, at: float) -> None:
         """Why the run cannot go on (None: it can). An event is written where this changes."""
@@ -156,7 +149,6 @@ class RunStore(Leases):
             for seq, job in enumerate(jobs)
         ]
         with self.writing() as writing:
-            writing.alone()
             mine = select(schema.jobs.c.job_id).where(schema.jobs.c.run_id == self.run_id)
             known = set(writing.connection.execute(mine).scalars())
             if new := [row for row in rows if row["job_id"] not in known]:
@@ -191,12 +183,11 @@ class RunStore(Leases):
         Not ``is_all``: it is to be planned again for more. ``new``: requests that the job wants since."""
         requests = sum(batch.requests for batch in batches)
         with self.writing() as writing:
-            writing.alone()
             entered = self.move_jobs(writing, (job.id,), JobState.NEW, JobState.PLANNED)
             if not is_all:
                 self.plan_again(writing, (job.id,))
             if entered != 1:
-                raise StaleStateError(f"job {job.id} of run {self.run_id} was planned by another process")
+                raise StaleStateError(f"job {job.id} of run {self.run_id} is planned already")
             more = update(schema.jobs).where(schema.jobs.c.run_id == self.run_id, schema.jobs.c.job_id == job.id)
             writing.connection.execute(more.values(requests=schema.jobs.c.requests + requests))
             if new is not None:
@@ -225,19 +216,14 @@ class RunStore(Leases):
         """Give planned batches other upper bounds, by id; True where one has changed. ``new``: prices have.
         ``for_all``: no job was left out; else a later process does the same once more.
 
-        What is no longer planned, or in anybody's hands to be sent, keeps its own: it is what is set aside.
+        What a lane is about to send is not among them: its bound is what is set aside.
         """
         number = 0
         with self.writing() as writing:
-            writing.alone()
             for batch in batches:
-                if bounds[batch.id] == batch.max_cost or self.holder.fence(batch.id) is not None:
-                    continue
-                try:
-                    self._change(writing, batch, at, {"max_cost": bounds[batch.id]})
-                except StaleStateError:
-                    continue
-                number += 1
+                if bounds[batch.id] != batch.max_cost:
+                    self._change(writing, batch, {"max_cost": bounds[batch.id]})
+                    number += 1
             if for_all and (number or new):
                 writing.connection.execute(self._this_run().values(prices=_APPLIED))
             if number or new:
@@ -254,7 +240,6 @@ class RunStore(Leases):
         mine = and_(table.c.run_id == self.run_id, table.c.job_id == job_id)
         judging = select(jobs.c.job_id).where(jobs.c.run_id == self.run_id, jobs.c.depends_on == job_id)
         with self.writing() as writing:
-            writing.alone()  # no batch is entered between the count and the mark
             had = writing.connection.execute(select(func.count()).select_from(table).where(mine)).scalar_one()
             graded = had == batches and self.move_jobs(writing, (job_id,), JobState.PLANNED, JobState.GRADED) == 1
             if graded:
@@ -283,10 +268,6 @@ class RunStore(Leases):
         self, states: Collection[Lifecycle] | None = None, provider: str | None = None, model: str | None = None
     ) -> list[Batch]:
         """Batches in order of entry, of these states or all, of this provider or all, of this model or all."""
-        if states is None and provider is None and model is None:
-            with self.reading() as connection:
-                found = self.over.with_open_ones(connection, self.run_id)
-            return self._with_files(found)
         query = select(schema.batches).where(schema.batches.c.run_id == self.run_id, visible(self.run_id))
         query = query.order_by(schema.batches.c.seq)
         if states is not None:
@@ -314,9 +295,10 @@ class RunStore(Leases):
     def apply(self, batch: Batch, decision: Move | Wait, at: float) -> Batch:
         """What was decided of the batch, in one transaction; returns the batch as it is then.
 
-        To ``submitting``: the intent is committed and marked when this returns. Raises IllegalMoveError (not in the
-        table of moves), StaleStateError (another process moved it first), SentElsewhereError (it is about to be paid
-        for, and another batch has, or asks for, some of its answers).
+        To ``submitting``: the intent is committed and marked when this returns, and the driver lease renewed with it.
+        Raises IllegalMoveError (not in the table of moves), StaleStateError (the batch is in another state by now),
+        RunCancelledError (a person cancelled the run, and this would pay), SentElsewhereError (this would pay, and
+        another batch has, or asks for, some of the answers), AnotherDriverError.
         """
         after = decision.after
         if after.state is not batch.state and not is_legal(batch.state, after.state):
@@ -326,9 +308,11 @@ class RunStore(Leases):
             return after
         paying = changes.get("state") == str(Lifecycle.SUBMITTING)
         with marking(self.intents if paying else None, batch.id) as mark, self.writing() as writing:
-            if paying or (isinstance(decision, Move) and decision.children):
-                writing.alone()
-            self._change(writing, batch, at, changes)
+            if paying:
+                if writing.cancelled:
+                    raise RunCancelledError(f"batch {batch.id} is not sent: the run was cancelled a moment ago")
+                self.lease.renew(writing.connection)
+            self._change(writing, batch, changes)
             if isinstance(decision, Move):
                 self._enter_money(writing.connection, decision.entries, at)
                 self._insert_counts(writing.connection, decision.counts)
@@ -344,28 +328,19 @@ class RunStore(Leases):
                 mark(writing.events[-1])
         return after
 
-    def check(self, batch: Batch, at: float) -> None:
-        """Raises StaleStateError where the batch is in another state or another process's hands by now."""
-        with self.writing() as writing:
-            self._change(writing, batch, at, {})
-
-    def _change(self, writing: Writing, batch: Batch, at: float, changes: Mapping[str, object]) -> None:
+    def _change(self, writing: Writing, batch: Batch, changes: Mapping[str, object]) -> None:
+        """Change a batch's columns. Raises StaleStateError where it is in another state than it was read in."""
         table = schema.batches
-        paying = changes.get("state") == str(Lifecycle.SUBMITTING)
-        if paying and self._is_cancelled(writing.connection):
-            raise StaleStateError(f"batch {batch.id} is not sent: the run was cancelled a moment ago")
-        ours, lease = self._guard(writing.connection, batch, at, paying=paying)
         values = {name: writing.text(value) if isinstance(value, str) else value for name, value in changes.items()}
-        this = and_(self._one(batch.id), table.c.state == str(batch.state), ours)
-        if writing.connection.execute(update(table).where(this).values(**values, **lease)).rowcount != 1:
-            raise StaleStateError(f"batch {batch.id} is no longer {batch.state} in our hands: another process moved it")
+        this = update(table).where(self._one(batch.id), table.c.state == str(batch.state))
+        if writing.connection.execute(this.values({"state": str(batch.state), **values})).rowcount != 1:
+            raise StaleStateError(f"batch {batch.id} of run {self.run_id} is no longer {batch.state}; call again")
         if provider_id := values.get("provider_id"):
             known = {"run_id": self.run_id, "batch_id": batch.id, "provider_id": provider_id}
             writing.connection.execute(schema.provider_batches.insert().values(**known))
 
-    def _is_cancelled(self, connection: Connection) -> bool:
-        query = select(schema.runs.c.cancelled).where(schema.runs.c.run_id == self.run_id)
-        return bool(connection.execute(query).scalar())
+    def _one(self, batch_id: str) -> ColumnElement[bool]:
+        return and_(schema.batches.c.run_id == self.run_id, schema.batches.c.batch_id == batch_id)
 
     def _insert_batches(self, connection: Connection, batches: Sequence[Batch]) -> None:
         if not batches:
@@ -421,6 +396,47 @@ class RunStore(Leases):
         with self.reading() as connection:
             return request_rows.open_among(connection, keys)
 
+    # ---- when batches are due, what holds them back ------------------------------------------------------------
+
+    def next_due(
+        self, at: float, states: Collection[Lifecycle], pacing: Pacing, *, uncollected: Collection[str] = ()
+    ) -> float | None:
+        """When a batch of these states is due next (epoch seconds).
+
+        A planned batch that is due and still there was held back: what it waits for shows elsewhere. ``uncollected``:
+        jobs whose ended batches are left as they are.
+        """
+        table = schema.batches
+        query = select(table.c.state, table.c.due_at)
+        query = query.where(table.c.run_id == self.run_id, table.c.state.in_([str(state) for state in states]))
+        query = query.where(visible(self.run_id))
+        query = query.where(or_(table.c.state != str(Lifecycle.ENDED), table.c.job_id.not_in(list(uncollected))))
+        with self.reading() as connection:
+            moments = [_moment(row, at, pacing) for row in connection.execute(query).mappings()]
+        return min(moments, default=None)
+
+    def load(self, provider: str, at: float) -> ProviderLoad:
+        """What a batch of this provider would be weighed against now."""
+        with self.reading() as connection:
+            return read_load(connection, provider, at)
+
+    def hold_back(self, batch: Batch, held: HeldBack) -> None:
+        """Write down why a planned batch is not sent."""
+        if batch.reason != held.reason or held.until is not None:
+            table = schema.batches
+            planned = update(table).where(self._one(batch.id), table.c.state == str(Lifecycle.PLANNED))
+            with self.writing() as writing:
+                values = {"reason": writing.text(held.reason), "needs_person": held.needs_person}
+                values |= {} if held.until is None else {"due_at": held.until}
+                writing.connection.execute(planned.values(**values))
+
+    def wake(self) -> None:
+        """Let every planned batch that waits for a person be due at once."""
+        table = schema.batches
+        asleep = and_(table.c.run_id == self.run_id, table.c.state == str(Lifecycle.PLANNED), table.c.due_at > 0)
+        with self.writing() as writing:
+            writing.connection.execute(update(table).where(asleep, table.c.needs_person).values(due_at=0.0))
+
     # ---- outcomes, money -------------------------------------------------------------------------------
 
     def _insert_counts(self, connection: Connection, counts: Sequence[RowCount]) -> None:
@@ -446,7 +462,6 @@ class RunStore(Leases):
     def charge_again(self, batch_id: str, spent: Decimal, unknown: Decimal, at: float) -> None:
         """Correct what a collected batch has cost, and the most that it may have cost beside, where that is another."""
         with self.writing() as writing:
-            writing.alone()
             known = read_money(writing.connection, self.run_id, batch_id)
             more = {ACTUAL: spent - known.spent, UNKNOWN_COST: unknown - known.unknown_cost}
             if any(more.values()):
@@ -463,3 +478,8 @@ class RunStore(Leases):
         """What is still set aside for a batch, in USD."""
         with self.reading() as connection:
             return read_money(connection, self.run_id, batch_id).reserved
+
+
+def _moment(row: RowMapping, at: float, pacing: Pacing) -> float:
+    due = min(row["due_at"], at) if is_due(row["due_at"], at) else float(row["due_at"])
+    return max(due, at + pacing.held) if row["state"] == str(Lifecycle.PLANNED) else due

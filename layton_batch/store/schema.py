@@ -59,6 +59,12 @@ runs = Table(
     ),  # where the run was opened last, and its folder there: other runs look for answers in it
     Column("folder", Text),
     Column("prices", String(8)),  # of the manifest: changed | applied (to what is not sent yet) | NULL: as they were
+    # the driver lease: which process moves the run, until when, and a number that grows with each change (driver.py)
+    Column("driver", String(256)),
+    Column("driver_host", String(64)),
+    Column("driver_since", Float),
+    Column("driver_until", Float),
+    Column("driver_token", Integer, nullable=False, default=0),
 )
 
 jobs = Table(
@@ -153,10 +159,6 @@ batches = Table(
     Column("failed_status", Integer),
     *(Column(name, Integer, nullable=False, default=0) for name in COUNTERS),
     *(Column(name, Boolean, nullable=False, default=False) for name in FLAGS),
-    # the lease: who may move the row, until when, and a number that grows with every change of hands (see leases.py)
-    Column("lease_owner", String(256)),
-    Column("lease_until", Float),
-    Column("fence", Integer, nullable=False, default=0),
     UniqueConstraint("run_id", "batch_id", name="one_batch"),
     Index("batches_by_state", "run_id", "state"),
     Index("batches_by_job", "run_id", "job_id"),
@@ -171,14 +173,15 @@ provider_batches = Table(
     Column("provider_id", Text, nullable=False),
 )
 
-leases = Table(
-    "leases",  # on work that is no batch's: who plans and writes tables
+orders = Table(
+    "orders",  # of a person, given while a process drives the run: the driver carries them out and deletes them
     metadata,
-    Column("run_id", String(128), primary_key=True),
-    Column("name", String(64), primary_key=True),
-    Column("lease_owner", String(256)),
-    Column("lease_until", Float),
-    Column("fence", Integer, nullable=False, default=0),
+    Column("seq", Integer, primary_key=True, autoincrement=True),
+    Column("run_id", String(128), nullable=False, index=True),
+    Column("kind", String(16), nullable=False),  # retry | adopt | resubmit
+    Column("batch_id", String(256)),
+    Column("argument", Text),
+    Column("at", Float, nullable=False),
 )
 
 row_counts = Table(

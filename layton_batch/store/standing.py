@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
-from layton_batch.clock import LONGEST_PAUSE
 from layton_batch.records import Batch
 from layton_batch.states import AT_PROVIDER, Lifecycle
 from layton_batch.store import schema
-from layton_batch.store.rows import ZERO, Money, money_from
+from layton_batch.store.rows import Money, money_from
 
 HOUR = 3600.0
-CLOCKS_APART = 600.0
-"""By how much the clocks of two hosts of one run may differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderLoad:
-    """One provider's load and one run's money. Batches that a holder has just claimed to send count as sent.
+    """What a provider's account has of every run in the database: a provider counts by account.
 
-    Load is that of every run in the database, for a provider counts by account; money is the run's own.
     ``queued_bytes``: of batch files by model. ``creates``: calls within the last hour; ``oldest_create``: the first.
     """
 
-    committed_usd: Decimal = ZERO
     running: int = 0
     queued_bytes: Mapping[str, int] = field(default_factory=dict)
     creates: int = 0
     oldest_create: float | None = None
 
     def plus(self, batch: Batch, at: float) -> ProviderLoad:
-        """The standing once this batch is sent too."""
+        """The load once this batch is sent too."""
         queued = {**self.queued_bytes, batch.model: self.queued_bytes.get(batch.model, 0) + batch.size_bytes}
         return replace(
             self,
-            committed_usd=self.committed_usd + (batch.max_cost or ZERO),
             running=self.running + 1,
             queued_bytes=queued,
             creates=self.creates + 1,
@@ -56,16 +49,6 @@ class HeldBack:
     needs_person: bool = False
 
 
-Gate = Callable[[Batch, ProviderLoad], HeldBack | None]
-"""Says why a planned batch must be held back, or None."""
-
-
-def still_held(at: float) -> ColumnElement[bool]:
-    """Whether a batch's lease has time left; `clock.is_due` says when it has none."""
-    until = schema.batches.c.lease_until
-    return and_(until > at, until <= at + LONGEST_PAUSE)
-
-
 def visible(run_id: str) -> ColumnElement[bool]:
     """Batches that count: all but what is planned for a retired job."""
     jobs, batches = schema.jobs, schema.batches
@@ -73,23 +56,17 @@ def visible(run_id: str) -> ColumnElement[bool]:
     return or_(batches.c.state != str(Lifecycle.PLANNED), batches.c.job_id.not_in(retired))
 
 
-def read_load(connection: Connection, run_id: str, provider: str, at: float, batch_id: str | None) -> ProviderLoad:
-    """The standing at this moment, without the batch of this id (of this run)."""
+def read_load(connection: Connection, provider: str, at: float) -> ProviderLoad:
+    """The load of a provider at this moment."""
     table = schema.batches
-    claimed = and_(table.c.state == str(Lifecycle.PLANNED), still_held(at - CLOCKS_APART))
-    if batch_id is not None:
-        claimed = and_(claimed, or_(table.c.run_id != run_id, table.c.batch_id != batch_id))
     sent = table.c.state.in_([str(state) for state in (*AT_PROVIDER, Lifecycle.SUBMITTING)])
     alive = or_(table.c.deadline_at.is_(None), table.c.deadline_at > at)  # what is past it runs nowhere any more
-    busy = and_(table.c.provider == provider, or_(claimed, and_(sent, alive)))
+    busy = and_(table.c.provider == provider, sent, alive)
     query = select(table.c.model, func.count(), func.sum(table.c.size_bytes)).where(busy).group_by(table.c.model)
     load = [(model, int(count), int(size)) for model, count, size in connection.execute(query)]
     recent = and_(table.c.provider == provider, table.c.submitting_at.between(at - HOUR, at + HOUR))
     creates, oldest = connection.execute(select(func.count(), func.min(table.c.submitting_at)).where(recent)).one()
-    waiting = select(table.c.max_cost).where(table.c.run_id == run_id, claimed)
-    money = read_money(connection, run_id)
     return ProviderLoad(
-        committed_usd=sum((cost or ZERO for (cost,) in connection.execute(waiting)), money.committed),
         running=sum(count for _, count, _ in load),
         queued_bytes={model: size for model, _, size in load},
         creates=int(creates),

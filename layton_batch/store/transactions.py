@@ -1,10 +1,14 @@
 """Transactions on one run's rows: reading, writing with the events that tell of it, and errors as sentences.
 
+A driver's write transaction checks the driver lease first. On PostgreSQL that locks the run's row, so that two of them
+never wait for each other; on SQLite every write transaction is alone from its start.
+
 Events are a log for people: no decision hangs on them.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import contextmanager
@@ -14,9 +18,11 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from layton_batch.errors import StoreError
 from layton_batch.records import Batch, Event, Job, RowCount
 from layton_batch.states import Lifecycle
 from layton_batch.store import schema
+from layton_batch.store.driver import DriverLease
 from layton_batch.store.engine import READING, complaint
 from layton_batch.store.rows import Ends, ends_from_json, event_from, row_count_from
 
@@ -31,11 +37,13 @@ def unchanged(text: str) -> str:
 
 @dataclass(slots=True)
 class Writing:
-    """An open write transaction; its events are told to listeners when it has been committed."""
+    """An open write transaction; its events are told to listeners when it has been committed. ``cancelled``: the run
+    is, as the driver's transactions read it."""
 
     connection: Connection
     run_id: str
     clean: Callable[[str], str]
+    cancelled: bool = False
     events: list[Event] = field(default_factory=list)
 
     def event(self, at: float, batch_id: str | None, kind: str, detail: str) -> None:
@@ -50,16 +58,6 @@ class Writing:
         """Text fit to be kept: no secrets, nothing that a database cannot hold (NUL, lone surrogates)."""
         return _UNSTORABLE.sub("\ufffd", self.clean(text))
 
-    def alone(self) -> None:
-        """From here to the end no other transaction that asks the same runs on this run.
-
-        On SQLite every write transaction is alone from its start. Whatever changes more than one batch, or one whose
-        state hangs on others, asks; always first, so that two never wait for each other.
-        """
-        if self.connection.dialect.name != "sqlite":
-            runs = schema.runs
-            self.connection.execute(select(runs.c.run_id).where(runs.c.run_id == self.run_id).with_for_update())
-
 
 @dataclass(slots=True)
 class Transactions:
@@ -72,6 +70,10 @@ class Transactions:
     clean: Callable[[str], str] = unchanged
     listen: Callable[[Event], None] | None = None
     arrive: Callable[[Collection[Hashable], Collection[Hashable]], None] | None = None
+    lease: DriverLease = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lease = DriverLease(self.run_id)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -84,7 +86,18 @@ class Transactions:
 
     @contextmanager
     def writing(self) -> Iterator[Writing]:
-        """One transaction. Raises StoreError where it cannot be committed: then nothing of it happened."""
+        """One transaction of the run's driver.
+
+        Raises AnotherDriverError where this process does not drive the run, StoreError where the transaction cannot be
+        committed: then nothing of it happened.
+        """
+        with self.transaction() as writing:
+            writing.cancelled = self.lease.check(writing.connection)
+            yield writing
+
+    @contextmanager
+    def transaction(self) -> Iterator[Writing]:
+        """One write transaction of any process, for what is not the driver's alone to write. Raises StoreError."""
         try:
             with self.engine.begin() as connection:
                 writing = Writing(connection, self.run_id, self.clean)
@@ -94,6 +107,45 @@ class Transactions:
         if self.listen is not None:
             for event in writing.events:
                 self.listen(event)
+
+    # ---- the driver lease --------------------------------------------------------------------------------------
+
+    def drive(self) -> None:
+        """Become the run's driver, and wait for the files of the driver before. Raises AnotherDriverError."""
+        try:
+            with self.transaction() as writing:
+                token = self.lease.take(writing.connection)
+        except BaseException:
+            self.lease.forget()
+            raise
+        if self.arrive is not None:
+            before = [(self.run_id, "driver", token - 1)] if token > 1 else []
+            self.arrive(before, [(self.run_id, "driver", token)])
+
+    def renew(self) -> None:
+        """Lengthen the driver lease. Raises AnotherDriverError where another process took it."""
+        with self.transaction() as writing:
+            self.lease.renew(writing.connection)
+
+    def require_driver(self) -> None:
+        """Raise AnotherDriverError where this process does not drive the run any more."""
+        with self.reading() as connection:
+            self.lease.check(connection, lock=False)
+
+    def require_undriven(self) -> None:
+        """Raise AnotherDriverError where another process drives the run."""
+        with self.reading() as connection:
+            self.lease.require_undriven(connection)
+
+    def stop_driving(self) -> None:
+        """Give the driver lease back."""
+        try:
+            with self.transaction() as writing:
+                self.lease.give_back(writing.connection)
+        except StoreError as error:
+            logging.getLogger(__name__).warning("the driver lease is left to run out: %s", error)
+        finally:
+            self.lease.forget()
 
     def _with_files(self, read: list[Read]) -> list[Read]:
         """What was read, when its files are here: of a job its requests and what they were graded to, of a batch its

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from tests.simulation.claims import reference
-from tests.simulation.histories import EDITED, Verdict, every_point, plan_of, play
+from tests.simulation.histories import EDITED, NEIGHBOURS, Verdict, every_point, plan_of, play
 from tests.simulation.scenarios import PAGE, markdown, measure
 from tests.simulation.table import TABLE
 from tests.simulation.world import ALONE, Plan
@@ -58,14 +58,17 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--no-points", action="store_true", help="leave out the stops at every point")
     parser.add_argument("--edits", action="store_true", help="seeds that edit their manifest, and no stops at points")
+    parser.add_argument("--neighbours", action="store_true", help="seeds with two runs of a workspace, and no points")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--postgres", action="store_true", help="keep the state in PostgreSQL, not in SQLite")
-    parser.add_argument("--table", action="store_true", help="print the table of docs/exactly_once.md")
+    parser.add_argument("--table", action="store_true", help="print the table of docs/misfortunes.md")
     parser.add_argument("--check", action="store_true", help="with --table: 1 where that page says anything else")
     parser.add_argument("--processes", action="store_true", help="kill real processes instead: the whole matrix")
     asked = parser.parse_args(list(arguments))
     if asked.edits:
         asked.first, asked.no_points = EDITED + asked.first, True
+    if asked.neighbours:
+        asked.first, asked.no_points = NEIGHBOURS + asked.first, True
     if asked.postgres and (asked.table or asked.processes):
         parser.error("--postgres goes with --seed, --world and all histories; the table and the matrix are SQLite's")
     return asked
@@ -150,7 +153,9 @@ def _count(verdict: Verdict) -> Counter[str]:
         {
             "histories": 1,
             "kills": len(verdict.stopped_at),
-            "two programs": int(plan.hands > 1),
+            "two programs": int(plan.programs > 1 and not plan.neighbour),
+            "two runs": int(plan.neighbour),
+            "freezes": len(plan.freezes),
             "another machine": int(plan.moving and bool(verdict.stopped_at)),
             "cancelled": int(verdict.cancelled),
             "short of money": int(plan.budget),

@@ -17,7 +17,7 @@ from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from layton_batch.store.marks import Mark, read_marks
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
-from tests.pipeline.test_many_hands import creates, drive_together
+from tests.pipeline.test_drivers import creates
 
 EVENTS_SINCE = 3_000
 """Lines of a log about one batch of odd rows: far more than 256 KiB."""
@@ -91,12 +91,15 @@ def test_a_reading_command_makes_no_store_where_there_is_none(tmp_path: Path) ->
         assert not folder.workspace.database.exists()
 
 
-def test_every_intent_of_every_process_has_its_mark(tmp_path: Path) -> None:
+def test_every_intent_of_every_driver_has_its_mark(tmp_path: Path) -> None:
     text = manifest_text(tuple(MODELS), limit=2)
-    with lab(tmp_path) as bench, bench.open(text) as one, bench.open(text) as other:
-        drive_together(bench, one, other)
-        events = [event for event in one.store.events() if event.kind == "submitting"]
-        assert read_marks(one.folder.intents) == [Mark(event.seq, str(event.batch_id)) for event in events]
+    with lab(tmp_path) as bench:
+        with bench.open(text) as earlier:
+            advance(earlier)
+        bench.finish(text)
+        with open_store(bench.run_folder(text), bench.settings) as store:
+            events = [event for event in store.events() if event.kind == "submitting"]
+        assert read_marks(bench.run_folder(text).intents) == [Mark(event.seq, str(event.batch_id)) for event in events]
         assert creates(bench) == len(events) == 14
 
 

@@ -13,7 +13,7 @@ import pytest
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from tests.cli.cli_harness import PROGRAM, ROOT, Desk, Ending, call, desk, finish, start, write
 from tests.pipeline.lab import BUNDLED, manifest_text
-from tests.pipeline.test_many_hands import creates
+from tests.pipeline.test_drivers import creates
 
 FULL, GOLD = Path("/dev/full"), BUNDLED / "gold_llm.jsonl"
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")

@@ -10,6 +10,7 @@ import pytest
 
 from layton_batch.batches.completeness import Reading
 from layton_batch.batches.decisions import Step
+from layton_batch.errors import AnotherDriverError
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance
 from layton_batch.records import Batch, Collect
@@ -59,6 +60,8 @@ def test_who_was_frozen_while_another_collected_more_writes_no_older_table_over_
             return Collect(batch, "given up, from what it saw before")
 
         monkeypatch.setattr(collect, "_decided", frozen)
+        with pytest.raises(AnotherDriverError):
+            bench.finish(text)
         status = bench.finish(text)
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         answers = bench.table(text, "responses").filter(pl.col("job_id") == f"predict-{MODELS['openai']}")

@@ -14,17 +14,19 @@ import pytest
 from layton_batch.batches import retry as retrying
 from layton_batch.batches.names import SHARD_CHARS, part_of, tag
 from layton_batch.batches.retry import retry_run
-from layton_batch.cli.run_commands import RETRY_PATIENCE, _retry_when_free
-from layton_batch.errors import StaleStateError, StoreError
+from layton_batch.errors import AnotherDriverError
+from layton_batch.loop import drive
 from layton_batch.pipeline import advance, is_finished
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import open_folder, read_run
 from layton_batch.runs.status import RunState, Status
+from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault
 from layton_batch.stages import grade as grading
 from layton_batch.stages.job_tables import Grading
 from layton_batch.states import Lifecycle, Role
+from layton_batch.store.orders import OrderKind, give_order
 from tests.cli.cli_harness import call, desk
 from tests.pipeline.lab import Lab, lab, manifest_text
 
@@ -139,40 +141,44 @@ def test_a_reply_asked_again_after_a_refused_re_ask_is_counted_once(tmp_path: Pa
         assert set(bench.table(text, "predictions")["kind"]) == {"answered"}
 
 
-def test_of_two_retries_at_once_one_opens_the_attempt(tmp_path: Path) -> None:
+def test_a_person_s_retry_beside_a_driver_is_carried_out_at_its_next_tick(tmp_path: Path) -> None:
     text = manifest_text(limit=3)
     with lab(tmp_path, refused()) as bench:
         bench.finish(text)
-        with person(bench) as one, person(bench) as other:
-            with one.writer_lease() as ours:
-                assert ours
-                with pytest.raises(StaleStateError, match="try again"):
-                    retry_run(other)
-            assert retry_run(one) == 1
-            assert retry_run(other) == 0
-        status = bench.finish(text)
+        with bench.open(text) as run:
+            with open_store(run.folder, bench.settings) as person:
+                for kind in (OrderKind.RETRY, OrderKind.RETRY):
+                    give_order(person, kind, bench.clock.now())
+                give_order(person, OrderKind.RESUBMIT, bench.clock.now(), batch_id=run.store.batches()[0].id)
+            assert not is_finished(run)
+            status = drive(run, once=False, stop_at=None)
+            told = [event.detail for event in run.store.events() if event.kind.startswith("order_")]
+        assert told[0] == "retry: 1 request without an answer"
+        assert told[1] == "retry: 0 requests without an answer"
+        assert "not lost: there is nothing to resolve" in told[2]
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
         check_books(bench, text, status)
         assert set(bench.billed().values()) == {1}
 
 
-@pytest.mark.parametrize("step", ["write_next", "reopen"])
-def test_a_retry_that_slept_while_another_was_made_drops_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+def test_a_retry_that_slept_while_another_process_made_its_own_makes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = manifest_text(limit=3)
     with lab(tmp_path, refused()) as bench:
         bench.finish(text)
-        with person(bench) as slow, person(bench) as quick:
-            original = getattr(retrying, step)
+        with person(bench) as slow:
+            original = retrying.reopen
 
-            def asleep(*args: object, **options: object) -> object:
+            def asleep(*args: Any, **options: Any) -> None:
                 monkeypatch.undo()
                 bench.clock.sleep(LEASE)
-                assert retry_run(quick) == 1
-                return original(*args, **options)
+                with person(bench) as quick:
+                    assert retry_run(quick) == 1
+                original(*args, **options)
 
-            monkeypatch.setattr(retrying, step, asleep)
-            with pytest.raises(StaleStateError, match="another process was first"):
+            monkeypatch.setattr(retrying, "reopen", asleep)
+            with pytest.raises(AnotherDriverError):
                 retry_run(slow)
         status = bench.finish(text)
         check_books(bench, text, status)
@@ -192,28 +198,6 @@ def while_grading(monkeypatch: pytest.MonkeyPatch, role: Role, action: Callable[
     monkeypatch.setattr(grading, "grade_job", interrupted)
 
 
-def test_a_retry_waits_for_whoever_grades(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = manifest_text(limit=3)
-    told: list[str] = []
-
-    def at_once() -> None:
-        with person(bench) as run:
-            before = bench.clock.now()
-            with pytest.raises(StoreError, match="writing its tables; try again"):
-                _retry_when_free(run)
-            assert RETRY_PATIENCE <= bench.clock.now() - before < RETRY_PATIENCE + 1
-            told.append("refused")
-
-    with lab(tmp_path, refused()) as bench:
-        while_grading(monkeypatch, Role.PREDICT, at_once)
-        assert bench.finish(text).unanswered == 1
-        assert told == ["refused"]
-        with person(bench) as run:
-            assert _retry_when_free(run) == 1
-        check_books(bench, text, bench.finish(text))
-        assert set(bench.table(text, "predictions")["kind"]) == {"answered"}
-
-
 @pytest.mark.parametrize("role", list(Role))
 @pytest.mark.parametrize("collected", [False, True])
 def test_an_answer_to_a_retry_is_used_though_grading_slept_through_it(
@@ -231,6 +215,8 @@ def test_an_answer_to_a_retry_is_used_though_grading_slept_through_it(
 
     with lab(tmp_path, refused()) as bench:
         while_grading(monkeypatch, role, meanwhile)
+        with pytest.raises(AnotherDriverError):
+            bench.finish(text)
         status = bench.finish(text)
         check_books(bench, text, status)
         assert set(bench.billed().values()) == {1}

@@ -6,11 +6,9 @@ import shutil
 from pathlib import Path
 
 import polars as pl
-import pytest
 
 from layton_batch.batches import raw_results
 from layton_batch.batches.paid_answers import PaidAnswers
-from layton_batch.errors import StaleStateError
 from layton_batch.files import tables
 from layton_batch.pipeline import advance
 from layton_batch.reports.cost import report_json
@@ -129,18 +127,6 @@ def test_what_is_on_its_way_under_another_job_is_waited_for(tmp_path: Path) -> N
         status = bench.finish(ONE.replace(model, model + twin))
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         assert len(bench.billed()) == 4
-
-
-def test_a_process_whose_run_was_revised_leaves_it_to_the_one_that_revised_it(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench, bench.open(ONE) as earlier:
-        advance(earlier)
-        with bench.open(TWO) as later:
-            advance(later)
-            with pytest.raises(StaleStateError, match="was revised by another process") as told:
-                advance(earlier)
-            assert told.value.exit_code == 75
-        assert bench.finish(TWO).unanswered == 0
-        assert set(bench.billed().values()) == {1}
 
 
 def test_a_model_that_comes_back_is_asked_for_what_was_given_up_while_it_was_gone(tmp_path: Path) -> None:

@@ -52,25 +52,26 @@ def test_a_run_killed_at_every_phase_of_the_paid_call_pays_each_row_once_and_los
     assert not served.has_file()
 
 
-def test_two_commands_started_at_once_share_the_run_and_pay_each_row_once(served: ServedBench) -> None:
+def test_of_two_commands_started_at_once_one_drives_the_run_and_pays_each_row_once(served: ServedBench) -> None:
     manifest = served.write("served-both", ["openai", "anthropic", "openai", "anthropic"])
     commands = [served.start(manifest), served.start(manifest)]
-    for command in commands:
-        assert not broken_claims(served, command.status())
+    assert sorted(command.wait() for command in commands) == [0, 75]
+    (driver,) = [command for command in commands if command.wait() == 0]
+    (refused,) = [command for command in commands if command.wait() == 75]
+    assert f"is driven by process {driver.process.pid} on " in refused.said
+    assert not broken_claims(served, driver.status())
     assert not served.has_file()
 
 
-def test_one_of_two_is_killed_when_a_batch_has_just_been_created_and_the_other_finishes(served: ServedBench) -> None:
+def test_a_command_killed_when_a_batch_has_just_been_created_is_followed_by_another(served: ServedBench) -> None:
     manifest = served.write("served-survivor", ["mistral", "gemini", "mistral"])
-    doomed, survivor = served.start(manifest), served.start(manifest)
+    doomed = served.start(manifest)
     calls = iter(["executed"])
     served.way.decide = lambda _provider, kind: next(calls, None) if kind == "create" else None
     served.way.kill = doomed.kill
-    status = survivor.status()
-    served.way.leave_alone()
     assert doomed.wait() == -signal.SIGKILL
-    assert status["state"] == "done"
-    assert not broken_claims(served, served.start(manifest).status())  # which clears away what the dead one left
+    served.way.leave_alone()
+    assert not broken_claims(served, served.start(manifest).status())
 
 
 def test_a_command_killed_while_the_server_commits_goes_on_from_one_side_of_the_commit_or_the_other(

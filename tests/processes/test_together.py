@@ -11,12 +11,14 @@ from tests.processes.commands import ITEMS, Bench, broken_claims
 COMMIT_KILLS = 12
 
 
-def test_two_commands_started_at_once_share_the_run_and_pay_each_row_once(place: Bench) -> None:
-    providers = ["openai", "anthropic", "openai", "anthropic"]
-    manifest = place.write("both", providers)
+def test_of_two_commands_started_at_once_one_drives_the_run_and_pays_each_row_once(place: Bench) -> None:
+    manifest = place.write("both", ["openai", "anthropic", "openai", "anthropic"])
     commands = [place.start(manifest), place.start(manifest)]
-    for command in commands:
-        assert not broken_claims(place, command.status())
+    assert sorted(command.wait() for command in commands) == [0, 75]
+    (driver,) = [command for command in commands if command.wait() == 0]
+    (refused,) = [command for command in commands if command.wait() == 75]
+    assert f"is driven by process {driver.process.pid} on " in refused.said
+    assert not broken_claims(place, driver.status())
 
 
 def test_two_runs_started_at_once_make_the_database_of_their_workspace_once(place: Bench) -> None:
@@ -29,16 +31,15 @@ def test_two_runs_started_at_once_make_the_database_of_their_workspace_once(plac
     assert [path.parent for path in place.folder.rglob("state.sqlite3")] == [place.folder / "runs"]
 
 
-def test_one_of_two_is_killed_when_a_batch_has_just_been_created_and_the_other_finishes(place: Bench) -> None:
+def test_a_command_killed_when_a_batch_has_just_been_created_is_followed_by_another(place: Bench) -> None:
     manifest = place.write("survivor", ["mistral", "gemini", "mistral"])
-    doomed, survivor = place.start(manifest), place.start(manifest)
+    doomed = place.start(manifest)
     calls = iter(["executed"])
     place.way.decide = lambda _provider, kind: next(calls, None) if kind == "create" else None
     place.way.kill = doomed.kill
-    status = survivor.status()
-    place.way.leave_alone()
     assert doomed.wait() == -signal.SIGKILL
-    assert not broken_claims(place, status)
+    place.way.leave_alone()
+    assert not broken_claims(place, place.start(manifest).status())
 
 
 def test_a_command_killed_while_sqlite_commits_goes_on_from_one_side_of_the_commit_or_the_other(place: Bench) -> None:

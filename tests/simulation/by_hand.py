@@ -9,12 +9,14 @@ from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.resolve import adopt_batch, send_again
 from layton_batch.batches.retry import retry_run
 from layton_batch.clock import Clock
-from layton_batch.errors import ManifestError, ProviderError, StaleStateError
+from layton_batch.errors import AnotherDriverError, ManifestError, ProviderError
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_run
+from layton_batch.runs.stores import open_store
 from layton_batch.states import Lifecycle
+from layton_batch.store.orders import OrderKind, give_order
 
 if TYPE_CHECKING:
     from layton_batch.sandbox import Fault
@@ -42,25 +44,21 @@ def cancel(found: History, asked: Manifest, clock: Clock) -> None:
 
 
 def retry(found: History, asked: Manifest, clock: Clock) -> None:
-    """What `layton-batch retry` does, and again where it is told that another process writes the run's tables."""
+    """What `layton-batch retry` does: where another program drives the run, it is left an order."""
     if found.by_itself is None:
         rows = found.providers.ledger().rows
         found.by_itself = tuple(row.custom_id for row in rows if row.batch_id not in found.providers.hidden)
-    with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
-        for left in reversed(range(PATIENT_LOOKS)):
-            try:
-                retry_run(run)
-                break
-            except StaleStateError:
-                if not left:
-                    raise
-                clock.sleep(1.0)
+    try:
+        with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
+            retry_run(run)
+    except AnotherDriverError:
+        with open_store(found.folder, found.settings) as store:
+            give_order(store, OrderKind.RETRY, clock.now())
     found.cancelled = False
 
 
 def resolve(found: History, asked: Manifest, clock: Clock) -> None:
-    """What a person does who comes when the outage is over and looks for every `lost` batch at its provider; where two
-    do so at once, the second is told that the first was quicker."""
+    """What a person does who comes when the outage is over and looks for every `lost` batch at its provider."""
     clock.sleep(sum(outage.seconds for outage in found.plan.outages))
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
         for batch in run.store.batches({Lifecycle.LOST}):
@@ -81,7 +79,7 @@ def _resolve(found: History, run: Run, batch_id: str, clock: Clock) -> None:
                 send_again(run, batch.id)
             else:
                 adopt_batch(run, batch.id, name)
-        except (ManifestError, ProviderError, StaleStateError):
+        except (ManifestError, ProviderError):
             clock.sleep(60.0)
     raise AssertionError(f"{batch_id} cannot be resolved")
 

@@ -6,6 +6,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from decimal import Decimal
 
 import polars as pl
@@ -45,14 +46,26 @@ def _broken_claims(found: History) -> list[str]:
         return list(_cancelled_well(found))
     broken = list(_went_on(found))
     _let_all_end(found)
-    broken += _ended_well(found)
-    with open_store(found.folder, found.settings) as store:
-        broken += _paid_once(found)
-        broken += _rows_conserved(store)
-        broken += _money_agrees(found)
-        broken += _providers_hold_nothing_else(found, store)
-    broken += _nothing_left_over(found)
-    return broken if broken else list(_same_tables(found))
+    for one in found.runs:
+        broken += _ended_well(one)
+    broken += _paid_once(found)
+    broken += _money_agrees_together(found) if found.plan.neighbour else _money_agrees(found)
+    with ExitStack() as stack:
+        stores = [stack.enter_context(open_store(one.folder, one.settings)) for one in found.runs]
+        for store in stores:
+            broken += _rows_conserved(store)
+        broken += _providers_hold_nothing_else(found, *stores)
+    for one in found.runs:
+        broken += _nothing_left_over(one)
+    return broken if broken else [claim for one in found.runs for claim in _same_tables(one)]
+
+
+def _money_agrees_together(found: History) -> Iterator[str]:
+    """What two runs of a workspace say they spent together = what the providers billed."""
+    spent = sum((one.status.spent_usd for one in found.runs if one.status), Decimal(0))
+    billed = sum((row.usd or Decimal(0) for row in found.providers.ledger().rows), Decimal(0))
+    if spent != billed:
+        yield f"the runs say ${spent} together, the providers billed ${billed}"
 
 
 def _cancelled_well(found: History) -> Iterator[str]:
@@ -246,18 +259,21 @@ def _unreadable(found: History, rows: Sequence[BilledRow]) -> Decimal:
     return sum((sum(usd[: -1 if name in answered else None], Decimal(0)) for name, usd in bills.items()), Decimal(0))
 
 
-def _providers_hold_nothing_else(found: History, store: RunStore) -> Iterator[str]:
+def _providers_hold_nothing_else(found: History, *stores: RunStore) -> Iterator[str]:
     """Every batch there is one of ours, or was one that a person gave up; and no file was uploaded twice."""
-    ours = store.provider_ids()
-    entered = [batch for job in store.all_jobs() for batch in store.job_batches(job.id)]  # an edit may have hidden some
+    ours = frozenset[str]().union(*(store.provider_ids() for store in stores))
+    # an edit may have hidden some
+    entered = [batch for store in stores for job in store.all_jobs() for batch in store.job_batches(job.id)]
     for provider in SEVEN:
         theirs = {batch.id for batch in found.providers.batches(provider)}
         if strangers := theirs - ours - found.providers.hidden:
             yield f"{provider} has batches the run does not know: {sorted(strangers)}"
         mine = sum(batch.provider == provider for batch in entered)
-        if provider != "anthropic" and found.providers.uploads(provider) > mine:
+        again = len(found.plan.freezes)  # a driver may be frozen between its look for the file and its free upload
+        if provider != "anthropic" and found.providers.uploads(provider) > mine + again:
             yield f"{provider} has {found.providers.uploads(provider)} files for {mine} batches"
-    known = [name for name in (batch.provider_id for batch in store.batches()) if name is not None]
+    batches = [batch for store in stores for batch in store.batches()]
+    known = [name for name in (batch.provider_id for batch in batches) if name is not None]
     if len(known) != len(set(known)):
         yield f"one batch at a provider stands for two of ours: {sorted(known)}"
 
@@ -274,14 +290,14 @@ def _same_tables(found: History) -> Iterator[str]:
     """Row for row what the undisturbed run has, but for which batch and attempt a row came from.
 
     Where a provider answers a row twice in other words, the first answer counts and its words may be the others.
-    What a `retry` brings goes before the jury after the rest, under other numbers.
+    What a `retry` brings goes before the jury after the rest, under other numbers; so does what a neighbour brings.
     """
-    late, edited = found.by_itself is not None, bool(found.plan.edits)
+    late, edited = found.by_itself is not None or found.plan.neighbour, bool(found.plan.edits)
     ignored = [*(("custom_id", "shard_id") if late else ())]
     if _doubled(found.plan):
         ignored += ["raw_text", "note", *(("fingerprint",) if edited else ())]
-    if edited:
-        ignored.append("max_cost")  # of two models that ask the same either is the one that pays
+    if edited or found.plan.neighbour:
+        ignored.append("max_cost")  # of two that ask the same either is the one that pays
     wanted = what_is_right(found.plan).tables
     for name in COMPARED:
         tables_of = [table.drop(ignored, strict=False) for table in (content(found, name), wanted[name])]

@@ -11,6 +11,7 @@ from layton_batch.sandbox import Fault
 from tests.simulation.claims import broken_claims, reference
 from tests.simulation.misfortunes import clocks, creates, edits, results
 from tests.simulation.outages import Outage
+from tests.simulation.turns import Freeze
 from tests.simulation.world import ALONE, ITEMS, Plan, cast, history
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ WIDER = 40_000
 """Seeds from here on also draw hostile providers and clocks (`misfortunes/`)."""
 EDITED = 60_000
 """Seeds from here on also edit their manifest meanwhile."""
+NEIGHBOURS = 80_000
+"""Seeds from here on have two runs of one workspace that want the same answers at the same time."""
 RARE = 0.08
 HTTP = ("upload", "create", "poll", "results", "list")
 PASSING = (429, 500, 502, 503, 529)
@@ -89,9 +92,9 @@ def plan_of(seed: int) -> Plan:
     draw = random.Random(f"history {seed}")
     turn = seed % (3 * ALONE)
     world = turn if turn < 2 * ALONE else turn - ALONE  # two models in a third of the histories, one in the others
-    hands = draw.choice((1, 1, 1, 2))
+    programs = draw.choice((1, 1, 1, 2))
     length = len(reference(world).points) + 40
-    stops = draw.sample(range(1, length * (hands + 1) // 2), draw.choice((0, 1, 2, 2, 2, 3, 5)))
+    stops = draw.sample(range(1, length * (programs + 1) // 2), draw.choice((0, 1, 2, 2, 2, 3, 5)))
     plan = Plan(
         world,
         stops=tuple(sorted(stops)),
@@ -100,8 +103,9 @@ def plan_of(seed: int) -> Plan:
         batch_seconds=draw.choice((2.0, 2.0, 20.0, 20.0, 60.0, 200.0)),
         moving=draw.random() < 0.2,
         migrating=draw.random() < 0.02,
-        hands=hands,
-        cancel_at=draw.randrange(1, length) if hands == 1 and draw.random() < 0.1 else None,
+        programs=programs,
+        freezes=_freezes(random.Random(f"freezes {seed}"), length) if programs > 1 else (),
+        cancel_at=draw.randrange(1, length) if programs == 1 and draw.random() < 0.1 else None,
         budget=draw.random() < 0.1,
         seed=seed + 1,
     )
@@ -110,10 +114,12 @@ def plan_of(seed: int) -> Plan:
             plan,
             skew=draw.choice((-3600.0, -600.0, -45.0, 0.0, 45.0, 600.0, 3600.0)),
             list_lag=draw.choice((0.0, 0.0, 10.0, 45.0)),
-            call_seconds=draw.choice((0.0, 0.5, 20.0)) if hands == 1 else draw.choice((0.0, 0.5)),
+            call_seconds=draw.choice((0.0, 0.5, 20.0)) if programs == 1 else draw.choice((0.0, 0.5)),
         )
     elif draw.random() < 0.2:
         plan = replace(plan, late_create=draw.choice((0.0, 10.0, 45.0, 300.0)))
+    if seed >= NEIGHBOURS:
+        return _with_neighbour(random.Random(f"neighbour {seed}"), plan, length)
     if seed >= RICHER:
         plan = _richer(random.Random(f"richer {seed}"), plan, length)
     if seed >= WIDER:
@@ -122,6 +128,23 @@ def plan_of(seed: int) -> Plan:
     if seed >= EDITED:
         plan = edits.draw(random.Random(f"edits-{seed}"), plan, length)
     return plan
+
+
+def _with_neighbour(draw: random.Random, plan: Plan, length: int) -> Plan:
+    """The plan with another run that wants the same answers. What comes back unreadable is left to one run's histories,
+    where its bill is told."""
+    faults = tuple(fault for fault in plan.faults if fault.action not in ("malformed_line", "unknown_id"))
+    stops = draw.sample(range(1, 2 * length), draw.choice((0, 1, 2, 3, 5)))
+    return replace(
+        plan, neighbour=True, programs=2, faults=faults, stops=tuple(sorted(stops)), cancel_at=None, budget=False,
+        freezes=_freezes(draw, length), call_seconds=min(plan.call_seconds, 0.5),
+    )  # fmt: skip
+
+
+def _freezes(draw: random.Random, length: int) -> tuple[Freeze, ...]:
+    """Moments at which the driver is frozen: for less than its lease, or so long that the other takes the run over."""
+    points = draw.sample(range(1, length * 3 // 2), draw.choice((1, 2, 3)))
+    return tuple(Freeze(at, draw.choice((60.0, 130.0, 400.0, 1500.0))) for at in points)
 
 
 def _richer(draw: random.Random, plan: Plan, length: int) -> Plan:
@@ -183,7 +206,7 @@ def _not_cancelled_at_once(draw: random.Random, plan: Plan, provider: str, lengt
         status=draw.choice(PASSING),
         retry_after=draw.choice((None, 7.0, 4000.0)),
     )
-    if plan.hands == 1 and draw.random() < 0.6:
+    if plan.programs == 1 and draw.random() < 0.6:
         return replace(plan, faults=(fault, *plan.faults), cancel_at=draw.randrange(1, length))
     hours = draw.choice((0.2, 1.0, 4.0))
     odd = Fault(on="batch", action="unknown_status", provider=provider, times=1, name="pondering", seconds=hours * 3600)

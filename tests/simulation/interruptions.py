@@ -25,7 +25,7 @@ from sqlalchemy.engine.default import DefaultDialect
 
 from layton_batch.files import atomic
 from layton_batch.runs.context import Lanes
-from layton_batch.store import leases
+from layton_batch.store import driver
 
 _NUMBERS = re.compile(r"\.[0-9a-f]{8}-[^/]*\.tmp")
 
@@ -55,8 +55,8 @@ class Course:
     """The points of one history, numbered from 1 over all lives of the program, and the numbers at which it is stopped.
 
     ``moving``: every life is on another machine, which cannot tell whether the one before is dead. ``pause`` is called
-    at every point outside a transaction: where another hand may get its turn. ``dies`` is called at the moment a hand
-    is stopped, ``is_buried`` when nothing of it runs any more and before its next life, ``is_cut_off`` where it loses
+    at every point outside a transaction: where another program may get its turn. ``dies`` is called when a program is
+    stopped, ``is_buried`` when nothing of it runs any more and before its next life, ``is_cut_off`` where it loses
     the server of its state: at points numbered in ``breaks``.
     """
 
@@ -148,8 +148,8 @@ def instrumented(course: Course, shuffle: random.Random | None = None) -> Iterat
             (Path, "unlink", _removing(course, Path.unlink)),
             (shutil, "rmtree", _removing(course, shutil.rmtree)),
             (atomic, "os", _NoDisk()),
-            *((module, "myself", course.myself) for module in (atomic, leases)),
-            *((module, "is_gone", course.is_gone) for module in (atomic, leases)),
+            *((module, "myself", course.myself) for module in (atomic, driver)),
+            *((module, "is_gone", course.is_gone) for module in (atomic, driver)),
             (atomic, "machine", course.machine),
         ):
             stack.enter_context(mock.patch.object(target, name, replacement))

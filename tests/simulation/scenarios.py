@@ -14,7 +14,7 @@ from tests.simulation.claims import broken_claims, reference
 from tests.simulation.outages import Outage
 from tests.simulation.world import ALONE, ITEMS, SEVEN, History, Plan, history
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "exactly_once.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "misfortunes.md"
 HOUR = 3600.0
 WITHOUT_UPLOAD = frozenset({"anthropic"})
 KEEPS_NOTHING = frozenset({"gemini"})
@@ -100,7 +100,7 @@ def moved(jump: float) -> Callable[[int], Plan]:
 
 
 def two_programs(world: int) -> Plan:
-    return Plan(world, hands=2, seed=world)
+    return Plan(world, programs=2, seed=world)
 
 
 def late_create(seconds: float) -> Callable[[int], Plan]:

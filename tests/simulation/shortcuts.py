@@ -26,8 +26,8 @@ from tests.manual_clock import ManualClock
 
 READ_AGAIN = ("row", "jobs", "batches", "row_counts", "money", "price_changes")
 """What a tick of the program asks its store several times over."""
-OF_LEASES = ("claim", "release", "renew", "claim_named", "release_named")
-"""What changes nothing of that, but for the reason of a batch that is held back."""
+OF_THE_LEASE = ("drive", "renew", "stop_driving")
+"""What changes nothing of that."""
 
 Asked = tuple[str, str, tuple[object, ...]]
 
@@ -70,11 +70,11 @@ def _charts(*tables: object) -> Sequence[board_charts.Chart]:
 @contextmanager
 def unhurried(clock: ManualClock, *, for_days: bool = False) -> Iterator[None]:
     """Waiting takes no time: one SDK waits by itself between its tries of an upload; the loop looks up twice a minute
-    whether or not anything is due, and every second for what another program has in hand, every five for what a limit
-    holds back. ``for_days``: the history may last so long, and looks up less often."""
+    whether or not anything is due, and every five seconds for what a limit holds back. ``for_days``: the history may
+    last so long, and looks up less often."""
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(opening, "create_engine", _sharing))
-        pacing = Pacing(idle=3600.0, soon=120.0, held=120.0) if for_days else Pacing(idle=3600.0, soon=20.0)
+        pacing = Pacing(idle=3600.0, held=120.0) if for_days else Pacing(idle=3600.0)
         stack.enter_context(mock.patch.object(Settings, "pacing", pacing))
         stack.enter_context(mock.patch("time.sleep", clock.sleep))
         stack.enter_context(mock.patch.object(board_charts, "charts", return_value=[]))  # no claim is about charts
@@ -104,15 +104,14 @@ def _sharing(url: URL, **options: Any) -> Engine:
 
 
 def _remember(stack: ExitStack, memory: dict[Asked, object]) -> None:
-    """Between two commits, of whomever, a store that is asked the same says the same; a commit that only moves leases
-    is none."""
+    """Between two commits, of whomever, a store that is asked the same says the same; a commit that only moves the
+    lease is none."""
     leases_only = threading.local()
     stack.enter_context(mock.patch.object(DefaultDialect, "do_commit", _forgetting(memory, leases_only)))
     for name in READ_AGAIN:
         stack.enter_context(mock.patch.object(RunStore, name, _remembering(name, memory)))
-    for name in OF_LEASES:
-        stack.enter_context(mock.patch.object(RunStore, name, _telling(name, leases_only, only=True)))
-    stack.enter_context(mock.patch.object(RunStore, "_note_held", _telling("_note_held", leases_only, only=False)))
+    for name in OF_THE_LEASE:
+        stack.enter_context(mock.patch.object(RunStore, name, _telling(name, leases_only)))
 
 
 def _forgetting(memory: dict[Asked, object], leases_only: threading.local) -> Callable[..., None]:
@@ -126,11 +125,11 @@ def _forgetting(memory: dict[Asked, object], leases_only: threading.local) -> Ca
     return do_commit
 
 
-def _telling(name: str, leases_only: threading.local, *, only: bool) -> Callable[..., Any]:
+def _telling(name: str, leases_only: threading.local) -> Callable[..., Any]:
     original = getattr(RunStore, name)
 
     def write(store: RunStore, *arguments: Any, **named: Any) -> Any:
-        leases_only.is_so = only
+        leases_only.is_so = True
         try:
             return original(store, *arguments, **named)
         finally:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from tests.simulation.claims import reference
-from tests.simulation.histories import EDITED, RICHER, WIDER
+from tests.simulation.histories import EDITED, NEIGHBOURS, RICHER, WIDER
 from tests.simulation.table import TABLE
 from tests.simulation.world import ALONE, SEVEN
 
 SEEDS = (*range(49), *range(RICHER, RICHER + 49), *range(WIDER, WIDER + 49))
 EDITING = (*range(EDITED, EDITED + 26), EDITED + 43, EDITED + 155)
 """Seeds whose manifests are edited meanwhile; four hundred of them and more in ``scripts/nightly``."""
+SHARING = range(NEIGHBOURS, NEIGHBOURS + 14)
+"""Seeds of two runs of one workspace that want the same answers."""
 STRIDE = 8
 """Every eighth instant of a run in the suite, each at another provider than its neighbours; all of them at all
 providers in ``scripts/bench faults``."""
@@ -37,4 +39,5 @@ def histories() -> dict[str, int]:
         "misfortunes of the table": sum(one.applies(name) for one in TABLE for name in SEVEN),
         "seeds": len(SEEDS),
         "seeds with edits": len(EDITING),
+        "seeds of two runs": len(SHARING),
     }

@@ -1,4 +1,4 @@
-"""The table of docs/exactly_once.md: every named misfortune, in the order of the page."""
+"""The table of docs/misfortunes.md: every named misfortune, in the order of the page."""
 
 from __future__ import annotations
 

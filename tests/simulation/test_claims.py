@@ -18,16 +18,17 @@ from layton_batch.sandbox.wire import gateway
 from layton_batch.stages import collect as collecting
 from layton_batch.stages import submit as submitting
 from layton_batch.states import Lifecycle
-from layton_batch.store.leases import Leases
+from layton_batch.store.driver import DriverLease
 from tests.simulation.claims import reference
 from tests.simulation.histories import plan_of, play
+from tests.simulation.turns import Freeze
 from tests.simulation.world import ALONE, Plan, cast, history
 from tests.store.rows import moved
 
 
-@pytest.mark.parametrize("hands", [1, 2])
-def test_a_seed_gives_the_same_history_every_time(hands: int) -> None:
-    plan = replace(plan_of(33), hands=hands)
+@pytest.mark.parametrize("programs", [1, 2])
+def test_a_seed_gives_the_same_history_every_time(programs: int) -> None:
+    plan = replace(plan_of(33), programs=programs, freezes=(Freeze(60, 400.0),))
     seen = []
     for _ in range(2):
         with history(plan) as found:
@@ -82,13 +83,15 @@ def test_a_program_that_gives_up_a_download_is_caught(monkeypatch: pytest.Monkey
     assert any("billed" in claim for claim in play(Plan(7)).broken)
 
 
-def test_a_program_that_does_not_see_that_another_has_a_batch_in_hand_is_caught(
+def test_a_program_that_does_not_see_that_another_drives_the_run_by_now_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(submitting, "sent_already", lambda *_: [])
-    monkeypatch.setattr(Leases, "_is_free", lambda *_arguments: True)
-    monkeypatch.setattr(Leases, "_guard", lambda _self, _connection, _batch, _at, *, paying: (True, {}))
-    broken = [claim for seed in range(6) for claim in play(Plan(seed, hands=2, seed=seed + 1)).broken]
+    monkeypatch.setattr(machine, "before_call", lambda *_: None)
+    monkeypatch.setattr(DriverLease, "check", lambda *_arguments, **_options: False)
+    plan = Plan(0, programs=2)
+    freezes = [(seed, (Freeze(at, 400.0),)) for seed in range(3) for at in (30, 60)]
+    broken = [claim for seed, at in freezes for claim in play(replace(plan, freezes=at, seed=seed + 1)).broken]
     assert broken
 
 

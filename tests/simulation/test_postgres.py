@@ -25,7 +25,7 @@ from tests.simulation.suite import (
 )
 from tests.simulation.world import Plan, history
 
-ENTER = text("INSERT INTO leases (run_id, name, fence) VALUES ('r', :name, 0)")
+ENTER = text("INSERT INTO orders (run_id, kind, at) VALUES ('r', :name, 0)")
 
 
 def told(verdicts: list[Verdict]) -> str:
@@ -59,7 +59,7 @@ def test_a_run_killed_between_two_statements_of_a_transaction_did_none_of_it(dat
 
 
 def test_a_run_whose_server_breaks_off_around_a_commit_is_started_again_and_pays_once(database: Database) -> None:
-    points = list(enumerate(reference(SERVED_WORLD).points, 1))[:-2]  # the last lets go of leases, done or not
+    points = list(enumerate(reference(SERVED_WORLD).points, 1))[:-2]  # the last gives the lease back, done or not
     breaks = [number for number, point in points if point in ("commit", "committed")][::COMMIT_STRIDE]
     for number in breaks:
         with history(Plan(SERVED_WORLD, breaks=(number,)), database) as found:
@@ -112,7 +112,7 @@ def test_what_a_killed_program_had_begun_is_rolled_back_and_its_connections_are_
         hand.lives, hand.dead = 2, False
         after = open_engine(database.url)
         with after.connect() as connection:
-            assert connection.execute(text("SELECT count(*) FROM leases")).scalar() == 0
+            assert connection.execute(text("SELECT count(*) FROM orders")).scalar() == 0
             alive = set(connection.execute(text("SELECT pid FROM pg_stat_activity")).scalars())
         after.dispose()
     assert len(backends) == len(set(backends)) == 2

@@ -1,4 +1,4 @@
-"""The table of docs/exactly_once.md, row by row: one misfortune, at every provider."""
+"""The table of docs/misfortunes.md, row by row: one misfortune, at every provider."""
 
 from __future__ import annotations
 

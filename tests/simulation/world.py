@@ -9,7 +9,7 @@ import tempfile
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from layton_batch import loop
 from layton_batch.clock import Clock
-from layton_batch.errors import LaytonBatchError, StoreError
+from layton_batch.errors import AnotherDriverError, LaytonBatchError, StoreError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest, with_budget
@@ -44,7 +44,7 @@ from tests.simulation.in_process import Providers, connected
 from tests.simulation.interruptions import Course, Killed, instrumented
 from tests.simulation.outages import Outage, Outages
 from tests.simulation.shortcuts import empty_database, scratch, unhurried
-from tests.simulation.two_hands import Ahead, Turns
+from tests.simulation.turns import Ahead, Freeze, Turns
 
 if TYPE_CHECKING:
     from tests.simulation.postgres import Database
@@ -61,8 +61,13 @@ ALONE = 7
 """Worlds from here on have one model: the provider at ``world - ALONE``."""
 ITEMS = 3
 MOST_LIVES = 12
+TOO = "-too"
+"""What the name of a run's neighbour has at its end."""
 MOST_VISITS = 20
 """More than a list is ever refused."""
+CALL_AGAIN = (45.0, 45.0, 45.0, 200.0, 900.0, 3600.0)
+"""After how long a timer calls a program again that another one keeps from driving the run; the last as often as it
+takes."""
 PATIENCE_SECONDS = 200 * 3600.0
 
 
@@ -75,17 +80,20 @@ class Plan:
     providers' clock is ahead of ours, ``list_lag`` how long their listings lack a new batch, ``late_create`` how long
     after its connection broke the first create is carried out all the same, ``call_seconds`` the longest a call takes
     to get there and, once more, its reply to come back. ``moving``: every life is on another machine. ``migrating``:
-    the state store does not exist yet. ``hands``: how many programs work on the run at once; ``apart``: by how much
-    each one's clock is ahead of the one's before (with ``moving``: a machine has one clock). ``cancel_at``: the point
-    at which the program is stopped and `layton-batch cancel` is called. ``budget``: there is money for one batch at a
-    time. ``retry_at``: the same for `layton-batch retry`, which is called again at the end while requests have no
-    answer; of two programs the second calls it. ``reask``: how often the manifest has unusable replies asked for
-    again. ``outages``: long times in which every call fails. ``jump``: by how much our clock is put forward each time
-    the program starts again, as on another machine. ``moves``: when and how it is set while one program is at work.
-    ``denied``: a provider's name for each of its first creates that are carried out, answered with HTTP 500 and shown
-    in no list ever. ``deadline_hours``: the manifest's, where it is not the provider's own. ``breaks``: the points at
-    which connections to the state's server break off, where it is on one; what ends with that is started again.
-    ``asks``: what the first manifest asks, where it is not the world's; ``edits``: what becomes of it.
+    the state store does not exist yet. ``programs``: how many are started on the run at once: one drives it, and the
+    others are refused and called again; ``freezes``: when the driver is frozen, so that another takes the run over;
+    ``apart``: by how much each one's clock is ahead of the one's before (with ``moving``: a machine has one clock).
+    ``cancel_at``: the point at which the program is stopped and `layton-batch cancel` is called. ``budget``: there
+    is money for one batch at a time. ``retry_at``: the same for `layton-batch retry`, which is called again at the
+    end while requests have no answer; of two programs the second calls it. ``reask``: how often the manifest has
+    unusable replies asked for again. ``outages``: long times in which every call fails. ``jump``: by how much our
+    clock is put forward each time the program starts again, as on another machine. ``moves``: when and how it is
+    set while one program is at work. ``denied``: a provider's name for each of its first creates that are carried
+    out, answered with HTTP 500 and shown in no list ever. ``deadline_hours``: the manifest's, where it is not the
+    provider's own. ``breaks``: the points at which connections to the state's server break off, where it is on one;
+    what ends with that is started again. ``asks``: what the first manifest asks, where it is not the world's;
+    ``edits``: what becomes of it. ``neighbour``: the second of two programs drives another run of the workspace, which
+    wants the same answers.
     """
 
     world: int
@@ -100,7 +108,8 @@ class Plan:
     batch_seconds: float = 60.0
     moving: bool = False
     migrating: bool = False
-    hands: int = 1
+    programs: int = 1
+    freezes: tuple[Freeze, ...] = ()
     apart: float = 0.0
     cancel_at: int | None = None
     budget: bool = False
@@ -113,6 +122,7 @@ class Plan:
     breaks: tuple[int, ...] = ()
     asks: Asks | None = None
     edits: tuple[Edit, ...] = ()
+    neighbour: bool = False
     seed: int = 0
 
 
@@ -134,7 +144,7 @@ class History:
     ``by_itself``: the custom_ids billed before a person called `retry`, once for each bill; None: nobody did.
     ``put_forward``: our clock was, and a create from before is still to be carried out. ``silence``: the longest time
     that passed between two calls while the program ran, ``called_at``: when the last was made or it was started.
-    ``revised``: how many edits the manifest has had.
+    ``revised``: how many edits the manifest has had. ``neighbour``: the status of the other run.
     """
 
     plan: Plan
@@ -153,6 +163,15 @@ class History:
     silence: float = 0.0
     called_at: float = 0.0
     revised: int = 0
+    neighbour: Status | None = None
+
+    @property
+    def runs(self) -> list[History]:
+        """The history of each run: of the neighbour too, where there is one."""
+        if not self.plan.neighbour:
+            return [self]
+        beside = self.folder.root.with_name(f"{self.folder.root.name}{TOO}")
+        return [self, replace(self, folder=RunFolder(beside), status=self.neighbour)]
 
     @property
     def has_passed(self) -> int:
@@ -241,7 +260,7 @@ def _play(
     folder = RunFolder(base / "runs" / asked.run_id())
     folder.root.mkdir(parents=True)
     settings = Settings.from_environment(providers.environment() | _state(plan, folder, database), base)
-    commands = [at for at in (plan.cancel_at, plan.retry_at) if at is not None and plan.hands == 1]
+    commands = [at for at in (plan.cancel_at, plan.retry_at) if at is not None and plan.programs == 1]
     edits = [edit.at for edit in plan.edits]
     course = Course(folder.root, (*plan.stops, *commands, *edits), plan.breaks, moving=plan.moving)
     providers.outage = Outages(plan.outages, clock, lambda: len(course.points)).of
@@ -259,13 +278,13 @@ def _play(
     shuffle = random.Random(f"order {plan.seed}") if plan.seed else None
     served = nullcontext() if database is None else database.in_use(course, statements=statements)
     with connected(providers), unhurried(clock, for_days=bool(plan.outages)), instrumented(course, shuffle), served:
-        if plan.hands == 1:
+        if plan.programs == 1:
             course.pause = clock.at_points(lambda: len(course.points))
             course.enter()
             _live(found, asked, clock)
         else:
-            turns = Turns(clock, random.Random(f"turns {plan.seed}"))
-            clocks = [Ahead(turns, number * plan.apart) for number in range(plan.hands)]
+            turns = Turns(clock, random.Random(f"turns {plan.seed}"), plan.freezes)
+            clocks = [Ahead(turns, number * plan.apart) for number in range(plan.programs)]
             turns.run(course, [partial(_live, found, asked, clock) for clock in clocks])
     return found
 
@@ -282,18 +301,24 @@ def _state(plan: Plan, folder: RunFolder, database: Database | None) -> dict[str
 
 def _live(found: History, asked: Manifest, clock: Clock) -> None:
     """A program from its first start to its end; what that was is noted."""
+    hand = found.course.mine()
+    is_neighbour = found.plan.neighbour and hand is not None and hand.number > 1
+    if is_neighbour:
+        asked = asked.model_copy(update={"name": f"{asked.name}{TOO}"})
     try:
         status = _lives(found, asked, clock)
     except (LaytonBatchError, AssertionError, ValueError, KeyError, TypeError, OSError) as error:
         found.failure = f"{type(error).__name__}: {error}"
     else:
-        if found.status is None or status.state is not RunState.DONE:
+        if is_neighbour:
+            found.neighbour = status
+        elif found.status is None or status.state is not RunState.DONE:
             found.status = status
 
 
 def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
     """Start the program again after every kill, until it ends by itself."""
-    plan, hand = found.plan, found.course.mine()
+    plan, hand, refusals = found.plan, found.course.mine(), 0
     assert hand is not None
     while True:
         if plan.edits:
@@ -302,6 +327,10 @@ def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
         try:
             _command(found, asked, clock, hand.number)
             status = _to_its_end(found, asked, clock)
+        except AnotherDriverError:
+            clock.sleep(CALL_AGAIN[min(refusals, len(CALL_AGAIN) - 1)])
+            refusals += 1
+            continue
         except Killed as killed:
             _let_go(killed)
         except StoreError:
@@ -334,9 +363,9 @@ def _command(found: History, asked: Manifest, clock: Clock, number: int) -> None
     plan = found.plan
     if plan.cancel_at is not None and found.has_passed >= plan.cancel_at and not found.retried:
         cancel(found, asked, clock)
-    if plan.retry_at is None or number != plan.hands or found.retried:
+    if plan.retry_at is None or number != plan.programs or found.retried:
         return
-    for _ in range(PATIENT_LOOKS if plan.hands > 1 else 0):
+    for _ in range(PATIENT_LOOKS if plan.programs > 1 else 0):
         if found.has_passed < plan.retry_at:
             clock.sleep(1.0)
     if found.has_passed >= plan.retry_at:

@@ -58,19 +58,17 @@ def hosts(postgres: str, objects: ObjectServer, sandbox: Sandbox, tmp_path: Path
     sandbox.way.leave_alone()
 
 
-def test_one_of_three_hosts_is_killed_when_it_has_just_paid_and_the_others_pay_each_row_once_and_lose_none(
-    hosts: Hosts,
-) -> None:
+def test_a_host_is_killed_when_it_has_just_paid_and_the_next_pays_each_row_once_and_loses_none(hosts: Hosts) -> None:
     manifest = hosts.write("three", ["openai", "anthropic", "mistral", "gemini", "groq", "openai"])
     doomed = hosts.on("first").start(manifest)
-    others = [hosts.on(name).start(manifest) for name in ("second", "third")]
     calls = iter(["executed"])
     hosts.way.decide = lambda _provider, kind: next(calls, None) if kind == "create" else None
     hosts.way.kill = doomed.kill
-    ends = [command.status() for command in others]
-    hosts.way.leave_alone()
     assert doomed.wait() == -signal.SIGKILL
-    assert [end["state"] for end in ends] == ["done", "done"]
+    hosts.way.leave_alone()
+    others = [hosts.on(name).start(manifest) for name in ("second", "third")]
+    codes = sorted(command.wait() for command in others)
+    assert codes in ([0, 75], [0, 0])  # the second of them may begin when the first has ended
     assert not broken_claims(hosts, hosts.on("first").start(manifest).status())
     boards = [hosts.on(name).board("three") for name in ("first", "second", "third")]
     assert boards[0] == boards[1] == boards[2]

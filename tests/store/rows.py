@@ -11,7 +11,6 @@ from typing import Any
 from layton_batch.records import Batch, Entry, Job, ModelSpec, Move, RowCount, Wait
 from layton_batch.states import Lifecycle, Role
 from layton_batch.store.engine import open_engine
-from layton_batch.store.leases import Holder
 from layton_batch.store.run_store import RunStore
 
 SPEC = ModelSpec(name="m", provider="openai", model="m-1", family="openai")
@@ -53,18 +52,28 @@ def noted(before: Batch, event: str, detail: str = "", **changes: Any) -> Wait:
     return Wait(replace(before, **changes), ((event, detail),))
 
 
-def store_on(engine: Any, seconds: float = 120.0) -> RunStore:
-    """Another holder on an open database."""
-    return RunStore(engine, RUN, holder=Holder(seconds=seconds))
+def store_on(engine: Any, at: float = NOW, *, seconds: float = 120.0) -> RunStore:
+    """The run on an open database for another process, which does not drive it; its leases are counted from ``at``."""
+    store = RunStore(engine, RUN)
+    store.lease.clock, store.lease.seconds = lambda: at, seconds
+    return store
+
+
+def driving(engine: Any, at: float = NOW) -> RunStore:
+    """The same for the process that drives the run from then on."""
+    store = store_on(engine, at)
+    store.drive()
+    return store
 
 
 @contextmanager
 def opened(url: str, count: int = 1, jobs: Sequence[Job] = (JOB,), **changes: Any) -> Iterator[RunStore]:
-    """A store with ``jobs``, of which the first is planned, with ``count`` batches."""
+    """A driven store with ``jobs``, of which the first is planned, with ``count`` batches."""
     engine = open_engine(url)
     try:
         store = store_on(engine)
-        store.create("0123abcd" * 8, "{}", "0", NOW, prices=str)
+        store.enter("0123abcd" * 8, "{}", "0", NOW)
+        store.drive()
         store.add_jobs(jobs, NOW)
         store.plan_job(JOB, [batch(number, **changes) for number in range(count)], NOW)
         yield store

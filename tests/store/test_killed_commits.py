@@ -20,25 +20,24 @@ from layton_batch.states import Lifecycle
 from layton_batch.records import Entry
 from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.run_store import RunStore
-from tests.store.rows import NOW, RUN, batch, moved, opened
+from tests.store.rows import NOW, RUN, batch, driving, moved, opened
 
 # a checkpoint, which copies the log into the file, at every second commit or so, instead of at every thousandth page
 event.listen(Engine, "connect", lambda connection, _: connection.execute("PRAGMA wal_autocheckpoint=6"))
 path, draw, found = Path(sys.argv[1]), random.Random(0), []
-with opened(sqlite_url(path), 1):
-    pass
+with opened(sqlite_url(path), 1) as store:
+    store.stop_driving()
 
 def commit_for_ever(told):
-    store = RunStore(open_engine(sqlite_url(path)), RUN)
+    store = driving(open_engine(sqlite_url(path)))
     while True:
-        (now,) = store.claim(NOW)
+        now = store.batch(batch(0).id)
         sent = now.state is Lifecycle.PLANNED
         state, kind = (Lifecycle.SUBMITTING, "reserved") if sent else (Lifecycle.PLANNED, "released")
         entries = [Entry(now.id, kind, Decimal(1))]
         move = moved(now, state, detail="x" * 3000, entries=entries, failures=now.failures + 1)
         store.apply(now, move, NOW)
         os.write(told, b".")
-        store.release([now.id])
 
 for kill in range(int(sys.argv[2])):
     here, told = os.pipe()

@@ -17,6 +17,7 @@ from layton_batch.providers.protocol import Limits
 from layton_batch.records import Entry
 from layton_batch.runs.context import Run
 from layton_batch.states import Lifecycle
+from layton_batch.store.run_store import RunStore
 from layton_batch.store.standing import ProviderLoad
 from tests.pipeline.lab import Lab, lab, manifest_text
 from tests.store.rows import NOW, batch, moved, opened
@@ -121,18 +122,17 @@ def test_the_queue_is_counted_by_model_and_never_blocks_a_batch_that_is_alone() 
     assert "75 of 150 tokens" in str(over_limit(batch(0, size_bytes=500), queued, limits))
 
 
-def test_standing_counts_what_is_there_and_what_others_are_about_to_send(url: str) -> None:
+def test_the_load_of_a_provider_counts_what_every_run_of_the_database_has_there(url: str) -> None:
     with opened(url, 4) as store:
-        (first,) = store.claim(NOW, ids=[batch(0).id])
-        entries = [Entry(first.id, "reserved", Decimal("0.50"))]
-        store.apply(first, moved(first, Lifecycle.SUBMITTING, "submitting", submitting_at=NOW, entries=entries), NOW)
-        store.claim(NOW, ids=[batch(1).id])
-        standing = store.load("openai", NOW + 1)
-        assert standing == ProviderLoad(Decimal("1.00"), 2, {"m-1": 800}, 1, NOW)
+        entries = [Entry(batch(0).id, "reserved", Decimal("0.50"))]
+        submitting = moved(batch(0), Lifecycle.SUBMITTING, "submitting", submitting_at=NOW, entries=entries)
+        store.apply(batch(0), submitting, NOW)
+        load = store.load("openai", NOW + 1)
+        assert load == ProviderLoad(1, {"m-1": 400}, 1, NOW)
+        assert RunStore(store.engine, "another").load("openai", NOW + 1) == load
         assert store.load("openai", NOW + 4000).creates == 0
         assert store.load("mistral", NOW + 1).running == 0
-        sent = standing.plus(batch(2), NOW + 1)
-        assert sent == ProviderLoad(Decimal("1.50"), 3, {"m-1": 1200}, 2, NOW)
+        assert load.plus(batch(2), NOW + 1) == ProviderLoad(2, {"m-1": 800}, 2, NOW)
 
 
 def test_results_that_will_not_be_kept_much_longer_are_warned_of_once(tmp_path: Path) -> None:

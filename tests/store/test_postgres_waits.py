@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, event, text
+from sqlalchemy import create_engine, text
 
-from layton_batch.errors import StoreError
+from layton_batch.errors import AnotherDriverError, StoreError
 from layton_batch.store import engine as opening
 from layton_batch.store.engine import open_engine
-from tests.store.rows import NOW, batch, opened, store_on
+from tests.store.rows import NOW, opened, store_on
 
 PATIENCE_SECONDS = 10.0
 WAITING = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
@@ -28,39 +26,30 @@ def until_one_waits(url: str) -> None:
     watching.dispose()
 
 
-def after_the_first_update(engine: Any, then: Callable[[], None]) -> None:
-    """Call ``then`` once, in this thread's transaction, when it has changed its first batch."""
-    mine, left = threading.get_ident(), [then]
+def test_who_would_take_the_lease_in_the_middle_of_a_driver_s_transaction_waits_for_its_end(postgres_url: str) -> None:
+    with opened(postgres_url) as slow:
+        quick = store_on(slow.engine, NOW + 500)
+        taking = threading.Thread(target=quick.drive)
+        with slow.writing() as writing:
+            taking.start()
+            until_one_waits(postgres_url)
+            writing.event(NOW, None, "written", "")
+        taking.join()
+        quick.require_driver()
+        assert [event.kind for event in quick.events()][-1] == "written"
+        with pytest.raises(AnotherDriverError):
+            slow.add_event(NOW, None, "never", "")
 
-    def look(_connection: Any, _cursor: Any, statement: str, *_more: Any) -> None:
-        if statement.startswith("UPDATE batches") and threading.get_ident() == mine and left:
-            left.pop()()
 
-    event.listen(engine, "after_cursor_execute", look)
-
-
-def test_letting_go_of_several_batches_and_renewing_them_meanwhile_take_turns(postgres_url: str) -> None:
-    with opened(postgres_url, 2) as store:
-        names = [one.id for one in reversed(store.claim(NOW))]
-        failed: list[StoreError] = []
-
-        def renew() -> None:
-            try:
-                store.renew(NOW + 1)
-            except StoreError as error:
-                failed.append(error)
-
-        keeper = threading.Thread(target=renew)
-
-        def begin() -> None:
+def test_a_heartbeat_in_the_middle_of_a_transaction_of_another_thread_takes_its_turn(postgres_url: str) -> None:
+    with opened(postgres_url) as store:
+        keeper = threading.Thread(target=store.renew)
+        with store.writing() as writing:
             keeper.start()
             until_one_waits(postgres_url)
-
-        after_the_first_update(store.engine, begin)
-        store.release(names)
+            writing.event(NOW, None, "written", "")
         keeper.join()
-        assert not failed
-        assert [one.id for one in store_on(store.engine).claim(NOW + 2)] == [batch(0).id, batch(1).id]
+        store.require_driver()
 
 
 def test_a_host_that_vanishes_within_a_transaction_holds_the_others_up_only_for_some_seconds(
@@ -68,13 +57,12 @@ def test_a_host_that_vanishes_within_a_transaction_holds_the_others_up_only_for_
 ) -> None:
     monkeypatch.setattr(opening, "IDLE_SECONDS", 0.5)
     with opened(postgres_url) as vanished:
-        other = store_on(vanished.engine)
+        other = store_on(vanished.engine, NOW + 500)
 
         def begin_and_vanish() -> None:
             with vanished.writing() as writing:
-                writing.alone()
                 writing.event(NOW, None, "never", "")
-                assert [one.id for one in other.claim(NOW)] == [batch(0).id]
+                other.drive()
                 writing.event(NOW, None, "never", "")
 
         with pytest.raises(StoreError, match="idle-in-transaction"):
@@ -87,9 +75,9 @@ def test_a_transaction_in_the_way_for_half_a_minute_is_told_of(
 ) -> None:
     monkeypatch.setattr(opening, "WAIT_SECONDS", 0.05)
     with opened(postgres_url) as slow, slow.writing() as writing:
-        writing.alone()
+        writing.event(NOW, None, "slow", "")
         with pytest.raises(StoreError, match="lock timeout; another process has been writing to it for half a minute"):
-            store_on(slow.engine).claim(NOW)
+            store_on(slow.engine).drive()
 
 
 def test_a_server_set_otherwise_keeps_our_commits_and_our_isolation_all_the_same(postgres_url: str) -> None:

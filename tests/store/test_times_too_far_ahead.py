@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from layton_batch.clock import LONGEST_PAUSE, Pacing, is_due
-from layton_batch.errors import StaleStateError
 from layton_batch.states import Lifecycle
-from tests.store.rows import NOW, batch, moved, opened, store_on
+from tests.store.rows import NOW, batch, opened
 
 DAY = 86_400.0
 FLYING = [Lifecycle.IN_FLIGHT]
@@ -18,32 +17,12 @@ FLYING = [Lifecycle.IN_FLIGHT]
 )
 def test_a_moment_further_ahead_than_any_pause_has_come(ahead: float, due: bool) -> None:
     assert is_due(NOW + ahead, NOW) is due
-    with opened("sqlite://", state=Lifecycle.IN_FLIGHT, due_at=NOW + ahead) as store:
-        assert bool(store.claim(NOW, states=FLYING)) is due
 
 
 def test_a_batch_due_in_a_day_is_what_a_run_goes_on_with_now() -> None:
     with opened("sqlite://", state=Lifecycle.IN_FLIGHT, due_at=NOW + DAY) as store:
         assert store.next_due(NOW, FLYING, Pacing()) == NOW
         assert store.next_due(NOW + DAY - 60.0, FLYING, Pacing()) == NOW + DAY
-
-
-def test_a_lease_of_another_host_that_lasts_a_day_has_run_out_and_one_of_an_hour_has_not() -> None:
-    with opened("sqlite://", state=Lifecycle.IN_FLIGHT, due_at=NOW) as store:
-        other = store_on(store.engine)
-        store.claim(NOW, states=FLYING)
-        assert other.claim(NOW, states=FLYING) == []
-        assert other.claim(NOW - 600.0, states=FLYING) == []
-        assert other.claim(NOW - DAY, states=FLYING)
-
-
-def test_nothing_is_paid_for_under_a_lease_from_before_the_clock_was_put_back() -> None:
-    with opened("sqlite://", due_at=NOW) as store:
-        (held,) = store.claim(NOW)
-        with pytest.raises(StaleStateError):
-            store.apply(held, moved(held, Lifecycle.SUBMITTING, "submitting"), NOW - DAY)
-        store.apply(held, moved(held, Lifecycle.SUBMITTING, "submitting"), NOW)
-        assert store.batch(batch(0).id).state is Lifecycle.SUBMITTING
 
 
 def test_creates_that_an_earlier_clock_dates_a_day_ahead_do_not_fill_this_hour() -> None:

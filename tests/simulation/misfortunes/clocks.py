@@ -65,7 +65,7 @@ SCENARIOS: Sequence[Scenario] = (
 def draw(draw: random.Random, plan: Plan, length: int) -> Plan:
     """The plan with one of these misfortunes now and then; not where a create is still on its way, since the search for
     it is the shorter the more often the clock is set (a limit that docs/exactly_once.md names)."""
-    if draw.random() >= OFTEN or plan.hands > 1 or plan.late_create is not None:
+    if draw.random() >= OFTEN or plan.programs > 1 or plan.late_create is not None:
         return plan
     at = draw.randrange(1, length)
     days = draw.choice((1.0, 1.25, 3.0, 40.0))

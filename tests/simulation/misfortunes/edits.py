@@ -26,7 +26,7 @@ def draw(draw: random.Random, plan: Plan, length: int) -> Plan:
     faults = plan.faults
     if draw.random() < 0.3:
         faults = (*faults, _at_any(draw, draw.choice(seen)[0]))
-    return replace(plan, hands=1, budget=False, edits=tuple(edits), faults=faults)
+    return replace(plan, programs=1, freezes=(), budget=False, edits=tuple(edits), faults=faults)
 
 
 def _edited(draw: random.Random, kind: str, asks: Asks, seen: list[tuple[str, str]], judge: str) -> Asks:

@@ -17,7 +17,7 @@ def upgrade() -> None:
     _requests()
     _batches()
     _provider_batches()
-    _leases()
+    _orders()
     _row_counts()
     _ledger()
     _events()
@@ -36,6 +36,11 @@ def _runs() -> None:
         *(sa.Column(name, sa.String(64)) for name in ("asked", "applied", "items", "host")),
         sa.Column("folder", sa.Text),
         sa.Column("prices", sa.String(8)),
+        sa.Column("driver", sa.String(256)),
+        sa.Column("driver_host", sa.String(64)),
+        sa.Column("driver_since", sa.Float),
+        sa.Column("driver_until", sa.Float),
+        sa.Column("driver_token", sa.Integer, nullable=False),
     )
 
 
@@ -125,9 +130,6 @@ def _batches() -> None:
         sa.Column("failed_status", sa.Integer),
         *(sa.Column(name, sa.Integer, nullable=False) for name in _COUNTERS),
         *(sa.Column(name, sa.Boolean, nullable=False) for name in ("stop_refused", "expiry_warned")),
-        sa.Column("lease_owner", sa.String(256)),
-        sa.Column("lease_until", sa.Float),
-        sa.Column("fence", sa.Integer, nullable=False),
         sa.UniqueConstraint("run_id", "batch_id", name="one_batch"),
     )
     op.create_index("batches_by_state", "batches", ["run_id", "state"])
@@ -150,15 +152,17 @@ def _provider_batches() -> None:
     )
 
 
-def _leases() -> None:
+def _orders() -> None:
     op.create_table(
-        "leases",
-        sa.Column("run_id", sa.String(128), primary_key=True),
-        sa.Column("name", sa.String(64), primary_key=True),
-        sa.Column("lease_owner", sa.String(256)),
-        sa.Column("lease_until", sa.Float),
-        sa.Column("fence", sa.Integer, nullable=False),
+        "orders",
+        sa.Column("seq", sa.Integer, primary_key=True, autoincrement=True),
+        sa.Column("run_id", sa.String(128), nullable=False),
+        sa.Column("kind", sa.String(16), nullable=False),
+        sa.Column("batch_id", sa.String(256)),
+        sa.Column("argument", sa.Text),
+        sa.Column("at", sa.Float, nullable=False),
     )
+    op.create_index("ix_orders_run_id", "orders", ["run_id"])
 
 
 def _row_counts() -> None:

@@ -1,45 +1,41 @@
-"""Several processes on one run share its work, and nobody's question is paid twice."""
+"""One process drives a run: a second is refused, one that is gone is followed, and nobody's question is paid twice."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
-from layton_batch import loop
-from layton_batch.batches import machine
-from layton_batch.batches.cancel import cancel_run
-from layton_batch.batches.decisions import apply, at
-from layton_batch.errors import StoreError, TransientProviderError
+from layton_batch.errors import AnotherDriverError, StoreError
 from layton_batch.files import atomic
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance, is_finished
-from layton_batch.records import Entry, Submission
+from layton_batch.records import Submission
 from layton_batch.runs.context import Run
 from layton_batch.runs.lanes import Lane
 from layton_batch.runs.open import open_run
-from layton_batch.runs.status import RunState, Status, read_status
+from layton_batch.runs.status import RunState, read_status
+from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.settings import Settings
-from layton_batch.stages.plan import plan
+from layton_batch.stages.submit import to_send
 from layton_batch.states import Lifecycle
+from layton_batch.store import schema, transactions
+from layton_batch.store.driver import DriverLease
 from layton_batch.store.engine import sqlite_url
-from layton_batch.store.leases import Holder
 from layton_batch.store.run_store import RunStore
-from tests.pipeline.lab import MODELS, ROOT, Lab, lab, manifest_text
-from tests.store.rows import moved
+from tests.pipeline.lab import ROOT, Lab, lab, manifest_text
 
-SEVEN = tuple(MODELS)
 COMMAND = [sys.executable, "-m", "layton_batch", "run"]
 TWO_MODELS = manifest_text(("openai",)) + (
     '[[models]]\nname = "larch-2-nano"\nprovider = "openai"\nmodel = "larch-2-nano"\nmax_output_tokens = 4000\n'
@@ -65,74 +61,67 @@ def during(run: Run, provider: str, call: str, action: Callable[[], None]) -> No
         setattr(client, call, partial(first, original=getattr(client, call)))
 
 
-def sent_by(run: Run) -> list[str]:
-    """Fills with the batches that this process itself sends."""
-    found: list[str] = []
-    told = run.store.listen
-
-    def listen(event: object) -> None:
-        if getattr(event, "kind", "") == "submitted":
-            found.append(str(getattr(event, "batch_id", "")))
-        if told is not None:
-            told(event)  # type: ignore[arg-type]
-
-    run.store.listen = listen
-    return found
-
-
-def drive_together(bench: Lab, *runs: Run) -> None:
-    """Tick each in a thread of its own until all say that it is over."""
-    for _ in range(300):
-        with ThreadPoolExecutor(len(runs)) as pool:
-            list(pool.map(advance, runs))
-        if all(is_finished(run) for run in runs):
-            return
-        bench.clock.sleep(7)
-    raise AssertionError(read_status(runs[0].store))
-
-
-def test_two_at_once_bill_every_row_once_and_agree_that_it_is_done(tmp_path: Path) -> None:
-    text = manifest_text(SEVEN)
-    with lab(tmp_path) as bench:
-        with bench.open(text) as one, bench.open(text) as other:
-            drive_together(bench, one, other)
-            status = read_status(other.store)
-        assert status.state is RunState.DONE
-        assert status.unanswered == 0
-        assert set(bench.billed().values()) == {1}
-        assert creates(bench) == sum(batch.provider_id is not None for batch in status.batches)
-        assert status.spent_usd == bench.server.ledger().total_usd
-        assert set(bench.table(text, "leaderboard")["model"]) == set(MODELS.values())
-        again = bench.finish(text)
-        assert again == status
-
-
-def test_while_one_uploads_another_sends_what_the_first_has_not_in_hand(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench, bench.open(TWO_MODELS) as one, bench.open(TWO_MODELS) as other:
-        mine, theirs = sent_by(one), sent_by(other)
-        during(one, "openai", "upload", lambda: bool(advance(other)) and None)
-        advance(one)
-        assert mine  # in its other lane it may have had the second batch in hand by then
-        assert (len(mine) + len(theirs), len({*mine, *theirs})) == (2, 2)
-        drive_together(bench, one, other)
-        assert set(bench.billed().values()) == {1}
-
-
-def test_who_was_away_longer_than_its_lease_drops_its_work_unpaid(tmp_path: Path) -> None:
+def test_a_second_process_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     text = manifest_text()
+    with lab(tmp_path) as bench, bench.open(text) as run:
+        advance(run)
+        before, document = run.store.events(), run.folder.manifest.read_bytes()
+        for again in (text, TWO_MODELS):
+            with pytest.raises(AnotherDriverError, match=f"process {os.getpid()} on "), bench.open(again):
+                pass
+        assert (run.store.events(), run.folder.manifest.read_bytes()) == (before, document)
+        assert drive(run, once=False, stop_at=None).state is RunState.DONE
 
-    def away(bench: Lab, other: Run) -> None:
-        bench.clock.sleep(500)
-        advance(other)
 
-    with lab(tmp_path) as bench, bench.open(text) as one, bench.open(text) as other:
-        mine, theirs = sent_by(one), sent_by(other)
-        during(one, "openai", "upload", lambda: away(bench, other))
-        advance(one)
-        assert (len(mine), len(theirs)) == (0, 1)
+def test_who_was_frozen_longer_than_its_lease_neither_pays_nor_writes_nor_goes_on(tmp_path: Path) -> None:
+    text = manifest_text()
+    with lab(tmp_path) as bench, bench.open(text) as frozen:
+
+        def away() -> None:
+            bench.clock.sleep(500)
+            with bench.open(text) as other:
+                advance(other)
+
+        during(frozen, "openai", "upload", away)
+        with pytest.raises(AnotherDriverError):
+            advance(frozen)
         assert creates(bench) == 1
-        drive_together(bench, one, other)
+        with pytest.raises(AnotherDriverError):
+            advance(frozen)
+        with pytest.raises(AnotherDriverError):
+            atomic.write_text(frozen.folder.tables / "late.txt", "too late")
+        with pytest.raises(AnotherDriverError):
+            atomic.remove(frozen.folder.manifest)
+        assert bench.finish(text).state is RunState.DONE
         assert set(bench.billed().values()) == {1}
+
+
+def test_the_lease_is_renewed_during_a_call_that_lasts_longer_than_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "DriverLease", partial(DriverLease, seconds=0.3))
+    text = manifest_text()
+    with lab(tmp_path) as bench, bench.open(text) as run:
+
+        def long_call() -> None:
+            bench.clock.sleep(1000)
+            began = time.monotonic()
+            while is_free(run):
+                assert time.monotonic() - began < 60, "the lease was not renewed"
+
+        during(run, "openai", "upload", long_call)
+        advance(run)
+        assert creates(bench) == 1
+
+
+def is_free(run: Run) -> bool:
+    other = RunStore(run.store.engine, run.id)
+    other.lease.clock = run.clock.now
+    try:
+        other.require_undriven()
+    except AnotherDriverError:
+        return False
+    return True
 
 
 class Died(BaseException):
@@ -140,14 +129,15 @@ class Died(BaseException):
 
 
 def dying(run: Run, provider: str) -> None:
-    """The host will vanish once its create was carried out: its leases stay, under a name nobody here can check."""
-    run.store.holder.owner = "elsewhere.boot.1/1/1/1"
+    """The host will vanish once its create was carried out: its lease stays, under a name nobody here can check."""
     client = run.providers.get(provider)
     create = client.create
 
     def last(submission: Submission) -> str:
         create(submission)
-        run.store.holder = Holder()  # what is let go from here on is not what was held
+        with run.store.writing() as writing:
+            writing.connection.execute(update(schema.runs).values(driver="elsewhere.boot.1/1/1/1"))
+        run.store.lease.token = None  # it is not given back
         raise Died
 
     client.create = last  # type: ignore[method-assign]
@@ -159,17 +149,18 @@ def tick_until_death(bench: Lab, text: str) -> None:
         advance(run)
 
 
-def test_a_create_left_open_by_a_vanished_host_is_settled_when_its_lease_runs_out(tmp_path: Path) -> None:
+def test_a_host_that_vanished_is_followed_when_its_lease_has_run_out_and_its_create_settled(tmp_path: Path) -> None:
     text = manifest_text()
     with lab(tmp_path) as bench:
         with pytest.raises(Died):
             tick_until_death(bench, text)
         looks = bench.server.request_counts()["openai"]["list"]  # before it was sent
+        with pytest.raises(AnotherDriverError, match="process 1 on "), bench.open(text):
+            pass
+        assert bench.server.request_counts()["openai"]["list"] == looks
+        bench.clock.sleep(121)
         with bench.open(text) as run:
-            advance(run)
             (batch,) = run.store.batches({Lifecycle.SUBMITTING})
-            assert bench.server.request_counts()["openai"]["list"] == looks  # another may have it in hand
-            bench.clock.sleep(121)
             advance(run)
             assert run.store.batch(batch.id).state in {Lifecycle.IN_FLIGHT, Lifecycle.ENDED, Lifecycle.COLLECTED}
         bench.finish(text)
@@ -182,19 +173,27 @@ def read_batches(bench: Lab, text: str) -> list[str]:
         return [batch.id for batch in run.store.batches()]
 
 
-def test_two_at_once_do_not_spend_one_budget_twice(tmp_path: Path) -> None:
+def test_what_a_lane_is_about_to_send_counts_against_the_budget(tmp_path: Path) -> None:
     prices = "".join(
         f'[[prices]]\nprovider = "{provider}"\nmodel = "{model}"\ninput = 1\noutput = 10\n'
         for provider, model in (("openai", "larch-2-mini"), ("openai", "larch-2-nano"), ("gemini", "tern-3-referee"))
     )
     text = TWO_MODELS.split("[[prices]]")[0].replace("[items]", "[budget]\nmax_usd = 0.2\n[items]")
     text += TWO_MODELS[TWO_MODELS.rindex("[[models]]") :] + prices  # either model may cost up to $0.16
-    with lab(tmp_path) as bench, bench.open(text) as one, bench.open(text) as other:
-        during(one, "openai", "upload", lambda: bool(advance(other)) and None)
-        advance(one)
-        advance(other)
+    with lab(tmp_path) as bench, bench.open(text) as run:
+        uploaded = threading.Event()
+
+        def slowly() -> None:
+            uploaded.wait(60)
+
+        during(run, "openai", "upload", slowly)
+        advance(run, patience=0.0)
+        assert to_send(run) == {}  # the lane is at work; the other batch is held back
+        uploaded.set()
+        run.lanes.work(lambda _lane: False, (), None)
         assert creates(bench) == 1
-        assert one.store.money().committed <= one.manifest.budget.max_usd  # type: ignore[operator]
+        assert run.store.row().stopped_reason is None  # type: ignore[union-attr]
+        assert run.store.money().committed <= run.manifest.budget.max_usd  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("ticks", [1, 2, 4])
@@ -271,18 +270,58 @@ def billed_once(server: Sandbox) -> bool:
     return len(names) == len(set(names)) > 0
 
 
-def test_two_real_processes_on_one_run_both_end_well_and_bill_every_row_once(tmp_path: Path) -> None:
+def test_of_two_real_processes_on_one_run_one_drives_it_and_the_other_says_which(tmp_path: Path) -> None:
     text = manifest_text(("openai", "mistral", "anthropic"), limit=3)
     with Sandbox(SandboxConfig(batch_seconds=0.3)) as server:
         running = [start(tmp_path, server, text) for _ in range(2)]
         ends = [process.communicate(timeout=120) for process in running]
-        assert [process.returncode for process in running] == [0, 0], [error for _, error in ends]
-        assert [error for _, error in ends] == ["", ""]
+        assert sorted(process.returncode for process in running) == [0, 75], [error for _, error in ends]
+        (driver, refused) = sorted(range(2), key=lambda number: running[number].returncode or 0)
+        assert ends[driver][1] == ""
+        assert f"is driven by process {running[driver].pid} on " in ends[refused][1]
         assert billed_once(server)
         assert len(server.ledger().rows) == 3 * 3 * 2  # three models, three riddles, one judge
 
 
-def test_after_a_kill_the_next_process_does_not_wait_for_the_leases(tmp_path: Path) -> None:
+def command(folder: Path, server: Sandbox, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**server.environment(), "PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    return subprocess.run(
+        [sys.executable, "-m", "layton_batch", *words, "--runs", "runs"], env=environment, cwd=folder,
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+
+
+def test_commands_beside_a_driver_leave_it_an_order_or_say_who_drives(tmp_path: Path) -> None:
+    with Sandbox(SandboxConfig(batch_seconds=3600.0)) as server:
+        driver = start(tmp_path, server, manifest_text(limit=3))
+        began = time.monotonic()
+        try:
+            while not server.request_counts().get("openai", {}).get("poll"):
+                assert time.monotonic() - began < 60, "nothing was sent"
+                time.sleep(0.005)
+            refused = command(tmp_path, server, "score", "lab")
+            ordered = command(tmp_path, server, "retry", "lab")
+            not_lost = command(tmp_path, server, "resolve", "lab", "predict-larch-2-mini.s0001.a1", "--resubmit")
+            stopped = command(tmp_path, server, "cancel", "lab", "--no-wait")
+            while not server.request_counts()["openai"].get("cancel"):
+                assert time.monotonic() - began < 300, "the driver did not cancel"
+                time.sleep(0.005)
+        finally:
+            driver.kill()
+            driver.communicate()
+        assert (refused.returncode, refused.stdout) == (75, "")
+        assert f"run lab is driven by process {driver.pid} on " in refused.stderr
+        assert (ordered.returncode, not_lost.returncode, stopped.returncode) == (0, 2, 75)
+        assert f"process {driver.pid} on " in ordered.stderr
+        assert "drives run lab and carries out retry at its next step" in ordered.stderr
+        assert "is in_flight, not lost" in not_lost.stderr
+        assert "drives run lab and stops its batches at its next step" in stopped.stderr
+        events = command(tmp_path, server, "events", "lab").stdout
+        assert "order carried out  retry: 0 requests without an answer" in events
+        assert events.count("run cancelled") == 1
+
+
+def test_after_a_kill_the_next_process_does_not_wait_for_the_lease(tmp_path: Path) -> None:
     text = manifest_text(limit=3)
     with Sandbox(SandboxConfig(batch_seconds=0.3)) as server:
         first = start(tmp_path, server, text)
@@ -290,7 +329,7 @@ def test_after_a_kill_the_next_process_does_not_wait_for_the_leases(tmp_path: Pa
         while not server.request_counts().get("openai", {}).get("poll"):
             assert time.monotonic() - began < 60, "nothing was sent"
             time.sleep(0.005)
-        first.kill()  # in the middle of a poll, with the batch and the desk in hand
+        first.kill()  # in the middle of a poll
         first.communicate()
         second = start(tmp_path, server, text)
         _, error = second.communicate(timeout=100)  # less than a lease lasts
@@ -298,29 +337,34 @@ def test_after_a_kill_the_next_process_does_not_wait_for_the_leases(tmp_path: Pa
         assert billed_once(server)
 
 
-def test_cancelling_while_another_process_is_sending_stops_that_too(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench, bench.open(TWO_MODELS) as one, bench.open(TWO_MODELS) as person:
-        during(one, "openai", "upload", lambda: cancel_run(person))
-        advance(one)
+def cancelled_by_a_person(bench: Lab, run: Run) -> None:
+    with open_store(run.folder, bench.settings) as store:
+        store.set_cancelled(bench.clock.now())
+
+
+def test_cancelling_while_the_driver_is_sending_stops_that_too(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench, bench.open(TWO_MODELS) as run:
+        during(run, "openai", "upload", lambda: cancelled_by_a_person(bench, run))
+        advance(run)
         assert creates(bench) == 0
         bench.clock.sleep(5)
         for _ in range(5):
-            advance(one)
+            advance(run)
             bench.clock.sleep(60)
-        assert is_finished(one)
-        assert read_status(one.store).state is RunState.CANCELLED
+        assert is_finished(run)
+        assert read_status(run.store).state is RunState.CANCELLED
 
 
 def test_what_was_just_being_sent_when_the_run_was_cancelled_is_asked_to_stop(tmp_path: Path) -> None:
     text = manifest_text()
-    with lab(tmp_path) as bench, bench.open(text) as one, bench.open(text) as person:
-        during(one, "openai", "create", lambda: cancel_run(person))
+    with lab(tmp_path) as bench, bench.open(text) as run:
+        during(run, "openai", "create", lambda: cancelled_by_a_person(bench, run))
         for _ in range(8):
-            advance(one)
+            advance(run)
             bench.clock.sleep(30)
         assert bench.server.request_counts()["openai"].get("cancel") == 1
-        assert is_finished(one)
-        assert read_status(one.store).state is RunState.CANCELLED
+        assert is_finished(run)
+        assert read_status(run.store).state is RunState.CANCELLED
 
 
 FULL = "import resource, sys; size = int(sys.argv.pop(1)); resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)); "
@@ -346,35 +390,3 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_run_is_said_and_costs_nothing_t
         assert again.returncode == 0, error
         assert billed_once(server)
         assert len(server.ledger().rows) == 3 * 2
-
-
-@pytest.mark.parametrize("once", [True, False])
-def test_money_that_another_process_lets_go_meanwhile_stops_no_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, once: bool
-) -> None:
-    """One batch at a time can be afforded. The other process has its create under way when this one counts, and it came
-    to nothing when this one looks at what is left to do."""
-    with lab(tmp_path) as bench:
-        text = manifest_text(("openai", "groq"))
-        with bench.open(text) as run:
-            plan(run)
-            bounds = [batch.max_cost for batch in run.store.batches() if batch.max_cost is not None]
-        allowed = max(bounds) + min(bounds) / 2
-        text = text.replace("[[models]]", f"[budget]\nmax_usd = {allowed}\n[[models]]", 1)
-        with bench.open(text) as other, bench.open(text) as ours:
-            [sending] = other.store.claim(bench.clock.now(), ids=[other.store.batches()[0].id])
-            money = [Entry(sending.id, "reserved", sending.max_cost or Decimal(0))]
-            other.store.apply(
-                sending, moved(sending, Lifecycle.SUBMITTING, "submitting", entries=money), bench.clock.now()
-            )
-
-            def read(store: RunStore) -> Status:
-                if (batch := store.batch(sending.id)).state is Lifecycle.SUBMITTING:
-                    refused = TransientProviderError("no network", retry_after=600.0)
-                    apply(other, batch, machine.after_create(batch, refused, at(other, batch)))
-                    other.store.release([batch.id])
-                return read_status(store)
-
-            monkeypatch.setattr(loop, "read_status", read)
-            status = drive(ours, once=once, stop_at=bench.clock.now() + 1.0)
-            assert status.state is RunState.RUNNING

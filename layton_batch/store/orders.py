@@ -1,0 +1,58 @@
+"""Orders of a person to the process that drives a run: rows that the driver carries out and deletes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlalchemy import delete, select
+
+from layton_batch.store import schema
+from layton_batch.store.transactions import Transactions
+
+
+class OrderKind(StrEnum):
+    """What a person wants: ``retry`` of the run, or a lost batch to ``adopt`` one of the provider's or to
+    ``resubmit``."""
+
+    RETRY = "retry"
+    ADOPT = "adopt"
+    RESUBMIT = "resubmit"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order that is not carried out yet. ``argument``: of `adopt` the provider's id; ``at``: epoch seconds."""
+
+    seq: int
+    kind: OrderKind
+    batch_id: str | None
+    argument: str | None
+    at: float
+
+
+def give_order(
+    store: Transactions, kind: OrderKind, at: float, *, batch_id: str | None = None, argument: str | None = None
+) -> None:
+    """Enter an order for whoever drives the run."""
+    values = {"run_id": store.run_id, "kind": str(kind), "batch_id": batch_id, "argument": argument, "at": at}
+    with store.transaction() as writing:
+        writing.connection.execute(schema.orders.insert().values(**values))
+
+
+def pending_orders(store: Transactions) -> list[Order]:
+    """The run's orders, oldest first."""
+    table = schema.orders
+    query = select(table).where(table.c.run_id == store.run_id).order_by(table.c.seq)
+    with store.reading() as connection:
+        return [
+            Order(row["seq"], OrderKind(row["kind"]), row["batch_id"], row["argument"], row["at"])
+            for row in connection.execute(query).mappings()
+        ]
+
+
+def settle_order(store: Transactions, order: Order, event: str, detail: str, at: float) -> None:
+    """Delete the order, with an event that tells what came of it."""
+    with store.writing() as writing:
+        writing.connection.execute(delete(schema.orders).where(schema.orders.c.seq == order.seq))
+        writing.event(at, order.batch_id, event, detail)
