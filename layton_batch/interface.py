@@ -33,7 +33,7 @@ from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.records import JsonValue, ModelSpec
 from layton_batch.reports.plan import plan_json
 from layton_batch.runs.context import Run
-from layton_batch.runs.folders import runs_at
+from layton_batch.runs.folders import DEFAULT_RUNS, named_runs
 from layton_batch.runs.model_questions import refuse_dead_models
 from layton_batch.runs.open import open_run
 from layton_batch.runs.status import Status
@@ -103,10 +103,15 @@ class Plan:
 # ---- runs ----------------------------------------------------------------------------------------------------------
 
 
-def plan(manifest: str | Path, *, runs: str | Path = "runs") -> Plan:
+def _folder(runs: str | Path | None, settings: Settings) -> Path:
+    """Return the folder of runs: the one that is named, else LAYTON_BATCH_RUNS, else ``runs``."""
+    return named_runs(runs, settings) or DEFAULT_RUNS
+
+
+def plan(manifest: str | Path, *, runs: str | Path | None = None) -> Plan:
     """Check a manifest and say what it would cost. Pays nothing and asks no provider."""
     settings, clock = Settings.from_process(), SystemClock()
-    folder = runs_at(runs, settings)
+    folder = _folder(runs, settings)
     found = preview(_loaded(manifest, settings, folder), settings, clock, None, folder)
     jobs = cast("list[dict[str, object]]", plan_json(found)["jobs"])
     return Plan(
@@ -124,7 +129,7 @@ def plan(manifest: str | Path, *, runs: str | Path = "runs") -> Plan:
 def run(
     manifest: str | Path,
     *,
-    runs: str | Path = "runs",
+    runs: str | Path | None = None,
     once: bool = False,
     until: str | None = None,
     max_usd: str | float | Decimal | None = None,
@@ -134,12 +139,13 @@ def run(
 ) -> RunResult:
     """Start a manifest's run, or go on with it, until it is over. Pays providers, never twice for a question.
 
+    ``runs``: the folder of runs, or its address in object storage; None: LAYTON_BATCH_RUNS, else ``runs``.
     ``once``: what needs no waiting. ``until``: return at this local time, ``"07:00"``. ``max_usd``: a budget in the
     place of the manifest's. It may be interrupted at any moment; the same call goes on. Raises AnotherDriverError where
     another process drives the run.
     """
     settings, clock = Settings.from_process(), clock or SystemClock()
-    folder = runs_at(runs, settings)
+    folder = _folder(runs, settings)
     asked = _loaded(manifest, settings, folder)
     asked = with_budget(asked, None if max_usd is None else str(max_usd))
     stop_at = deadline(until, clock)
@@ -188,7 +194,7 @@ def leaderboard(
     seed: int | None = None,
     max_score: float | None = None,
     labels: Sequence[str | Path] = (),
-    runs: str | Path = "runs",
+    runs: str | Path | None = None,
 ) -> pl.DataFrame:
     """Rank models: a row each, best first, scores and intervals in percent, with the range of ranks that holds for all
     of them at once.
@@ -198,7 +204,7 @@ def leaderboard(
     in layton-eval-ppi's form. ``labels``: files in that form of which only people's labels count.
     """
     asked = Asked(method, metric, seed, level, None, max_score, tuple(map(str, labels)))
-    found = _read(source, asked, runs_at(runs, Settings.from_process()))
+    found = _read(source, asked, _folder(runs, Settings.from_process()))
     return tables.frame("leaderboard", [row.columns() for row in rows_of(found)])
 
 
@@ -211,7 +217,7 @@ def compare(
     level: float | None = None,
     seed: int | None = None,
     max_score: float | None = None,
-    runs: str | Path = "runs",
+    runs: str | Path | None = None,
 ) -> pl.DataFrame:
     """Which of two models is better: a row for these items (where a jury judged) and one for new ones of the kind.
 
@@ -219,7 +225,7 @@ def compare(
     ``items``: how many items of this kind should separate them, ``labels``: how many more human labels on these.
     """
     found = _read(
-        source, Asked("calibrated", metric, seed, level, None, max_score), runs_at(runs, Settings.from_process())
+        source, Asked("calibrated", metric, seed, level, None, max_score), _folder(runs, Settings.from_process())
     )
     names = (first, second)
     told = (
@@ -316,7 +322,7 @@ def judge(
     seats: int = 3,
     task: str = FIRST,
     split: str = "llm",
-    runs: str | Path = "runs",
+    runs: str | Path | None = None,
     max_usd: str | float | Decimal | None = None,
     poll_seconds: float | None = None,
     progress: Progress | None = None,
@@ -327,12 +333,12 @@ def judge(
     ``frame``: ``item_id``, ``model``, and ``answer`` with ``justification`` (or the whole reply as ``response``); with
     ``family`` (who made the model) no judge of that family sits. ``panel``: a panel file, or judges with the keys that
     a manifest gives them. ``items``: the items' file in the task's form, with the reference answers. The run is kept
-    under ``runs``; the same call with more models pays for these only.
+    under ``runs`` (as in :func:`run`); the same call with more models pays for these only.
     """
     settings, clock = Settings.from_process(), clock or SystemClock()
     manifest = _jury_manifest(name, task, split, str(settings.cwd / items), panel, seats, settings.cwd)
     manifest = with_budget(manifest, None if max_usd is None else str(max_usd))
-    with _begun(manifest, runs_at(runs, settings), settings, clock, poll_seconds) as opened:
+    with _begun(manifest, _folder(runs, settings), settings, clock, poll_seconds) as opened:
         if not opened.task.uses_jury:
             raise ManifestError(f"judge: task {task!r} is graded by rule; there is no jury")
         known = frozenset(item.id for item in opened.load_items())

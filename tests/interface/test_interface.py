@@ -123,6 +123,15 @@ def test_a_run_gives_its_tables_and_tells_of_every_step(tmp_path: Path, monkeypa
         assert lb.run(path).spent_usd == there.server_total()
 
 
+def test_runs_are_kept_where_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        monkeypatch.setenv("LAYTON_BATCH_RUNS", str(tmp_path / "elsewhere"))
+        path = there.write(manifest_text(("openai",)))
+        assert lb.plan(path).requests == 8
+        assert Path(lb.run(path, max_usd=5).folder).parent == tmp_path / "elsewhere"
+        assert not (tmp_path / "runs").exists()
+
+
 def test_judges_are_paid_once_and_a_further_model_pays_for_itself_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +148,7 @@ def test_judges_are_paid_once_and_a_further_model_pays_for_itself_only(
         both = pl.concat([_answers(), _answers("wren")])
         assert lb.judge(both, PANEL, items=items, seats=1)["model"].unique().sort().to_list() == ["finch", "wren"]
         assert len(there.lab.billed()) == 2  # the same words of another model are the same question to the judge
-        (folder,) = (tmp_path / "runs").iterdir()
+        (folder,) = (path.parent for path in (tmp_path / "runs").glob("*/run.json"))
         assert call("leaderboard", folder, "--format", "json").code == 0
 
 
