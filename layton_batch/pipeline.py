@@ -100,4 +100,4 @@ def next_due(run: Run) -> float | None:
     (epoch seconds); None where nothing is waiting for time to pass."""
     states, now = OPEN - {Lifecycle.LOST}, run.clock.now()
     due = run.store.next_due(now, states, run.pacing, uncollected=run.trouble.keys())
-    return now + run.pacing.held if due is None and any(run.waiting.values()) else due
+    return now + run.pacing.idle if due is None and any(run.waiting.values()) else due

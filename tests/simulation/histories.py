@@ -137,7 +137,7 @@ def _with_neighbour(draw: random.Random, plan: Plan, length: int) -> Plan:
     stops = draw.sample(range(1, 2 * length), draw.choice((0, 1, 2, 3, 5)))
     return replace(
         plan, neighbour=True, programs=2, faults=faults, stops=tuple(sorted(stops)), cancel_at=None, budget=False,
-        freezes=_freezes(draw, length), call_seconds=min(plan.call_seconds, 0.5),
+        freezes=_freezes(draw, length), call_seconds=min(plan.call_seconds, 0.5), downtime=min(plan.downtime, 900.0),
     )  # fmt: skip
 
 
