@@ -214,20 +214,6 @@ def test_killed_before_the_new_bounds_are_entered_the_next_start_enters_them(
             assert first(run).max_cost == 2 * before
 
 
-def test_a_process_that_was_started_with_the_old_prices_leaves_the_new_bounds_alone(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        held_back(bench, asked(budget="0"))
-        with bench.open(asked(budget="0")) as old:
-            before = first(old).max_cost
-            with bench.open(asked(2, budget="0")) as new:
-                advance(old)
-                assert first(new).max_cost == before
-                advance(new)
-                advance(old)
-                assert before is not None
-                assert first(new).max_cost == 2 * before
-
-
 def test_another_budget_alone_has_nothing_bounded_again(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         held_back(bench, asked(budget="0"))
