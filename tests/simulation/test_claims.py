@@ -66,15 +66,8 @@ def test_a_program_that_pays_before_it_has_written_down_that_it_will_is_caught(m
         ready = replace(batch, input_ref=provider.upload(reconcile.submission(run, batch)))
         provider_id = provider.create(reconcile.submission(run, ready))
         monkeypatch.setattr(provider, "create", lambda _submission: provider_id, raising=False)
-<<<<<<< HEAD
         late = machine.before_create(batch, ready.input_ref, at(run, batch))
         ready = run.store.apply(batch, late, run.clock.now())
-=======
-        now = run.clock.now()
-        late = moved(batch, Lifecycle.SUBMITTING, "late", input_ref=ready.input_ref, submitting_at=now)
-        run.store.apply(batch, late, now)
-        ready = run.store.batch(batch.id)
->>>>>>> h-driver
         return carry_out(run, ready, create(run, provider, ready))
 
     monkeypatch.setattr(submitting, "_send", send)
