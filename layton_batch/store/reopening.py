@@ -10,6 +10,7 @@ from layton_batch.errors import StaleStateError
 from layton_batch.records import Batch, RowCount
 from layton_batch.states import ErrorClass, JobState, RequestOutcome
 from layton_batch.store import schema
+from layton_batch.store.orders import Order, is_pending
 from layton_batch.store.run_store import RunStore
 
 RowKey = tuple[str, RequestOutcome, ErrorClass]
@@ -58,9 +59,11 @@ def reopen(
         writing.event(at, None, "reopened", detail)
 
 
-def go_on(store: RunStore, at: float) -> None:
-    """A cancelled run may send again."""
+def go_on(store: RunStore, at: float, order: Order | None = None) -> None:
+    """Let a cancelled run send again. ``order``: the order of it; nothing changes where a cancel took that back."""
     with store.writing() as writing:
+        if order is not None and not is_pending(writing, order):
+            return
         writing.connection.execute(
             update(schema.runs).where(schema.runs.c.run_id == store.run_id).values(cancelled=False, stopped_reason=None)
         )
