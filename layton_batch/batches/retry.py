@@ -22,9 +22,9 @@ from layton_batch.text import plural
 def retry_run(run: Run, order: Order | None = None) -> int:
     """Plan another attempt for all requests without an answer, permanent errors included. Return how many there are.
 
-    A cancelled run goes on, unless the person took the ``order`` back. Predictions that come in this way go before a
-    jury like any other. Raises DamagedTableError, once all others are planned, where batches cannot be repeated because
-    their files are damaged; StaleStateError where another process planned the same.
+    A cancelled run goes on. Nothing happens where a cancel took back the ``order`` of it meanwhile. Predictions that
+    come in this way go before a jury like any other. Raises DamagedTableError, once all others are planned, where
+    batches cannot be repeated because their files are damaged; StaleStateError where others planned the same.
     """
     was_cancelled = is_cancelled(run)  # a cancel that comes later stands
     batches, jobs = run.store.batches(), {job.id: job for job in run.store.all_jobs()}
@@ -51,7 +51,7 @@ def retry_run(run: Run, order: Order | None = None) -> int:
             following.add(batch.job_id)
     if was_cancelled:
         go_on(run.store, run.clock.now(), order)
-    _reopen(run, again, repeated, following)
+    _reopen(run, again, repeated, following, order)
     if damaged:
         reasons = "; ".join(f"{batch_id} is left as it is: {error}" for batch_id, error in damaged.items())
         others = f"{plural(left, 'request')} of other batches planned again"
@@ -90,7 +90,9 @@ def _without_answer(run: Run, batch: Batch, batches: list[Batch]) -> pl.DataFram
     return found if found.is_empty() else found.filter(~pl.col("custom_id").is_in(list(retired_requests(run, batch))))
 
 
-def _reopen(run: Run, again: list[Batch], repeated: Counter[RowKey], following: Collection[str]) -> None:
+def _reopen(
+    run: Run, again: list[Batch], repeated: Counter[RowKey], following: Collection[str], order: Order | None
+) -> None:
     """``following``: jobs that wait for what others ask, or take over what they have brought, as they are planned."""
     reopened = {batch.job_id for batch in again} | set(following)
     if not reopened:
@@ -99,4 +101,5 @@ def _reopen(run: Run, again: list[Batch], repeated: Counter[RowKey], following: 
     predicting = {job.id for job in jobs if job.id in reopened and job.role is Role.PREDICT}
     unplanned = {job.id for job in jobs if job.depends_on in predicting} | set(following)
     detail = f"{sum(batch.requests for batch in again)} requests without an answer go again"
-    reopen(run.store, again, repeated, run.clock.now(), detail=detail, ungraded=reopened, unplanned=unplanned)
+    now = run.clock.now()
+    reopen(run.store, again, repeated, now, detail=detail, ungraded=reopened, unplanned=unplanned, order=order)

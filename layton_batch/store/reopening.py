@@ -27,16 +27,19 @@ def reopen(
     ungraded: Collection[str] = (),
     unplanned: Collection[str] = (),
     counts: Sequence[RowCount] = (),
+    order: Order | None = None,
 ) -> None:
     """Enter ``batches``, count the rows they repeat as resubmitted, and take back what was concluded from the old ones.
 
     ``ungraded`` jobs are graded again when their batches are over; ``unplanned`` ones are planned again: judges', for
     predictions they were not asked about, and those that wait for another job's answers. ``counts``: how the rows of
-    those batches ended that are over already. Raises StaleStateError, and nothing of it happens, where some
-    of the rows are repeated already.
+    those batches ended that are over already. ``order``: the order of it; nothing happens where a cancel took
+    that back. Raises StaleStateError, and nothing of it happens, where some of the rows are repeated already.
     """
     known = schema.row_counts
     with store.writing() as writing:
+        if order is not None and not is_pending(writing, order):
+            return
         connection = writing.connection
         for (batch_id, outcome, error_class), number in resubmitted.items():
             changed = connection.execute(

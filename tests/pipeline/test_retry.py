@@ -191,27 +191,30 @@ def test_a_cancel_after_a_retry_was_ordered_takes_that_back(tmp_path: Path) -> N
         assert bench.billed() == before
 
 
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("was", [RunState.DONE, RunState.CANCELLED])
 def test_a_cancel_while_a_retry_is_being_carried_out_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, was: RunState
 ) -> None:
     text = manifest_text(limit=3)
     with lab(tmp_path, refused()) as bench:
         bench.finish(text)
         before = bench.billed()
         with bench.open(text) as run:
-            if times == 2:
+            if was is RunState.CANCELLED:
                 cancel_beside(bench, run)
             order_retry(bench, run)
             original = retrying.write_next
 
             def meanwhile(*args: Any) -> Any:
-                cancel_beside(bench, run)
+                if was is RunState.CANCELLED:
+                    cancel_beside(bench, run)
+                else:
+                    run.store.take_back_retries(bench.clock.now())
                 return original(*args)
 
             monkeypatch.setattr(retrying, "write_next", meanwhile)
-            assert drive(run, once=False, stop_at=None).state is RunState.CANCELLED
-            assert not any(event.kind in ("run_goes_on", "order_carried_out") for event in run.store.events())
+            assert drive(run, once=False, stop_at=None).state is was
+            assert not {event.kind for event in run.store.events()} & {"run_goes_on", "reopened", "order_carried_out"}
         assert bench.billed() == before
 
 
