@@ -37,7 +37,7 @@ def retry_run(run: Run, order: Order | None = None) -> int:
             wanted = _without_answer(run, batch, batches)
             if wanted.is_empty():
                 continue
-            found = questions.sort(jobs[batch.job_id], wanted["custom_id"].to_list(), batch.reask)
+            found = questions.sort(jobs[batch.job_id], wanted["custom_id"].to_list(), batch.reask, by_a_person=True)
             if found.free:
                 reason = f"{len(found.free)} requests of {batch.id} without an answer; "
                 reason += "a person asked for another attempt"
@@ -85,7 +85,7 @@ def ask_again(run: Run, job: Job, wanted: Collection[str], retired: Collection[s
 
 
 def _without_answer(run: Run, batch: Batch, batches: list[Batch]) -> pl.DataFrame:
-    """Those of ``_unanswered`` that the manifest still asks for."""
+    """Those of ``unanswered`` that the manifest still asks for."""
     found = unanswered(run, batch, batches)
     return found if found.is_empty() else found.filter(~pl.col("custom_id").is_in(list(retired_requests(run, batch))))
 
