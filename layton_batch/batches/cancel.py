@@ -29,9 +29,10 @@ def cancel_run(run: Run) -> list[NotStopped]:
     """Mark the run cancelled, withdraw what was not sent, and ask providers to stop the rest.
 
     Returns what goes on all the same: it is asked again each time it is looked at. A run that is done stays as it is
-    (``is_done`` tells): there is nothing to cancel.
+    (``is_done`` tells): there is nothing to cancel but a pending order to retry it.
     """
     if is_done(run):
+        run.store.take_back_retries(run.clock.now())
         return []
     run.store.set_cancelled(run.clock.now())
     _withdraw_planned(run)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from layton_batch.batches.resolve import adopt_batch, send_again
 from layton_batch.batches.retry import retry_run
-from layton_batch.errors import ManifestError, ProviderError, StoreError
+from layton_batch.errors import (
+    DamagedTableError,
+    ManifestError,
+    ProviderError,
+    StaleStateError,
+    StorageError,
+    StoreError,
+)
 from layton_batch.runs.context import Run
 from layton_batch.store.orders import Order, OrderKind, pending_orders, settle_order
 from layton_batch.text import plural
@@ -19,19 +26,19 @@ def carry_out_orders(run: Run) -> bool:
     for order in orders:
         try:
             event, detail = "order_carried_out", _carry_out(run, order)
-        except (ManifestError, ProviderError, StoreError) as error:
-            if error.transient and not isinstance(error, ProviderError):
-                raise  # the database or the disk is in the way
+        except StorageError:
+            raise  # the database or the disk is in the way
+        except (ManifestError, ProviderError, StoreError, DamagedTableError, StaleStateError) as error:
             event, detail = "order_refused", str(error)
         settle_order(run.store, order, event, f"{order.kind}: {detail}", run.clock.now())
     return bool(orders)
 
 
 def _carry_out(run: Run, order: Order) -> str:
-    """Do what the order says and return the outcome in words. Raises ManifestError and ProviderError where it cannot be
-    done."""
+    """Do what the order says and return the outcome in words. Raises ManifestError, ProviderError, DamagedTableError
+    and StaleStateError where it cannot be done."""
     if order.kind is OrderKind.RETRY:
-        return f"{plural(retry_run(run), 'request')} without an answer"
+        return f"{plural(retry_run(run, order), 'request')} without an answer"
     batch_id = str(order.batch_id)
     if order.kind is OrderKind.ADOPT:
         adopt_batch(run, batch_id, str(order.argument))

@@ -30,6 +30,7 @@ def ordered(
 ) -> tuple[str, str]:
     """Leave an order to the run's driver. Return the run's id and a sentence for the person.
 
+    A driver that is not `run`, or that is just ending, does not look at it: the order stays for the next `run`.
     Raises ManifestError where the order is about a batch that is not lost.
     """
     with open_store(folder, settings) as store:
@@ -37,8 +38,8 @@ def ordered(
             raise ManifestError(f"batch {batch_id} of run {store.run_id} is {state}, not lost: nothing to resolve")
         give_order(store, kind, SystemClock().now(), batch_id=batch_id, argument=argument)
         about = "" if batch_id is None else f" {batch_id}"
-        said = f"{driver} drives run {store.run_id} and carries out {kind}{about} at its next step; see `events`"
-        return store.run_id, said
+        said = f"{driver} drives run {store.run_id} and carries out {kind}{about} at its next step, "
+        return store.run_id, f"{said}or else the next `run` does; see `events`"
 
 
 def cancelled(
@@ -65,6 +66,7 @@ def _left_to_driver(folder: RunFolder, settings: Settings, clock: Clock, driver:
     with open_store(folder, settings) as store:
         status = read_status(store)
         if status.state is RunState.DONE:
+            store.take_back_retries(clock.now())
             say(f"{status.run} is done: there is nothing to cancel")
             return status
         store.set_cancelled(clock.now())

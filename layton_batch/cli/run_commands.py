@@ -235,7 +235,8 @@ def cancel(
 def retry(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
     """Give requests without an answer one more attempt.
 
-    Where another process drives the run, that one does so at its next step, and writes an event.
+    Where another process drives the run, that one does so at its next step, or else the next `run`, and writes an
+    event.
     """
     from layton_batch.batches.retry import retry_run
     from layton_batch.cli.endings import retried
@@ -279,7 +280,7 @@ def resolve(
     """Say what became of a `lost` batch.
 
     Either it is this one at the provider (--adopt ID), or it was never made (--resubmit). Where another process drives
-    the run, that one acts on it at its next step, and writes an event.
+    the run, that one acts on it at its next step, or else the next `run` does, and writes an event.
     """
     from layton_batch.batches.resolve import adopt_batch, send_again
     from layton_batch.cli.endings import resolved

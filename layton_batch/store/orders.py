@@ -8,7 +8,7 @@ from enum import StrEnum
 from sqlalchemy import delete, select
 
 from layton_batch.store import schema
-from layton_batch.store.transactions import Transactions
+from layton_batch.store.transactions import Transactions, Writing
 
 
 class OrderKind(StrEnum):
@@ -51,8 +51,21 @@ def pending_orders(store: Transactions) -> list[Order]:
         ]
 
 
+def is_pending(writing: Writing, order: Order) -> bool:
+    """Whether the order still stands, as the transaction sees it."""
+    return writing.connection.scalar(select(schema.orders.c.seq).where(schema.orders.c.seq == order.seq)) is not None
+
+
+def take_back_retries(writing: Writing, at: float) -> None:
+    """Delete the run's pending orders to retry, with an event that says so: a person cancelled after giving them."""
+    table = schema.orders
+    retries = delete(table).where(table.c.run_id == writing.run_id, table.c.kind == str(OrderKind.RETRY))
+    if writing.connection.execute(retries).rowcount:
+        writing.event(at, None, "order_taken_back", f"{OrderKind.RETRY}: a person cancelled the run after ordering it")
+
+
 def settle_order(store: Transactions, order: Order, event: str, detail: str, at: float) -> None:
-    """Delete the order, with an event that tells what came of it."""
+    """Delete the order, with an event that tells what came of it; no event where it was taken back meanwhile."""
     with store.writing() as writing:
-        writing.connection.execute(delete(schema.orders).where(schema.orders.c.seq == order.seq))
-        writing.event(at, order.batch_id, event, detail)
+        if writing.connection.execute(delete(schema.orders).where(schema.orders.c.seq == order.seq)).rowcount:
+            writing.event(at, order.batch_id, event, detail)

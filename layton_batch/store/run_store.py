@@ -21,6 +21,7 @@ from layton_batch.records import Batch, Entry, Job, Move, RowCount, Wait
 from layton_batch.states import JOB_MOVES, JobState, Lifecycle, is_legal
 from layton_batch.store import request_rows, schema
 from layton_batch.store.marks import marking
+from layton_batch.store.orders import take_back_retries
 from layton_batch.store.rows import (
     ACTUAL,
     UNKNOWN_COST,
@@ -99,11 +100,24 @@ class RunStore(Events):
         return None if found is None else run_from(found)
 
     def set_cancelled(self, at: float) -> None:
-        """Note that a person cancelled the run, whoever drives it: nothing more is sent."""
+        """Note that a person cancelled the run, whoever drives it: nothing more is sent, and what was ordered to be
+        tried again is not."""
         with self.transaction() as writing:
+            self._lock(writing.connection)
             now_cancelled = self._this_run().where(schema.runs.c.cancelled.is_(False)).values(cancelled=True)
             if writing.connection.execute(now_cancelled).rowcount:
                 writing.event(at, None, "run_cancelled", "a person asked for it")
+            take_back_retries(writing, at)
+
+    def take_back_retries(self, at: float) -> None:
+        """Delete the pending orders to retry of a run that is done, where a person cancels it."""
+        with self.transaction() as writing:
+            self._lock(writing.connection)
+            take_back_retries(writing, at)
+
+    def _lock(self, connection: Connection) -> None:
+        """Keep the run's row from other transactions until this one ends (see ``DriverLease.check``)."""
+        connection.execute(select(schema.runs.c.run_id).where(schema.runs.c.run_id == self.run_id).with_for_update())
 
     def set_stopped(self, reason: str | None, at: float) -> None:
         """Why the run cannot go on (None: it can). An event is written where this changes."""

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from layton_batch.batches import retry as retrying
+from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.names import SHARD_CHARS, part_of, tag
 from layton_batch.batches.retry import retry_run
-from layton_batch.errors import AnotherDriverError
+from layton_batch.errors import AnotherDriverError, DamagedTableError, LaytonBatchError, StaleStateError, StorageError
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance, is_finished
 from layton_batch.runs.context import Run
@@ -26,9 +27,10 @@ from layton_batch.sandbox import Fault
 from layton_batch.stages import grade as grading
 from layton_batch.stages.job_tables import Grading
 from layton_batch.states import Lifecycle, Role
-from layton_batch.store.orders import OrderKind, give_order
+from layton_batch.store.orders import OrderKind, give_order, pending_orders
 from tests.cli.cli_harness import call, desk
 from tests.pipeline.lab import Lab, lab, manifest_text
+from tests.pipeline.test_drivers import TWO_MODELS
 
 FIRST, SECOND = r"-000001\b", r"-000002\b"
 LEASE = 121.0
@@ -159,6 +161,119 @@ def test_a_person_s_retry_beside_a_driver_is_carried_out_at_its_next_tick(tmp_pa
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         check_books(bench, text, status)
         assert set(bench.billed().values()) == {1}
+
+
+def cancel_beside(bench: Lab, run: Run) -> None:
+    """What `cancel` does beside a driver that goes on."""
+    with open_store(run.folder, bench.settings) as store:
+        store.set_cancelled(bench.clock.now())
+
+
+def order_retry(bench: Lab, run: Run) -> None:
+    with open_store(run.folder, bench.settings) as store:
+        give_order(store, OrderKind.RETRY, bench.clock.now())
+
+
+def test_a_cancel_after_a_retry_was_ordered_takes_that_back(tmp_path: Path) -> None:
+    text = manifest_text(limit=3)
+    with lab(tmp_path, refused()) as bench:
+        bench.finish(text)
+        before = bench.billed()
+        with bench.open(text) as run:
+            order_retry(bench, run)
+            cancel_run(run)  # the run is done: there is nothing else to cancel
+            assert not pending_orders(run.store)
+            order_retry(bench, run)
+            cancel_beside(bench, run)
+            assert drive(run, once=False, stop_at=None).state is RunState.CANCELLED
+            told = [event.kind for event in run.store.events()][-3:]
+        assert told == ["order_taken_back", "run_cancelled", "order_taken_back"]
+        assert bench.billed() == before
+
+
+@pytest.mark.parametrize("was", [RunState.DONE, RunState.CANCELLED])
+def test_a_cancel_while_a_retry_is_being_carried_out_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, was: RunState
+) -> None:
+    text = manifest_text(limit=3)
+    with lab(tmp_path, refused()) as bench:
+        bench.finish(text)
+        before = bench.billed()
+        with bench.open(text) as run:
+            if was is RunState.CANCELLED:
+                cancel_beside(bench, run)
+            order_retry(bench, run)
+            original = retrying.write_next
+
+            def meanwhile(*args: Any) -> Any:
+                if was is RunState.CANCELLED:
+                    cancel_beside(bench, run)
+                else:
+                    run.store.take_back_retries(bench.clock.now())
+                return original(*args)
+
+            monkeypatch.setattr(retrying, "write_next", meanwhile)
+            assert drive(run, once=False, stop_at=None).state is was
+            assert not {event.kind for event in run.store.events()} & {"run_goes_on", "reopened", "order_carried_out"}
+        assert bench.billed() == before
+
+
+def test_an_order_to_retry_a_damaged_batch_is_refused_and_the_rest_goes_again(tmp_path: Path) -> None:
+    with lab(tmp_path, refused(times=2)) as bench:
+        bench.finish(TWO_MODELS)
+        with bench.open(TWO_MODELS) as run:
+            damaged, whole = (one for one in run.store.batches() if one.provider == "openai")
+            (run.folder.root / damaged.path).unlink()
+            order_retry(bench, run)
+            status = drive(run, once=False, stop_at=None)
+            told = [(event.kind, event.detail) for event in run.store.events() if event.kind.startswith("order_")]
+            with pytest.raises(DamagedTableError, match="0 requests of other batches"):
+                retry_run(run)
+        assert [kind for kind, _ in told] == ["order_refused"]
+        assert told[0][1].startswith(f"retry: {damaged.id} is left as it is: its file ")
+        assert told[0][1].endswith("; 1 request of other batches planned again")
+        assert (status.state, status.unanswered) == (RunState.DONE, 1)
+        assert [one.job_id for one in status.batches if one.attempt == 2] == [whole.job_id]
+        assert set(bench.billed().values()) == {1}
+
+
+@pytest.mark.parametrize("error", [StaleStateError("entered already"), StorageError("the disk is full")])
+def test_an_order_is_refused_for_what_is_stored_and_waits_for_a_place_to_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: LaytonBatchError
+) -> None:
+    text = manifest_text(limit=3)
+
+    def fails(*_args: Any) -> None:
+        raise error
+
+    with lab(tmp_path, refused()) as bench:
+        bench.finish(text)
+        with bench.open(text) as run:
+            order_retry(bench, run)
+            monkeypatch.setattr(retrying, "write_next", fails)
+            if isinstance(error, StorageError):
+                with pytest.raises(StorageError):
+                    drive(run, once=False, stop_at=None)
+                assert pending_orders(run.store)
+            else:
+                assert drive(run, once=False, stop_at=None).state is RunState.DONE
+                assert not pending_orders(run.store)
+                assert run.store.events()[-1].detail == "retry: entered already"
+
+
+def test_a_retry_beside_score_is_left_to_the_next_run_and_the_person_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch, refused()) as bench:
+        text = manifest_text(limit=3)
+        path = bench.write(text)
+        assert call("run", path).code == 5
+        with open_folder(find_run("lab", bench.lab.runs), bench.lab.settings, only_scores=True):
+            end = call("retry", "lab")
+        assert end.code == 0
+        assert end.err.strip().endswith("carries out retry at its next step, or else the next `run` does; see `events`")
+        assert call("run", path).code == 0
+        assert set(bench.lab.billed().values()) == {1}
 
 
 def test_a_retry_that_slept_while_another_process_made_its_own_makes_none(

@@ -20,6 +20,7 @@ from layton_batch.store import schema
 from layton_batch.store.driver import is_dead, lease_clock, new_owner, retire
 from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.orders import OrderKind, give_order, pending_orders, settle_order
+from layton_batch.store.reopening import go_on
 from layton_batch.store.run_store import RunStore
 from layton_batch.store.standing import HeldBack
 from tests.store.rows import NOW, RUN, batch, driving, moved, noted, opened, store_on
@@ -260,3 +261,27 @@ def test_an_order_of_a_person_stays_until_the_driver_has_carried_it_out(url: str
         settle_order(store, first, "order_carried_out", "retry: 3 requests", NOW + 2)
         assert pending_orders(store) == [second]
         assert store.events()[-1].kind == "order_carried_out"
+
+
+def is_cancelled(store: RunStore) -> bool:
+    row = store.row()
+    return row is not None and row.cancelled
+
+
+def test_a_cancel_takes_back_earlier_orders_to_retry_and_only_those(url: str) -> None:
+    with opened(url) as store:
+        person = store_on(store.engine)
+        give_order(person, OrderKind.RETRY, NOW)
+        give_order(person, OrderKind.ADOPT, NOW + 1, batch_id=batch(0).id, argument="b-1")
+        earlier, adopt = pending_orders(store)
+        for _ in range(2):
+            person.set_cancelled(NOW + 2)
+        assert pending_orders(store) == [adopt]
+        before = store.last_event()
+        assert [event.kind for event in store.events()][-2:] == ["run_cancelled", "order_taken_back"]
+        go_on(store, NOW + 3, earlier)  # of a driver that had read it before
+        settle_order(store, earlier, "order_carried_out", "", NOW + 3)
+        assert (store.last_event(), is_cancelled(store)) == (before, True)
+        give_order(person, OrderKind.RETRY, NOW + 4)
+        go_on(store, NOW + 5, pending_orders(store)[1])
+        assert not is_cancelled(store)
