@@ -62,9 +62,11 @@ class PaidAnswers:
     store: RunStore
     local: Collection[str]
     _folders: dict[str, RunFolder | None] = field(default_factory=dict)
-    _places: dict[str, Place] | None = None
+    _places: dict[str, Place] = field(default_factory=dict)
     out_of_reach: dict[str, Place | None] = field(default_factory=dict)
     """Runs that have answers which cannot be had here, as far as any were looked for."""
+    reported: set[str] = field(default_factory=set)
+    """Those of them that an event tells of."""
 
     @classmethod
     def of(cls, run: Run) -> PaidAnswers:
@@ -81,6 +83,7 @@ class PaidAnswers:
     def look_up(self, fingerprints: Collection[bytes], reask: int = 0) -> dict[bytes, Standing]:
         """Return how these answers stand; nothing of those that nobody ever wanted. ``reask``: how often an answer must
         have been asked for again though there was one."""
+        self._folders = {run_id: folder for run_id, folder in self._folders.items() if folder is not None}
         chains: dict[bytes, list[KnownAnswer]] = {}
         left: Sequence[bytes] = list(fingerprints)
         number = 0
@@ -130,7 +133,7 @@ class PaidAnswers:
         return self._folders[run_id]
 
     def _place(self, run_id: str) -> Place | None:
-        if self._places is None:
+        if run_id not in self._places:
             self._places = {place.run_id: place for place in other_places(self.store)}
         return self._places.get(run_id)
 
@@ -156,11 +159,15 @@ def said_of_place(run_id: str, place: Place | None) -> str:
 
 
 def asked_elsewhere(run: Run, batch: Batch) -> frozenset[str]:
-    """Return the custom_ids of a batch that was never sent whose answers others ask for, or have brought."""
+    """Return the custom_ids of a batch that was never sent whose answers others ask for, or have brought.
+
+    An answer that is there and cannot be had here is wanted as one of the run's own from then on.
+    """
     if batch.provider_id is not None or batch.outcome is not BatchOutcome.CANCELLED:
         return frozenset()
     prints = run.store.attempted(batch.id)
     standings = PaidAnswers.of(run).look_up(prints)
+    want_own(run, batch.job_id, {prints[print_]: one for print_, one in standings.items() if one.fingerprint != print_})
     return frozenset(prints[print_] for print_, one in standings.items() if one.paid or _is_other(one.sent, run, batch))
 
 
@@ -168,8 +175,17 @@ def _is_other(sent: KnownAnswer | None, run: Run, batch: Batch) -> bool:
     return sent is not None and (sent.run_id, sent.batch_id) != (run.id, batch.id)
 
 
-def tell_of_those_out_of_reach(run: Run, paid: PaidAnswers, told: Mapping[str, object]) -> None:
-    """Write an event for each run whose answers cannot be had here, but for those that were ``told`` of before."""
+def want_own(run: Run, job_id: str, away: Mapping[str, Standing]) -> None:
+    """Have requests of a job, by custom_id, want answers of the run's own in the place of those that cannot be had."""
+    if away:
+        run.store.rebind(job_id, {name: standing.fingerprint for name, standing in away.items()})
+    report_out_of_reach(run)
+
+
+def report_out_of_reach(run: Run) -> None:
+    """Write an event, once, for each run whose answers cannot be had here."""
+    paid = PaidAnswers.of(run)
     for run_id, place in paid.out_of_reach.items():
-        if run_id not in told:
+        if run_id not in paid.reported:
+            paid.reported.add(run_id)
             run.store.add_event(run.clock.now(), None, "answers_out_of_reach", said_of_place(run_id, place))

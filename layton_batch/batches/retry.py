@@ -28,7 +28,7 @@ def retry_run(run: Run) -> int:
         wanted = _without_answer(run, batch, batches)
         if wanted.is_empty():
             continue
-        found = questions.sort(jobs[batch.job_id], wanted["custom_id"].to_list(), batch.reask)
+        found = questions.sort(jobs[batch.job_id], wanted["custom_id"].to_list(), batch.reask, by_a_person=True)
         left += wanted.height
         if found.taken or found.waiting:
             following.add(batch.job_id)
@@ -66,7 +66,7 @@ def ask_again(run: Run, job: Job, wanted: Collection[str], retired: Collection[s
 
 
 def _without_answer(run: Run, batch: Batch, batches: list[Batch]) -> pl.DataFrame:
-    """Those of ``_unanswered`` that the manifest still asks for."""
+    """Those of ``unanswered`` that the manifest still asks for."""
     found = unanswered(run, batch, batches)
     return found if found.is_empty() else found.filter(~pl.col("custom_id").is_in(list(retired_requests(run, batch))))
 

@@ -15,12 +15,12 @@ import polars as pl
 from layton_batch.batches.attempts import write_next
 from layton_batch.batches.machine import answered_already
 from layton_batch.batches.names import part_of
-from layton_batch.batches.paid_answers import PaidAnswers
+from layton_batch.batches.paid_answers import PaidAnswers, Standing, want_own
 from layton_batch.batches.taking_over import TakenOver, counts_of, said_of, write_tables
 from layton_batch.files import tables
 from layton_batch.records import Batch, Content, Job, RowCount
 from layton_batch.runs.context import Run
-from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import PERHAPS_BILLED, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.reopening import RowKey, reopen
 
 
@@ -53,22 +53,24 @@ class Questions:
     _prints: dict[str, Mapping[str, bytes]] = field(default_factory=dict)
     _asked: set[bytes] = field(default_factory=set)
 
-    def sort(self, job: Job, custom_ids: Collection[str], reask: int, *, is_reask: bool = False) -> Sorted:
-        """``reask``: how many times they will have been asked for again though they were answered. ``is_reask``: that
-        is why they go now; then one that may have been billed counts as answered, and else a person wants it again."""
+    def sort(self, job: Job, custom_ids: Collection[str], reask: int, *, by_a_person: bool = False) -> Sorted:
+        """``reask``: how many times they will have been asked for again though they were answered. An answer that may
+        have been billed counts as one, unless they go ``by_a_person``."""
         found, prints = Sorted(), self._of(job)
         standings = PaidAnswers.of(self.run).look_up({prints[name] for name in custom_ids if name in prints}, reask)
+        away = {name: standings[prints[name]] for name in custom_ids if _is_away(prints.get(name), standings)}
+        want_own(self.run, job.id, away)
         for name in custom_ids:
             print_ = prints.get(name)
             standing = None if print_ is None else standings.get(print_)
             paid, sent = (None, None) if standing is None else (standing.paid, standing.sent)
-            if paid is not None and (paid.answered or (is_reask and sent is None)):
+            if paid is not None and (paid.answered or not (by_a_person or sent)):
                 found.taken.append(TakenOver(name, paid))
             elif sent is not None:
                 found.waiting.append(name)
                 found.waits_for.add(sent.key)
                 found.waits_in.add(sent.run_id)
-            elif print_ in self._asked or (standing is not None and standing.fingerprint != print_):
+            elif print_ in self._asked:
                 found.waiting.append(name)
             else:
                 found.free.append(name)
@@ -79,6 +81,11 @@ class Questions:
         if job.id not in self._prints:
             self._prints[job.id] = self.run.store.fingerprints(job.id)
         return self._prints[job.id]
+
+
+def _is_away(print_: bytes | None, standings: Mapping[bytes, Standing]) -> bool:
+    """Whether an answer is there, and cannot be had here."""
+    return print_ is not None and print_ in standings and standings[print_].fingerprint != print_
 
 
 def closed(run: Run, job: Job, batch: Batch, taken: Sequence[TakenOver]) -> tuple[Batch, list[RowCount]]:
@@ -100,7 +107,7 @@ def follow(run: Run, job: Job, wanted: Collection[str]) -> Followed:
     for batch in batches:
         rows = unanswered(run, batch, batches)
         rows = rows.filter(pl.col("custom_id").is_in(list(wanted)))
-        found = Questions(run).sort(job, rows["custom_id"].to_list(), batch.reask) if len(rows) else Sorted()
+        found = _sort_unanswered(run, job, batch, rows)
         waits_for |= found.waits_for
         waits_in |= found.waits_in
         if found.taken:
@@ -116,8 +123,22 @@ def follow(run: Run, job: Job, wanted: Collection[str]) -> Followed:
     return Followed(frozenset(waits_for), frozenset(waits_in))
 
 
+def _sort_unanswered(run: Run, job: Job, batch: Batch, rows: pl.DataFrame) -> Sorted:
+    """What others brought in the place of rows without an answer. One that may have been billed here is not answered by
+    one that may have been billed elsewhere."""
+    perhaps = rows["error_class"].is_in([str(cause) for cause in PERHAPS_BILLED])
+    found, questions = Sorted(), Questions(run)
+    for part, by_a_person in ((rows.filter(~perhaps), False), (rows.filter(perhaps), True)):
+        if len(part):
+            its = questions.sort(job, part["custom_id"].to_list(), batch.reask, by_a_person=by_a_person)
+            found.taken += its.taken
+            found.waits_for |= its.waits_for
+            found.waits_in |= its.waits_in
+    return found
+
+
 def numbered(mark: str, parent: Batch, batches: Sequence[Batch]) -> str:
-    """A mark for the next attempt that only whoever has the writer lease makes: requests of one batch may go at
+    """A mark for the next attempt that only the run's driver makes: requests of one batch may go at
     different times."""
     entered = {one.shard_id for one in batches if one.parent_id == parent.id}
     name, number = mark, 1

@@ -21,7 +21,7 @@ from layton_batch.batches.cancel import withdraw
 from layton_batch.batches.fingerprints import fingerprint_bytes, of_shards, requests_of, retired_ids
 from layton_batch.batches.machine import answered_already
 from layton_batch.batches.names import custom_id_prefix, tag
-from layton_batch.batches.paid_answers import Paid, PaidAnswers, Standing, tell_of_those_out_of_reach
+from layton_batch.batches.paid_answers import Paid, PaidAnswers, Standing, report_out_of_reach
 from layton_batch.batches.prompt_cache import PromptCache, SizedPrompt
 from layton_batch.batches.retry import ask_again
 from layton_batch.batches.shared_questions import Followed, follow
@@ -52,18 +52,18 @@ LOOKED_UP = 500
 
 def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     """Write what the job has not asked yet, and enter it; True where anything was entered."""
-    entered = _entered(run, job)
+    before = run.store.job_batches(job.id)
+    entered = {batch.shard_id for batch in before if batch.parent_id is None}
     known = of_shards(requests_of(run.folder, job.id), entered)
     sent = [name for name in entered if not name.startswith((TOO_LARGE, TAKEN_OVER))]
     folder = run.folder.request_file(job.id, "s").parent
     dialect, paid = run.providers.dialect(job.spec.provider), PaidAnswers.of(run)
-    told_of = dict(paid.out_of_reach)
     with BatchFiles(dialect.limits, run.folder.root, folder, 1 + len(sent)) as files:
         named = _number(f"{TOO_LARGE}-", entered), _number(TAKEN_OVER, entered)
         asking = _Asking(run, job, mark, known, *named, paid, dialect, files)
         with asking.reusing:
             asking.go_through(_prompts(run, job))
-    tell_of_those_out_of_reach(run, paid, told_of)
+    report_out_of_reach(run)
     if entered:
         ask_again(run, job, asking.kept, retired_ids(known))
     followed = follow(run, job, asking.kept) if asking.kept else Followed()
@@ -86,7 +86,10 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
         counts += counts_of(over, ends)
     _wait_for(run, job, followed.batches | asking.waits_for, followed.runs | asking.waits_in)
     if batches or not asking.waits:
-        run.store.plan_job(job, batches, run.clock.now(), counts, is_all=not asking.waits, new=asking.rows.new())
+        collected = sum(batch.state is Lifecycle.COLLECTED for batch in before)
+        run.store.plan_job(
+            job, batches, run.clock.now(), counts, is_all=not asking.waits, new=asking.rows.new(), collected=collected
+        )
     return bool(batches) or not asking.waits
 
 
@@ -275,11 +278,6 @@ class _Asking:
         self.reused.add(line.content, None)
         self.rows.add(line.name, line.item_id, self.taken_over, None, line.digest, line.fingerprint)
         self.taken.append(TakenOver(line.name, paid))
-
-
-def _entered(run: Run, job: Job) -> set[str]:
-    """The shards that the job was split into so far, those of requests that were never sent among them."""
-    return {batch.shard_id for batch in run.store.job_batches(job.id) if batch.parent_id is None}
 
 
 def _prompts(run: Run, job: Job) -> Iterator[tuple[str, ModelSpec, SizedPrompt]]:

@@ -47,11 +47,12 @@ def reask(run: Run, job: Job) -> bool:
         _Round(batches[parent], 1 + batches[parent].reask, {one.custom_id: one for one in rows})
         for parent, rows in by_parent.items()
     ]
-    sorted_ = [(one, questions.sort(job, one.rows, one.number, is_reask=True)) for one in rounds]
+    sorted_ = [(one, questions.sort(job, one.rows, one.number)) for one in rounds]
     run.waiting[job.id] = frozenset[int]().union(*(found.waits_for for _, found in sorted_))
-    if not run.waiting[job.id] and sorted_:
+    to_enter = any(found.free or found.taken for _, found in sorted_)
+    if to_enter and not run.waiting[job.id]:
         _enter(run, job, sorted_, asked)
-    return bool(sorted_)
+    return to_enter or bool(run.waiting[job.id])
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class NewRequests:
 @dataclass(frozen=True, slots=True)
 class KnownAnswer:
     """What the database knows of an answer. ``custom_id``: its name in the batch; ``key``: the batch's number in the
-    database; ``is_open``: the batch is not collected."""
+    database; ``is_open``: the batch may bring it."""
 
     state: AnswerState
     key: int
@@ -81,11 +81,49 @@ def keep_requests(connection: Connection, run_id: str, job_id: str, kept: Collec
             connection.execute(update(table).where(job, table.c.custom_id.in_(chunk)).values(retired=retired))
 
 
-def enter_attempts(connection: Connection, run_id: str, planned: Batch, content: Content) -> None:
-    """Enter what a batch asks for, or what its requests took over from other batches."""
+def take_turn(connection: Connection) -> None:
+    """Wait until no other transaction of the database enters or moves answers; they belong to all its runs.
+
+    On SQLite every write transaction is alone from its start. Each transaction takes its own run's row first, so that
+    two never wait for each other.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(_ANSWERS)))
+
+
+_ANSWERS = 0x616E7377
+"""PostgreSQL's advisory lock on answers."""
+
+
+def rebind(connection: Connection, run_id: str, job_id: str, fingerprints: Mapping[str, bytes]) -> None:
+    """Have requests of a job, by custom_id, want other answers from now on."""
+    table = schema.requests
+    this = update(table).where(
+        table.c.job == _job_key(run_id, job_id).scalar_subquery(), table.c.custom_id == bindparam("name")
+    )
+    rows = [{"name": name, "print": print_} for name, print_ in fingerprints.items()]
+    connection.execute(this.values(fingerprint=bindparam("print")), rows)
+
+
+def enter_attempts(connection: Connection, run_id: str, batches: Sequence[Batch]) -> None:
+    """Enter what batches of a run ask for, or what their requests took over from others."""
+    by_job: dict[str, list[Batch]] = {}
+    for batch in batches:
+        if batch.content is not None:
+            by_job.setdefault(batch.job_id, []).append(batch)
+    for job_id, its in by_job.items():
+        job = connection.execute(_job_key(run_id, job_id)).scalar_one()
+        known = _fingerprints(connection, job, [name for one in its if one.content for name in one.content.custom_ids])
+        for batch in its:
+            if batch.content is not None:
+                _enter_attempts(connection, run_id, batch, batch.content, known)
+
+
+def _enter_attempts(
+    connection: Connection, run_id: str, planned: Batch, content: Content, known: Mapping[str, bytes]
+) -> None:
+    """``known``: fingerprints by custom_id."""
     batch = connection.execute(_batch_key(run_id, planned.id)).scalar_one()
-    job = connection.execute(_job_key(run_id, planned.job_id)).scalar_one()
-    known = _fingerprints(connection, job, content.custom_ids)
     rows = {asked_again(known[name], planned.reask): name for name in content.custom_ids if name in known}
     if not rows:
         return
@@ -100,24 +138,25 @@ def enter_attempts(connection: Connection, run_id: str, planned: Batch, content:
 
 
 def _want(connection: Connection, batch: int, fingerprints: Collection[bytes]) -> None:
-    """Have answers that nobody has or asks for be wanted from this batch."""
-    table = schema.answers
-    states: dict[bytes, tuple[str, bool]] = {}
-    for chunk in _chunks(list(fingerprints)):
-        query = select(table.c.fingerprint, table.c.state, schema.batches.c.state)
-        query = query.join(schema.batches, schema.batches.c.key == table.c.batch)
-        for print_, state, lifecycle in connection.execute(query.where(table.c.fingerprint.in_(chunk))):
-            states[print_] = state, lifecycle in _OPEN
+    """Have answers that nobody has or asks for be wanted from this batch, whose attempts are entered."""
+    table, batches, attempts = schema.answers, schema.batches, schema.attempts
     wanted = {"state": str(AnswerState.WANTED), "batch": batch}
-    if new := [{"fingerprint": print_, **wanted} for print_ in fingerprints if print_ not in states]:
-        _insert_new(connection, new)
-    free = [print_ for print_, (state, is_open) in states.items() if _is_free(state, is_open=is_open)]
+    _insert_new(connection, [{"fingerprint": print_, **wanted} for print_ in fingerprints])
+    query = select(table.c.fingerprint, table.c.state, batches.c.state, _is_retired())
+    query = query.join(batches, batches.c.key == table.c.batch)
+    query = query.join(attempts, attempts.c.fingerprint == table.c.fingerprint)
+    others = query.where(attempts.c.batch == batch, table.c.batch != batch)
+    free = [
+        print_
+        for print_, state, *batch_is in connection.execute(others)
+        if _is_free(state, is_open=_may_bring(*batch_is))
+    ]
     for chunk in _chunks(free):
         connection.execute(update(table).where(table.c.fingerprint.in_(chunk)).values(**wanted))
 
 
 def _insert_new(connection: Connection, answers: Sequence[Mapping[str, object]]) -> None:
-    """Enter answers; one that another transaction entered a moment ago stays as that has it."""
+    """Enter answers; one that is there stays as it is."""
     if connection.dialect.name == "postgresql":
         connection.execute(postgresql.insert(schema.answers).on_conflict_do_nothing(), answers)
     else:
@@ -125,8 +164,20 @@ def _insert_new(connection: Connection, answers: Sequence[Mapping[str, object]])
 
 
 def _is_free(state: str, *, is_open: bool) -> bool:
-    """Whether another batch may be the one that the answer is wanted from. ``is_open``: its batch is not collected."""
+    """Whether another batch may be the one that the answer is wanted from. ``is_open``: its batch may bring it."""
     return state in (AnswerState.FAILED, AnswerState.UNCERTAIN) or (state == AnswerState.WANTED and not is_open)
+
+
+def _is_retired() -> ColumnElement[bool]:
+    """Whether the job of a selected batch is one that the manifest does not have any more."""
+    jobs, batches = schema.jobs, schema.batches
+    mine = and_(jobs.c.run_id == batches.c.run_id, jobs.c.job_id == batches.c.job_id)
+    return select(jobs.c.retired).where(mine).correlate(batches).scalar_subquery()
+
+
+def _may_bring(state: str, is_retired: bool) -> bool:
+    """Whether a batch in this state may bring answers. What is only planned for a retired job is not sent."""
+    return state in _OPEN and not (is_retired and state == Lifecycle.PLANNED)
 
 
 _OPEN = frozenset(map(str, OPEN))
@@ -159,8 +210,8 @@ def follow_batch(connection: Connection, key: int, before: Batch, after: Batch, 
 def _open(connection: Connection, key: int, batch: Batch) -> None:
     attempts, answers = schema.attempts, schema.answers
     mine = attempts.c.batch == key
-    taken = or_(
-        answers.c.state == str(AnswerState.ANSWERED),
+    taken = or_(  # what may have been billed is wanted again only by a person's word, which has it WANTED
+        answers.c.state.in_([str(AnswerState.ANSWERED), str(AnswerState.UNCERTAIN)]),
         and_(answers.c.state == str(AnswerState.SENT), answers.c.batch != key),
     )
     query = select(func.count(), func.min(answers.c.batch)).select_from(attempts)
@@ -244,7 +295,7 @@ def known_answers(connection: Connection, fingerprints: Collection[bytes]) -> di
     query = (
         select(
             answers.c.fingerprint, answers.c.state, batches.c.key, batches.c.run_id, batches.c.batch_id,
-            attempts.c.custom_id, batches.c.state,
+            attempts.c.custom_id, batches.c.state, _is_retired(),
         )
         .join(batches, batches.c.key == answers.c.batch)
         .join(attempts, and_(attempts.c.batch == answers.c.batch, attempts.c.fingerprint == answers.c.fingerprint))
@@ -252,8 +303,8 @@ def known_answers(connection: Connection, fingerprints: Collection[bytes]) -> di
     found: dict[bytes, KnownAnswer] = {}
     for chunk in _chunks(list(fingerprints)):
         for row in connection.execute(query.where(answers.c.fingerprint.in_(chunk))):
-            print_, state, key, run_id, batch_id, custom_id, lifecycle = row
-            is_open = lifecycle in _OPEN
+            print_, state, key, run_id, batch_id, custom_id, *batch_is = row
+            is_open = _may_bring(*batch_is)
             found[print_] = KnownAnswer(AnswerState(state), key, run_id, batch_id, custom_id, is_open)
     return found
 

@@ -180,13 +180,15 @@ class RunStore(Events):
         *,
         is_all: bool = True,
         new: request_rows.NewRequests | None = None,
+        collected: int | None = None,
     ) -> None:
         """The job's batch files are on disk: enter its batches (``counts``: of requests that have ended already).
-        Not ``is_all``: it is to be planned again for more. ``new``: requests that the job wants since."""
+        Not ``is_all``: it is to be planned again for more, and so where more of its batches are ``collected`` than when
+        it was planned. ``new``: requests that the job wants since."""
         requests = sum(batch.requests for batch in batches)
         with self.writing() as writing:
             entered = self.move_jobs(writing, (job.id,), JobState.NEW, JobState.PLANNED)
-            if not is_all:
+            if not is_all or self._are_more(writing, job.id, collected):
                 self.plan_again(writing, (job.id,))
             if entered != 1:
                 raise StaleStateError(f"job {job.id} of run {self.run_id} is planned already")
@@ -198,6 +200,13 @@ class RunStore(Events):
             self._insert_counts(writing.connection, counts)
             what = f"{plural(requests, 'request')}, {plural(len(batches), 'batch', 'batches')}"
             writing.event(at, None, "job_planned", f"{job.id}: {what}")
+
+    def _are_more(self, writing: Writing, job_id: str, collected: int | None) -> bool:
+        """Whether a lane has collected batches of a job since it was planned."""
+        table = schema.batches
+        mine = and_(table.c.run_id == self.run_id, table.c.job_id == job_id, table.c.state == str(Lifecycle.COLLECTED))
+        now = writing.connection.execute(select(func.count()).select_from(table).where(mine)).scalar_one()
+        return collected is not None and now != collected
 
     def price_changes(self) -> tuple[bool, bool]:
         """Whether the manifest's prices have changed since batches were last bounded by them, and whether ever."""
@@ -319,6 +328,7 @@ class RunStore(Events):
                 self._enter_money(writing.connection, decision.entries, at)
                 self._insert_counts(writing.connection, decision.counts)
                 if after.state is not batch.state:
+                    request_rows.take_turn(writing.connection)
                     key = request_rows.batch_key(writing.connection, self.run_id, batch.id)
                     request_rows.follow_batch(writing.connection, key, batch, after, decision.ends)
                 self._insert_batches(writing.connection, decision.children)
@@ -352,9 +362,8 @@ class RunStore(Events):
         first = int(connection.execute(query).scalar_one()) + 1
         rows = [{"run_id": self.run_id, "seq": first + n, **batch_values(batch)} for n, batch in enumerate(batches)]
         connection.execute(table.insert(), rows)
-        for batch in batches:
-            if batch.content is not None:
-                request_rows.enter_attempts(connection, self.run_id, batch, batch.content)
+        request_rows.take_turn(connection)
+        request_rows.enter_attempts(connection, self.run_id, batches)
 
     # ---- requests and their answers ------------------------------------------------------------------------------
 
@@ -362,6 +371,11 @@ class RunStore(Events):
         """Mark as retired the requests of a job that are not among ``kept``, custom_ids, and the others as wanted."""
         with self.writing() as writing:
             request_rows.keep_requests(writing.connection, self.run_id, job_id, kept)
+
+    def rebind(self, job_id: str, fingerprints: Mapping[str, bytes]) -> None:
+        """Have requests of a job, by custom_id, want other answers from now on."""
+        with self.writing() as writing:
+            request_rows.rebind(writing.connection, self.run_id, job_id, fingerprints)
 
     def fingerprints(self, job_id: str) -> dict[str, bytes]:
         """Return the fingerprints of a job's requests by custom_id; none of those whose answers came from a file."""

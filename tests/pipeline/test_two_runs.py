@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +15,7 @@ from layton_batch.sandbox import Fault
 from layton_batch.stages.plan import plan
 from layton_batch.states import Lifecycle
 from tests.pipeline.lab import Lab, lab, manifest_text
+from tests.pipeline.test_twins import twins
 
 ONE = manifest_text(("openai", "anthropic"), limit=3)
 TICKS = 200
@@ -75,4 +78,45 @@ def test_what_another_run_could_not_get_is_asked_by_the_one_that_waited(tmp_path
         in_turns(bench, runs)
         statuses = [read_status(run.store) for run in runs]
         assert statuses[1].unanswered == 0
+        assert set(bench.billed().values()) == {1}
+
+
+def test_an_answer_that_may_have_been_billed_is_not_bought_by_another_run(tmp_path: Path) -> None:
+    with (
+        lab(tmp_path, Fault(on="row", action="malformed_line", provider="openai", times=1)) as bench,
+        ExitStack() as stack,
+    ):
+        text = manifest_text(("openai",), limit=3)
+        runs = [stack.enter_context(bench.open(named(name, text))) for name in ("first", "second")]
+        for run in runs:
+            plan(run)
+        in_turns(bench, runs)
+        asked = [row for row in bench.server.ledger().rows if row.provider == "openai"]
+        assert len(asked) == 3
+        assert [read_status(run.store).unanswered for run in runs] == [1, 1]
+
+
+def test_answers_in_a_folder_that_is_away_are_asked_again_and_that_is_reported_once(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        with bench.open(named("first")) as run:
+            plan(run)
+        bench.finish(named("second"))
+        shutil.move(bench.runs / "second", tmp_path / "elsewhere")
+        status = bench.finish(named("first"))
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        with bench.open(named("first")) as run:
+            kinds = Counter(event.kind for event in run.store.events())
+        assert kinds["answers_out_of_reach"] == 1
+        assert kinds["withdrawn"] == 2
+
+
+def test_a_planned_batch_of_a_retired_model_keeps_no_other_from_asking(tmp_path: Path) -> None:
+    text = twins()
+    start = text.index("[[models]]")
+    without_first = text[:start] + text[text.index('[[models]]\nname = "twin"') :]
+    with lab(tmp_path) as bench:
+        with bench.open(text) as run:
+            plan(run)
+        status = bench.finish(without_first)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
         assert set(bench.billed().values()) == {1}
