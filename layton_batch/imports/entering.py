@@ -93,17 +93,18 @@ def _checked(run: Run, one: Imported) -> _Work:
         )
     jobs = _jobs(run, one.spec)
     known = {job.id: job for job in run.store.jobs()}
-    job = jobs[0]
-    there = known.get(job.id)
+    there = next((job for job in known.values() if _is_of(job, one.spec)), None)
     if one.answers:
         _check_not_asked(run, one)
+    if there is None:
+        _check_is_new(run, one, jobs)
     if there is not None:
         _check_same_model(run, one, there)
-    sitting = {other.spec.name: other for other in _judges(run, job.id)} if there else _by_name(jobs[1:])
+    sitting = {other.spec.name: other for other in _judges(run, there.id)} if there else _by_name(jobs[1:])
     given = {_judge(name, sitting, one).id: answers for name, answers in one.verdicts.items()}
     for judge_id, answers in given.items():
         _check_verdicts(run, known.get(judge_id), answers)
-    return _Work(one, there or job, there is None, given)
+    return _Work(one, there or jobs[0], there is None, given)
 
 
 def _check_samples(run: Run, work: Sequence[_Work]) -> None:
@@ -128,10 +129,27 @@ def _jobs(run: Run, spec: ModelSpec) -> list[Job]:
     return identified(manifest, plan_jobs([spec], manifest.panel(), manifest.seats, run.task.uses_jury))
 
 
+def _is_of(job: Job, spec: ModelSpec) -> bool:
+    """Return whether the job asks this model with as many hints for this sample, whatever the store calls it."""
+    asked = job.spec
+    return job.role is Role.PREDICT and (asked.name, asked.hints, asked.sample) == (spec.name, spec.hints, spec.sample)
+
+
 def _check_not_asked(run: Run, one: Imported) -> None:
     jobs = [job for job in run.store.jobs() if job.role is Role.PREDICT and job.spec.name == one.spec.name]
     if len(imported_models(jobs, run.store.batches())) < len(jobs):
         raise DataError(f"{one.source}: the run asks a model called {one.spec.name!r} itself; give it another name")
+
+
+def _check_is_new(run: Run, one: Imported, wanted: Sequence[Job]) -> None:
+    """Raise DataError where the run has had a model of this name, or has jobs that a new model's would be called."""
+    name, ids = one.spec.name, {job.id for job in wanted}
+    had = [job.id for job in run.store.all_jobs() if job.id in ids or (job.retired and job.spec.name == name)]
+    if had:
+        raise DataError(
+            f"{one.source}: the run has {', '.join(had)} already, of a model that its manifest no longer has or calls "
+            f"otherwise; give {name!r} another name"
+        )
 
 
 def _check_same_model(run: Run, one: Imported, there: Job) -> None:

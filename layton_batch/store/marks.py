@@ -8,7 +8,7 @@ file of its own for each batch needs no lock: the run's driver is the only one t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,8 @@ from layton_batch.store.transactions import Events, Transactions
 
 INTENT = "submitting"
 """The event that an intent is committed with."""
+_FILES = "[!.]*.json"
+"""Names of marks; what is still being written has a dot before its name."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,7 +57,7 @@ def marking(folder: Path | None, batch_id: str) -> Iterator[Callable[[Event], No
 def read_marks(folder: Path) -> list[Mark]:
     """Every intent of a run by its folder, in order."""
     try:
-        return sorted(_read(path) for path in folder.glob("[!.]*.json"))
+        return sorted(_read(path) for path in folder.glob(_FILES))
     except OSError as error:
         raise file_error(f"{folder} cannot be read: {error.strerror or error}", error) from error
 
@@ -71,24 +73,19 @@ def _read(path: Path) -> Mark:
         ) from error
 
 
-def unknown_marks(store: Transactions, marks: list[Mark]) -> list[Mark]:
-    """Those of intents that the store knows nothing of. They must have been read before the store is."""
-    known = _known(store)
-    return [mark for mark in marks if mark not in known]
-
-
-def _known(store: Transactions) -> set[Mark]:
+def known_marks(store: Transactions) -> set[Mark]:
+    """Return the intents that the database knows of, of every run: an event's number is there once in a database."""
     events = schema.events
-    mine = select(events.c.seq, events.c.batch_id).where(events.c.run_id == store.run_id, events.c.kind == INTENT)
     with store.reading() as connection:
-        return {Mark(int(seq), batch_id) for seq, batch_id in connection.execute(mine)}
+        intents = connection.execute(select(events.c.seq, events.c.batch_id).where(events.c.kind == INTENT))
+        return {Mark(int(seq), batch_id) for seq, batch_id in intents}
 
 
 def refuse_new_database(workspace: Workspace) -> None:
     """Raise StoreError where the workspace has no database, and a run in it has marks: a new one would pay again."""
     if workspace.database.exists():
         return
-    paid = sorted({mark.parent.parent.name for mark in workspace.root.glob("*/intents/[!.]*.json")})
+    paid = sorted({mark.parent.parent.name for mark in _all_marks(workspace)})
     if paid and not workspace.database.exists():  # else another process has just made it, and paid
         raise StoreError(
             f"the state store {workspace.database} is not there, and batches were paid for: the files in intents/ of "
@@ -98,16 +95,22 @@ def refuse_new_database(workspace: Workspace) -> None:
         )
 
 
+def _all_marks(workspace: Workspace) -> Iterator[Path]:
+    return workspace.root.glob(f"*/intents/{_FILES}")
+
+
 @dataclass(frozen=True, slots=True)
 class Past:
-    """``marks``: the intents to pay. ``traces``: files that only a run that is in a store can have written."""
+    """What lies beside the store of a run that is opened. ``marks``: by run folder of the workspace, the run's own
+    first, the intents to pay. ``traces``: files that only a run that is in a store can have written."""
 
     folder: RunFolder
-    marks: list[Mark]
+    marks: Mapping[Path, Sequence[Mark]]
     traces: tuple[str, ...]
 
     def check(self, store: Events, *, has_run: bool) -> None:
-        """Raises StoreError where the store is not the one of this folder, or an older copy of it."""
+        """Raise StoreError where the store is not the one of this workspace, or an older copy of it: whichever run is
+        driven, it would pay again for what the store has forgotten."""
         if self.traces and not has_run:
             raise StoreError(
                 f"{self.folder.root} has files of a run ({', '.join(self.traces)}), and the state store "
@@ -116,17 +119,22 @@ class Past:
                 "back (state.sqlite3 with its -wal file, or that database), or move the folder away to pay for "
                 "everything again"
             )
-        if unknown := unknown_marks(store, self.marks):
-            raise StoreError(
-                f"the state store of {store.run_id} is older than its folder: {self.folder.intents} tells of the "
-                f"payment for {unknown[-1].batch_id}, and the store, which ends with event {store.last_event()}, does "
-                "not know of it. Put back the whole store (state.sqlite3 with its -wal file, or the database it was "
-                "in); if that is lost, cancel at the providers what log.jsonl says was submitted, and start again "
-                "under another name"
-            )
+        known = known_marks(store)
+        for root, marks in self.marks.items():
+            if unknown := [mark for mark in marks if mark not in known]:
+                raise StoreError(
+                    f"the state store of {root.name} is older than its folder: {RunFolder(root).intents} tells of the "
+                    f"payment for {unknown[-1].batch_id}, and {shown(store.engine.url)} does not know of it. Put back "
+                    "the whole store (state.sqlite3 with its -wal file, or the database it was in). If the folder is "
+                    "from another store, move it away; if the store is lost, cancel at the providers what the "
+                    f"folder's log.jsonl says was submitted, move {root.name} away, and start it again under another "
+                    "name"
+                )
 
 
 def read_past(folder: RunFolder) -> Past:
-    """What is beside the store now. To be read before the store is: its writers commit there first."""
+    """Read what lies beside the store now. To be read before the store is: its writers commit there first."""
     written = (folder.manifest, folder.root / "requests", folder.root / "raw", folder.tables)
-    return Past(folder, read_marks(folder.intents), tuple(path.name for path in written if path.exists()))
+    others = sorted({path.parent.parent for path in _all_marks(folder.workspace)} - {folder.root})
+    marks = {root: read_marks(RunFolder(root).intents) for root in (folder.root, *others)}
+    return Past(folder, marks, tuple(path.name for path in written if path.exists()))

@@ -145,7 +145,7 @@ class RunStore(Events):
     ) -> None:
         """Enter those of the jobs that are not there; the order is the order in which they are shown. ``over``: batches
         of theirs that are over already, with the outcomes of their requests and, of the first batch's job, the requests
-        themselves, all in one transaction."""
+        themselves, all in one transaction. Raises StaleStateError where one of those batches' jobs is there."""
         rows = [
             {
                 "run_id": self.run_id,
@@ -165,6 +165,8 @@ class RunStore(Events):
         with self.writing() as writing:
             mine = select(schema.jobs.c.job_id).where(schema.jobs.c.run_id == self.run_id)
             known = set(writing.connection.execute(mine).scalars())
+            if again := known.intersection(batch.job_id for batch in over):
+                raise StaleStateError(f"jobs {', '.join(sorted(again))} of run {self.run_id} are there already")
             if new := [row for row in rows if row["job_id"] not in known]:
                 writing.connection.execute(schema.jobs.insert(), new)
                 if requests is not None and over:

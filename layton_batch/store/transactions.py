@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from layton_batch.errors import StoreError
@@ -170,12 +170,6 @@ class Events(Transactions):
         """Write down something that moved no state."""
         with self.writing() as writing:
             writing.event(at, batch_id, kind, detail)
-
-    def last_event(self) -> int:
-        """The number of the newest event; 0 where there is none."""
-        table = schema.events
-        with self.reading() as connection:
-            return connection.execute(select(func.max(table.c.seq)).where(table.c.run_id == self.run_id)).scalar() or 0
 
     def events(self, after: int = 0) -> list[Event]:
         """What happened, in order, after event number ``after``."""

@@ -330,6 +330,29 @@ def test_other_predictions_under_a_name_that_is_taken_are_refused(there: Lab) ->
     assert (ended.code, "the run has other predictions" in ended.err) == (2, True)
 
 
+def test_the_name_of_a_model_that_the_manifest_no_longer_has_is_refused_and_the_model_may_come_back(
+    there: Lab,
+) -> None:
+    retired = "larch-2-mini"
+    there.finish(manifest_text(("groq",)))
+    before = _content(there.run_folder(MANIFEST))
+    ended = _import(there, "--model", retired, "--predictions", _answers(there))
+    assert (ended.code, f"give {retired!r} another name" in ended.err) == (2, True), ended.err
+    assert _content(there.run_folder(MANIFEST)) == before
+    billed = there.billed()
+    assert there.finish(MANIFEST).unanswered == 0
+    assert there.billed() == billed
+
+
+def test_verdicts_on_a_model_that_the_manifest_calls_otherwise_by_now_are_no_new_model(there: Lab) -> None:
+    renamed = MANIFEST.replace('name = "larch-2-mini"', 'name = "larch"', 1)
+    assert there.finish(renamed).unanswered == 0
+    ended = _import(there, "--model", "larch", "--verdicts", _verdicts(there, _items(there)))
+    assert (ended.code, "was asked about this model already" in ended.err) == (2, True), ended.err
+    ended = _import(there, "--model", "larch-2-mini", "--predictions", _answers(there))
+    assert (ended.code, "calls otherwise; give 'larch-2-mini' another name" in ended.err) == (2, True), ended.err
+
+
 def test_a_judge_of_the_imported_models_family_does_not_sit(there: Lab) -> None:
     _import(there, "--model", "finch", "--predictions", _answers(there), "--family", "gemini")
     there.finish(MANIFEST)

@@ -128,9 +128,29 @@ def test_a_damaged_database_is_refused_with_the_place_of_the_marks(bench: Lab) -
         assert mark.name.startswith("predict-")
 
 
-def test_an_older_state_is_refused_for_the_run_that_has_paid_since_and_no_other(bench: Lab, tmp_path: Path) -> None:
+def test_an_older_state_is_refused_for_every_run_though_one_alone_has_paid_since(bench: Lab, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(bench.runs, tmp_path / "copy"))
     assert_finishes(bench, LAB)
+    newer = Path(shutil.copytree(bench.runs, tmp_path / "newer"))
     restore_state(copy, bench.runs)
-    assert_refused(bench, LAB, r"the state store of lab is older than its folder: .*lab/intents tells of the payment")
-    assert_finishes(bench, OTHER)
+    for text in (LAB, OTHER):
+        assert_refused(bench, text, "the state store of lab is older than its folder: .*lab/intents tells of the paym")
+    restore_state(newer, bench.runs)
+    assert_finishes(bench, LAB, OTHER)
+
+
+def test_a_state_that_knows_nothing_of_a_run_that_has_paid_is_refused_for_every_run(bench: Lab, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(bench.runs, tmp_path / "copy"))
+    third = LAB.replace('name = "lab"', 'name = "third"', 1).replace("limit = 1", "limit = 2")
+    assert_finishes(bench, third)
+    restore_state(copy, bench.runs)
+    assert_refused(bench, LAB, "the state store of third is older than its folder: .*third/intents tells of the paym")
+    assert_refused(bench, third, "does not know the run")
+    (bench.runs / "third").rename(tmp_path / "third")
+    with bench.open(LAB):
+        pass
+
+
+def test_a_copy_of_a_run_beside_it_keeps_no_run_from_going_on(bench: Lab) -> None:
+    shutil.copytree(bench.runs / "lab", bench.runs / "lab-copy")
+    assert_finishes(bench, LAB, OTHER)

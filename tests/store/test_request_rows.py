@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Engine
 
-from layton_batch.errors import SentElsewhereError
+from layton_batch.errors import SentElsewhereError, StaleStateError
 from layton_batch.records import Batch, Content, End, Job
 from layton_batch.states import AnswerState, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.engine import open_engine
@@ -148,3 +148,5 @@ def test_answers_that_came_from_a_file_have_no_fingerprints(url: str) -> None:
         store.add_jobs([JOB, imported], NOW, [over], requests=NewRequests(NAMES, ("a", "b", "c"), [None] * 3))
         assert store.fingerprints(imported.id) == {}
         assert store.wanted_items(imported.id) == ["a", "b", "c"]
+        with pytest.raises(StaleStateError, match="predict-file of run one are there already"):
+            store.add_jobs([JOB, imported], NOW, [replace(over, id="predict-file.more")])
