@@ -68,13 +68,13 @@ def test_an_older_copy_that_is_put_back_finds_what_was_sent_since(tmp_path: Path
         with bench.open(text) as run:
             advance(run)
             assert first(run).state is Lifecycle.PLANNED
-        root, backup = bench.run_folder(text).root, tmp_path / "backup"
-        shutil.copytree(root, backup)
+        backup = tmp_path / "backup"
+        shutil.copytree(bench.runs, backup)
         bench.clock.sleep(ENDED)
         ticks(bench, text, in_flight)
         bench.clock.sleep(ENDED)
-        shutil.rmtree(root)
-        shutil.copytree(backup, root)
+        shutil.rmtree(bench.runs)
+        shutil.copytree(backup, bench.runs)
         status = bench.finish(text)
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         assert set(bench.billed().values()) == {1}
@@ -88,8 +88,7 @@ def test_of_two_copies_that_go_on_each_takes_what_the_other_has_sent(tmp_path: P
     with lab(tmp_path) as bench:
         bench.clock.sleep(ENDED)
         ticks(bench, text, in_flight)
-        root = bench.run_folder(text).root
-        shutil.copytree(root, tmp_path / "elsewhere" / root.name)
+        shutil.copytree(bench.runs, tmp_path / "elsewhere")
         bench.clock.sleep(2 * ENDED)
         here = bench.finish(text)
         bench.runs = tmp_path / "elsewhere"

@@ -12,8 +12,6 @@ import pytest
 import layton_batch
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
-from layton_batch.runs.folders import find_run
-from layton_batch.runs.open import read_run
 from layton_batch.runs.status import RunState
 from layton_batch.stages.rank import board
 from layton_batch.tasks import BUILT_IN, grade_help, load_task, task_names
@@ -89,7 +87,7 @@ class TestThirdParty(TaskContract):
         with lab(tmp_path) as bench:
             status = bench.finish(text)
             assert status.state is RunState.DONE
-            with read_run(find_run("lab", bench.runs), bench.settings) as run:
+            with bench.open(text) as run:
                 assert not advance(run)
                 rows = board(run, run.rules)
         assert {row.model for row in rows} == {"larch-2-mini", "sirocco-large"}
