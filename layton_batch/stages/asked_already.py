@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from layton_batch.batches.paid_answers import PaidAnswers, said_of_place
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files.item_list import digest
 from layton_batch.files.run_folder import RunFolder
@@ -18,6 +18,9 @@ from layton_batch.runs.folders import home_of, on_this_machine, run_id_of
 from layton_batch.runs.stores import store_to_read
 from layton_batch.runs.wanted_jobs import revision
 from layton_batch.settings import Settings
+
+if TYPE_CHECKING:
+    from layton_batch.batches.paid_answers import PaidAnswers
 
 
 @contextmanager
@@ -30,6 +33,8 @@ def asked_already(
         if not settings.state_url and not folder.workspace.database.exists():
             yield AskedAlready(trouble=_trouble_of(folder))
             return
+        from layton_batch.batches.paid_answers import PaidAnswers  # loads SQLAlchemy, which an empty workspace need not
+
         try:
             run_id = run_id_of(folder) if folder.manifest.exists() else manifest.run_id()
             store = stack.enter_context(store_to_read(folder, settings, run_id))
@@ -80,7 +85,11 @@ class AskedAlready:
 
     def out_of_reach(self) -> list[str]:
         """A sentence for each run whose answers are wanted, and whose folder is not here."""
-        runs = self._paid.out_of_reach if self._paid else {}
+        if self._paid is None:
+            return []
+        from layton_batch.batches.paid_answers import said_of_place
+
+        runs = self._paid.out_of_reach
         return [said_of_place(run_id, place) for run_id, place in runs.items()]
 
     def known(self, spec: ModelSpec, digests: Collection[bytes]) -> frozenset[bytes]:

@@ -111,9 +111,9 @@ def test_the_version_is_the_packages() -> None:
 def test_ctrl_c_and_sigterm_leave_batches_running_and_say_so(tmp_path: Path, sandbox: Mapping[str, str]) -> None:
     begun = {}
     for number in (signal.SIGINT, signal.SIGTERM):
-        text = manifest_text().replace('name = "lab"', f'name = "{number.name}"')
-        path = write(tmp_path, text, f"{number.name}.toml")
-        begun[number] = start("run", path, cwd=tmp_path, env=sandbox)
+        folder = tmp_path / number.name  # a workspace of its own: in one, the one would wait for the other's answers
+        folder.mkdir()
+        begun[number] = start("run", write(folder, manifest_text(), "manifest.toml"), cwd=folder, env=sandbox)
     for number, process in begun.items():
         assert process.stderr is not None
         assert " begins in " in process.stderr.readline()

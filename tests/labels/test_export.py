@@ -78,7 +78,7 @@ def test_exported_labels_imported_elsewhere_give_the_same_board(copied: Copied, 
     }
     assert all(theirs | {"notes", "annotator"} <= row.keys() for row in rows)
     assert all(row["source_file"].split("_")[2] == row["model"].replace("_", "-") for row in rows)
-    bare = root.rename(tmp_path / "labelled")
+    bare = root.parent.rename(tmp_path / "labelled")
     again = copied(PLAIN)
     assert {row["method"] for row in board(again.name)} == {"uncalibrated"}
     assert call("import", again.name, "--annotations", file).code == 0

@@ -64,40 +64,18 @@ def bench(tmp_path: Path) -> Iterator[Lab]:
         yield found
 
 
-def test_a_list_is_read_again_where_creates_of_others_took_long_since(bench: Lab) -> None:
-    lists, created = Counted(3), Counted()
-
-    def slow(original: Call) -> Call:
-        def call(*arguments: object) -> object:
-            if created.calls == 2:  # the third batch has its list by now, and waits for its turn
-                assert lists.enough.wait(30)
-                bench.clock.sleep(11)
-            return original(*arguments)
-
-        return created(call)
-
-    with bench.open(several("anthropic")) as run:
-        wrap(run, "anthropic", "find", lists)
-        wrap(run, "anthropic", "create", slow)
-        advance(run)
-        assert [batch.state for batch in run.store.batches()][:3] == [Lifecycle.IN_FLIGHT] * 3
-    assert (lists.calls, created.calls, created.most) == (4, 3, 1)
-
-
 def test_a_create_without_an_answer_is_the_last_of_a_provider_that_is_asked_one_at_a_time(bench: Lab) -> None:
-    lists, created = Counted(4), Counted()
+    created = Counted()
 
     def hanging(original: Call) -> Call:
         def call(*arguments: object) -> object:
             if created.calls == 1:
                 return original(*arguments)
-            assert lists.enough.wait(30)  # the others have read their lists, and wait for their turns
             raise AmbiguousCallError("anthropic: no answer within 600 seconds")
 
         return created(call)
 
     with bench.open(several("anthropic", 4)) as run:
-        wrap(run, "anthropic", "find", lists)
         wrap(run, "anthropic", "create", hanging)
         advance(run)
         states = sorted(batch.state for batch in run.store.batches() if batch.provider == "anthropic")
