@@ -19,7 +19,6 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.runs.folders import DEFAULT_RUNS, copied_address, find_runs, home_of, named_runs, runs_at
 from layton_batch.settings import Settings
-from layton_batch.store.marks import read_marks
 
 LIST = Path("layton-batch") / "runs.jsonl"
 
@@ -39,6 +38,8 @@ class Begun:
 
     def may_be_paid(self) -> bool:
         """Return whether the run's folder has marks of payments, or what cannot be read of it may be some."""
+        from layton_batch.store.marks import read_marks  # loads SQLAlchemy, which `plan` of a new manifest need not
+
         try:
             return bool(read_marks(RunFolder(self.root).intents))
         except LaytonBatchError:
