@@ -7,7 +7,7 @@ with the event that tells of it, the money it moves and the rows it makes. Only 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,8 @@ class RunStore(Events):
     """
 
     intents: Path | None = None
+    _collected: Mapping[int, Batch] = field(default_factory=dict)
+    """The collected batches that were read, by their numbers in the order of entry: none of them changes any more."""
 
     # ---- the run -----------------------------------------------------------------------------------------------
 
@@ -293,6 +295,8 @@ class RunStore(Events):
         self, states: Collection[Lifecycle] | None = None, provider: str | None = None, model: str | None = None
     ) -> list[Batch]:
         """Batches in order of entry, of these states or all, of this provider or all, of this model or all."""
+        if states is None and provider is None and model is None:
+            return self._all_batches()
         query = select(schema.batches).where(schema.batches.c.run_id == self.run_id, visible(self.run_id))
         query = query.order_by(schema.batches.c.seq)
         if states is not None:
@@ -301,6 +305,21 @@ class RunStore(Events):
             query = query if value is None else query.where(column == value)
         with self.reading() as connection:
             return self._with_files([batch_from(row) for row in connection.execute(query).mappings()])
+
+    def _all_batches(self) -> list[Batch]:
+        """Read open batches now, and collected ones only where there are more: a run of years has thousands."""
+        table = schema.batches
+        mine, collected = table.c.run_id == self.run_id, table.c.state == str(Lifecycle.COLLECTED)
+        with self.reading() as connection:
+            still_open = connection.execute(select(table).where(mine, ~collected, visible(self.run_id))).mappings()
+            batches = {row["seq"]: batch_from(row) for row in still_open}
+            # counted after the others are read: one of them may have been collected between
+            number = connection.execute(select(func.count()).select_from(table).where(mine, collected)).scalar_one()
+            if number != len(self._collected):
+                rows = connection.execute(select(table).where(mine, collected)).mappings()
+                self._collected = {row["seq"]: batch_from(row) for row in rows}
+            batches |= self._collected
+        return self._with_files([batches[seq] for seq in sorted(batches)])
 
     def job_batches(self, job_id: str) -> list[Batch]:
         """The batches of one job, in order of entry: what concerns a job must not cost more with every other one."""

@@ -77,6 +77,7 @@ def _add_collected(run: Run, count: int) -> None:
     ended = {"outcome": "succeeded", "error_class": "none", "count": 2, "resubmitted": 0}
     with run.store.writing() as writing:
         first = dict(writing.connection.execute(select(schema.batches).limit(1)).mappings().one())
+        del first["key"]  # each gets its own
         rows = [first | one | {"seq": 1000 + number} for number, one in enumerate(mine)]
         writing.connection.execute(schema.batches.insert(), rows)
         writing.connection.execute(schema.ledger.insert(), money)

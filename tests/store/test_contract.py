@@ -14,7 +14,7 @@ from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store.reopening import reopen
 from layton_batch.store.rows import Money
 from layton_batch.store.run_store import RunStore
-from tests.store.rows import JOB, NOW, batch, moved, noted, opened
+from tests.store.rows import JOB, NOW, batch, moved, noted, opened, store_on
 
 ALL = list(Lifecycle)
 
@@ -149,3 +149,16 @@ def test_bounds_change_for_the_batches_that_are_named_and_no_others(url: str) ->
         first, second = store.batches()
         assert store.reprice([second], {second.id: Decimal(7)}, NOW, new=False)
         assert [one.max_cost for one in store.batches()] == [first.max_cost, Decimal(7)]
+
+
+def test_collected_batches_are_read_once_and_stand_in_the_order_of_entry(url: str) -> None:
+    with opened(url, 4) as store:
+        looking = store_on(store.engine)
+        assert [one.state for one in looking.batches()] == [Lifecycle.PLANNED] * 4
+        for number in (3, 1):
+            mine = store.batches()[number]
+            for state in (Lifecycle.SUBMITTING, Lifecycle.IN_FLIGHT, Lifecycle.ENDED, Lifecycle.COLLECTED):
+                mine = store.apply(mine, moved(mine, state), NOW)
+            assert store.batches() == looking.batches() == store.batches([*Lifecycle])
+        first, again = looking.batches(), looking.batches()
+        assert [before is after for before, after in zip(first, again, strict=True)] == [False, True, False, True]
