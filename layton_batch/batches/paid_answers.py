@@ -25,8 +25,8 @@ from layton_batch.store.run_store import RunStore
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """Where an answer is: in the table ``responses`` of a batch of a run. Not ``answered``: it may have been paid for,
-    and only what went wrong is there."""
+    """A place of an answer: in the table ``responses`` of a batch of a run. Not ``answered``: it may have been paid
+    for, and only what went wrong is there."""
 
     folder: RunFolder
     run_id: str
@@ -37,8 +37,8 @@ class Paid:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How an answer stands. ``fingerprint``: what it is, or would be, bought by, another one than it was looked up by
-    where it is there and cannot be had; ``sent``: where it is asked for now."""
+    """The standing of an answer. ``fingerprint``: what it is, or would be, bought by, another one than it was looked up
+    by where it is there and cannot be had; ``sent``: where it is asked for now."""
 
     fingerprint: bytes
     paid: Paid | None = None
@@ -73,8 +73,8 @@ class PaidAnswers:
         """Return the one that belongs to the run, as long as this process works on it."""
         if cls not in run.kept:
             run.kept[cls] = cls(run.manifest, run.folder, run.store, on_this_machine(run.folder))
-        found: PaidAnswers = run.kept[cls]
-        return found
+        answers: PaidAnswers = run.kept[cls]
+        return answers
 
     def fingerprint(self, spec: ModelSpec, digest: bytes) -> bytes:
         """Return what an answer of this model is bought by: the fingerprint of the request, in its scope."""
@@ -84,24 +84,28 @@ class PaidAnswers:
         """Return how these answers stand; nothing of those that nobody ever wanted. ``reask``: how often an answer must
         have been asked for again though there was one."""
         self._folders = {run_id: folder for run_id, folder in self._folders.items() if folder is not None}
-        chains: dict[bytes, list[KnownAnswer]] = {}
+        chains: dict[bytes, list[KnownAnswer]] = {}  # by fingerprint the answer, and each further one to its request
         left: Sequence[bytes] = list(fingerprints)
         number = 0
         while left:
-            names = {asked_again(print_, number): print_ for print_ in left}
-            known = self.store.known_answers(names)
-            for name, answer in self._here(known).items():
-                chains.setdefault(names[name], []).append(answer)
-            left, number = [names[name] for name in known], number + 1
-        return {print_: self._standing(print_, chain, reask) for print_, chain in chains.items()}
+            first = {asked_again(fingerprint, number): fingerprint for fingerprint in left}
+            answers = self.store.known_answers(first)
+            for further, answer in self._with_copies(answers).items():
+                chains.setdefault(first[further], []).append(answer)
+            left, number = [first[further] for further in answers], number + 1
+        return {fingerprint: self._standing(fingerprint, chain, reask) for fingerprint, chain in chains.items()}
 
-    def _here(self, known: Mapping[bytes, KnownAnswer]) -> Mapping[bytes, KnownAnswer]:
-        """The answers, in the place of those whose run has no folder here the copies that other runs took over."""
-        away = [print_ for print_, one in known.items() if one.state in _BOUGHT and self._folder(one.run_id) is None]
-        found = dict(known)
-        for print_, copies in (self.store.copies_of(away) if away else {}).items():
-            found[print_] = next((one for one in copies if self._folder(one.run_id) is not None), known[print_])
-        return found
+    def _with_copies(self, answers: Mapping[bytes, KnownAnswer]) -> Mapping[bytes, KnownAnswer]:
+        """Put copies that other runs took over in the place of answers whose run has no folder here."""
+        away = [fingerprint for fingerprint, answer in answers.items() if self._is_away(answer)]
+        here = dict(answers)
+        for fingerprint, copies in (self.store.copies_of(away) if away else {}).items():
+            here[fingerprint] = next((copy for copy in copies if not self._is_away(copy)), answers[fingerprint])
+        return here
+
+    def _is_away(self, answer: KnownAnswer) -> bool:
+        """Whether an answer was bought, or may have been, and its run has no folder here."""
+        return answer.state in _BOUGHT and self._folder(answer.run_id) is None
 
     def _standing(self, fingerprint: bytes, chain: Sequence[KnownAnswer], reask: int) -> Standing:
         paid = self._paid(chain[reask:])
@@ -109,14 +113,14 @@ class PaidAnswers:
             mine = answer.run_id == self.store.run_id
             if answer.state is AnswerState.SENT or (answer.state is AnswerState.WANTED and answer.is_open and mine):
                 return Standing(fingerprint, paid, answer)
-        away = [one.run_id for one in chain if one.state in _BOUGHT and self._folder(one.run_id) is None]
+        away = [answer.run_id for answer in chain if self._is_away(answer)]
         if away and paid is None:
             self.out_of_reach |= {run_id: self._place(run_id) for run_id in away}
             return Standing(scoped(fingerprint, f"run {self.store.run_id}"))
         return Standing(fingerprint, paid)
 
     def _paid(self, chain: Sequence[KnownAnswer]) -> Paid | None:
-        """The latest answer; what may have been paid for only where that is all there is."""
+        """Return the latest answer; what may have been paid for only where that is all there is."""
         for state in _BOUGHT:
             for answer in reversed(chain):
                 if answer.state is state and (folder := self._folder(answer.run_id)) is not None:
@@ -125,7 +129,7 @@ class PaidAnswers:
         return None
 
     def _folder(self, run_id: str) -> RunFolder | None:
-        """The folder of a run of the database; None where it is not on this machine."""
+        """Return the folder of a run of the database; None where it is not on this machine."""
         if run_id not in self._folders:
             place = self._place(run_id)
             beside = [self.folder.root.parent / run_id, *([place.folder] if place else [])]
@@ -149,7 +153,7 @@ def _is_of(path: Path, run_id: str) -> bool:
         return False
 
 
-def said_of_place(run_id: str, place: Place | None) -> str:
+def out_of_reach_sentence(run_id: str, place: Place | None) -> str:
     """Return the sentence that a run of the database has answers which cannot be had here."""
     where = f" ({place.folder} on {place.host})" if place else ""
     return (
@@ -165,10 +169,16 @@ def asked_elsewhere(run: Run, batch: Batch) -> frozenset[str]:
     """
     if batch.provider_id is not None or batch.outcome is not BatchOutcome.CANCELLED:
         return frozenset()
-    prints = run.store.attempted(batch.id)
-    standings = PaidAnswers.of(run).look_up(prints)
-    want_own(run, batch.job_id, {prints[print_]: one for print_, one in standings.items() if one.fingerprint != print_})
-    return frozenset(prints[print_] for print_, one in standings.items() if one.paid or _is_other(one.sent, run, batch))
+    names = run.store.attempted(batch.id)
+    away: dict[str, Standing] = {}
+    elsewhere: set[str] = set()
+    for fingerprint, standing in PaidAnswers.of(run).look_up(names).items():
+        if standing.fingerprint != fingerprint:
+            away[names[fingerprint]] = standing
+        elif standing.paid or _is_other(standing.sent, run, batch):
+            elsewhere.add(names[fingerprint])
+    want_own(run, batch.job_id, away)
+    return frozenset(elsewhere)
 
 
 def _is_other(sent: KnownAnswer | None, run: Run, batch: Batch) -> bool:
@@ -188,4 +198,4 @@ def report_out_of_reach(run: Run) -> None:
     for run_id, place in paid.out_of_reach.items():
         if run_id not in paid.reported:
             paid.reported.add(run_id)
-            run.store.add_event(run.clock.now(), None, "answers_out_of_reach", said_of_place(run_id, place))
+            run.store.add_event(run.clock.now(), None, "answers_out_of_reach", out_of_reach_sentence(run_id, place))

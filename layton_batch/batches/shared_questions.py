@@ -15,7 +15,7 @@ import polars as pl
 from layton_batch.batches.attempts import write_next
 from layton_batch.batches.machine import answered_already
 from layton_batch.batches.names import part_of
-from layton_batch.batches.paid_answers import PaidAnswers, Standing, want_own
+from layton_batch.batches.paid_answers import PaidAnswers, want_own
 from layton_batch.batches.taking_over import TakenOver, counts_of, said_of, write_tables
 from layton_batch.files import tables
 from layton_batch.records import Batch, Content, Job, RowCount
@@ -28,21 +28,12 @@ from layton_batch.store.reopening import RowKey, reopen
 class Sorted:
     """What is to become of some of a job's requests. ``free``: nobody else asks; ``taken``: there is an answer;
     ``waiting``: another request is on its way, or is about to go; ``waits_for``: the batches that it is in, by their
-    numbers in the database, and ``waits_in`` their runs."""
+    numbers in the database, and their runs."""
 
     free: list[str] = field(default_factory=list)
     taken: list[TakenOver] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
-    waits_for: set[int] = field(default_factory=set)
-    waits_in: set[str] = field(default_factory=set)
-
-
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """The batches that may bring a job more answers, by their numbers in the database, and the runs they are of."""
-
-    batches: frozenset[int] = frozenset()
-    runs: frozenset[str] = frozenset()
+    waits_for: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -50,42 +41,38 @@ class Questions:
     """Sorts requests that are to be asked once more. Of those that ask the same the first that is sorted asks."""
 
     run: Run
-    _prints: dict[str, Mapping[str, bytes]] = field(default_factory=dict)
+    _fingerprints: dict[str, Mapping[str, bytes]] = field(default_factory=dict)
     _asked: set[bytes] = field(default_factory=set)
 
     def sort(self, job: Job, custom_ids: Collection[str], reask: int, *, by_a_person: bool = False) -> Sorted:
         """``reask``: how many times they will have been asked for again though they were answered. An answer that may
         have been billed counts as one, unless they go ``by_a_person``."""
-        found, prints = Sorted(), self._of(job)
-        standings = PaidAnswers.of(self.run).look_up({prints[name] for name in custom_ids if name in prints}, reask)
-        away = {name: standings[prints[name]] for name in custom_ids if _is_away(prints.get(name), standings)}
-        want_own(self.run, job.id, away)
+        found, fingerprints = Sorted(), self._of(job)
+        wanted = {fingerprints[name] for name in custom_ids if name in fingerprints}
+        standings = PaidAnswers.of(self.run).look_up(wanted, reask)
+        away = {key: standing for key, standing in standings.items() if standing.fingerprint != key}
+        names = [name for name in custom_ids if fingerprints.get(name) in away]
+        want_own(self.run, job.id, {name: away[fingerprints[name]] for name in names})
         for name in custom_ids:
-            print_ = prints.get(name)
-            standing = None if print_ is None else standings.get(print_)
+            fingerprint = fingerprints.get(name)
+            standing = None if fingerprint is None else standings.get(fingerprint)
             paid, sent = (None, None) if standing is None else (standing.paid, standing.sent)
             if paid is not None and (paid.answered or not (by_a_person or sent)):
                 found.taken.append(TakenOver(name, paid))
             elif sent is not None:
                 found.waiting.append(name)
-                found.waits_for.add(sent.key)
-                found.waits_in.add(sent.run_id)
-            elif print_ in self._asked:
+                found.waits_for[sent.key] = sent.run_id
+            elif fingerprint in self._asked:
                 found.waiting.append(name)
             else:
                 found.free.append(name)
-                self._asked |= {print_} if print_ is not None else set()
+                self._asked |= {fingerprint} if fingerprint is not None else set()
         return found
 
     def _of(self, job: Job) -> Mapping[str, bytes]:
-        if job.id not in self._prints:
-            self._prints[job.id] = self.run.store.fingerprints(job.id)
-        return self._prints[job.id]
-
-
-def _is_away(print_: bytes | None, standings: Mapping[bytes, Standing]) -> bool:
-    """Whether an answer is there, and cannot be had here."""
-    return print_ is not None and print_ in standings and standings[print_].fingerprint != print_
+        if job.id not in self._fingerprints:
+            self._fingerprints[job.id] = self.run.store.fingerprints(job.id)
+        return self._fingerprints[job.id]
 
 
 def closed(run: Run, job: Job, batch: Batch, taken: Sequence[TakenOver]) -> tuple[Batch, list[RowCount]]:
@@ -95,12 +82,11 @@ def closed(run: Run, job: Job, batch: Batch, taken: Sequence[TakenOver]) -> tupl
     return replace(over, content=Content(list(ends), ends=ends)), counts_of(over, ends)
 
 
-def follow(run: Run, job: Job, wanted: Collection[str]) -> Followed:
-    """Give those of a job's requests that have no answer the ones that others brought meanwhile. Returns the batches
-    that may bring more. Nothing is sent."""
+def follow(run: Run, job: Job, wanted: Collection[str]) -> dict[int, str]:
+    """Give those of a job's requests that have no answer the ones that others brought meanwhile. Return the batches
+    that may bring more, by their numbers in the database, and their runs. Nothing is sent."""
     batches = [batch for batch in run.store.batches() if batch.job_id == job.id]
-    waits_for: set[int] = set()
-    waits_in: set[str] = set()
+    waits_for: dict[int, str] = {}
     again: list[Batch] = []
     counts: list[RowCount] = []
     repeated: Counter[RowKey] = Counter()
@@ -109,7 +95,6 @@ def follow(run: Run, job: Job, wanted: Collection[str]) -> Followed:
         rows = rows.filter(pl.col("custom_id").is_in(list(wanted)))
         found = _sort_unanswered(run, job, batch, rows)
         waits_for |= found.waits_for
-        waits_in |= found.waits_in
         if found.taken:
             names = [one.custom_id for one in found.taken]
             planned = write_next(run, batch, names, numbered("r", batch, batches), said_of(found.taken))
@@ -120,7 +105,7 @@ def follow(run: Run, job: Job, wanted: Collection[str]) -> Followed:
     if again:
         detail = f"{job.id}: {sum(batch.requests for batch in again)} requests without an answer take one over"
         reopen(run.store, again, repeated, run.clock.now(), detail=detail, counts=counts)
-    return Followed(frozenset(waits_for), frozenset(waits_in))
+    return waits_for
 
 
 def _sort_unanswered(run: Run, job: Job, batch: Batch, rows: pl.DataFrame) -> Sorted:
@@ -133,7 +118,6 @@ def _sort_unanswered(run: Run, job: Job, batch: Batch, rows: pl.DataFrame) -> So
             its = questions.sort(job, part["custom_id"].to_list(), batch.reask, by_a_person=by_a_person)
             found.taken += its.taken
             found.waits_for |= its.waits_for
-            found.waits_in |= its.waits_in
     return found
 
 

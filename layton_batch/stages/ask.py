@@ -24,7 +24,7 @@ from layton_batch.batches.names import custom_id_prefix, tag
 from layton_batch.batches.paid_answers import Paid, PaidAnswers, Standing, report_out_of_reach
 from layton_batch.batches.prompt_cache import PromptCache, SizedPrompt
 from layton_batch.batches.retry import ask_again
-from layton_batch.batches.shared_questions import Followed, follow
+from layton_batch.batches.shared_questions import follow
 from layton_batch.batches.taking_over import TakenOver, counts_of, said_of, write_tables
 from layton_batch.batches.usage_rows import bill_under_name
 from layton_batch.costs.estimate import CostBounds
@@ -66,8 +66,8 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     report_out_of_reach(run)
     if entered:
         ask_again(run, job, asking.kept, retired_ids(known))
-    followed = follow(run, job, asking.kept) if asking.kept else Followed()
-    asking.waits |= bool(followed.batches)
+    followed = follow(run, job, asking.kept) if asking.kept else {}
+    asking.waits |= bool(followed)
     _write_requests(asking, judged)
     if entered:
         run.store.keep_requests(job.id, asking.kept)
@@ -84,7 +84,7 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
         ends = write_tables(run, over, asking.taken, str(job.role), job.spec.name)
         batches.append(replace(over, content=Content(list(ends), ends=ends)))
         counts += counts_of(over, ends)
-    _wait_for(run, job, followed.batches | asking.waits_for, followed.runs | asking.waits_in)
+    _wait_for(run, job, followed | asking.waits_for)
     if batches or not asking.waits:
         collected = sum(batch.state is Lifecycle.COLLECTED for batch in before)
         run.store.plan_job(
@@ -93,13 +93,14 @@ def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:
     return bool(batches) or not asking.waits
 
 
-def _wait_for(run: Run, job: Job, batches: frozenset[int], runs: frozenset[str]) -> None:
-    """Note which batches have on their way what the job is still to ask; once, in an event, those of other runs."""
-    others = ", ".join(sorted(runs - {run.id}))
-    if others and batches != run.waiting.get(job.id):
+def _wait_for(run: Run, job: Job, batches: Mapping[int, str]) -> None:
+    """Note which batches, by number with their runs, have on their way what the job is still to ask; once, in an event,
+    those of other runs."""
+    others = ", ".join(sorted({*batches.values()} - {run.id}))
+    if others and frozenset(batches) != run.waiting.get(job.id):
         detail = f"{job.id}: run {others} asks for some of its answers now; they are waited for, and cost nothing here"
         run.store.add_event(run.clock.now(), None, "waits_for_run", detail)
-    run.waiting[job.id] = batches
+    run.waiting[job.id] = frozenset(batches)
 
 
 def _withdraw_unwanted(run: Run, job: Job, unwanted: frozenset[str]) -> None:
@@ -206,13 +207,12 @@ class _Asking:
     kept: set[str] = field(default_factory=set)
     too_large: list[str] = field(default_factory=list)
     taken: list[TakenOver] = field(default_factory=list)
-    waits_for: set[int] = field(default_factory=set)
-    waits_in: set[str] = field(default_factory=set)
+    waits_for: dict[int, str] = field(default_factory=dict)
     waits: bool = False
     reused: OpenShard | None = None
 
     def go_through(self, prompts: Iterable[tuple[str, ModelSpec, SizedPrompt]]) -> None:
-        """Every prompt, with its item and what is asked of the model; answers are looked up some hundred at a time."""
+        """Go through every prompt, with its item and what is asked of the model, some hundred look-ups at a time."""
         prefix, number = custom_id_prefix(self.mark, self.job.id), self.known.height + 1
         if problem := custom_id_problem(f"{prefix}{number:06d}"):
             raise ManifestError(f"job {self.job.id}: {problem}")
@@ -233,7 +233,7 @@ class _Asking:
         return _Line(name, item_id, spec, sized, content, digest, self.paid.fingerprint(spec, digest))
 
     def _look_up(self, asked: Mapping[tuple[str, str | None], str], lines: Sequence[_Line]) -> Mapping[bytes, Standing]:
-        """How the answers stand that the job did not ask for before."""
+        """Look up how the answers stand that the job did not ask for before."""
         new = {line.fingerprint for line in lines if (line.item_id, line.digest.hex()) not in asked}
         return self.paid.look_up(new)
 
@@ -251,8 +251,7 @@ class _Asking:
         elif standing is not None and standing.paid is not None:
             self._take(line, standing.paid)
         elif standing is not None and standing.sent is not None:
-            self.waits_for.add(standing.sent.key)
-            self.waits_in.add(standing.sent.run_id)
+            self.waits_for[standing.sent.key] = standing.sent.run_id
             self.waits = True
         elif line.digest in self.seen:
             self.waits = True

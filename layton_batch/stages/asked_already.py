@@ -1,4 +1,4 @@
-"""What of a manifest's requests its run has asked already, or another run of the workspace has an answer to: for
+"""Requests of a manifest that its run has asked already, or that another run of the workspace has answers to: for
 `plan`."""
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def asked_already(
             specs = [job.spec for job in wanted]
             local = {spec.provider for spec in specs if settings.is_on_this_machine(spec.provider)}
             paid = PaidAnswers(manifest, folder, store, local | on_this_machine(folder))
-            found = _look(paid, wanted, items)
+            asked = _look(paid, wanted, items)
         except LaytonBatchError as error:
-            found = AskedAlready(trouble=_unreadable(error))
-        yield found
+            asked = AskedAlready(trouble=_unreadable(error))
+        yield asked
 
 
 def _trouble_of(folder: RunFolder) -> str | None:
@@ -77,33 +77,33 @@ class AskedAlready:
     trouble: str | None = None
 
     def unchanged(self, job: Job) -> int | None:
-        """How many requests the job has, where all of them were planned and nothing that they hang on has changed."""
+        """Count the requests of a job, where all of them were planned and nothing that they hang on has changed."""
         stored = self._stored.get(job.id)
         if stored is None or stored.retired or not (stored.planned and self.same_items):
             return None
         return len(self._items(stored))
 
     def out_of_reach(self) -> list[str]:
-        """A sentence for each run whose answers are wanted, and whose folder is not here."""
+        """Return a sentence for each run whose answers are wanted, and whose folder is not here."""
         if self._paid is None:
             return []
-        from layton_batch.batches.paid_answers import said_of_place
+        from layton_batch.batches.paid_answers import out_of_reach_sentence
 
         runs = self._paid.out_of_reach
-        return [said_of_place(run_id, place) for run_id, place in runs.items()]
+        return [out_of_reach_sentence(run_id, place) for run_id, place in runs.items()]
 
     def known(self, spec: ModelSpec, digests: Collection[bytes]) -> frozenset[bytes]:
         """Return those of these requests to a model that this run asked, or whose answers are bought or on their
         way."""
         if self._paid is None:
             return frozenset()
-        names = {self._paid.fingerprint(spec, one): one for one in digests}
-        standings = self._paid.look_up(names.keys() - self._own)
-        elsewhere = [print_ for print_, one in standings.items() if one.paid is not None or one.sent is not None]
-        return frozenset(names[print_] for print_ in (*(names.keys() & self._own), *elsewhere))
+        digest_of = {self._paid.fingerprint(spec, digest): digest for digest in digests}
+        standings = self._paid.look_up(digest_of.keys() - self._own)
+        elsewhere = [fingerprint for fingerprint, standing in standings.items() if standing.paid or standing.sent]
+        return frozenset(digest_of[fingerprint] for fingerprint in (*(digest_of.keys() & self._own), *elsewhere))
 
     def judged(self, job: Job) -> frozenset[str]:
-        """The items of which the judge of this job was asked what its model answered."""
+        """Return the items of which the judge of this job was asked what its model answered."""
         stored = self._stored.get(job.id)
         return frozenset() if stored is None else frozenset(self._items(stored))
 

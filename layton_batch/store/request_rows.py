@@ -63,8 +63,8 @@ def enter_requests(connection: Connection, run_id: str, job_id: str, new: NewReq
     key = connection.execute(_job_key(run_id, job_id)).scalar_one()
     rows = zip(new.custom_ids, new.item_ids, new.fingerprints, strict=True)
     values = [
-        {"job": key, "custom_id": name, "item_id": item, "fingerprint": print_, "retired": False}
-        for name, item, print_ in rows
+        {"job": key, "custom_id": name, "item_id": item, "fingerprint": fingerprint, "retired": False}
+        for name, item, fingerprint in rows
     ]
     if values:
         connection.execute(schema.requests.insert(), values)
@@ -101,8 +101,8 @@ def rebind(connection: Connection, run_id: str, job_id: str, fingerprints: Mappi
     this = update(table).where(
         table.c.job == _job_key(run_id, job_id).scalar_subquery(), table.c.custom_id == bindparam("name")
     )
-    rows = [{"name": name, "print": print_} for name, print_ in fingerprints.items()]
-    connection.execute(this.values(fingerprint=bindparam("print")), rows)
+    rows = [{"name": name, "wanted": fingerprint} for name, fingerprint in fingerprints.items()]
+    connection.execute(this.values(fingerprint=bindparam("wanted")), rows)
 
 
 def enter_attempts(connection: Connection, run_id: str, batches: Sequence[Batch]) -> None:
@@ -111,10 +111,11 @@ def enter_attempts(connection: Connection, run_id: str, batches: Sequence[Batch]
     for batch in batches:
         if batch.content is not None:
             by_job.setdefault(batch.job_id, []).append(batch)
-    for job_id, its in by_job.items():
+    for job_id, of_job in by_job.items():
         job = connection.execute(_job_key(run_id, job_id)).scalar_one()
-        known = _fingerprints(connection, job, [name for one in its if one.content for name in one.content.custom_ids])
-        for batch in its:
+        names = [name for batch in of_job if batch.content for name in batch.content.custom_ids]
+        known = _fingerprints(connection, job, names)
+        for batch in of_job:
             if batch.content is not None:
                 _enter_attempts(connection, run_id, batch, batch.content, known)
 
@@ -130,7 +131,8 @@ def _enter_attempts(
     named = {"batch": batch, "is_open": False, "outcome": None, "error_class": None}
     ends = {} if content.ends is None else {name: _columns(end) for name, end in content.ends.items()}
     values = [
-        {**named, "fingerprint": print_, "custom_id": name, **ends.get(name, {})} for print_, name in rows.items()
+        {**named, "fingerprint": fingerprint, "custom_id": name, **ends.get(name, {})}
+        for fingerprint, name in rows.items()
     ]
     connection.execute(schema.attempts.insert(), values)
     if content.ends is None:
@@ -141,14 +143,14 @@ def _want(connection: Connection, batch: int, fingerprints: Collection[bytes]) -
     """Have answers that nobody has or asks for be wanted from this batch, whose attempts are entered."""
     table, batches, attempts = schema.answers, schema.batches, schema.attempts
     wanted = {"state": str(AnswerState.WANTED), "batch": batch}
-    _insert_new(connection, [{"fingerprint": print_, **wanted} for print_ in fingerprints])
+    _insert_new(connection, [{"fingerprint": fingerprint, **wanted} for fingerprint in fingerprints])
     query = select(table.c.fingerprint, table.c.state, batches.c.state, _is_retired())
     query = query.join(batches, batches.c.key == table.c.batch)
     query = query.join(attempts, attempts.c.fingerprint == table.c.fingerprint)
     others = query.where(attempts.c.batch == batch, table.c.batch != batch)
     free = [
-        print_
-        for print_, state, *batch_is in connection.execute(others)
+        fingerprint
+        for fingerprint, state, *batch_is in connection.execute(others)
         if _is_free(state, is_open=_may_bring(*batch_is))
     ]
     for chunk in _chunks(free):
@@ -253,9 +255,9 @@ def _end(connection: Connection, key: int, ends: Mapping[str, End]) -> None:
     usual, _ = Counter(known.values()).most_common(1)[0]
     mine = attempts.c.batch == key
     connection.execute(update(attempts).where(mine).values(is_open=False, **_columns(usual)))
-    others = [{"print": names[name], **_columns(end)} for name, end in known.items() if end != usual]
+    others = [{"wanted": names[name], **_columns(end)} for name, end in known.items() if end != usual]
     if others:
-        this = update(attempts).where(mine, attempts.c.fingerprint == bindparam("print"))
+        this = update(attempts).where(mine, attempts.c.fingerprint == bindparam("wanted"))
         connection.execute(this.values(outcome=bindparam("outcome"), error_class=bindparam("error_class")), others)
     ours = schema.answers.c.batch == key
     answered = attempts.c.outcome == str(RequestOutcome.SUCCEEDED)
@@ -300,13 +302,13 @@ def known_answers(connection: Connection, fingerprints: Collection[bytes]) -> di
         .join(batches, batches.c.key == answers.c.batch)
         .join(attempts, and_(attempts.c.batch == answers.c.batch, attempts.c.fingerprint == answers.c.fingerprint))
     )  # fmt: skip
-    found: dict[bytes, KnownAnswer] = {}
+    known: dict[bytes, KnownAnswer] = {}
     for chunk in _chunks(list(fingerprints)):
         for row in connection.execute(query.where(answers.c.fingerprint.in_(chunk))):
-            print_, state, key, run_id, batch_id, custom_id, *batch_is = row
+            fingerprint, state, key, run_id, batch_id, custom_id, *batch_is = row
             is_open = _may_bring(*batch_is)
-            found[print_] = KnownAnswer(AnswerState(state), key, run_id, batch_id, custom_id, is_open)
-    return found
+            known[fingerprint] = KnownAnswer(AnswerState(state), key, run_id, batch_id, custom_id, is_open)
+    return known
 
 
 def copies_of(connection: Connection, fingerprints: Collection[bytes]) -> dict[bytes, list[KnownAnswer]]:
@@ -316,14 +318,14 @@ def copies_of(connection: Connection, fingerprints: Collection[bytes]) -> dict[b
         attempts.c.fingerprint, batches.c.key, batches.c.run_id, batches.c.batch_id, attempts.c.custom_id
     ).join(batches, batches.c.key == attempts.c.batch)
     query = query.where(attempts.c.outcome == str(RequestOutcome.SUCCEEDED)).order_by(batches.c.key)
-    found: dict[bytes, list[KnownAnswer]] = {}
+    copies: dict[bytes, list[KnownAnswer]] = {}
     for chunk in _chunks(list(fingerprints)):
-        for print_, key, run_id, batch_id, custom_id in connection.execute(
+        for fingerprint, key, run_id, batch_id, custom_id in connection.execute(
             query.where(attempts.c.fingerprint.in_(chunk))
         ):
             copy = KnownAnswer(AnswerState.ANSWERED, key, run_id, batch_id, custom_id, is_open=False)
-            found.setdefault(print_, []).append(copy)
-    return found
+            copies.setdefault(fingerprint, []).append(copy)
+    return copies
 
 
 def wanted_by(connection: Connection, run_id: str) -> frozenset[bytes]:
