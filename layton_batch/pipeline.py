@@ -78,7 +78,7 @@ def _due(run: Run) -> list[Lane]:
 
 
 def is_finished(run: Run) -> bool:
-    """Whether the run is over but for what a person has to see to."""
+    """Return whether the run is over but for what a person has to see to."""
     jobs = run.store.jobs()
     if run.remaking or run.lanes.busy or pending_orders(run.store):
         return False

@@ -22,7 +22,7 @@ JsonValue = str | int | float | bool | None | list["JsonValue"] | Mapping[str, "
 EMPTY: Mapping[str, JsonValue] = MappingProxyType({})
 
 End = tuple[RequestOutcome, ErrorClass]
-"""How a request of a batch ended."""
+"""The end of a request of a batch."""
 
 
 # ---- what is asked -------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Which requests a batch asks for. ``ends``: of a batch that is over before it began, by custom_id: its answers
+    """The requests that a batch asks for. ``ends``: of a batch that is over before it began, by custom_id: its answers
     were taken from other batches."""
 
     custom_ids: Sequence[str]

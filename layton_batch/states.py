@@ -54,7 +54,7 @@ class ErrorClass(StrEnum):
 
 
 class AnswerState(StrEnum):
-    """Where an answer is that requests want, over all attempts at it."""
+    """The state of an answer that requests want, over all attempts at it."""
 
     WANTED = "wanted"  # it is in a batch that was not sent yet, or will be in another one
     SENT = "sent"  # a batch asks for it that may be billed and has not come to its end

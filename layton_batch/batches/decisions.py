@@ -89,7 +89,7 @@ LIST_SECONDS = 10.0
 
 @dataclass(slots=True)
 class Lists:
-    """Of a tick: the last reading of each provider's list of batches."""
+    """The last reading of each provider's list of batches in a tick."""
 
     _last: dict[str, ListReading] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
@@ -150,7 +150,7 @@ def step_each(run: Run, stage: str, batches: Iterable[Batch], step: Callable[[Ba
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a stage fetched and the machine decided. ``error``: the failure of the provider call that it rests on."""
+    """A decision of the machine from what a stage fetched. ``error``: the failed call that it rests on."""
 
     decision: Move | Wait
     error: ProviderError | None = None

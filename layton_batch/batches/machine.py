@@ -45,8 +45,8 @@ FILE_REFUSALS = frozenset({400, PAYLOAD_TOO_LARGE, 415, 422})
 NO_ACCESS = frozenset({401, 402})
 """Refusals of the account: an expired key, no credit. The batch waits until that is repaired."""
 TRIES, FORBIDDEN_TRIES = 4, 8
-"""How many creates may be refused with 404, or with 403, before the refusal is final. A file that was uploaded a moment
-ago can be late in becoming visible; one that was uploaded long ago may be deleted."""
+"""The number of creates that may be refused with 404, or with 403, before the refusal is final. A file that was
+uploaded a moment ago can be late in becoming visible; one that was uploaded long ago may be deleted."""
 REFUSED_CALLS, FAILED_CALLS = 12, 300
 """After so many failed free calls before a create, with growing pauses, a person is told: after about an hour of
 refusals, or three days of other errors."""
@@ -80,7 +80,7 @@ class At:
     run_began: float = 0.0
 
     def is_after(self, moment: float | None) -> bool:
-        """Whether the moment has passed by our clock."""
+        """Return whether the moment has passed by our clock."""
         return moment is not None and self.now > moment
 
 
@@ -204,7 +204,7 @@ def _released(batch: Batch) -> Entry:
 
 
 def _may_pass(batch: Batch, error: RequestRefusedError) -> bool:
-    """Whether the same create may be accepted later. Refusals are counted by status, whatever else failed."""
+    """Return whether the same create may be accepted later. Refusals are counted by status, whatever else failed."""
     if error.status in NO_ACCESS:
         return True
     if error.status == FORBIDDEN:
@@ -460,7 +460,7 @@ def after_download(batch: Batch, download: Downloaded, at: At) -> Wait | Collect
 
 
 def _may_be_kept(batch: Batch, error: ProviderError, at: At) -> bool:
-    """Whether the provider may still have the results.
+    """Return whether the provider may still have the results.
 
     Its documents say how long, and err on the short side. A plain refusal after that time is believed, a transient
     failure is not, and neither is believed at the first few tries: a run may have slept for weeks. A provider that was
@@ -474,7 +474,7 @@ def _may_be_kept(batch: Batch, error: ProviderError, at: At) -> bool:
 
 
 def _is_worth_another(batch: Batch, at: At, *, is_none_of_it: bool = False) -> bool:
-    """Whether a download that failed for a while is worth another.
+    """Return whether a download that failed for a while is worth another.
 
     ``is_none_of_it``: results came, and name none of our requests. That is believed after a day of such downloads, not
     after a day on which most calls failed.

@@ -66,7 +66,7 @@ class PaidAnswers:
     out_of_reach: dict[str, Place | None] = field(default_factory=dict)
     """Runs that have answers which cannot be had here, as far as any were looked for."""
     reported: set[str] = field(default_factory=set)
-    """Those of them that an event tells of."""
+    """The ones among them that an event reports."""
 
     @classmethod
     def of(cls, run: Run) -> PaidAnswers:
@@ -104,7 +104,7 @@ class PaidAnswers:
         return here
 
     def _is_away(self, answer: KnownAnswer) -> bool:
-        """Whether an answer was bought, or may have been, and its run has no folder here."""
+        """Return whether an answer was bought, or may have been, and its run has no folder here."""
         return answer.state in _BOUGHT and self._folder(answer.run_id) is None
 
     def _standing(self, fingerprint: bytes, chain: Sequence[KnownAnswer], reask: int) -> Standing:

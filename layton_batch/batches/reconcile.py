@@ -51,7 +51,7 @@ def _surely(run: Run, provider: Provider, asked: Submission) -> Sequence[Found]:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What this process has seen of batches that ended, by provider and the provider's id."""
+    """The custom_ids of ended batches that this process has seen, by provider and the provider's id."""
 
     custom_ids: defaultdict[str, dict[str, frozenset[str]]] = field(default_factory=lambda: defaultdict(dict))
 

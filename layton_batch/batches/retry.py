@@ -85,7 +85,7 @@ def ask_again(run: Run, job: Job, wanted: Collection[str], retired: Collection[s
 
 
 def _without_answer(run: Run, batch: Batch, batches: list[Batch]) -> pl.DataFrame:
-    """Those of ``unanswered`` that the manifest still asks for."""
+    """Return the rows of ``unanswered`` that the manifest still asks for."""
     found = unanswered(run, batch, batches)
     return found if found.is_empty() else found.filter(~pl.col("custom_id").is_in(list(retired_requests(run, batch))))
 

@@ -109,7 +109,7 @@ def follow(run: Run, job: Job, wanted: Collection[str]) -> dict[int, str]:
 
 
 def _sort_unanswered(run: Run, job: Job, batch: Batch, rows: pl.DataFrame) -> Sorted:
-    """What others brought in the place of rows without an answer. One that may have been billed here is not answered by
+    """Sort rows without an answer by what others brought. One that may have been billed here is not answered by
     one that may have been billed elsewhere."""
     perhaps = rows["error_class"].is_in([str(cause) for cause in PERHAPS_BILLED])
     found, questions = Sorted(), Questions(run)

@@ -125,7 +125,7 @@ class _Parts:
 
 
 def _places(folder: Path) -> Mapping[str, tuple[Path, int]]:
-    """Where the row of each custom_id is: in which part of a batch's answers, and the how manyth it is there."""
+    """Return the place of each custom_id: the part of a batch's answers, and its row there."""
     return {
         name: (part, row)
         for part in sorted(folder.glob("*.parquet"))

@@ -1,4 +1,4 @@
-"""What `cancel`, `retry` and `resolve` do where another process drives the run: they leave it to that one."""
+"""Leave `cancel`, `retry` and `resolve` to the process that drives the run."""
 
 from __future__ import annotations
 
@@ -84,5 +84,5 @@ def _left_to_driver(folder: RunFolder, settings: Settings, clock: Clock, driver:
 
 
 def _goes_on(status: Status) -> bool:
-    """Whether a provider may go on with a batch, or has results that are not here, and no person is needed."""
+    """Return whether a provider may go on with a batch, or has results that are not here, and no person is needed."""
     return status.state is not RunState.NEEDS_PERSON and cancel_exit_code(status) != 0

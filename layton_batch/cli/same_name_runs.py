@@ -33,7 +33,7 @@ class Begun:
 
     @property
     def place(self) -> str:
-        """What ``--runs`` is called for this run: its folder of runs, or that folder's address in object storage."""
+        """Return what ``--runs`` has to name for this run: its folder of runs, or that folder's address."""
         return copied_address(self.root.parent) or str(self.root.parent)
 
     def may_be_paid(self) -> bool:

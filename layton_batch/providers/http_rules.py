@@ -68,8 +68,8 @@ def is_near(created_at: float | None, since: float | None) -> bool:
 
 
 def is_older_than_run(submission: Submission, created_at: float | None, born: float | None) -> bool:
-    """Whether a batch is a day older than the run, whose birth ``born`` is on the provider's clock, so that no copy of
-    the run made it. Only before a create: where one was tried, no time of ours counts."""
+    """Return whether a batch is a day older than the run, whose birth ``born`` is on the provider's clock, so that no
+    copy of the run made it. Only before a create: where one was tried, no time of ours counts."""
     if submission.reading is None or created_at is None or born is None:
         return False
     return created_at < born - APART

@@ -49,7 +49,7 @@ class Lanes:
         return bool(self._running)
 
     def is_at_work(self, name: Hashable) -> bool:
-        """Whether this lane is."""
+        """Return whether this lane is at work."""
         return name in self._running
 
     def work(self, step: Callable[[Name], bool], names: Iterable[Name], patience: float | None) -> bool:
@@ -143,11 +143,11 @@ class Run:
     repriced: bool = False
     """This process did what a change of prices asks for, as far as the tables could be read."""
     handed_out: Mapping[Lane, Sequence[Batch]] = field(default_factory=dict)
-    """By lane the batches that it was given last to settle or send."""
+    """The batches that each lane was given last to settle or send."""
     kept: dict[type, Any] = field(default_factory=dict)
     """By its class: what a module keeps for as long as this process works on the run."""
     waiting: dict[str, frozenset[int]] = field(default_factory=dict)
-    """By job: the batches, by their numbers in the database, that have on their way what the job is still to ask."""
+    """The batches, by their numbers in the database, that may bring what each job is still to ask."""
     filing: Lock = field(default_factory=Lock)
     """One batch's results are held in memory at a time, however many lanes there are."""
     _tasks: dict[int, Task] = field(default_factory=dict)
@@ -181,7 +181,7 @@ class Run:
 
     @property
     def in_hand(self) -> Mapping[str, Batch]:
-        """By id the batches that lanes at work were given to settle or send; nothing else moves them meanwhile."""
+        """Return by id the batches that lanes at work were given to settle or send. Nothing else moves them."""
         at_work = [batches for lane, batches in self.handed_out.items() if self.lanes.is_at_work(lane)]
         return {batch.id: batch for batches in at_work for batch in batches}
 

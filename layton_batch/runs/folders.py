@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_RUNS = Path("runs")
-"""Where run folders are unless somebody names another place: in the working folder."""
+"""The folder of runs unless somebody names another place."""
 
 
 def copied_address(runs: Path) -> str | None:

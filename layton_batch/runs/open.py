@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from layton_batch.store.run_store import RunStore
 
 FRESH_SECONDS = 1.0
-"""How long a driver that has found the run its own writes files without looking again: far less than its lease."""
+"""The seconds for which a driver that holds its lease writes files without looking again: far less than the lease."""
 THREADS = 128
 """More than lanes of the providers that anybody uses at once: each has a few."""
 

@@ -47,7 +47,7 @@ job is planned and has such."""
 TAKEN_OVER = "r"
 """Begins the shard of requests whose answers were paid for already."""
 LOOKED_UP = 500
-"""How many answers are looked up at a time."""
+"""The number of answers that are looked up at a time."""
 
 
 def ask(run: Run, job: Job, judged: ModelSpec | None, mark: str) -> bool:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 BYTES_PER_TOKEN = 4
 """Of what a participant may write, when bounding what its judges will have to read."""
 LOOKED_UP = 500
-"""How many requests are looked up in the state store at a time."""
+"""The number of requests that are looked up in the state store at a time."""
 EARLIER, PRIORS = "earlier runs", "priors"
 """Where the tokens of an expected cost come from."""
 

@@ -37,8 +37,8 @@ def submit(run: Run, lane: Lane, ready: Sequence[Batch]) -> bool:
 
 
 def to_send(run: Run) -> Mapping[Lane, Sequence[Batch]]:
-    """What is due to be settled or sent now, by lane, without the lanes at work: weighed together, for all share one
-    budget and the limits of their providers."""
+    """Return what is due to be settled or sent now, by lane, without the lanes at work: weighed together, for all share
+    one budget and the limits of their providers."""
     now, in_hand = run.clock.now(), run.in_hand
     waiting = run.store.batches({Lifecycle.SUBMITTING, Lifecycle.PLANNED})
     sending = [batch for batch in waiting if batch.state is Lifecycle.PLANNED and batch.id in in_hand]

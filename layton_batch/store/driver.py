@@ -27,7 +27,7 @@ from layton_batch.processes import is_gone, myself
 from layton_batch.store import schema
 
 LEASE_SECONDS = 120.0
-"""How long a lease lasts when nobody renews it: for so long a host that vanished holds up its run."""
+"""The length of a lease that nobody renews: for so long a host that vanished holds up its run."""
 
 Moment = float | ColumnElement[float]
 """Epoch seconds, or the expression by which a server says them."""
@@ -53,7 +53,7 @@ def retire(owner: str) -> None:
 
 
 def is_dead(owner: str) -> bool:
-    """Whether the driver certainly cannot act any more. False wherever that cannot be known from here."""
+    """Return whether the driver certainly cannot act any more. False wherever that cannot be known from here."""
     try:
         machine, pid, begun, _ = owner.split("/")
         if (machine, int(pid), begun) == myself():

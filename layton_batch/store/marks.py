@@ -101,7 +101,7 @@ def _all_marks(workspace: Workspace) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What lies beside the store of a run that is opened. ``marks``: by run folder of the workspace, the run's own
+    """The files beside the store of a run that is opened. ``marks``: by run folder of the workspace, the run's own
     first, the intents to pay. ``traces``: files that only a run that is in a store can have written."""
 
     folder: RunFolder

@@ -12,7 +12,7 @@ from layton_batch.store.transactions import Transactions, Writing
 
 
 class OrderKind(StrEnum):
-    """What a person wants: ``retry`` of the run, or a lost batch to ``adopt`` one of the provider's or to
+    """The kinds of orders: ``retry`` of the run, or a lost batch to ``adopt`` one of the provider's or to
     ``resubmit``."""
 
     RETRY = "retry"
@@ -52,7 +52,7 @@ def pending_orders(store: Transactions) -> list[Order]:
 
 
 def is_pending(writing: Writing, order: Order) -> bool:
-    """Whether the order still stands, as the transaction sees it."""
+    """Return whether the order still stands, as the transaction sees it."""
     return writing.connection.scalar(select(schema.orders.c.seq).where(schema.orders.c.seq == order.seq)) is not None
 
 

@@ -23,7 +23,7 @@ from layton_batch.states import OPEN, PERHAPS_BILLED, AnswerState, Lifecycle, Re
 from layton_batch.store import schema
 
 CHUNK = 500
-"""How many values one SQL statement names: SQLite takes 999 in its older versions."""
+"""The number of values that one SQL statement names: SQLite takes 999 in its older versions."""
 
 Value = TypeVar("Value")
 
@@ -39,7 +39,7 @@ class NewRequests:
 
 @dataclass(frozen=True, slots=True)
 class KnownAnswer:
-    """What the database knows of an answer. ``custom_id``: its name in the batch; ``key``: the batch's number in the
+    """The row of an answer in the database. ``custom_id``: its name in the batch; ``key``: the batch's number in the
     database; ``is_open``: the batch may bring it."""
 
     state: AnswerState
@@ -166,19 +166,19 @@ def _insert_new(connection: Connection, answers: Sequence[Mapping[str, object]])
 
 
 def _is_free(state: str, *, is_open: bool) -> bool:
-    """Whether another batch may be the one that the answer is wanted from. ``is_open``: its batch may bring it."""
+    """Return whether an answer may be wanted from another batch. ``is_open``: its own batch may bring it."""
     return state in (AnswerState.FAILED, AnswerState.UNCERTAIN) or (state == AnswerState.WANTED and not is_open)
 
 
 def _is_retired() -> ColumnElement[bool]:
-    """Whether the job of a selected batch is one that the manifest does not have any more."""
+    """Return whether the job of a selected batch is one that the manifest does not have any more."""
     jobs, batches = schema.jobs, schema.batches
     mine = and_(jobs.c.run_id == batches.c.run_id, jobs.c.job_id == batches.c.job_id)
     return select(jobs.c.retired).where(mine).correlate(batches).scalar_subquery()
 
 
 def _may_bring(state: str, is_retired: bool) -> bool:
-    """Whether a batch in this state may bring answers. What is only planned for a retired job is not sent."""
+    """Return whether a batch in this state may bring answers. What is only planned for a retired job is not sent."""
     return state in _OPEN and not (is_retired and state == Lifecycle.PLANNED)
 
 

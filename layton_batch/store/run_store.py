@@ -218,7 +218,7 @@ class RunStore(Events):
             writing.event(at, None, "job_planned", f"{job.id}: {what}")
 
     def _are_more(self, writing: Writing, job_id: str, collected: int | None) -> bool:
-        """Whether a lane has collected batches of a job since it was planned."""
+        """Return whether a lane has collected batches of a job since it was planned."""
         table = schema.batches
         mine = and_(table.c.run_id == self.run_id, table.c.job_id == job_id, table.c.state == str(Lifecycle.COLLECTED))
         now = writing.connection.execute(select(func.count()).select_from(table).where(mine)).scalar_one()
@@ -465,7 +465,7 @@ class RunStore(Events):
         return min(moments, default=None)
 
     def load(self, provider: str, at: float) -> ProviderLoad:
-        """What a batch of this provider would be weighed against now."""
+        """Return what a batch of this provider is weighed against now."""
         with self.reading() as connection:
             return read_load(connection, provider, at)
 

@@ -66,7 +66,7 @@ def _jobs() -> None:
 
 
 def _requests() -> None:
-    """What jobs want, what is bought, and in which batches it was asked for."""
+    """Make the tables of what jobs want, what is bought, and in which batches it was asked for."""
     op.create_table(
         "requests",
         sa.Column("job", sa.Integer, primary_key=True, autoincrement=False),
