@@ -100,4 +100,7 @@ def next_due(run: Run) -> float | None:
     (epoch seconds); None where nothing is waiting for time to pass."""
     states, now = OPEN - {Lifecycle.LOST}, run.clock.now()
     due = run.store.next_due(now, states, run.pacing, uncollected=run.trouble.keys())
-    return now + run.pacing.idle if due is None and any(run.waiting.values()) else due
+    if due is not None:
+        return due
+    ungraded = [job.id for job in run.store.jobs() if job.planned and not job.graded]
+    return now + run.pacing.idle if run.store.unfinished(ungraded) else None

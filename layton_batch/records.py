@@ -4,7 +4,7 @@ Records carry values. Money is ``Decimal`` US dollars, times are epoch seconds, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -144,11 +144,11 @@ class Job:
     role: Role
     spec: ModelSpec
     depends_on: str | None = None
-    requests: int = 0
-    planned: bool = False  # its batch files are on disk
+    planned: bool = False  # its requests are known, and its batch files are on disk
     graded: bool = False  # its responses were turned into predictions or verdicts
     identity: str = ""  # what it asks by (runs/identity.py)
     retired: bool = False  # the manifest no longer has it: its answers stay on disk, and nothing more is sent
+    news: int = 0  # grows with each batch that is entered or collected for its requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +186,13 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The requests that a batch asks for. ``ends``: of a batch that is over before it began, by custom_id: its answers
-    were taken from other batches."""
+    """The requests that a batch asks for, a column each, in the order of the lines of its file. ``answers``: the
+    fingerprints of what they want. ``max_costs``: upper bounds in USD (None: not known). ``ends``: of a batch that is
+    over before it began, by custom_id: its answers came from a file, or nothing of it can be sent."""
 
     custom_ids: Sequence[str]
+    answers: Sequence[bytes]
+    max_costs: Sequence[Decimal | None]
     ends: Mapping[str, End] | None = None
 
 
@@ -400,17 +403,6 @@ class Grade:
 
 
 @dataclass(frozen=True, slots=True)
-class RowCount:
-    """How many requests of a batch ended one way, and how many of those went into another attempt."""
-
-    batch_id: str
-    outcome: RequestOutcome
-    error_class: ErrorClass
-    count: int
-    resubmitted: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Entry:
     """One line of the money ledger in USD, of a kind of ``store.standing``: reserved before a paid call, released and
     made actual (or of unknown cost) when it is over."""
@@ -437,16 +429,15 @@ class Wait:
 @dataclass(frozen=True, slots=True)
 class Move:
     """The batch goes to ``after.state`` and gets its columns, with everything that belongs to the move. ``in_doubt``:
-    the create that is given up may have been billed; what it may have cost becomes unknown cost. ``ends``:
-    of the requests of a batch that is collected now, by custom_id. ``plan_again``: its job is planned once more, for
-    others ask for some of its answers."""
+    the create that is given up may have been billed; what it may have cost becomes unknown cost. ``ends``: of the
+    requests of a batch that is collected now, by custom_id; ``again``: those of them that go into another batch.
+    ``plan_again``: its job is planned once more, for others ask for some of its answers."""
 
     after: Batch
     events: tuple[BatchEvent, ...]
     entries: tuple[Entry, ...] = ()
-    counts: tuple[RowCount, ...] = ()
-    children: tuple[Batch, ...] = ()
     ends: Mapping[str, End] = field(default_factory=lambda: MappingProxyType({}))
+    again: Collection[str] = ()
     stop: bool = False
     in_doubt: bool = False
     plan_again: bool = False

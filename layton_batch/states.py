@@ -56,7 +56,8 @@ class ErrorClass(StrEnum):
 class AnswerState(StrEnum):
     """The state of an answer that requests want, over all attempts at it."""
 
-    WANTED = "wanted"  # it is in a batch that was not sent yet, or will be in another one
+    WANTED = "wanted"  # a batch is to be written that asks for it
+    PLANNED = "planned"  # it is in a batch that was not sent yet
     SENT = "sent"  # a batch asks for it that may be billed and has not come to its end
     ANSWERED = "answered"  # it was paid for, and is here
     FAILED = "failed"  # the last attempt at it brought nothing and was not billed

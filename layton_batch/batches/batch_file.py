@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -12,15 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
-import polars as pl
-
-from layton_batch.costs.estimate import estimate_request
-from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import DamagedTableError
-from layton_batch.files import atomic, tables
-from layton_batch.providers.protocol import Limits, Provider
-from layton_batch.providers.request_line import request_line
-from layton_batch.records import Batch, Request, Shard
+from layton_batch.files import atomic
+from layton_batch.providers.protocol import Limits
+from layton_batch.records import Batch, Shard
 from layton_batch.runs.context import Run
 
 
@@ -31,11 +26,6 @@ class Line:
     custom_id: str
     content: bytes
     max_cost: Decimal | None
-
-
-def line_of(request: Request, provider: Provider, prices: PriceBook) -> Line:
-    """The request as the provider takes it, and the most it can cost."""
-    return Line(request.custom_id, request_line(provider, request), estimate_request(request, prices))
 
 
 @dataclass(slots=True)
@@ -67,7 +57,8 @@ class BatchFiles(AbstractContextManager["BatchFiles"]):
     """The files of a job, as few as the limits allow, written under ``folder`` while the block lasts. The same lines
     always give the same files; of one that is not full when the block ends with an error nothing is left.
 
-    ``root`` is what the shards' paths are relative to, ``first`` the number of the first one.
+    ``root`` is what the shards' paths are relative to, ``first`` the number of the first one; ``file_of`` gives the
+    name of a shard's file, without its ending.
     """
 
     limits: Limits
@@ -75,6 +66,7 @@ class BatchFiles(AbstractContextManager["BatchFiles"]):
     folder: Path
     first: int = 1
     shards: list[Shard] = field(default_factory=list)
+    file_of: Callable[[str], str] = str
     _shard: OpenShard | None = None
     _file: ExitStack = field(default_factory=ExitStack)
 
@@ -100,7 +92,7 @@ class BatchFiles(AbstractContextManager["BatchFiles"]):
 
     @property
     def _path(self) -> Path:
-        return self.folder / f"{self._name}.jsonl"
+        return self.folder / f"{self.file_of(self._name)}.jsonl"
 
     def _opened(self) -> OpenShard:
         self._shard = OpenShard(self._file.enter_context(atomic.writing(self._path)))
@@ -152,18 +144,6 @@ def files_needed(sizes: Iterable[int], limits: Limits) -> int:
             files, requests, filled = files + 1, 0, 0
         requests, filled = requests + 1, filled + size + 1
     return files
-
-
-def batch_requests(run: Run, batch: Batch) -> pl.DataFrame:
-    """``custom_id, item_id, max_cost`` (exact text, null: unknown) of every line of the batch's file, in its order."""
-    requests = tables.read_part(
-        run.folder.part("requests", batch.job_id), columns=["custom_id", "item_id", "shard_id", "max_cost"]
-    )
-    attempt = run.folder.part("attempts", batch.id)
-    if not attempt.exists():
-        return requests.filter(pl.col("shard_id") == batch.shard_id).drop("shard_id")
-    repeated = tables.read_part(attempt)
-    return repeated.join(requests.drop("shard_id", "max_cost"), on="custom_id", how="left", maintain_order="left")
 
 
 def check_file(run: Run, batch: Batch) -> None:

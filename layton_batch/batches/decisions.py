@@ -4,7 +4,7 @@ that does not answer."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
@@ -13,13 +13,12 @@ from layton_batch.batches import machine
 from layton_batch.batches.doubt import given_up, set_down
 from layton_batch.errors import (
     AmbiguousCallError,
-    DamagedTableError,
     ProviderError,
     RunCancelledError,
     TransientProviderError,
 )
 from layton_batch.providers.protocol import seconds_of
-from layton_batch.records import Batch, Entry, ListReading, Move, Snapshot, Wait
+from layton_batch.records import Batch, ListReading, Move, Snapshot, Wait
 from layton_batch.runs.context import Run
 
 
@@ -168,15 +167,8 @@ def carry_out(run: Run, batch: Batch, step: Step) -> bool:
 def apply(run: Run, batch: Batch, decision: Move | Wait) -> bool:
     """Whether the decision moved the batch. What a create may have cost that is given up is written down with it."""
     if isinstance(decision, Move) and decision.in_doubt:
-        decision = machine.with_cost_in_doubt(batch, decision, _cost_in_doubt(run, batch))
+        decision = machine.with_cost_in_doubt(decision, given_up(run, batch))
     after = run.store.apply(batch, decision, run.clock.now())
     if isinstance(decision, Move) and decision.in_doubt:
         set_down(run, after)
     return isinstance(decision, Move)
-
-
-def _cost_in_doubt(run: Run, batch: Batch) -> Sequence[Entry] | DamagedTableError:
-    try:
-        return given_up(run, batch)
-    except DamagedTableError as error:
-        return error

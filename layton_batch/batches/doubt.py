@@ -9,21 +9,19 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import partial
 
-from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.machine import settle
-from layton_batch.batches.usage_rows import bounds
 from layton_batch.files import tables
 from layton_batch.records import Batch, Entry
 from layton_batch.runs.context import Run
+from layton_batch.text import decimal_text
 
 IN_DOUBT = "created without an answer"
 """The word of the table ``untold`` for a request of such a create."""
 
 
 def given_up(run: Run, batch: Batch) -> tuple[Entry, ...]:
-    """The ledger's entries, for the move that gives this create up. Raises DamagedTableError where the batch's requests
-    cannot be read."""
-    known = [Decimal(bound) for bound in bounds(batch_requests(run, batch)).values() if bound is not None]
+    """The ledger's entries, for the move that gives this create up."""
+    known = [bound for bound in run.store.asked_of(batch.id).values() if bound is not None]
     return settle(batch, reserved=run.store.held(batch.id), unknown_cost=sum(known, Decimal(0)))
 
 
@@ -57,7 +55,7 @@ def _rows(run: Run, batch: Batch) -> list[tables.Row]:
             "attempt": batch.attempt,
             "why": IN_DOUBT,
             "answered": False,
-            "bound_usd": bound,
+            "bound_usd": decimal_text(bound),
         }
-        for custom_id, bound in bounds(batch_requests(run, batch)).items()
+        for custom_id, bound in run.store.asked_of(batch.id).items()
     ]

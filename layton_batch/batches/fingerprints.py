@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from hashlib import sha256
-
-import polars as pl
-
-from layton_batch.files import tables
-from layton_batch.files.run_folder import RunFolder
 
 FIRST_SAMPLE = 1
 
@@ -29,24 +23,3 @@ def fingerprint_bytes(provider: str, model: str, line: bytes, custom_id: str, sa
 def scoped(fingerprint: bytes, scope: str) -> bytes:
     """Return the fingerprint within a scope, where it is another answer than in every other one; "" is all of them."""
     return sha256(f"{scope}\x1f".encode() + fingerprint).digest() if scope else fingerprint
-
-
-def requests_of(folder: RunFolder, job_id: str) -> pl.DataFrame:
-    """The job's rows of the table ``requests``. Raises DamagedTableError."""
-    path = folder.part("requests", job_id)
-    return tables.read_part(path) if path.exists() else tables.frame("requests", [])
-
-
-def retired_ids(requests: pl.DataFrame) -> frozenset[str]:
-    """The custom_ids that the run's latest revision does not ask for any more."""
-    return frozenset(requests.filter(pl.col("retired"))["custom_id"])
-
-
-def without_retired(requests: pl.DataFrame) -> pl.DataFrame:
-    """The requests that count."""
-    return requests.filter(~pl.col("retired"))
-
-
-def of_shards(requests: pl.DataFrame, shards: Collection[str]) -> pl.DataFrame:
-    """The requests of batches that are entered; rows beside them are of a plan that was cut short, and not asked."""
-    return requests.filter(pl.col("shard_id").is_in(list(shards))) if len(requests) else requests

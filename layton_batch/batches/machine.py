@@ -11,16 +11,15 @@ person.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Any
 
 from layton_batch.batches.completeness import DOWNLOADS, Downloaded
 from layton_batch.clock import LONGEST_PAUSE, Pacing
 from layton_batch.errors import (
-    DamagedTableError,
     FileError,
     LookUpRefusedError,
     NotFoundError,
@@ -30,7 +29,7 @@ from layton_batch.errors import (
     UnknownStatusError,
 )
 from layton_batch.providers.wire_errors import failure_class
-from layton_batch.records import Batch, BatchEvent, Collect, End, Entry, Found, Move, RowCount, Snapshot, Wait
+from layton_batch.records import Batch, BatchEvent, Collect, End, Entry, Found, Move, Snapshot, Wait
 from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store.rows import ACTUAL, RELEASED, RESERVED, UNKNOWN_COST
 
@@ -123,20 +122,14 @@ def _not_sent(batch: Batch, error: ProviderError, event: str, reason: str, at: A
     return Wait(after, ((event, str(error)),))
 
 
-def withdrawn(batch: Batch, reason: str, now: float) -> Move:
-    """The planned batch is over before it was sent."""
+def withdrawn(batch: Batch, reason: str, now: float, *, plan_again: bool = False) -> Move:
+    """The planned batch is over before it was sent. ``plan_again``: others ask for some of its answers, and its job is
+    to see which."""
     after = replace(
         batch, state=Lifecycle.ENDED, outcome=BatchOutcome.CANCELLED, error_class=ErrorClass.NOT_EXECUTED,
         ended_at=now, due_at=now, reason=reason,
     )  # fmt: skip
-    return Move(after, (("withdrawn", "never sent"),))
-
-
-def answered_already(batch: Batch, cause: str) -> Batch:
-    """The planned batch is over before it began: answers that were paid for already are used for its requests."""
-    return replace(
-        batch, state=Lifecycle.COLLECTED, outcome=BatchOutcome.COMPLETED, max_cost=Decimal(0), cause=cause
-    )  # fmt: skip
+    return Move(after, (("withdrawn", "never sent"),), plan_again=plan_again)
 
 
 # ---- the create ----------------------------------------------------------------------------------------------------
@@ -284,11 +277,8 @@ def _absent(batch: Batch, at: At) -> Move | Wait:
     return Move(after, (("not_in_list", reason),), in_doubt=True)
 
 
-def with_cost_in_doubt(batch: Batch, decision: Move, cost: Sequence[Entry] | DamagedTableError) -> Move:
-    """Complete a decision that is ``in_doubt`` by what the create that is given up may have cost. A person decides
-    where that cannot be read."""
-    if isinstance(cost, DamagedTableError):
-        return lost(batch, f"{decision.after.reason}; that cost cannot be set down: {cost}; then `resolve`")
+def with_cost_in_doubt(decision: Move, cost: Sequence[Entry]) -> Move:
+    """Complete a decision that is ``in_doubt`` by what the create that is given up may have cost."""
     return replace(decision, entries=tuple(cost))
 
 
@@ -515,32 +505,27 @@ def collected(
     message: str | None,
     now: float,
     *,
-    counts: Sequence[RowCount],
+    ends: Mapping[str, End],
+    again: Collection[str] = (),
     events: Iterable[BatchEvent] = (),
     entries: Sequence[Entry] = (),
-    children: Sequence[Batch] = (),
-    ends: Mapping[str, End] = MappingProxyType({}),
-    plan_again: bool = False,
 ) -> Move:
-    """The answers are filed, and every request has its outcome: ``ends``, by custom_id, and ``counts``. ``message``:
-    what the provider says of the batch as a whole. ``events``: what was odd. ``children``: the batches that repeat what
-    got no answer. ``plan_again``: others ask for some of its answers, and the job is to wait for those.
+    """The answers are filed, and every request has its outcome: ``ends``, by custom_id. ``message``: what the provider
+    says of the batch as a whole. ``again``: the requests that go into another batch. ``events``: what was odd.
 
-    Raises AssertionError where the counts do not add up to the requests of the batch.
+    Raises AssertionError where not every request of the batch has an end.
     """
     batch = decision.after
-    if sum(row.count for row in counts) != batch.requests:
-        raise AssertionError(f"batch {batch.id}: {batch.requests} requests, but outcomes add up otherwise: {counts}")
-    outcomes = ", ".join(f"{row.count} {row.outcome}" for row in counts)
+    if len(ends) != batch.requests:
+        raise AssertionError(f"batch {batch.id}: {batch.requests} requests, but {len(ends)} have an end")
+    outcomes = ", ".join(f"{count} {outcome}" for (outcome, _), count in Counter(ends.values()).items())
     after = replace(batch, state=Lifecycle.COLLECTED, due_at=now, reason=decision.lacking or message)
     return Move(
         after,
         (*decision.events, *events, ("collected", outcomes)),
         entries=tuple(entries),
-        counts=tuple(counts),
-        children=tuple(children),
         ends=ends,
-        plan_again=plan_again,
+        again=again,
     )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from layton_batch.batches.replies import Reply
 from layton_batch.providers.damaged_rows import unreadable
 from layton_batch.providers.wire_errors import clean
-from layton_batch.records import Batch, Response, RowCount
+from layton_batch.records import Batch, End, Response
 from layton_batch.states import BatchOutcome, ErrorClass, RequestOutcome
 
 EXAMPLES = 3
@@ -22,6 +21,11 @@ class Tally:
 
     replies: dict[str, Reply] = field(default_factory=dict)
     anomalies: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def ends(self) -> Mapping[str, End]:
+        """How each request ended, by custom_id."""
+        return {name: (one.response.outcome, one.response.error_class) for name, one in self.replies.items()}
 
 
 def assign_outcomes(
@@ -113,15 +117,3 @@ _OF_BATCH = {
     BatchOutcome.CANCELLED: RequestOutcome.CANCELLED,
     BatchOutcome.FAILED: RequestOutcome.ERRORED,
 }
-
-
-def count_rows(batch: Batch, tally: Tally, resubmitted: Collection[str]) -> list[RowCount]:
-    """How many requests ended each way, and how many of them go into another attempt."""
-    ends: Counter[tuple[RequestOutcome, ErrorClass]] = Counter()
-    again: Counter[tuple[RequestOutcome, ErrorClass]] = Counter()
-    for reply in tally.replies.values():
-        response = reply.response
-        key = (response.outcome, response.error_class)
-        ends[key] += 1
-        again[key] += response.custom_id in resubmitted
-    return [RowCount(batch.id, *key, count=count, resubmitted=again[key]) for key, count in ends.items()]

@@ -6,43 +6,36 @@ that may have been paid for, and cannot be had, counts as paid for: it is a pers
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from layton_batch.batches.fingerprints import scoped
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.records import Batch, ModelSpec
+from layton_batch.records import ModelSpec
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import on_this_machine, run_id_of
-from layton_batch.states import AnswerState, BatchOutcome
+from layton_batch.states import AnswerState
 from layton_batch.store.places import Place, other_places
 from layton_batch.store.request_rows import KnownAnswer, asked_again
 from layton_batch.store.run_store import RunStore
 
 
 @dataclass(frozen=True, slots=True)
-class Paid:
-    """A place of an answer: in the table ``responses`` of a batch of a run. Not ``answered``: it may have been paid
-    for, and only what went wrong is there."""
-
-    folder: RunFolder
-    run_id: str
-    batch_id: str
-    custom_id: str
-    answered: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Standing:
-    """The standing of an answer. ``fingerprint``: what it is, or would be, bought by, another one than it was looked up
-    by where it is there and cannot be had; ``sent``: where it is asked for now."""
+    """How the answer stands that a request wants. ``fingerprint``: what it asks by, another one than it was looked up
+    by where there is an answer that cannot be had here; ``answer``: the one it wants, after ``reask`` others to the
+    same. ``state``: None: nobody ever wanted it. ``is_to_ask``: nobody has it, or asks for it."""
 
     fingerprint: bytes
-    paid: Paid | None = None
-    sent: KnownAnswer | None = None
+    answer: bytes
+    reask: int = 0
+    state: AnswerState | None = None
+    is_to_ask: bool = True
+    run_id: str | None = None
+    """The run in whose batch it is."""
 
 
 def scope_of(manifest: Manifest, local: Collection[str], provider: str) -> str:
@@ -80,55 +73,60 @@ class PaidAnswers:
         """Return what an answer of this model is bought by: the fingerprint of the request, in its scope."""
         return scoped(digest, scope_of(self.manifest, self.local, spec.provider))
 
-    def look_up(self, fingerprints: Collection[bytes], reask: int = 0) -> dict[bytes, Standing]:
-        """Return how these answers stand; nothing of those that nobody ever wanted. ``reask``: how often an answer must
-        have been asked for again though there was one."""
+    def own(self, fingerprint: bytes) -> bytes:
+        """Return what an answer is bought by where the one that is there cannot be had here."""
+        return scoped(fingerprint, f"run {self.store.run_id}")
+
+    def look_up(self, fingerprints: Collection[bytes]) -> dict[bytes, Standing]:
+        """Return how the answers stand that requests with these fingerprints want."""
         self._folders = {run_id: folder for run_id, folder in self._folders.items() if folder is not None}
-        chains: dict[bytes, list[KnownAnswer]] = {}  # by fingerprint the answer, and each further one to its request
-        left: Sequence[bytes] = list(fingerprints)
-        number = 0
+        standings = self._look_up({fingerprint: fingerprint for fingerprint in fingerprints})
+        away = [one for one, standing in standings.items() if self.is_away(standing.state, standing.run_id)]
+        standings |= self._look_up({fingerprint: self.own(fingerprint) for fingerprint in away})
+        failed = {one.answer for one in standings.values() if one.state is AnswerState.FAILED}
+        given_up = self.store.attempted(failed)
+        return {
+            fingerprint: replace(one, is_to_ask=False) if one.answer in given_up else one
+            for fingerprint, one in standings.items()
+        }
+
+    def _look_up(self, asked: Mapping[bytes, bytes]) -> dict[bytes, Standing]:
+        """``asked``: what each request asks by, by the fingerprint that it is looked up by. Of several answers to the
+        same the last one counts."""
+        standings = {fingerprint: Standing(own, own) for fingerprint, own in asked.items()}
+        left, reask = dict(asked), 0
         while left:
-            first = {asked_again(fingerprint, number): fingerprint for fingerprint in left}
-            answers = self.store.known_answers(first)
-            for further, answer in self._with_copies(answers).items():
-                chains.setdefault(first[further], []).append(answer)
-            left, number = [first[further] for further in answers], number + 1
-        return {fingerprint: self._standing(fingerprint, chain, reask) for fingerprint, chain in chains.items()}
+            further = {fingerprint: asked_again(own, reask) for fingerprint, own in left.items()}
+            known = self.store.known_answers(further.values())
+            for fingerprint, answer in further.items():
+                found = known.get(answer)
+                is_here = found is not None and found.state is AnswerState.ANSWERED and not self._is_gone(found.run_id)
+                if found is not None and (is_here or reask == 0):
+                    own = asked[fingerprint]
+                    standings[fingerprint] = Standing(
+                        own, answer, reask, found.state, self._is_to_ask(found), found.run_id
+                    )
+                if not is_here:
+                    del left[fingerprint]
+            reask += 1
+        return standings
 
-    def _with_copies(self, answers: Mapping[bytes, KnownAnswer]) -> Mapping[bytes, KnownAnswer]:
-        """Put copies that other runs took over in the place of answers whose run has no folder here."""
-        away = [fingerprint for fingerprint, answer in answers.items() if self._is_away(answer)]
-        here = dict(answers)
-        for fingerprint, copies in (self.store.copies_of(away) if away else {}).items():
-            here[fingerprint] = next((copy for copy in copies if not self._is_away(copy)), answers[fingerprint])
-        return here
+    def _is_to_ask(self, answer: KnownAnswer) -> bool:
+        if answer.state is AnswerState.PLANNED:
+            return not (answer.run_id == self.store.run_id and answer.will_go)
+        return answer.state in (AnswerState.WANTED, AnswerState.FAILED)
 
-    def _is_away(self, answer: KnownAnswer) -> bool:
-        """Return whether an answer was bought, or may have been, and its run has no folder here."""
-        return answer.state in _BOUGHT and self._folder(answer.run_id) is None
+    def is_away(self, state: AnswerState | None, run_id: str | None) -> bool:
+        """Return whether an answer was bought, or may have been, by a run that has no folder here."""
+        if state not in _BOUGHT or not self._is_gone(run_id):
+            return False
+        self.out_of_reach[str(run_id)] = self._place(str(run_id))
+        return True
 
-    def _standing(self, fingerprint: bytes, chain: Sequence[KnownAnswer], reask: int) -> Standing:
-        paid = self._paid(chain[reask:])
-        for answer in chain:
-            mine = answer.run_id == self.store.run_id
-            if answer.state is AnswerState.SENT or (answer.state is AnswerState.WANTED and answer.is_open and mine):
-                return Standing(fingerprint, paid, answer)
-        away = [answer.run_id for answer in chain if self._is_away(answer)]
-        if away and paid is None:
-            self.out_of_reach |= {run_id: self._place(run_id) for run_id in away}
-            return Standing(scoped(fingerprint, f"run {self.store.run_id}"))
-        return Standing(fingerprint, paid)
+    def _is_gone(self, run_id: str | None) -> bool:
+        return run_id is not None and self.folder_of(run_id) is None
 
-    def _paid(self, chain: Sequence[KnownAnswer]) -> Paid | None:
-        """Return the latest answer; what may have been paid for only where that is all there is."""
-        for state in _BOUGHT:
-            for answer in reversed(chain):
-                if answer.state is state and (folder := self._folder(answer.run_id)) is not None:
-                    answered = state is AnswerState.ANSWERED
-                    return Paid(folder, answer.run_id, answer.batch_id, answer.custom_id, answered)
-        return None
-
-    def _folder(self, run_id: str) -> RunFolder | None:
+    def folder_of(self, run_id: str) -> RunFolder | None:
         """Return the folder of a run of the database; None where it is not on this machine."""
         if run_id not in self._folders:
             place = self._place(run_id)
@@ -143,7 +141,7 @@ class PaidAnswers:
 
 
 _BOUGHT = (AnswerState.ANSWERED, AnswerState.UNCERTAIN)
-"""States of what was paid for, or may have been, the better one first."""
+"""States of what was paid for, or may have been."""
 
 
 def _is_of(path: Path, run_id: str) -> bool:
@@ -160,36 +158,6 @@ def out_of_reach_sentence(run_id: str, place: Place | None) -> str:
         f"run {run_id} of this database has answers that this run wants, and its folder{where} is not here: what it "
         "paid for is asked again; share the folder, or run where it is"
     )
-
-
-def asked_elsewhere(run: Run, batch: Batch) -> frozenset[str]:
-    """Return the custom_ids of a batch that was never sent whose answers others ask for, or have brought.
-
-    An answer that is there and cannot be had here is wanted as one of the run's own from then on.
-    """
-    if batch.provider_id is not None or batch.outcome is not BatchOutcome.CANCELLED:
-        return frozenset()
-    names = run.store.attempted(batch.id)
-    away: dict[str, Standing] = {}
-    elsewhere: set[str] = set()
-    for fingerprint, standing in PaidAnswers.of(run).look_up(names).items():
-        if standing.fingerprint != fingerprint:
-            away[names[fingerprint]] = standing
-        elif standing.paid or _is_other(standing.sent, run, batch):
-            elsewhere.add(names[fingerprint])
-    want_own(run, batch.job_id, away)
-    return frozenset(elsewhere)
-
-
-def _is_other(sent: KnownAnswer | None, run: Run, batch: Batch) -> bool:
-    return sent is not None and (sent.run_id, sent.batch_id) != (run.id, batch.id)
-
-
-def want_own(run: Run, job_id: str, away: Mapping[str, Standing]) -> None:
-    """Have requests of a job, by custom_id, want answers of the run's own in the place of those that cannot be had."""
-    if away:
-        run.store.rebind(job_id, {name: standing.fingerprint for name, standing in away.items()})
-    report_out_of_reach(run)
 
 
 def report_out_of_reach(run: Run) -> None:

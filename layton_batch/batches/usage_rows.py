@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from functools import cached_property
 
 import polars as pl
 
@@ -18,6 +17,7 @@ from layton_batch.files import tables
 from layton_batch.records import Batch, Job, Response, Snapshot, Usage
 from layton_batch.runs.context import Run
 from layton_batch.states import PERHAPS_BILLED, Lifecycle, RequestOutcome, Role
+from layton_batch.text import decimal_text
 
 WITHOUT_USAGE = "answered without usage"
 """Why nobody can tell what an answer cost, whatever its price."""
@@ -25,22 +25,17 @@ WITHOUT_PRICE = "answered without a price"
 COST_UNKNOWN = "cost_untold"
 """The event of a batch that cost something nobody can tell."""
 
-Bounds = Mapping[str, str | None]
+Bounds = Mapping[str, Decimal | None]
 """What each request can cost at most in USD, by custom_id; None: not known either."""
 
 
-def bounds(asked: pl.DataFrame) -> Bounds:
-    """Of a table with ``custom_id`` and ``max_cost``."""
-    return dict(asked.select("custom_id", "max_cost").iter_rows())
-
-
 class Bill:
-    """What the answers of one batch cost, added up. ``bounds`` are asked for where a cost is unknown."""
+    """What the answers of one batch cost, added up. ``bounds`` are told of those whose cost is unknown."""
 
-    def __init__(self, prices: PriceBook, job: Job, batch: Batch, bounds: Callable[[], Bounds]) -> None:
+    def __init__(self, prices: PriceBook, job: Job, batch: Batch, bounds: Bounds) -> None:
         self._stated: Decimal | None = None
         self._untold: list[tuple[str, str, bool]] = []
-        self._find_bounds = bounds
+        self._bounds = bounds
         self._price = prices.price(job.spec.provider, job.spec.model)
         self._units: dict[int, int] = {}
         self._read = self._written = 0
@@ -51,10 +46,6 @@ class Bill:
             "batch_id": batch.id,
             "attempt": batch.attempt,
         }
-
-    @cached_property
-    def _bounds(self) -> Bounds:
-        return self._find_bounds()
 
     @property
     def spent(self) -> Decimal:
@@ -109,7 +100,13 @@ class Bill:
         """A row of the table ``untold`` for each request whose cost is unknown. The upper bound for its cost is in no
         sum of ``spent``."""
         return [
-            {**self._same, "custom_id": one, "why": why, "answered": answered, "bound_usd": self._bounds.get(one)}
+            {
+                **self._same,
+                "custom_id": one,
+                "why": why,
+                "answered": answered,
+                "bound_usd": decimal_text(self._bounds.get(one)),
+            }
             for one, why, answered in self._untold
         ]
 
@@ -131,7 +128,7 @@ class Bill:
     def unknown_cost(self) -> Decimal:
         """The most that those requests can have cost, as far as a bound is known."""
         bounds = (self._bounds.get(custom_id) for custom_id, _, _ in self._untold)
-        return sum((Decimal(bound) for bound in bounds if bound is not None), Decimal(0))
+        return sum((bound for bound in bounds if bound is not None), Decimal(0))
 
     def anomalies(self) -> Iterator[tuple[str, str]]:
         """Kind and detail of the event that tells of what cannot be told."""
@@ -149,7 +146,7 @@ def bill_under_name(run: Run, job: Job) -> None:
     for batch in run.store.job_batches(job.id):
         if batch.state is not Lifecycle.COLLECTED:
             continue  # who collects it writes them
-        for name in ("usage", "reused", "untold"):
+        for name in ("usage", "untold"):
             path = run.folder.part(name, batch.id)
             found = tables.read_part(path) if path.exists() else pl.DataFrame({"model": []})
             if any(model != job.spec.name for model in found["model"].unique()):

@@ -57,14 +57,6 @@ SCHEMAS: Mapping[str, Columns] = {
         "solution": pl.String,
         "payload": pl.String,
     },
-    "requests": {
-        **dict.fromkeys(("custom_id", "job_id", "role", "item_id", "model", "judge", "shard_id"), pl.String),
-        "max_cost": pl.String,
-        "fingerprint": pl.String,
-        "sample": pl.Int64,
-        "retired": pl.Boolean,
-    },
-    "attempts": {"custom_id": pl.String, "max_cost": pl.String},
     "responses": {
         "custom_id": pl.String,
         "job_id": pl.String,

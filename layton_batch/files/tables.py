@@ -21,7 +21,7 @@ from layton_batch.files import atomic
 from layton_batch.files.table_columns import SCHEMAS, Columns
 
 DERIVED = frozenset(
-    {"predictions", "verdicts", "rejudged", "grades", "scores", "labels", "leaderboard", "judges", "cost"}
+    {"predictions", "verdicts", "rejudged", "grades", "scores", "labels", "leaderboard", "judges", "cost", "reused"}
 )
 """Tables that are made again where they are gone."""
 PORTION_ROWS, PORTION_CHARACTERS = 1_000, 32_000_000
@@ -206,7 +206,7 @@ def _readable(path: Path) -> Iterator[None]:
 def _what_to_do(path: Path) -> str:
     if is_derived(path):
         return "move it away, and `layton-batch run MANIFEST` makes it again from the stored answers"
-    if {path.parent.name, path.parent.parent.name} & {"responses", "usage", "untold", "stated", "reused"}:
+    if {path.parent.name, path.parent.parent.name} & {"responses", "usage", "untold", "stated"}:
         return "put it back from a copy of the run; what the provider answered is still in raw/"
     return "put it back from a copy of the run; without it nobody knows what was asked"
 

@@ -18,7 +18,7 @@ from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.imports.reading import Answers, Imported
 from layton_batch.manifest.form import LONGEST_NAME
-from layton_batch.records import Batch, Job, ModelSpec, Response, RowCount
+from layton_batch.records import Batch, Content, Job, ModelSpec, Response
 from layton_batch.runs.context import Run
 from layton_batch.runs.imported import SHARD, imported_models, is_imported
 from layton_batch.runs.wanted_jobs import identified, plan_jobs
@@ -197,11 +197,11 @@ def _enter_model(run: Run, one: _Work) -> None:
     spec = one.imported.spec
     jobs = _jobs(run, spec)
     answers = _complete(run, one.imported.answers)
-    batch = _written(run, jobs[0], answers, None, one.imported.source)
+    batch = _written(run, jobs[0], answers, one.imported.source)
     # in one transaction: a job without its batch would be asked, and paid for
-    jobs[0] = replace(jobs[0], planned=True, requests=batch.requests)
-    counts, new = _counts(batch, answers), _requests(run, jobs[0], answers)
-    run.store.add_jobs([*run.store.jobs(), *jobs], run.clock.now(), [batch], counts, new)
+    jobs[0] = replace(jobs[0], planned=True)
+    new = _requests(run, jobs[0], answers)
+    run.store.add_jobs([*run.store.jobs(), *jobs], run.clock.now(), [batch], new)
 
 
 def _complete(run: Run, answers: Answers) -> Answers:
@@ -218,9 +218,8 @@ def _enter_verdicts(run: Run, one: _Work) -> Entered:
         mine = _judged_only(run, job, answers)
         if judge_id in asked or not mine:
             continue
-        batch = _written(run, job, mine, one.imported.spec, one.imported.source)
-        new = _requests(run, job, mine)
-        run.store.plan_job(job, [batch], run.clock.now(), _counts(batch, mine), new=new)
+        batch = _written(run, job, mine, one.imported.source)
+        run.store.plan_job(job, [batch], run.clock.now(), _requests(run, job, mine), ())
         count += len(mine)
     _plan_the_rest(run, one.verdicts)
     missing = sum(1 for item in run.items if item.id not in one.imported.answers) if one.imported.answers else 0
@@ -254,36 +253,39 @@ def _judged_only(run: Run, job: Job, answers: Answers) -> Answers:
     }
 
 
-def _written(run: Run, job: Job, answers: Answers, judged: ModelSpec | None, source: str) -> Batch:
-    """The job's requests and responses on disk, for the batch that is returned."""
-    batch = _batch(job, answers, source)
+def _written(run: Run, job: Job, answers: Answers, source: str) -> Batch:
+    """Write the job's responses to disk, for the batch that is returned."""
+    batch = _batch(run, job, answers, source)
     named = [
-        (item, replace(one, custom_id=custom_id(run.mark, job.id, number)))
-        for number, (item, one) in enumerate(answers.items(), 1)
+        replace(one, custom_id=name) for name, one in zip(_names(run, job, answers), answers.values(), strict=True)
     ]
-    requests = [_request_row(job, judged, item, one) for item, one in named]
-    tables.write(run.folder.part("requests", job.id), tables.frame("requests", requests))
     with atomic.writing_folder(run.folder.tables / "responses" / batch.id) as folder:
-        rows = (_response_row(job, batch, one) for _, one in named)
+        rows = (_response_row(job, batch, one) for one in named)
         for number, portion in enumerate(tables.portions(rows, tables.row_characters)):
             tables.write(folder / f"{number:05d}.parquet", tables.frame("responses", portion))
     return batch
 
 
+def _names(run: Run, job: Job, answers: Answers) -> list[str]:
+    """The custom_ids of the job's requests."""
+    return [custom_id(run.mark, job.id, number) for number in range(1, len(answers) + 1)]
+
+
+def _prints(run: Run, job: Job, answers: Answers) -> list[bytes]:
+    """What the answers are known by. Nobody was asked: they answer no question of another job."""
+    return [sha256(f"imported\x1f{run.mark}\x1f{name}".encode()).digest() for name in _names(run, job, answers)]
+
+
 def _requests(run: Run, job: Job, answers: Answers) -> NewRequests:
-    """Return the job's requests as the store enters them. Nobody was asked: they have no fingerprints."""
-    names = [custom_id(run.mark, job.id, number) for number in range(1, len(answers) + 1)]
-    return NewRequests(names, list(answers), [None] * len(answers))
+    """Return the job's requests as the store enters them."""
+    number = len(answers)
+    return NewRequests(
+        _names(run, job, answers), list(answers), [None] * number, _prints(run, job, answers), [0] * number
+    )
 
 
-def _counts(batch: Batch, answers: Answers) -> list[RowCount]:
-    came = sum(one.outcome is RequestOutcome.SUCCEEDED for one in answers.values())
-    counts = [RowCount(batch.id, RequestOutcome.SUCCEEDED, ErrorClass.NONE, came)]
-    counts += [RowCount(batch.id, RequestOutcome.ERRORED, ErrorClass.INVALID_REQUEST, len(answers) - came)]
-    return [count for count in counts if count.count]
-
-
-def _batch(job: Job, answers: Answers, source: str) -> Batch:
+def _batch(run: Run, job: Job, answers: Answers, source: str) -> Batch:
+    names = _names(run, job, answers)
     return Batch(
         id=f"{job.id}.{SHARD}",
         job_id=job.id,
@@ -300,7 +302,17 @@ def _batch(job: Job, answers: Answers, source: str) -> Batch:
         size_bytes=0,
         max_cost=Decimal(0),
         reason=f"imported from {source}",
+        content=Content(
+            names,
+            _prints(run, job, answers),
+            [Decimal(0)] * len(answers),
+            {name: (one.outcome, _error_class(one)) for name, one in zip(names, answers.values(), strict=True)},
+        ),
     )
+
+
+def _error_class(one: Response) -> ErrorClass:
+    return ErrorClass.NONE if one.outcome is RequestOutcome.SUCCEEDED else ErrorClass.INVALID_REQUEST
 
 
 def _digest(answers: Answers) -> str:
@@ -312,31 +324,14 @@ def _digest(answers: Answers) -> str:
     return sha256(orjson.dumps(said)).hexdigest()
 
 
-def _request_row(job: Job, judged: ModelSpec | None, item: str, one: Response) -> tables.Row:
-    return {
-        "custom_id": one.custom_id,
-        "job_id": job.id,
-        "role": str(job.role),
-        "item_id": item,
-        "model": judged.name if judged else job.spec.name,
-        "judge": job.spec.name if judged else None,
-        "shard_id": SHARD,
-        "max_cost": "0",
-        "fingerprint": None,  # nobody was asked, so it answers no question of another run
-        "sample": job.spec.sample,
-        "retired": False,
-    }
-
-
 def _response_row(job: Job, batch: Batch, one: Response) -> tables.Row:
-    came = one.outcome is RequestOutcome.SUCCEEDED
     return {
         "custom_id": one.custom_id,
         "job_id": job.id,
         "batch_id": batch.id,
         "attempt": batch.attempt,
         "outcome": str(one.outcome),
-        "error_class": str(ErrorClass.NONE if came else ErrorClass.INVALID_REQUEST),
+        "error_class": str(_error_class(one)),
         "error_message": one.error_message,
         "text": one.text,
         "finish_reason": str(one.finish_reason) if one.finish_reason else None,

@@ -146,8 +146,8 @@ class Run:
     """The batches that each lane was given last to settle or send."""
     kept: dict[type, Any] = field(default_factory=dict)
     """By its class: what a module keeps for as long as this process works on the run."""
-    waiting: dict[str, frozenset[int]] = field(default_factory=dict)
-    """The batches, by their numbers in the database, that may bring what each job is still to ask."""
+    waited_for: dict[str, frozenset[str]] = field(default_factory=dict)
+    """By job, the other runs that ask for answers which it wants, as far as an event says so."""
     filing: Lock = field(default_factory=Lock)
     """One batch's results are held in memory at a time, however many lanes there are."""
     _tasks: dict[int, Task] = field(default_factory=dict)

@@ -385,7 +385,7 @@ def _same_folder(store: RunStore, folder: RunFolder) -> None:
     """Raise StoreError where the store knows planned jobs whose files are not in the run's folder."""
     from layton_batch.store.engine import shown
 
-    missing = [job.id for job in store.jobs() if job.planned and not folder.part("requests", job.id).exists()]
+    missing = [batch.job_id for batch in store.batches() if batch.path and not (folder.root / batch.path).exists()]
     if missing:
         raise StoreError(
             f"the state store {shown(store.engine.url)} knows run {store.run_id} with "

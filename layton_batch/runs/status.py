@@ -10,8 +10,8 @@ from enum import StrEnum
 from statistics import median
 from typing import TYPE_CHECKING
 
-from layton_batch.records import Batch, Job, RowCount
-from layton_batch.states import AT_PROVIDER, OPEN, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.records import Batch, End, Job
+from layton_batch.states import AT_PROVIDER, OPEN, AnswerState, ErrorClass, Lifecycle, RequestOutcome
 
 if TYPE_CHECKING:
     from layton_batch.store.run_store import RunStore
@@ -95,13 +95,7 @@ def read_status(store: RunStore) -> Status:
     row = store.row()
     jobs, batches = store.jobs(), store.batches()
     money = store.money()
-    by_job, errors = _by_job(batches, store.row_counts())
-    where = _places(batches)
-    retired = store.retired_ends()
-    for job_id, ends in retired.items():
-        for (outcome, cause), count in ends.items():
-            by_job[job_id][outcome] -= count
-            errors[job_id][cause] -= count * (outcome is RequestOutcome.ERRORED)
+    ends, where = _ends(store), _places(batches)
     reason = row.stopped_reason if row else None
     state = _state(bool(row and row.cancelled), reason, jobs, batches)
     return Status(
@@ -111,10 +105,7 @@ def read_status(store: RunStore) -> Status:
         spent_usd=money.spent,
         reserved_usd=money.reserved,
         unknown_cost_usd=money.unknown_cost,
-        jobs=tuple(
-            _job_status(job, by_job[job.id], errors[job.id], where[job.id], sum(retired.get(job.id, {}).values()))
-            for job in jobs
-        ),
+        jobs=tuple(_job_status(job, ends[job.id], where[job.id]) for job in jobs),
         batches=tuple(batches),
         expected_ends=_expected_ends(batches),
     )
@@ -187,35 +178,34 @@ def waits_for_a_person(batch: Batch) -> bool:
     return batch.state is Lifecycle.LOST or (batch.state is Lifecycle.PLANNED and batch.needs_person)
 
 
-def _by_job(
-    batches: Sequence[Batch], counts: Sequence[RowCount]
-) -> tuple[dict[str, Counter[RequestOutcome]], dict[str, Counter[ErrorClass]]]:
-    """Final outcomes by job, and the classes of those that erred: what went into another attempt is not final."""
-    job_of = {batch.id: batch.job_id for batch in batches}
-    found: dict[str, Counter[RequestOutcome]] = defaultdict(Counter)
-    errors: dict[str, Counter[ErrorClass]] = defaultdict(Counter)
-    for row in counts:
-        job, final = job_of[row.batch_id], row.count - row.resubmitted
-        found[job][row.outcome] += final
-        if row.outcome is RequestOutcome.ERRORED:
-            errors[job][row.error_class] += final
-    return found, errors
+def _ends(store: RunStore) -> dict[str, Counter[End | None]]:
+    """By job how the requests ended that the manifest asks; None: they have no end yet."""
+    found: dict[str, Counter[End | None]] = defaultdict(Counter)
+    for job_id, state, end, count in store.ends_by_job():
+        found[job_id][end if state in _ENDED else None] += count
+    return found
 
 
-def _job_status(
-    job: Job, ends: Counter[RequestOutcome], errors: Counter[ErrorClass], where: Counter[str], retired: int
-) -> JobStatus:
-    """``retired``: requests that the manifest does not ask for any more."""
+_ENDED = frozenset({AnswerState.ANSWERED, AnswerState.FAILED, AnswerState.UNCERTAIN})
+
+
+def _job_status(job: Job, ends: Counter[End | None], where: Counter[str]) -> JobStatus:
+    outcomes: Counter[RequestOutcome] = Counter()
+    errors: Counter[ErrorClass] = Counter()
+    for end, count in ends.items():
+        if end is not None:
+            outcomes[end[0]] += count
+            errors[end[1]] += count * (end[0] is RequestOutcome.ERRORED)
     return JobStatus(
         id=job.id,
         role=str(job.role),
         provider=job.spec.provider,
         model=job.spec.name,
-        requests=job.requests - retired,
-        waiting=job.requests - retired - sum(ends.values()),
+        requests=ends.total(),
+        waiting=ends[None],
         planned=job.planned,
         graded=job.graded,
         errors={str(cause): errors[cause] for cause in ErrorClass if errors[cause]},
         where={name: where[name] for name in PLACES if where[name]},
-        **{str(outcome): ends[outcome] for outcome in RequestOutcome},
+        **{str(outcome): outcomes[outcome] for outcome in RequestOutcome},
     )

@@ -63,7 +63,7 @@ def _look(paid: PaidAnswers, wanted: Sequence[Job], items: Sequence[Item]) -> As
     jobs = revision(stored, wanted, "", "", new_items=False).jobs
     there = {job.id: known[kept.id] for job, kept in zip(wanted, jobs, strict=True) if kept.id in known}
     same_items = row is not None and row.items == digest(items)
-    return AskedAlready(paid, there, paid.store.wanted_fingerprints(), same_items=same_items)
+    return AskedAlready(paid, there, paid.store.fingerprints(), same_items=same_items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class AskedAlready:
             return frozenset()
         digest_of = {self._paid.fingerprint(spec, digest): digest for digest in digests}
         standings = self._paid.look_up(digest_of.keys() - self._own)
-        elsewhere = [fingerprint for fingerprint, standing in standings.items() if standing.paid or standing.sent]
+        elsewhere = [fingerprint for fingerprint, standing in standings.items() if not standing.is_to_ask]
         return frozenset(digest_of[fingerprint] for fingerprint in (*(digest_of.keys() & self._own), *elsewhere))
 
     def judged(self, job: Job) -> frozenset[str]:
@@ -108,4 +108,4 @@ class AskedAlready:
         return frozenset() if stored is None else frozenset(self._items(stored))
 
     def _items(self, stored: Job) -> Sequence[str]:
-        return self._paid.store.wanted_items(stored.id) if self._paid else ()
+        return list(self._paid.store.items_of(stored.id).values()) if self._paid else ()

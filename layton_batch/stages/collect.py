@@ -6,21 +6,21 @@ an answer go into another attempt while there is one; all of it lands in one tra
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 
 import polars as pl
 
 from layton_batch.batches import machine, raw_results
-from layton_batch.batches.attempts import next_attempts
-from layton_batch.batches.batch_file import batch_requests
+from layton_batch.batches.attempts import Attempts
+from layton_batch.batches.cancel import is_cancelled
 from layton_batch.batches.completeness import Downloaded, Reading, counted, lack
 from layton_batch.batches.decisions import Readings, apply, at
-from layton_batch.batches.outcomes import Tally, assign_outcomes, count_rows, summed
-from layton_batch.batches.paid_answers import asked_elsewhere
+from layton_batch.batches.outcomes import Tally, assign_outcomes, summed
 from layton_batch.batches.replies import Replies, Reply, read_replies
-from layton_batch.batches.usage_rows import Bill, bounds
+from layton_batch.batches.usage_rows import Bill
 from layton_batch.clock import is_due
 from layton_batch.costs.stated import Statement
 from layton_batch.errors import ProviderError, ProviderReplyError
@@ -56,10 +56,10 @@ def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
     download = _download(run, batch)
     if isinstance(download, Wait):
         return apply(run, batch, download)
-    asked, folder = batch_requests(run, batch), run.folder.raw(batch.id)
+    asked, folder = run.store.asked_of(batch.id), run.folder.raw(batch.id)
     with run.filing:  # one batch's texts at a time are in memory
         replies = read_replies(folder, partial(_decode, run, batch))
-        reading = Reading(replies, frozenset(asked["custom_id"]))
+        reading = Reading(replies, frozenset(asked))
         raw_results.prune(folder, replies.parts.keys(), reading.naming)
         decision = _decided(run, batch, download, reading)
         if isinstance(decision, Wait):
@@ -143,30 +143,26 @@ def _file(
     batch: Batch,
     decision: Collect,
     snapshot: Snapshot | None,
-    asked: pl.DataFrame,
+    asked: Mapping[str, Decimal | None],
     replies: Replies,
 ) -> None:
-    """``snapshot``: what the provider says of the batch as a whole."""
+    """``snapshot``: what the provider says of the batch as a whole. ``asked``: upper bounds in USD by custom_id."""
     said = (snapshot.message if snapshot else None) or batch.reason
-    tally = assign_outcomes(replies.entries, asked["custom_id"].to_list(), batch, said)
+    tally = assign_outcomes(replies.entries, list(asked), batch, said)
     if decision.lacking is not None:
         named = {entry.custom_id for entry in replies.entries if isinstance(entry, Reply)}
         _put_out_of_reach(tally, named, decision.lacking)
-    bill = Bill(run.prices, job, batch, partial(bounds, asked))
+    bill = Bill(run.prices, job, batch, asked)
     _write_tables(run, job, batch, replies, tally, bill)
     statement = _write_statement(run, job, batch, bill, snapshot)
-    elsewhere = asked_elsewhere(run, batch)
-    children, resubmitted = next_attempts(run, batch, tally, elsewhere)
-    counts = count_rows(batch, tally, resubmitted)
-    now = run.clock.now()
+    attempts, now = Attempts.of(batch, run.store.job_batches(job.id)), run.clock.now()
+    again = frozenset() if is_cancelled(run) else attempts.again(tally.ends, run.manifest.policy.attempts)
     move = machine.collected(
         decision, said, now,
-        counts=counts,
+        ends=tally.ends,
+        again=again,
         events=(*summed(tally.anomalies), *bill.anomalies(), *_said_of_costs(statement)),
         entries=machine.settle(batch, run.store.held(batch.id), bill.unknown_cost, bill.spent),
-        children=children,
-        ends={name: (reply.response.outcome, reply.response.error_class) for name, reply in tally.replies.items()},
-        plan_again=bool(elsewhere),
     )  # fmt: skip
     run.store.apply(batch, move, now)
 

@@ -1,119 +1,145 @@
-"""The response that counts for each request of a job, over all its attempts."""
+"""The response that counts for each request of a job: the answer that it wants, in whichever batch that is."""
 
 from __future__ import annotations
 
 import functools
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from layton_batch.batches.fingerprints import retired_ids, without_retired
+from layton_batch.batches.paid_answers import PaidAnswers
+from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
-from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Response
 from layton_batch.runs.context import Run
-from layton_batch.states import ErrorClass, FinishReason, Lifecycle, RequestOutcome
+from layton_batch.states import AnswerState, ErrorClass, FinishReason, RequestOutcome
+from layton_batch.store.request_rows import Placement, asked_again
 
-_IN_BRIEF = ("custom_id", "batch_id", "attempt", "outcome", "error_class")
 _KEPT_OPEN = 3
 """Part files held in memory: requests and the parts of their answers are in one order, but for later attempts."""
-
-
-_SAID = ("custom_id", "batch_id", "attempt", "outcome", "error_class", "error_code", "error_message", "text",
+_SAID = ("batch_id", "attempt", "outcome", "error_class", "error_code", "error_message", "text",
          "finish_reason", "raw_finish_reason", "refusal", "served_model")  # fmt: skip
+_PLACED = {
+    "asked_as": pl.String,
+    "item_id": pl.String,
+    "run_id": pl.String,
+    "batch_id": pl.String,
+    "paid_as": pl.String,
+    "part": pl.UInt32,
+    "row": pl.UInt32,
+}
 
 
-def final_responses(folder: RunFolder, job_id: str, parts: Sequence[Path]) -> Iterator[Mapping[str, object]]:
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where the responses of a job are. ``requests``: ``asked_as`` (the request's custom_id), ``item_id``, ``run_id``,
+    ``batch_id``, ``paid_as`` (the name that the answer was bought under), ``part`` and ``row`` (null: there is no
+    response), in the order of the requests; ``parts``: the part files by number."""
+
+    requests: pl.DataFrame
+    parts: tuple[Path, ...]
+
+    @property
+    def digest(self) -> str:
+        """Of which answers these are."""
+        return tables.digest(*map(repr, self.requests.select("asked_as", "run_id", "batch_id", "paid_as").iter_rows()))
+
+
+def placed_responses(run: Run, job_id: str) -> Placed:
+    """Find the responses of a job. Raises DamagedTableError where those of a collected batch lack rows, or are of a run
+    that has no folder here: an answer that is gone was not missing."""
+    found = _that_count(run, run.store.placements(job_id))
+    batches = dict.fromkeys((str(one.run_id), str(one.batch_id), one.responses) for one in found if one.said_as)
+    parts: list[Path] = []
+    places: dict[tuple[str, str], Mapping[str, tuple[int, int]]] = {}
+    for run_id, batch_id, responses in batches:
+        its = _parts_of(run, run_id, batch_id, responses)
+        places[run_id, batch_id] = {
+            name: (number, row)
+            for number, part in enumerate(its, len(parts))
+            for row, name in enumerate(tables.read_part(part, ("custom_id",))["custom_id"])
+        }
+        parts += its
+    columns: dict[str, list[object]] = {name: [] for name in _PLACED}
+    nothing: tuple[int | None, int | None] = (None, None)
+    for one in found:
+        part, row = places.get((str(one.run_id), str(one.batch_id)), {}).get(str(one.said_as), nothing)
+        values = (one.custom_id, one.item_id, one.run_id, one.batch_id, one.said_as, part, row)
+        for column, value in zip(columns.values(), values, strict=True):
+            column.append(value)
+    return Placed(pl.DataFrame(columns, schema=_PLACED), tuple(parts))
+
+
+def _that_count(run: Run, found: Sequence[Placement]) -> Sequence[Placement]:
+    """A reply that could not be used counts where what was asked in its place brought nothing."""
+    in_vain = {one.custom_id: one for one in found if one.reask and one.state is not AnswerState.ANSWERED}
+    earlier: dict[str, Placement] = {}
+    deepest = max((one.reask for one in in_vain.values()), default=0)
+    for back in range(1, deepest + 1):
+        left = {
+            asked_again(one.fingerprint or one.answer, one.reask - back): name
+            for name, one in in_vain.items()
+            if name not in earlier and one.reask >= back
+        }
+        for answer, place in run.store.answers_at(left).items():
+            one = in_vain[left[answer]]
+            earlier[one.custom_id] = place._replace(custom_id=one.custom_id, item_id=one.item_id)
+    return [earlier.get(one.custom_id, one) for one in found]
+
+
+def _parts_of(run: Run, run_id: str, batch_id: str, responses: int | None) -> Sequence[Path]:
+    """The part files of a batch's responses, of so many requests (None: of as many as there are)."""
+    home = run.folder if run_id == run.id else PaidAnswers.of(run).folder_of(run_id)
+    if home is None:
+        gone = run.folder.workspace.root / run_id
+        raise DamagedTableError(f"answers of run {run_id} are wanted, and {gone} is not there: put it back", gone)
+    folder = home.tables / "responses" / batch_id
+    parts = sorted(folder.glob("*.parquet"))
+    if responses is not None:
+        tables.check_rows(folder, parts, responses)
+    return parts
+
+
+def final_responses(placed: Placed) -> Iterator[Mapping[str, object]]:
     """The rows of :func:`final_portions`."""
-    for portion in final_portions(folder, job_id, parts):
+    for portion in final_portions(placed):
         yield from portion.iter_rows(named=True)
 
 
-def final_portions(folder: RunFolder, job_id: str, parts: Sequence[Path]) -> Iterator[pl.DataFrame]:
-    """The job's requests with the response that counts: the answer, else what the last attempt said. ``parts``: as
-    :func:`parts_of` finds them.
+def final_portions(placed: Placed) -> Iterator[pl.DataFrame]:
+    """The job's requests with the response that counts: the answer, else what the last attempt said.
 
     In the order of the requests; a portion of the texts at a time is in memory.
     """
-    requests = without_retired(tables.read_part(folder.part("requests", job_id)))
-    best = _that_count(_in_brief(parts)).select("custom_id", "part", "row")
-    asked = requests.select("custom_id", "item_id", "model")
-    placed = asked.join(best, on="custom_id", how="left", maintain_order="left")
-    read = functools.lru_cache(_KEPT_OPEN)(lambda part: tables.read_part(parts[part], _SAID))
-    for portion in placed.iter_slices(tables.PORTION_ROWS):
-        said = [read(part)[rows] for part, rows in _rows_by_part(portion)]
-        texts = pl.concat(said) if said else tables.frame("responses", []).select(_SAID)
-        whole = portion.drop("part", "row").join(texts, on="custom_id", how="left", maintain_order="left")
+    read = functools.lru_cache(_KEPT_OPEN)(lambda part: tables.read_part(placed.parts[part], _SAID))
+    for portion in placed.requests.iter_slices(tables.PORTION_ROWS):
+        said = [
+            read(part)[rows].with_columns(part=pl.lit(part, pl.UInt32), row=pl.Series(rows, dtype=pl.UInt32))
+            for part, rows in _rows_by_part(portion)
+        ]
+        nothing = (
+            tables.frame("responses", [])
+            .select(_SAID)
+            .with_columns(part=pl.lit(None, pl.UInt32), row=pl.lit(None, pl.UInt32))
+        )
+        texts = pl.concat(said) if said else nothing
+        asked = portion.select("item_id", "part", "row", custom_id="asked_as")
+        whole = asked.join(texts, on=("part", "row"), how="left", maintain_order="left").drop("part", "row")
         size = int(whole["text"].str.len_bytes().sum())
         yield from whole.iter_slices(
             max(1, tables.PORTION_ROWS * tables.PORTION_CHARACTERS // max(size, tables.PORTION_CHARACTERS))
         )
 
 
-def _that_count(responses: pl.DataFrame) -> pl.DataFrame:
-    """Of each request the answer, else what the last attempt said."""
-    return (
-        responses.with_columns(answered=pl.col("outcome") == str(RequestOutcome.SUCCEEDED))
-        .sort("answered", "attempt", descending=True, maintain_order=True)
-        .unique("custom_id", keep="first", maintain_order=True)
-    )
-
-
-def ends_of_retired(run: Run, job_id: str) -> Mapping[tuple[RequestOutcome, ErrorClass], int]:
-    """How those of the job's requests ended, all being over, that the manifest does not ask for any more: by their last
-    attempts, as the store counts."""
-    retired = retired_ids(tables.read_part(run.folder.part("requests", job_id)))
-    if not retired:
-        return {}
-    said = last_responses(run, job_id).filter(pl.col("custom_id").is_in(list(retired)))
-    ends = Counter((RequestOutcome(end), ErrorClass(cause)) for end, cause in said.select(_IN_BRIEF[3:]).iter_rows())
-    if unsent := len(retired) - said.height:
-        ends[RequestOutcome.ERRORED, ErrorClass.TOO_LARGE] += unsent
-    return ends
-
-
-def last_responses(run: Run, job_id: str) -> pl.DataFrame:
-    """``custom_id, batch_id, attempt, outcome, error_class`` of the last attempt at each request of the job, whether it
-    brought an answer or not, in no order."""
-    newest_first = _in_brief(parts_of(run, job_id)).reverse().sort("attempt", descending=True, maintain_order=True)
-    return newest_first.unique("custom_id", keep="first").select(_IN_BRIEF)
-
-
-def parts_of(run: Run, job_id: str) -> Sequence[Path]:
-    """Part files of every response of the job, in the order in which their batches were entered.
-
-    Raises DamagedTableError where those of a collected batch lack rows: an answer that is gone was not missing.
-    """
-    found: list[Path] = []
-    for batch in run.store.job_batches(job_id):
-        folder = run.folder.tables / "responses" / batch.id
-        parts = sorted(folder.glob("*.parquet"))
-        if batch.state is Lifecycle.COLLECTED and batch.path:
-            tables.check_rows(folder, parts, batch.requests)
-        found += parts
-    return found
-
-
-def _in_brief(parts: Sequence[Path]) -> pl.DataFrame:
-    """Every response without its text, and where that is: ``part`` counts the files, ``row`` the rows of each."""
-    frames = [
-        tables.read_part(path, columns=list(_IN_BRIEF))
-        .with_row_index("row")
-        .with_columns(part=pl.lit(number, pl.UInt32))
-        for number, path in enumerate(parts)
-    ]
-    if frames:
-        return pl.concat(frames)
-    nothing = tables.frame("responses", []).select(_IN_BRIEF)
-    return nothing.with_row_index("row").with_columns(part=pl.lit(None, pl.UInt32))
-
-
 def _rows_by_part(portion: pl.DataFrame) -> Iterator[tuple[int, list[int]]]:
-    """Which rows of which part a portion of requests needs, part by part."""
-    found = portion.drop_nulls("part").group_by("part").agg("row").sort("part")
-    yield from found.iter_rows()
+    """Which rows of which part a portion of requests needs, part by part, each once."""
+    found: defaultdict[int, dict[int, None]] = defaultdict(dict)
+    for part, row in portion.select("part", "row").drop_nulls().iter_rows():
+        found[part][row] = None
+    yield from ((part, list(rows)) for part, rows in sorted(found.items()))
 
 
 def response_from(row: Mapping[str, object]) -> Response:

@@ -1,6 +1,7 @@
 """Plan: from a manifest to jobs, requests and batch files on disk. Sends nothing.
 
-A run grows with its manifest: `revise` has its jobs follow, `ask` finds what each of them has not asked yet.
+A run grows with its manifest: `revise` has its jobs follow, `ask` finds what each of them has not asked yet, and
+`ask_wanted` what is to be asked once more.
 The same manifest and items always plan the same jobs, the same shards and files that are byte-identical but for the
 run's mark in each custom_id. Predict jobs are planned when the run begins; a judge's job when the predictions it
 depends on are in.
@@ -15,7 +16,7 @@ from layton_batch.batches.doubt import catch_up
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.wanted_jobs import identified_rejudging
-from layton_batch.stages.ask import ask
+from layton_batch.stages.ask import ask, ask_wanted
 from layton_batch.stages.reprice import reprice
 from layton_batch.stages.revise import put_away, revise
 from layton_batch.states import Role
@@ -37,12 +38,13 @@ def plan(run: Run) -> bool:
         return moved
     moved |= run.apart("prices", partial(reprice, run))
     done = {None, *(job.id for job in jobs if job.graded)}
-    ready = [job for job in jobs if not job.planned and _waits_for(run, job) in done and not _waits(run, job)]
-    specs = {job.id: job.spec for job in jobs}
-    for job in ready:
-        rejudged = run.rejudging.get(job.id)
-        judged = specs[job.depends_on] if job.depends_on else rejudged.judged if rejudged else None
-        moved |= run.apart(job.id, partial(ask, run, job, judged, run.mark))
+    for job in jobs:
+        if not job.planned and _waits_for(run, job) in done:
+            moved |= run.apart(job.id, partial(ask, run, job, run.mark))
+    wanted = run.store.jobs_with_wanted()
+    for job in run.store.jobs() if wanted else ():
+        if job.planned and job.id in wanted:
+            moved |= run.apart(job.id, partial(ask_wanted, run, job))
     return moved
 
 
@@ -53,12 +55,6 @@ def _asked_later(run: Run, jobs: Sequence[Job]) -> list[Job]:
     known = {job.id for job in jobs}
     later = [one for job_id, one in run.rejudging.items() if job_id not in known]
     return identified_rejudging(run.manifest, later)
-
-
-def _waits(run: Run, job: Job) -> bool:
-    """Whether all that the job has left to ask is on its way elsewhere still."""
-    waited_for = run.waiting.get(job.id, frozenset())
-    return bool(waited_for) and run.store.open_among(waited_for) == waited_for
 
 
 def _waits_for(run: Run, job: Job) -> str | None:

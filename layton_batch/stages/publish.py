@@ -77,11 +77,8 @@ def _keep_history(run: Run) -> None:
 
 def _bill_digest(run: Run) -> str | None:
     """What the cost table is made from; None while nothing was collected."""
-    parts = [
-        path.name
-        for name in ("usage", "untold", "reused")
-        for path in sorted((run.folder.tables / name).glob("*.parquet"))
-    ]
+    parts = [path.name for name in ("usage", "untold") for path in tables.parts(run.folder.tables, name)]
+    parts += [str(tables.made_from(path)) for path in tables.parts(run.folder.tables, "reused")]
     money = run.store.money()
     names = [f"{job.id} {job.spec.name}" for job in run.store.all_jobs()]
     return tables.digest("cost", str(money.spent), str(money.unknown_cost), *parts, *names) if parts else None

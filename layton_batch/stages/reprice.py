@@ -9,24 +9,20 @@ manifest, or by none, are charged again; what a published price of its day says 
 from __future__ import annotations
 
 import glob
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 
 import polars as pl
 
-from layton_batch.batches.attempts import total
-from layton_batch.batches.batch_file import batch_requests
-from layton_batch.batches.fingerprints import without_retired
-from layton_batch.batches.usage_rows import Bill, bounds, charged_answers, known_bounds
-from layton_batch.costs.estimate import estimate_request
+from layton_batch.batches.usage_rows import Bill, charged_answers, known_bounds
+from layton_batch.costs.estimate import CostBounds
 from layton_batch.costs.rates import MANIFEST
 from layton_batch.files import atomic, tables
-from layton_batch.records import Batch, Job, Request
+from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
-from layton_batch.stages.reask import prompts, spec_of
+from layton_batch.stages.ask import prompts_of, spec_of
 from layton_batch.states import Lifecycle
-from layton_batch.text import decimal_text
 
 Bounds = Mapping[str, Sequence[Decimal | None]]
 """By custom_id: the most a request can cost, and the most it can after each time that its reply was truncated."""
@@ -52,14 +48,14 @@ def reprice(run: Run) -> bool:
     else:  # what was in hand when that was done, and was not sent after all, still has its old bound
         planned = [batch for batch in planned if ever and batch.due_at > 0]
     planned = [batch for batch in planned if batch.job_id not in run.trouble and batch.id not in run.in_hand]
-    new_bounds = {batch.id: total(_amounts(batch_requests(run, batch)["max_cost"])) for batch in planned}
+    new_bounds = {batch.id: _total(run.store.asked_of(batch.id).values()) for batch in planned}
     run.repriced |= new
     for_all = not any(batch.job_id in run.trouble for batch in batches)
     return (new or bool(planned)) and run.store.reprice(planned, new_bounds, run.clock.now(), new=new, for_all=for_all)
 
 
 def _reprice_job(run: Run, job: Job, batches: Sequence[Batch]) -> bool:
-    _reprice_tables(run, job, batches)
+    _reprice_requests(run, job, batches)
     for batch in batches:
         if batch.state is Lifecycle.COLLECTED and run.folder.part("usage", batch.id).exists():
             _charge_again(run, job, batch)
@@ -73,8 +69,7 @@ def _charge_again(run: Run, job: Job, batch: Batch) -> None:
         return
     path = run.folder.part("untold", batch.id)
     untold = tables.read_part(path).rows(named=True) if path.exists() else []
-    at_most = bounds(batch_requests(run, batch))
-    bill = Bill(run.prices, job, batch, lambda: at_most)
+    bill = Bill(run.prices, job, batch, run.store.asked_of(batch.id))
     charged = bill.enter(charged_answers(usage, untold))
     unanswered = [row for row in untold if not row["answered"]]
     tables.write(run.folder.part("usage", batch.id), charged)
@@ -100,53 +95,38 @@ def _became_known_or_unknown(run: Run, batch: Batch) -> bool:
     return (batch.max_cost is None) != (run.prices.price(batch.provider, batch.model) is None)
 
 
-def _reprice_tables(run: Run, job: Job, batches: Sequence[Batch]) -> None:
-    """The upper bounds of the job's requests, and of every further attempt at them; nothing where it has none yet."""
+def _reprice_requests(run: Run, job: Job, batches: Sequence[Batch]) -> None:
+    """The upper bounds of the job's requests, in every batch that asks for them.
+
+    Of a request asked for again it is not told here why: the most room that it can have got bounds it. What was sent
+    with a known price is not without one afterwards, for it will have to be paid.
+    """
     if not batches:
         return
-    requests = tables.read_part(run.folder.part("requests", job.id))
-    parts = {batch.id: run.folder.part("attempts", batch.id) for batch in batches}
-    attempts = {batch_id: tables.read_part(path) for batch_id, path in parts.items() if path.exists()}
-    found = _bounds(run, job, requests, max(batch.reask for batch in batches))
-    unsent = {batch.id for batch in batches if batch.state is Lifecycle.PLANNED}
-    shards = {batch.shard_id: batch.id in unsent for batch in batches if batch.id not in attempts}
-    firsts = requests.select("custom_id", "max_cost", "shard_id").iter_rows()
-    tables.write(
-        run.folder.part("requests", job.id),
-        _with_costs(
-            requests,
-            [_bound(found, name, 0, cost, unsent=shards[at]) if at in shards else cost for name, cost, at in firsts],
-        ),
-    )
+    bounds = _bounds(run, job, max(batch.reask for batch in batches))
     for batch in batches:
-        if (table := attempts.get(batch.id)) is not None:
-            rows = table.select("custom_id", "max_cost").iter_rows()
-            costs = [_bound(found, name, batch.reask, cost, unsent=batch.id in unsent) for name, cost in rows]
-            tables.write(parts[batch.id], _with_costs(table, costs))
+        is_unsent = batch.state is Lifecycle.PLANNED
+        known = run.store.asked_of(batch.id)
+        costs = {name: bounds[name][batch.reask] for name in known if name in bounds}
+        costs = {name: cost for name, cost in costs.items() if cost != known[name] and (is_unsent or cost is not None)}
+        if costs:
+            run.store.set_max_costs(batch.id, costs)
 
 
-def _with_costs(table: pl.DataFrame, costs: Sequence[str | None]) -> pl.DataFrame:
-    return table.with_columns(max_cost=pl.Series(costs, dtype=pl.String))
-
-
-def _bounds(run: Run, job: Job, requests: pl.DataFrame, deepest: int) -> Bounds:
-    asked = without_retired(requests)
-    names = dict(zip(asked["item_id"], asked["custom_id"], strict=True))
+def _bounds(run: Run, job: Job, deepest: int) -> Bounds:
+    names = {item_id: name for name, item_id in run.store.items_of(job.id).items()}
+    costs = CostBounds(run.prices)
     return {
-        names[item_id]: [
-            estimate_request(Request(names[item_id], item_id, spec_of(run, job, item_id, rounds), prompt), run.prices)
-            for rounds in range(deepest + 1)
-        ]
-        for item_id, prompt in prompts(run, job, names.keys())
+        names[item_id]: [costs.most(spec_of(run, job, item_id, rounds), sized.size) for rounds in range(deepest + 1)]
+        for item_id, sized in prompts_of(run, job, names)
     }
 
 
-def _bound(bounds: Bounds, custom_id: str, reask: int, known: str | None, *, unsent: bool) -> str | None:
-    """Of a request asked for again it is not told here why: the most room that it can have got bounds it. What was sent
-    with a known price is not without one afterwards, for it will have to be paid."""
-    bound = decimal_text(bounds[custom_id][reask]) if custom_id in bounds else known
-    return bound if unsent or bound is not None else known
-
-
-def _amounts(costs: pl.Series) -> list[Decimal | None]:
-    return [None if cost is None else Decimal(cost) for cost in costs]
+def _total(costs: Iterable[Decimal | None]) -> Decimal | None:
+    """The sum of the amounts; None where one is unknown."""
+    total = Decimal(0)
+    for cost in costs:
+        if cost is None:
+            return None
+        total += cost
+    return total

@@ -13,7 +13,7 @@ from layton_batch.runs.imported import imported_models
 from layton_batch.runs.wanted_jobs import identified, identified_rejudging, plan_jobs, revision
 from layton_batch.store.revising import revise as enter
 
-_BY_JOB = ("predictions", "verdicts", "rejudged", "grades", "scores")
+_BY_JOB = ("predictions", "verdicts", "rejudged", "grades", "scores", "reused")
 """Derived tables with a part for each job."""
 
 

@@ -135,7 +135,7 @@ def _send(run: Run, provider: Provider, batch: Batch) -> bool:
         try:
             batch = run.store.apply(batch, machine.before_create(batch, input_ref, now), now.now)
         except SentElsewhereError as error:
-            return carry_out(run, batch, Step(machine.withdrawn(batch, str(error), now.now)))
+            return carry_out(run, batch, Step(machine.withdrawn(batch, str(error), now.now, plan_again=True)))
         if elsewhere:
             return carry_out(run, batch, Step(machine.after_certain(batch, elsewhere, at(run, batch))))
         try:

@@ -1,64 +1,30 @@
-"""Opening a run again: more attempts for rows that had already ended, in one transaction."""
+"""A person's word on a run as a whole: what ended without an answer is asked again, and a cancelled run goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 
 from sqlalchemy import update
 
-from layton_batch.errors import StaleStateError
-from layton_batch.records import Batch, RowCount
-from layton_batch.states import ErrorClass, JobState, RequestOutcome
-from layton_batch.store import schema
+from layton_batch.states import AnswerState, JobState
+from layton_batch.store import request_rows, schema
 from layton_batch.store.orders import Order, is_pending
 from layton_batch.store.run_store import RunStore
 
-RowKey = tuple[str, RequestOutcome, ErrorClass]
-"""Batch, outcome and error class: the key of one row count."""
-
 
 def reopen(
-    store: RunStore,
-    batches: Sequence[Batch],
-    resubmitted: Mapping[RowKey, int],
-    at: float,
-    *,
-    detail: str,
-    ungraded: Collection[str] = (),
-    unplanned: Collection[str] = (),
-    counts: Sequence[RowCount] = (),
-    order: Order | None = None,
+    store: RunStore, jobs: Collection[str], answers: Collection[bytes], at: float, detail: str, order: Order | None
 ) -> None:
-    """Enter ``batches``, count the rows they repeat as resubmitted, and take back what was concluded from the old ones.
+    """Have ``answers`` be asked for again that brought nothing, and the ``jobs`` that want them graded again.
 
-    ``ungraded`` jobs are graded again when their batches are over; ``unplanned`` ones are planned again: judges', for
-    predictions they were not asked about, and those that wait for another job's answers. ``counts``: how the rows of
-    those batches ended that are over already. ``order``: the order of it; nothing happens where a cancel took
-    that back. Raises StaleStateError, and nothing of it happens, where some of the rows are repeated already.
+    Nothing happens where a cancel took the ``order`` of it back.
     """
-    known = schema.row_counts
     with store.writing() as writing:
         if order is not None and not is_pending(writing, order):
             return
-        connection = writing.connection
-        for (batch_id, outcome, error_class), number in resubmitted.items():
-            changed = connection.execute(
-                update(known)
-                .where(
-                    known.c.run_id == store.run_id,
-                    known.c.batch_id == batch_id,
-                    known.c.outcome == str(outcome),
-                    known.c.error_class == str(error_class),
-                    known.c.resubmitted + number <= known.c.count,
-                )
-                .values(resubmitted=known.c.resubmitted + number)
-            )
-            if changed.rowcount != 1:
-                raise StaleStateError(f"requests of {batch_id} go again already")
-        store._insert_batches(connection, batches)
-        store._insert_counts(connection, counts)
-        store.move_jobs(writing, ungraded, JobState.GRADED, JobState.PLANNED)
-        store.plan_again(writing, unplanned)
+        request_rows.take_turn(writing.connection)
+        request_rows.want(writing.connection, answers, (AnswerState.FAILED, AnswerState.UNCERTAIN))
+        store.move_jobs(writing, jobs, JobState.GRADED, JobState.PLANNED)
         writing.event(at, None, "reopened", detail)
 
 

@@ -1,7 +1,8 @@
 """The rows of requests, answers and attempts: what is wanted, what is bought, and in which batches it was asked for.
 
 An answer is known by its fingerprint, and bought once in the whole database: "at most one open attempt" is a unique
-index, and a batch is sent only where nobody has, or asks for, any of its answers.
+index, and a batch is sent only where nobody has, or asks for, any of its answers. A request that wants what is there,
+or on its way, finds the row: nothing is copied.
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from hashlib import sha256
 from itertools import islice
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, case, exists, func, or_, select, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
 from layton_batch.errors import SentElsewhereError
 from layton_batch.records import Batch, Content, End
-from layton_batch.states import OPEN, PERHAPS_BILLED, AnswerState, Lifecycle, RequestOutcome
+from layton_batch.states import PERHAPS_BILLED, AnswerState, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store import schema
 
 CHUNK = 500
@@ -30,24 +32,62 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class NewRequests:
-    """Requests of a job that are entered, a column each, in their order."""
+    """Requests of a job that are entered, a column each, in their order. ``fingerprints``: of what they ask (None:
+    nobody was asked); ``answers``: of what they want; ``reasks``: how often an answer to the same was bought before."""
 
     custom_ids: Sequence[str]
     item_ids: Sequence[str]
     fingerprints: Sequence[bytes | None]
+    answers: Sequence[bytes]
+    reasks: Sequence[int]
+
+
+class KnownRequest(NamedTuple):
+    """A request of a job, and how the answer stands that it wants. ``run_id``: of the answer's batch; ``will_go``: that
+    batch is to be sent yet, or was."""
+
+    custom_id: str
+    item_id: str
+    fingerprint: bytes | None
+    answer: bytes
+    reask: int
+    doublings: int
+    retired: bool
+    state: AnswerState
+    batch: int | None
+    batch_id: str | None
+    run_id: str | None
+    will_go: bool
 
 
 @dataclass(frozen=True, slots=True)
 class KnownAnswer:
-    """The row of an answer in the database. ``custom_id``: its name in the batch; ``key``: the batch's number in the
-    database; ``is_open``: the batch may bring it."""
+    """The row of an answer. ``batch``: the number in the database of the batch that has it, asks for it or asked last;
+    ``will_go``: that batch is to be sent yet, or was."""
 
     state: AnswerState
-    key: int
-    run_id: str
-    batch_id: str
+    batch: int | None
+    run_id: str | None
+    will_go: bool
+
+
+class Placement(NamedTuple):
+    """A request of a job that the manifest asks, and where its answer is: under the name ``said_as`` in the batch
+    ``batch_id`` of a run (None: in no batch yet), of which so many ``responses`` are filed (None: nobody was asked)."""
+
     custom_id: str
-    is_open: bool
+    item_id: str
+    fingerprint: bytes | None
+    answer: bytes
+    reask: int
+    state: AnswerState
+    run_id: str | None
+    job_id: str | None
+    batch_id: str | None
+    attempt: int | None
+    responses: int | None
+    said_as: str | None
+    error_class: ErrorClass | None
 
 
 def asked_again(fingerprint: bytes, reask: int) -> bytes:
@@ -61,13 +101,13 @@ def asked_again(fingerprint: bytes, reask: int) -> bytes:
 def enter_requests(connection: Connection, run_id: str, job_id: str, new: NewRequests) -> None:
     """Enter what a job wants beside what it wanted before."""
     key = connection.execute(_job_key(run_id, job_id)).scalar_one()
-    rows = zip(new.custom_ids, new.item_ids, new.fingerprints, strict=True)
+    rows = zip(new.custom_ids, new.item_ids, new.fingerprints, new.answers, new.reasks, strict=True)
     values = [
-        {"job": key, "custom_id": name, "item_id": item, "fingerprint": fingerprint, "retired": False}
-        for name, item, fingerprint in rows
+        {"job": key, "custom_id": name, "item_id": item, "fingerprint": fingerprint, "answer": answer, "reask": reask}
+        for name, item, fingerprint, answer, reask in rows
     ]
     if values:
-        connection.execute(schema.requests.insert(), values)
+        connection.execute(schema.requests.insert().values(doublings=0, retired=False), values)
 
 
 def keep_requests(connection: Connection, run_id: str, job_id: str, kept: Collection[str]) -> None:
@@ -79,6 +119,14 @@ def keep_requests(connection: Connection, run_id: str, job_id: str, kept: Collec
         names = [name for name, before in known.items() if before != retired and (name not in kept) == retired]
         for chunk in _chunks(names):
             connection.execute(update(table).where(job, table.c.custom_id.in_(chunk)).values(retired=retired))
+
+
+def retire(connection: Connection, run_id: str, job_id: str, custom_ids: Collection[str]) -> None:
+    """Mark requests of a job as retired."""
+    table = schema.requests
+    job = table.c.job == _job_key(run_id, job_id).scalar_subquery()
+    for chunk in _chunks(list(custom_ids)):
+        connection.execute(update(table).where(job, table.c.custom_id.in_(chunk)).values(retired=True))
 
 
 def take_turn(connection: Connection) -> None:
@@ -96,117 +144,128 @@ _ANSWERS = 0x616E7377
 
 
 def rebind(connection: Connection, run_id: str, job_id: str, fingerprints: Mapping[str, bytes]) -> None:
-    """Have requests of a job, by custom_id, want other answers from now on."""
+    """Have requests of a job, by custom_id, ask as others from now on, for answers of their own."""
     table = schema.requests
     this = update(table).where(
         table.c.job == _job_key(run_id, job_id).scalar_subquery(), table.c.custom_id == bindparam("name")
     )
-    rows = [{"name": name, "wanted": fingerprint} for name, fingerprint in fingerprints.items()]
-    connection.execute(this.values(fingerprint=bindparam("wanted")), rows)
+    rows = [{"name": name, "own": fingerprint} for name, fingerprint in fingerprints.items()]
+    values = {"fingerprint": bindparam("own"), "answer": bindparam("own"), "reask": 0, "doublings": 0}
+    connection.execute(this.values(**values), rows)
+    _enter_answers(connection, fingerprints.values(), AnswerState.WANTED, None)
 
 
 def enter_attempts(connection: Connection, run_id: str, batches: Sequence[Batch]) -> None:
-    """Enter what batches of a run ask for, or what their requests took over from others."""
-    by_job: dict[str, list[Batch]] = {}
-    for batch in batches:
-        if batch.content is not None:
-            by_job.setdefault(batch.job_id, []).append(batch)
-    for job_id, of_job in by_job.items():
-        job = connection.execute(_job_key(run_id, job_id)).scalar_one()
-        names = [name for batch in of_job if batch.content for name in batch.content.custom_ids]
-        known = _fingerprints(connection, job, names)
-        for batch in of_job:
-            if batch.content is not None:
-                _enter_attempts(connection, run_id, batch, batch.content, known)
+    """Enter what new batches of a run ask for, and what came of those that are over already."""
+    contents = {batch.id: batch.content for batch in batches if batch.content is not None}
+    table = schema.batches
+    for chunk in _chunks(list(contents)):
+        keys = select(table.c.batch_id, table.c.key).where(table.c.run_id == run_id, table.c.batch_id.in_(chunk))
+        for batch_id, key in connection.execute(keys).all():
+            _enter_attempts(connection, key, contents[batch_id])
 
 
-def _enter_attempts(
-    connection: Connection, run_id: str, planned: Batch, content: Content, known: Mapping[str, bytes]
-) -> None:
-    """``known``: fingerprints by custom_id."""
-    batch = connection.execute(_batch_key(run_id, planned.id)).scalar_one()
-    rows = {asked_again(known[name], planned.reask): name for name in content.custom_ids if name in known}
-    if not rows:
+def _enter_attempts(connection: Connection, key: int, content: Content) -> None:
+    columns = zip(content.custom_ids, content.answers, content.max_costs, strict=True)
+    ends = content.ends or {}
+    nothing = (None, None)
+    values = []
+    for line, (name, answer, cost) in enumerate(columns):
+        outcome, error_class = ends.get(name, nothing)
+        values.append(
+            {
+                "fingerprint": answer,
+                "line": line,
+                "custom_id": name,
+                "max_cost": cost,
+                "outcome": outcome and str(outcome),
+                "error_class": error_class and str(error_class),
+            }
+        )
+    if not values:
         return
-    named = {"batch": batch, "is_open": False, "outcome": None, "error_class": None}
-    ends = {} if content.ends is None else {name: _columns(end) for name, end in content.ends.items()}
-    values = [
-        {**named, "fingerprint": fingerprint, "custom_id": name, **ends.get(name, {})}
-        for fingerprint, name in rows.items()
-    ]
-    connection.execute(schema.attempts.insert(), values)
-    if content.ends is None:
-        _want(connection, batch, rows)
+    connection.execute(schema.attempts.insert().values(batch=key, is_open=False), values)
+    _enter_answers(connection, content.answers, AnswerState.PLANNED, key)
+    answers = schema.answers
+    theirs = and_(answers.c.state == str(AnswerState.PLANNED), answers.c.batch != key)
+    free = or_(answers.c.state.in_([str(AnswerState.WANTED), str(AnswerState.FAILED)]), theirs)
+    _set_answers(connection, key, AnswerState.PLANNED, free, batch=key)
+    if content.ends is not None:
+        _settle(connection, key, ())
 
 
-def _want(connection: Connection, batch: int, fingerprints: Collection[bytes]) -> None:
-    """Have answers that nobody has or asks for be wanted from this batch, whose attempts are entered."""
-    table, batches, attempts = schema.answers, schema.batches, schema.attempts
-    wanted = {"state": str(AnswerState.WANTED), "batch": batch}
-    _insert_new(connection, [{"fingerprint": fingerprint, **wanted} for fingerprint in fingerprints])
-    query = select(table.c.fingerprint, table.c.state, batches.c.state, _is_retired())
-    query = query.join(batches, batches.c.key == table.c.batch)
-    query = query.join(attempts, attempts.c.fingerprint == table.c.fingerprint)
-    others = query.where(attempts.c.batch == batch, table.c.batch != batch)
-    free = [
-        fingerprint
-        for fingerprint, state, *batch_is in connection.execute(others)
-        if _is_free(state, is_open=_may_bring(*batch_is))
-    ]
-    for chunk in _chunks(free):
-        connection.execute(update(table).where(table.c.fingerprint.in_(chunk)).values(**wanted))
-
-
-def _insert_new(connection: Connection, answers: Sequence[Mapping[str, object]]) -> None:
+def _enter_answers(
+    connection: Connection, fingerprints: Collection[bytes], state: AnswerState, batch: int | None
+) -> None:
     """Enter answers; one that is there stays as it is."""
+    values = [{"fingerprint": fingerprint} for fingerprint in fingerprints]
+    if not values:
+        return
+    insert = schema.answers.insert().prefix_with("OR IGNORE")
     if connection.dialect.name == "postgresql":
-        connection.execute(postgresql.insert(schema.answers).on_conflict_do_nothing(), answers)
+        connection.execute(
+            postgresql.insert(schema.answers).values(state=str(state), batch=batch).on_conflict_do_nothing(), values
+        )
     else:
-        connection.execute(schema.answers.insert().prefix_with("OR IGNORE"), answers)
+        connection.execute(insert.values(state=str(state), batch=batch), values)
 
 
-def _is_free(state: str, *, is_open: bool) -> bool:
-    """Return whether an answer may be wanted from another batch. ``is_open``: its own batch may bring it."""
-    return state in (AnswerState.FAILED, AnswerState.UNCERTAIN) or (state == AnswerState.WANTED and not is_open)
+def ask_once_more(
+    connection: Connection, run_id: str, job_id: str, requests: Collection[KnownRequest], doublings: Mapping[str, int]
+) -> None:
+    """Have answered requests of a job want a further answer each. ``doublings``: of the room for it, by custom_id."""
+    table, answers = schema.requests, schema.answers
+    further = [(one, asked_again(one.fingerprint or one.answer, one.reask + 1)) for one in requests]
+    this = update(table).where(
+        table.c.job == _job_key(run_id, job_id).scalar_subquery(), table.c.custom_id == bindparam("name")
+    )
+    connection.execute(
+        this.values(answer=bindparam("further"), reask=bindparam("number"), doublings=bindparam("times")),
+        [
+            {"name": one.custom_id, "further": answer, "number": one.reask + 1, "times": doublings[one.custom_id]}
+            for one, answer in further
+        ],
+    )
+    _enter_answers(connection, [answer for _, answer in further], AnswerState.WANTED, None)
+    parent = update(answers).where(answers.c.fingerprint == bindparam("further"), answers.c.batch.is_(None))
+    rows = [{"further": answer, "earlier": one.batch} for one, answer in further]
+    connection.execute(parent.values(batch=bindparam("earlier")), rows)
 
 
-def _is_retired() -> ColumnElement[bool]:
-    """Return whether the job of a selected batch is one that the manifest does not have any more."""
-    jobs, batches = schema.jobs, schema.batches
-    mine = and_(jobs.c.run_id == batches.c.run_id, jobs.c.job_id == batches.c.job_id)
-    return select(jobs.c.retired).where(mine).correlate(batches).scalar_subquery()
+def want(connection: Connection, fingerprints: Collection[bytes], states: Collection[AnswerState]) -> None:
+    """Have answers in one of these states be asked for: they are wanted, and in no batch."""
+    table = schema.answers
+    in_state = table.c.state.in_([str(state) for state in states])
+    for chunk in _chunks(list(fingerprints)):
+        these = update(table).where(table.c.fingerprint.in_(chunk), in_state)
+        connection.execute(these.values(state=str(AnswerState.WANTED)))
 
 
-def _may_bring(state: str, is_retired: bool) -> bool:
-    """Return whether a batch in this state may bring answers. What is only planned for a retired job is not sent."""
-    return state in _OPEN and not (is_retired and state == Lifecycle.PLANNED)
-
-
-_OPEN = frozenset(map(str, OPEN))
-
-
-def _fingerprints(connection: Connection, job: int, custom_ids: Sequence[str]) -> dict[str, bytes]:
-    """Fingerprints by custom_id; none of requests whose answers came from a file."""
-    table = schema.requests
-    query = select(table.c.custom_id, table.c.fingerprint).where(table.c.job == job, table.c.fingerprint.is_not(None))
-    if len(custom_ids) > CHUNK:
-        return dict(connection.execute(query).all())
-    return dict(connection.execute(query.where(table.c.custom_id.in_(list(custom_ids)))).all())
+def set_max_costs(connection: Connection, key: int, max_costs: Mapping[str, Decimal | None]) -> None:
+    """Give the requests of a batch, by custom_id, other upper bounds in USD."""
+    table = schema.attempts
+    this = update(table).where(table.c.batch == key, table.c.custom_id == bindparam("name"))
+    rows = [{"name": name, "cost": cost} for name, cost in max_costs.items()]
+    if rows:
+        connection.execute(this.values(max_cost=bindparam("cost")), rows)
 
 
 # ---- a batch's life ------------------------------------------------------------------------------------------------
 
 
-def follow_batch(connection: Connection, key: int, before: Batch, after: Batch, ends: Mapping[str, End]) -> None:
+def follow_batch(
+    connection: Connection, key: int, before: Batch, after: Batch, ends: Mapping[str, End], again: Collection[str]
+) -> None:
     """Have the attempts of a batch, and their answers, follow a move of it. ``ends``: of its requests, where it is
-    collected now. Raises SentElsewhereError before it is paid for, where somebody has, or asks for, some of them."""
+    collected now; ``again``: those that go into another batch. Raises SentElsewhereError before it is paid for, where
+    somebody has, or asks for, some of them."""
     if after.state is Lifecycle.SUBMITTING and before.state is not Lifecycle.SUBMITTING:
         _open(connection, key, before)
     elif after.state is Lifecycle.PLANNED and before.state is not Lifecycle.PLANNED:
         if not after.facts.creates_in_doubt:
-            _close(connection, key, AnswerState.WANTED)
+            _close(connection, key)
     elif after.state is Lifecycle.COLLECTED:
-        _end(connection, key, ends)
+        _end(connection, key, ends, again)
 
 
 def _open(connection: Connection, key: int, batch: Batch) -> None:
@@ -237,13 +296,13 @@ def _sent_elsewhere(connection: Connection, batch: Batch, number: int, other: in
     )
 
 
-def _close(connection: Connection, key: int, state: AnswerState) -> None:
+def _close(connection: Connection, key: int) -> None:
     mine = schema.attempts.c.batch == key
     connection.execute(update(schema.attempts).where(mine, schema.attempts.c.is_open).values(is_open=False))
-    _set_answers(connection, key, state, schema.answers.c.batch == key)
+    _set_answers(connection, key, AnswerState.PLANNED, schema.answers.c.batch == key)
 
 
-def _end(connection: Connection, key: int, ends: Mapping[str, End]) -> None:
+def _end(connection: Connection, key: int, ends: Mapping[str, End], again: Collection[str]) -> None:
     """Close a batch's attempts with what came of each. Most of them end alike: one statement says so of all."""
     attempts = schema.attempts
     names = dict(
@@ -259,12 +318,40 @@ def _end(connection: Connection, key: int, ends: Mapping[str, End]) -> None:
     if others:
         this = update(attempts).where(mine, attempts.c.fingerprint == bindparam("wanted"))
         connection.execute(this.values(outcome=bindparam("outcome"), error_class=bindparam("error_class")), others)
-    ours = schema.answers.c.batch == key
+    _settle(connection, key, [names[name] for name in again])
+    _tell_other_jobs(connection, key)
+
+
+def _settle(connection: Connection, key: int, again: Sequence[bytes]) -> None:
+    """Have the answers that a batch asked for be what came of them; ``again``: those that go into another batch."""
+    attempts, answers = schema.attempts, schema.answers
+    ours = answers.c.batch == key
     answered = attempts.c.outcome == str(RequestOutcome.SUCCEEDED)
     uncertain = and_(~answered, attempts.c.error_class.in_([str(cause) for cause in PERHAPS_BILLED]))
     _set_answers(connection, key, AnswerState.FAILED, ours)
     _set_answers(connection, key, AnswerState.UNCERTAIN, ours, which=uncertain)
     _set_answers(connection, key, AnswerState.ANSWERED, ours, which=answered)
+    for chunk in _chunks(again):
+        these = update(answers).where(answers.c.fingerprint.in_(chunk), ours)
+        connection.execute(these.values(state=str(AnswerState.WANTED)))
+
+
+def _tell_other_jobs(connection: Connection, key: int) -> None:
+    """Have jobs that share answers of a batch that has ended, of whichever run, be graded once more; and planned, where
+    some brought nothing: another run may ask for those itself."""
+    requests, jobs, batches, answers = schema.requests, schema.jobs, schema.batches, schema.answers
+    mine = select(schema.attempts.c.fingerprint).where(schema.attempts.c.batch == key)
+    run_id, job_id = connection.execute(select(batches.c.run_id, batches.c.job_id).where(batches.c.key == key)).one()
+    sharing = select(requests.c.job).where(requests.c.answer.in_(mine), ~requests.c.retired)
+    own = and_(jobs.c.run_id == run_id, jobs.c.job_id == job_id)
+    others = connection.execute(select(jobs.c.key).where(jobs.c.key.in_(sharing), ~own)).scalars().all()
+    if not others:
+        return
+    these = update(jobs).where(jobs.c.key.in_(others))
+    connection.execute(these.values(graded=False, news=jobs.c.news + 1))
+    failed = sharing.join(answers, answers.c.fingerprint == requests.c.answer)
+    failed = failed.where(answers.c.state == str(AnswerState.FAILED))
+    connection.execute(these.where(jobs.c.run_id != run_id, jobs.c.key.in_(failed)).values(planned=False))
 
 
 def _columns(end: End) -> dict[str, str]:
@@ -293,90 +380,219 @@ def _set_answers(
 
 def known_answers(connection: Connection, fingerprints: Collection[bytes]) -> dict[bytes, KnownAnswer]:
     """Return what is known of these answers; nothing of one that nobody ever wanted."""
-    answers, attempts, batches = schema.answers, schema.attempts, schema.batches
-    query = (
-        select(
-            answers.c.fingerprint, answers.c.state, batches.c.key, batches.c.run_id, batches.c.batch_id,
-            attempts.c.custom_id, batches.c.state, _is_retired(),
-        )
-        .join(batches, batches.c.key == answers.c.batch)
-        .join(attempts, and_(attempts.c.batch == answers.c.batch, attempts.c.fingerprint == answers.c.fingerprint))
-    )  # fmt: skip
+    answers, batches = schema.answers, schema.batches
+    query = select(answers.c.fingerprint, answers.c.state, batches.c.key, batches.c.run_id, ~_never_goes())
+    query = query.outerjoin_from(answers, batches, batches.c.key == answers.c.batch)
     known: dict[bytes, KnownAnswer] = {}
     for chunk in _chunks(list(fingerprints)):
-        for row in connection.execute(query.where(answers.c.fingerprint.in_(chunk))):
-            fingerprint, state, key, run_id, batch_id, custom_id, *batch_is = row
-            is_open = _may_bring(*batch_is)
-            known[fingerprint] = KnownAnswer(AnswerState(state), key, run_id, batch_id, custom_id, is_open)
+        for fingerprint, state, *batch in connection.execute(query.where(answers.c.fingerprint.in_(chunk))):
+            known[fingerprint] = KnownAnswer(AnswerState(state), *batch)
     return known
 
 
-def copies_of(connection: Connection, fingerprints: Collection[bytes]) -> dict[bytes, list[KnownAnswer]]:
-    """Return every batch that has one of these answers, those that took it over too."""
+def known_requests(connection: Connection, run_id: str, job_id: str) -> list[KnownRequest]:
+    """Return every request that a job ever had, in the order of entry."""
+    query = _of_requests(run_id).where(schema.jobs.c.job_id == job_id)
+    return [_known_request(*row) for row in connection.execute(_in_order(query))]
+
+
+def wanted_requests(connection: Connection, run_id: str, job_id: str) -> list[KnownRequest]:
+    """Return the requests of a job for whose answers a batch is to be written."""
+    query = _of_requests(run_id).where(schema.jobs.c.job_id == job_id, ~schema.requests.c.retired)
+    query = query.where(schema.answers.c.state == str(AnswerState.WANTED))
+    return [_known_request(*row) for row in connection.execute(_in_order(query))]
+
+
+def _of_requests(run_id: str) -> Select[tuple[object, ...]]:
+    requests, jobs, answers, batches = schema.requests, schema.jobs, schema.answers, schema.batches
+    return (
+        select(
+            requests.c.custom_id, requests.c.item_id, requests.c.fingerprint, requests.c.answer, requests.c.reask,
+            requests.c.doublings, requests.c.retired, answers.c.state, batches.c.key, batches.c.batch_id,
+            batches.c.run_id, ~_never_goes(),
+        )
+        .join(jobs, jobs.c.key == requests.c.job)
+        .join(answers, answers.c.fingerprint == requests.c.answer)
+        .outerjoin(batches, batches.c.key == answers.c.batch)
+        .where(jobs.c.run_id == run_id)
+    )  # fmt: skip
+
+
+def _known_request(*row: object) -> KnownRequest:
+    known = KnownRequest(*row)  # type: ignore[arg-type]
+    return known._replace(state=AnswerState(known.state), will_go=bool(known.will_go))
+
+
+def _in_order(query: Select[tuple[object, ...]]) -> Select[tuple[object, ...]]:
+    """Numbers in custom_ids have six digits, or more."""
+    name = schema.requests.c.custom_id
+    return query.order_by(func.length(name), name)
+
+
+def _never_goes() -> ColumnElement[bool]:
+    """Whether the selected batch is only planned, for a job that the manifest does not have any more."""
+    jobs, batches = schema.jobs.alias(), schema.batches
+    mine = and_(jobs.c.run_id == batches.c.run_id, jobs.c.job_id == batches.c.job_id, jobs.c.retired)
+    return and_(batches.c.state == str(Lifecycle.PLANNED), exists().where(mine).correlate(batches))
+
+
+def attempted_by(connection: Connection, run_id: str, fingerprints: Collection[bytes]) -> frozenset[bytes]:
+    """Return those of these answers that a batch of the run has asked for."""
     attempts, batches = schema.attempts, schema.batches
-    query = select(
-        attempts.c.fingerprint, batches.c.key, batches.c.run_id, batches.c.batch_id, attempts.c.custom_id
-    ).join(batches, batches.c.key == attempts.c.batch)
-    query = query.where(attempts.c.outcome == str(RequestOutcome.SUCCEEDED)).order_by(batches.c.key)
-    copies: dict[bytes, list[KnownAnswer]] = {}
+    query = select(attempts.c.fingerprint).join(batches, batches.c.key == attempts.c.batch)
+    found: set[bytes] = set()
     for chunk in _chunks(list(fingerprints)):
-        for fingerprint, key, run_id, batch_id, custom_id in connection.execute(
-            query.where(attempts.c.fingerprint.in_(chunk))
-        ):
-            copy = KnownAnswer(AnswerState.ANSWERED, key, run_id, batch_id, custom_id, is_open=False)
-            copies.setdefault(fingerprint, []).append(copy)
-    return copies
+        mine = query.where(batches.c.run_id == run_id, attempts.c.fingerprint.in_(chunk))
+        found |= set(connection.execute(mine).scalars())
+    return frozenset(found)
 
 
-def wanted_by(connection: Connection, run_id: str) -> frozenset[bytes]:
-    """Return the fingerprints of all that a run's jobs ever wanted."""
+def jobs_with_wanted(connection: Connection, run_id: str) -> frozenset[str]:
+    """Return the jobs of a run that want answers for which a batch is to be written."""
+    requests, jobs, answers = schema.requests, schema.jobs, schema.answers
+    query = (
+        select(jobs.c.job_id)
+        .join(requests, requests.c.job == jobs.c.key)
+        .join(answers, answers.c.fingerprint == requests.c.answer)
+        .where(answers.c.state == str(AnswerState.WANTED), ~requests.c.retired)
+        .where(jobs.c.run_id == run_id, ~jobs.c.retired)
+        .distinct()
+    )
+    return frozenset(connection.execute(query).scalars())
+
+
+def unfinished(connection: Connection, run_id: str, job_ids: Collection[str]) -> dict[str, frozenset[str]]:
+    """Return those of a run's jobs that want answers which may come yet, and the runs in whose batches these are."""
+    requests, jobs, answers, batches = schema.requests, schema.jobs, schema.answers, schema.batches
+    to_come = [str(state) for state in (AnswerState.WANTED, AnswerState.PLANNED, AnswerState.SENT)]
+    query = (
+        select(jobs.c.job_id, batches.c.run_id)
+        .join(requests, requests.c.job == jobs.c.key)
+        .join(answers, answers.c.fingerprint == requests.c.answer)
+        .outerjoin(batches, batches.c.key == answers.c.batch)
+        .where(jobs.c.run_id == run_id, ~requests.c.retired, answers.c.state.in_(to_come))
+        .distinct()
+    )
+    found: dict[str, set[str]] = {}
+    for chunk in _chunks(list(job_ids)):
+        for job_id, other in connection.execute(query.where(jobs.c.job_id.in_(chunk))):
+            found.setdefault(job_id, set()).update([] if other is None else [other])
+    return {job_id: frozenset(runs) for job_id, runs in found.items()}
+
+
+def placements(connection: Connection, run_id: str, job_id: str) -> list[Placement]:
+    """Return where the answer to each request of a job is that is not retired, in the order of entry."""
+    requests, jobs, answers = schema.requests, schema.jobs, schema.answers
+    batches, attempts = schema.batches, schema.attempts
+    same = and_(attempts.c.batch == answers.c.batch, attempts.c.fingerprint == answers.c.fingerprint)
+    query = (
+        select(
+            requests.c.custom_id, requests.c.item_id, requests.c.fingerprint, requests.c.answer, requests.c.reask,
+            answers.c.state, batches.c.run_id, batches.c.job_id, batches.c.batch_id, batches.c.attempt,
+            _filed(), attempts.c.custom_id, attempts.c.error_class,
+        )
+        .join(jobs, jobs.c.key == requests.c.job)
+        .join(answers, answers.c.fingerprint == requests.c.answer)
+        .outerjoin(attempts, same)
+        .outerjoin(batches, batches.c.key == attempts.c.batch)
+        .where(jobs.c.run_id == run_id, jobs.c.job_id == job_id, ~requests.c.retired)
+    )  # fmt: skip
+    return [_placement(*row) for row in connection.execute(_in_order(query))]
+
+
+def _filed() -> ColumnElement[int | None]:
+    """How many responses are filed of the selected batch; none of one that was never to be sent."""
+    return case((schema.batches.c.path != "", schema.batches.c.requests))
+
+
+def _placement(*row: object) -> Placement:
+    known = Placement(*row)  # type: ignore[arg-type]
+    error_class = None if known.error_class is None else ErrorClass(known.error_class)
+    return known._replace(state=AnswerState(known.state), error_class=error_class)
+
+
+def answers_at(connection: Connection, fingerprints: Collection[bytes]) -> dict[bytes, Placement]:
+    """Return where these answers are, of those that are here; the requests are left empty."""
+    answers, batches, attempts = schema.answers, schema.batches, schema.attempts
+    same = and_(attempts.c.batch == answers.c.batch, attempts.c.fingerprint == answers.c.fingerprint)
+    query = (
+        select(
+            answers.c.fingerprint, batches.c.run_id, batches.c.job_id, batches.c.batch_id, batches.c.attempt,
+            _filed(), attempts.c.custom_id,
+        )
+        .join(attempts, same)
+        .join(batches, batches.c.key == attempts.c.batch)
+        .where(answers.c.state == str(AnswerState.ANSWERED))
+    )  # fmt: skip
+    found: dict[bytes, Placement] = {}
+    for chunk in _chunks(list(fingerprints)):
+        for fingerprint, *where in connection.execute(query.where(answers.c.fingerprint.in_(chunk))):
+            found[fingerprint] = _placement("", "", None, fingerprint, 0, AnswerState.ANSWERED, *where, ErrorClass.NONE)
+    return found
+
+
+def ends_by_job(connection: Connection, run_id: str) -> Iterator[tuple[str, AnswerState, End | None, int]]:
+    """Count the requests of each job of a run that are not retired, by the state of their answers and the end of the
+    last attempt at them."""
+    requests, jobs, answers, attempts = schema.requests, schema.jobs, schema.answers, schema.attempts
+    same = and_(attempts.c.batch == answers.c.batch, attempts.c.fingerprint == answers.c.fingerprint)
+    groups = (jobs.c.job_id, answers.c.state, attempts.c.outcome, attempts.c.error_class)
+    query = (
+        select(*groups, func.count())
+        .select_from(requests)
+        .join(jobs, jobs.c.key == requests.c.job)
+        .join(answers, answers.c.fingerprint == requests.c.answer)
+        .outerjoin(attempts, same)
+        .where(jobs.c.run_id == run_id, ~requests.c.retired)
+        .group_by(*groups)
+    )
+    for job_id, state, outcome, error_class, count in connection.execute(query):
+        end = None if outcome is None else (RequestOutcome(outcome), ErrorClass(error_class))
+        yield job_id, AnswerState(state), end, int(count)
+
+
+def fingerprints_of(connection: Connection, run_id: str) -> frozenset[bytes]:
+    """Return the fingerprints of all that a run's jobs ever asked."""
     requests, jobs = schema.requests, schema.jobs
     query = select(requests.c.fingerprint).join(jobs, jobs.c.key == requests.c.job).where(jobs.c.run_id == run_id)
     return frozenset(connection.execute(query.where(requests.c.fingerprint.is_not(None))).scalars())
 
 
-def items_of(connection: Connection, run_id: str, job_id: str) -> list[str]:
-    """Return the item of each request of a job that is not retired."""
+def items_of(connection: Connection, run_id: str, job_id: str) -> dict[str, str]:
+    """Return the item of each request of a job that is not retired, by custom_id."""
     table = schema.requests
     mine = table.c.job == _job_key(run_id, job_id).scalar_subquery()
-    return list(connection.execute(select(table.c.item_id).where(mine, ~table.c.retired)).scalars())
-
-
-def fingerprints_of(connection: Connection, run_id: str, job_id: str) -> dict[str, bytes]:
-    """Return the fingerprints of a job's requests by custom_id."""
-    table = schema.requests
-    query = select(table.c.custom_id, table.c.fingerprint).where(
-        table.c.job == _job_key(run_id, job_id).scalar_subquery(), table.c.fingerprint.is_not(None)
-    )
+    name = table.c.custom_id
+    query = select(name, table.c.item_id).where(mine, ~table.c.retired).order_by(func.length(name), name)
     return dict(connection.execute(query).all())
 
 
-def attempted(connection: Connection, key: int) -> dict[bytes, str]:
-    """Return the custom_ids of a batch by the fingerprints of the answers that it asks for."""
+def asked_of(connection: Connection, key: int) -> dict[str, Decimal | None]:
+    """Return the custom_ids of a batch in the order of its lines, with the most that each request can cost in USD."""
     table = schema.attempts
-    return dict(connection.execute(select(table.c.fingerprint, table.c.custom_id).where(table.c.batch == key)).all())
+    query = select(table.c.custom_id, table.c.max_cost).where(table.c.batch == key).order_by(table.c.line)
+    return dict(connection.execute(query).all())
 
 
-def open_among(connection: Connection, keys: Collection[int]) -> frozenset[int]:
-    """Return those of these batches, of whatever run, that are not collected."""
-    batches = schema.batches
-    query = select(batches.c.key).where(batches.c.key.in_(list(keys)), batches.c.state != str(Lifecycle.COLLECTED))
-    return frozenset(connection.execute(query).scalars()) if keys else frozenset()
+def retired_among(connection: Connection, run_id: str, job_id: str, key: int) -> int:
+    """Count the requests of a batch that the manifest does not ask for any more."""
+    requests, attempts = schema.requests, schema.attempts
+    same = and_(requests.c.custom_id == attempts.c.custom_id, attempts.c.batch == key)
+    query = select(func.count()).select_from(requests).join(attempts, same)
+    mine = requests.c.job == _job_key(run_id, job_id).scalar_subquery()
+    return int(connection.execute(query.where(mine, requests.c.retired)).scalar_one())
 
 
 def batch_key(connection: Connection, run_id: str, batch_id: str) -> int:
     """Return a batch's number in the database."""
-    return connection.execute(_batch_key(run_id, batch_id)).scalar_one()
+    batches = schema.batches
+    query: Select[int] = select(batches.c.key).where(batches.c.run_id == run_id, batches.c.batch_id == batch_id)
+    return connection.execute(query).scalar_one()
 
 
 def _job_key(run_id: str, job_id: str) -> Select[int]:
     jobs = schema.jobs
     return select(jobs.c.key).where(jobs.c.run_id == run_id, jobs.c.job_id == job_id)
-
-
-def _batch_key(run_id: str, batch_id: str) -> Select[int]:
-    batches = schema.batches
-    return select(batches.c.key).where(batches.c.run_id == run_id, batches.c.batch_id == batch_id)
 
 
 def _chunks(values: Sequence[Value]) -> Iterator[list[Value]]:

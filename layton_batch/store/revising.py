@@ -13,7 +13,7 @@ from sqlalchemy import select, update
 
 from layton_batch.records import Job
 from layton_batch.store import schema
-from layton_batch.store.rows import Ends, ends_json, spec_json
+from layton_batch.store.rows import spec_json
 from layton_batch.store.run_store import CHANGED, RunStore
 from layton_batch.store.transactions import Writing
 
@@ -66,17 +66,9 @@ def _enter_jobs(writing: Writing, revision: Revision) -> int:
             writing.connection.execute(update(table).where(mine, table.c.job_id == job.id).values(**values))
         else:
             fixed = {"run_id": writing.run_id, "job_id": job.id, "role": str(job.role), "provider": job.spec.provider}
-            begun = {"requests": 0, "planned": False, "graded": False}
+            begun = {"planned": False, "graded": False, "news": 0}
             writing.connection.execute(table.insert().values(**fixed, **values, **begun))
     for job_id in revision.retired:
         last = {"retired": True, "seq": len(revision.jobs)}
         writing.connection.execute(update(table).where(mine, table.c.job_id == job_id).values(**last))
     return sum(job.id not in known for job in revision.jobs)
-
-
-def keep_retired_ends(store: RunStore, job_id: str, ends: Ends) -> None:
-    """How those of a job's requests ended that the manifest does not ask for any more; instead of what was kept."""
-    table = schema.jobs
-    this = update(table).where(table.c.run_id == store.run_id, table.c.job_id == job_id)
-    with store.writing() as writing:
-        writing.connection.execute(this.values(retired_ends=ends_json(ends)))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any, Protocol
 
 import orjson
 
-from layton_batch.records import Batch, Event, Facts, Job, ModelSpec, Reasoning, RowCount
-from layton_batch.states import BatchOutcome, ErrorClass, JobState, Lifecycle, RequestOutcome, Role
+from layton_batch.records import Batch, Event, Facts, Job, ModelSpec, Reasoning
+from layton_batch.states import BatchOutcome, ErrorClass, JobState, Lifecycle, Role
 
 FLAGS = tuple(field.name for field in fields(Facts) if isinstance(field.default, bool))
 COUNTERS = tuple(field.name for field in fields(Facts) if field.name not in FLAGS)
@@ -77,16 +77,6 @@ def event_from(row: Row) -> Event:
     return Event(row["seq"], row["at"], row["batch_id"], row["kind"], row["detail"])
 
 
-def row_count_from(row: Row) -> RowCount:
-    return RowCount(
-        batch_id=row["batch_id"],
-        outcome=RequestOutcome(row["outcome"]),
-        error_class=ErrorClass(row["error_class"]),
-        count=row["count"],
-        resubmitted=row["resubmitted"],
-    )
-
-
 # ---- jobs ----------------------------------------------------------------------------------------------------------
 
 
@@ -126,27 +116,12 @@ def job_from(row: Row) -> Job:
         role=Role(row["role"]),
         spec=spec_from_json(row["spec"]),
         depends_on=row["depends_on"],
-        requests=row["requests"],
         planned=row["planned"],
         graded=row["graded"],
         identity=row["identity"],
         retired=row["retired"],
+        news=row["news"],
     )
-
-
-Ends = Mapping[tuple[RequestOutcome, ErrorClass], int]
-"""How many requests ended each way."""
-
-
-def ends_json(ends: Ends) -> str | None:
-    """How requests of a job ended, as the store keeps it; None where there are none."""
-    rows = [[str(outcome), str(error_class), count] for (outcome, error_class), count in ends.items()]
-    return orjson.dumps(rows).decode() if rows else None
-
-
-def ends_from_json(text: str) -> Ends:
-    """The inverse of :func:`ends_json`."""
-    return {(RequestOutcome(end), ErrorClass(cause)): count for end, cause, count in orjson.loads(text)}
 
 
 # ---- batches -------------------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from sqlalchemy.exc import IntegrityError
 
 from layton_batch.clock import Pacing, is_due
 from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
-from layton_batch.records import Batch, Entry, Job, Move, RowCount, Wait
-from layton_batch.states import JOB_MOVES, JobState, Lifecycle, is_legal
+from layton_batch.records import Batch, End, Entry, Job, Move, Wait
+from layton_batch.states import JOB_MOVES, AnswerState, JobState, Lifecycle, is_legal
 from layton_batch.store import request_rows, schema
 from layton_batch.store.marks import marking
 from layton_batch.store.orders import take_back_retries
@@ -142,12 +142,11 @@ class RunStore(Events):
         jobs: Sequence[Job],
         at: float,
         over: Sequence[Batch] = (),
-        counts: Sequence[RowCount] = (),
         requests: request_rows.NewRequests | None = None,
     ) -> None:
         """Enter those of the jobs that are not there; the order is the order in which they are shown. ``over``: batches
-        of theirs that are over already, with the outcomes of their requests and, of the first batch's job, the requests
-        themselves, all in one transaction. Raises StaleStateError where one of those batches' jobs is there."""
+        of theirs that are over already, with the requests of the first batch's job, all in one transaction. Raises
+        StaleStateError where one of those batches' jobs is there."""
         rows = [
             {
                 "run_id": self.run_id,
@@ -157,10 +156,10 @@ class RunStore(Events):
                 "provider": job.spec.provider,
                 "spec": spec_json(job.spec),
                 "depends_on": job.depends_on,
-                "requests": job.requests,
                 "planned": job.planned,
                 "graded": job.graded,
                 "identity": job.identity,
+                "news": 0,
             }
             for seq, job in enumerate(jobs)
         ]
@@ -174,7 +173,6 @@ class RunStore(Events):
                 if requests is not None and over:
                     request_rows.enter_requests(writing.connection, self.run_id, over[0].job_id, requests)
                 self._insert_batches(writing.connection, over)
-                self._insert_counts(writing.connection, counts)
                 writing.event(at, None, "jobs_planned", f"{len(new)} jobs")
 
     def jobs(self) -> list[Job]:
@@ -188,41 +186,38 @@ class RunStore(Events):
             return self._with_files([job_from(row) for row in connection.execute(query).mappings()])
 
     def plan_job(
-        self,
-        job: Job,
-        batches: Sequence[Batch],
-        at: float,
-        counts: Sequence[RowCount] = (),
-        *,
-        is_all: bool = True,
-        new: request_rows.NewRequests | None = None,
-        collected: int | None = None,
+        self, job: Job, batches: Sequence[Batch], at: float, new: request_rows.NewRequests, kept: Collection[str]
     ) -> None:
-        """The job's batch files are on disk: enter its batches (``counts``: of requests that have ended already).
-        Not ``is_all``: it is to be planned again for more, and so where more of its batches are ``collected`` than when
-        it was planned. ``new``: requests that the job wants since."""
-        requests = sum(batch.requests for batch in batches)
-        with self.writing() as writing:
-            entered = self.move_jobs(writing, (job.id,), JobState.NEW, JobState.PLANNED)
-            if not is_all or self._are_more(writing, job.id, collected):
-                self.plan_again(writing, (job.id,))
-            if entered != 1:
-                raise StaleStateError(f"job {job.id} of run {self.run_id} is planned already")
-            more = update(schema.jobs).where(schema.jobs.c.run_id == self.run_id, schema.jobs.c.job_id == job.id)
-            writing.connection.execute(more.values(requests=schema.jobs.c.requests + requests))
-            if new is not None:
-                request_rows.enter_requests(writing.connection, self.run_id, job.id, new)
-            self._insert_batches(writing.connection, batches)
-            self._insert_counts(writing.connection, counts)
-            what = f"{plural(requests, 'request')}, {plural(len(batches), 'batch', 'batches')}"
-            writing.event(at, None, "job_planned", f"{job.id}: {what}")
+        """Enter what the job asks beside what it asked before, with the batches for it, whose files are on disk.
+        ``kept``: those of its earlier requests, custom_ids, that the manifest still has.
 
-    def _are_more(self, writing: Writing, job_id: str, collected: int | None) -> bool:
-        """Return whether a lane has collected batches of a job since it was planned."""
-        table = schema.batches
-        mine = and_(table.c.run_id == self.run_id, table.c.job_id == job_id, table.c.state == str(Lifecycle.COLLECTED))
-        now = writing.connection.execute(select(func.count()).select_from(table).where(mine)).scalar_one()
-        return collected is not None and now != collected
+        The job is to be planned again where batches of it were collected since it was read. Raises StaleStateError
+        where it is planned already.
+        """
+        jobs = schema.jobs
+        mine = and_(jobs.c.run_id == self.run_id, jobs.c.job_id == job.id)
+        with self.writing() as writing:
+            connection = writing.connection
+            is_as_read = connection.execute(select(jobs.c.news).where(mine)).scalar_one() == job.news
+            if self.move_jobs(writing, (job.id,), JobState.NEW, JobState.PLANNED) != 1:
+                raise StaleStateError(f"job {job.id} of run {self.run_id} is planned already")
+            if not is_as_read:
+                self.plan_again(writing, (job.id,))
+            request_rows.keep_requests(connection, self.run_id, job.id, kept)
+            request_rows.enter_requests(connection, self.run_id, job.id, new)
+            self._insert_batches(connection, batches)
+            self._tell_of_batches(writing, job.id, batches, at)
+
+    def add_batches(self, job: Job, batches: Sequence[Batch], at: float) -> None:
+        """Enter batches of a job, whose files are on disk, for requests that it has."""
+        with self.writing() as writing:
+            self._insert_batches(writing.connection, batches)
+            self._tell_of_batches(writing, job.id, batches, at)
+
+    def _tell_of_batches(self, writing: Writing, job_id: str, batches: Sequence[Batch], at: float) -> None:
+        requests = sum(batch.requests for batch in batches)
+        what = f"{plural(requests, 'request')}, {plural(len(batches), 'batch', 'batches')}"
+        writing.event(at, None, "job_planned", f"{job_id}: {what}")
 
     def price_changes(self) -> tuple[bool, bool]:
         """Whether the manifest's prices have changed since batches were last bounded by them, and whether ever."""
@@ -257,21 +252,21 @@ class RunStore(Events):
                 writing.event(at, None, "repriced", f"{number} of {len(batches)} batches not sent yet")
         return number > 0
 
-    def set_graded(self, job_id: str, at: float, batches: int) -> bool:
-        """The job's responses were turned into predictions or verdicts: those of this many batches, all that it had.
+    def set_graded(self, job: Job, at: float) -> bool:
+        """Note that the job's responses were turned into predictions or verdicts.
 
-        False where it has more by now, or is to be planned again: then it is graded once more when those are over.
+        False where there is news of it since it was read, or it is to be planned again: then it is graded once more.
         Jobs that depend on it are planned (again), for there may be new predictions to ask about.
         """
-        jobs, table = schema.jobs, schema.batches
-        mine = and_(table.c.run_id == self.run_id, table.c.job_id == job_id)
-        judging = select(jobs.c.job_id).where(jobs.c.run_id == self.run_id, jobs.c.depends_on == job_id)
+        jobs = schema.jobs
+        mine = and_(jobs.c.run_id == self.run_id, jobs.c.job_id == job.id)
+        judging = select(jobs.c.job_id).where(jobs.c.run_id == self.run_id, jobs.c.depends_on == job.id)
         with self.writing() as writing:
-            had = writing.connection.execute(select(func.count()).select_from(table).where(mine)).scalar_one()
-            graded = had == batches and self.move_jobs(writing, (job_id,), JobState.PLANNED, JobState.GRADED) == 1
+            is_as_read = writing.connection.execute(select(jobs.c.news).where(mine)).scalar_one() == job.news
+            graded = is_as_read and self.move_jobs(writing, (job.id,), JobState.PLANNED, JobState.GRADED) == 1
             if graded:
                 self.plan_again(writing, writing.connection.execute(judging).scalars().all())
-                writing.event(at, None, "job_graded", job_id)
+                writing.event(at, None, "job_graded", job.id)
         return graded
 
     def move_jobs(self, writing: Writing, ids: Collection[str], old: JobState, new: JobState) -> int:
@@ -358,20 +353,25 @@ class RunStore(Events):
                 self.lease.prolong(writing.connection)
             self._change(writing, batch, changes)
             if isinstance(decision, Move):
-                self._enter_money(writing.connection, decision.entries, at)
-                self._insert_counts(writing.connection, decision.counts)
-                if after.state is not batch.state:
-                    request_rows.take_turn(writing.connection)
-                    key = request_rows.batch_key(writing.connection, self.run_id, batch.id)
-                    request_rows.follow_batch(writing.connection, key, batch, after, decision.ends)
-                self._insert_batches(writing.connection, decision.children)
-                if decision.plan_again:
-                    self.plan_again(writing, (batch.job_id,))
+                self._move(writing, batch, decision, at)
             for kind, detail in decision.events:
                 writing.event(at, batch.id, kind, detail)
             if paying:
                 mark(writing.events[-1])
         return after
+
+    def _move(self, writing: Writing, batch: Batch, move: Move, at: float) -> None:
+        """Have money, requests and job follow a move of a batch."""
+        connection, after = writing.connection, move.after
+        self._enter_money(connection, move.entries, at)
+        if after.state is not batch.state:
+            request_rows.take_turn(connection)
+            key = request_rows.batch_key(connection, self.run_id, batch.id)
+            request_rows.follow_batch(connection, key, batch, after, move.ends, move.again)
+        if after.state is Lifecycle.COLLECTED:
+            self._tell_job(connection, (batch.job_id,))
+        if move.plan_again:
+            self.plan_again(writing, (batch.job_id,))
 
     def _change(self, writing: Writing, batch: Batch, changes: Mapping[str, object]) -> None:
         """Change a batch's columns. Raises StaleStateError where it is in another state than it was read in."""
@@ -397,53 +397,118 @@ class RunStore(Events):
         connection.execute(table.insert(), rows)
         request_rows.take_turn(connection)
         request_rows.enter_attempts(connection, self.run_id, batches)
+        self._tell_job(connection, {batch.job_id for batch in batches})
+
+    def _tell_job(self, connection: Connection, job_ids: Collection[str]) -> None:
+        """Note that there is news of jobs: whoever read them before does not say of all of it that it is done."""
+        jobs = schema.jobs
+        these = update(jobs).where(jobs.c.run_id == self.run_id, jobs.c.job_id.in_(list(job_ids)))
+        connection.execute(these.values(news=jobs.c.news + 1))
 
     # ---- requests and their answers ------------------------------------------------------------------------------
 
-    def keep_requests(self, job_id: str, kept: Collection[str]) -> None:
-        """Mark as retired the requests of a job that are not among ``kept``, custom_ids, and the others as wanted."""
-        with self.writing() as writing:
-            request_rows.keep_requests(writing.connection, self.run_id, job_id, kept)
-
     def rebind(self, job_id: str, fingerprints: Mapping[str, bytes]) -> None:
-        """Have requests of a job, by custom_id, want other answers from now on."""
+        """Have requests of a job, by custom_id, ask as others from now on, for answers of their own."""
         with self.writing() as writing:
+            request_rows.take_turn(writing.connection)
             request_rows.rebind(writing.connection, self.run_id, job_id, fingerprints)
 
-    def fingerprints(self, job_id: str) -> dict[str, bytes]:
-        """Return the fingerprints of a job's requests by custom_id; none of those whose answers came from a file."""
-        with self.reading() as connection:
-            return request_rows.fingerprints_of(connection, self.run_id, job_id)
+    def retire(self, job_id: str, custom_ids: Collection[str]) -> None:
+        """Mark requests of a job as ones that the manifest does not ask for any more."""
+        with self.writing() as writing:
+            request_rows.retire(writing.connection, self.run_id, job_id, custom_ids)
 
-    def attempted(self, batch_id: str) -> dict[bytes, str]:
-        """Return the custom_ids of a batch by the fingerprints of the answers that it asks for."""
-        with self.reading() as connection:
-            return request_rows.attempted(connection, request_rows.batch_key(connection, self.run_id, batch_id))
+    def want(self, fingerprints: Collection[bytes]) -> None:
+        """Have answers be asked for that others were to ask for, or asked for in vain."""
+        if fingerprints:
+            with self.writing() as writing:
+                request_rows.take_turn(writing.connection)
+                states = (AnswerState.FAILED, AnswerState.PLANNED)
+                request_rows.want(writing.connection, fingerprints, states)
 
-    def wanted_fingerprints(self) -> frozenset[bytes]:
-        """Return the fingerprints of all that this run ever wanted."""
-        with self.reading() as connection:
-            return request_rows.wanted_by(connection, self.run_id)
+    def ask_once_more(
+        self, job_id: str, requests: Collection[request_rows.KnownRequest], doublings: Mapping[str, int], at: float
+    ) -> None:
+        """Have answered requests of a job want a further answer each, with so many doublings of the room for it."""
+        with self.writing() as writing:
+            request_rows.take_turn(writing.connection)
+            request_rows.ask_once_more(writing.connection, self.run_id, job_id, requests, doublings)
+            detail = f"{job_id}: {plural(len(requests), 'unusable reply is', 'unusable replies are')} asked for again"
+            writing.event(at, None, "reopened", detail)
 
-    def wanted_items(self, job_id: str) -> list[str]:
-        """Return the item of each request of a job that the manifest still asks for."""
+    def known_requests(self, job_id: str) -> list[request_rows.KnownRequest]:
+        """Return every request that a job ever had, in the order of entry."""
+        with self.reading() as connection:
+            return request_rows.known_requests(connection, self.run_id, job_id)
+
+    def wanted_requests(self, job_id: str) -> list[request_rows.KnownRequest]:
+        """Return the requests of a job for whose answers a batch is to be written."""
+        with self.reading() as connection:
+            return request_rows.wanted_requests(connection, self.run_id, job_id)
+
+    def jobs_with_wanted(self) -> frozenset[str]:
+        """Return the jobs that want answers for which a batch is to be written."""
+        with self.reading() as connection:
+            return request_rows.jobs_with_wanted(connection, self.run_id)
+
+    def unfinished(self, job_ids: Collection[str]) -> dict[str, frozenset[str]]:
+        """Return those of the jobs that want answers which may come yet, and the runs in whose batches these are."""
+        with self.reading() as connection:
+            return request_rows.unfinished(connection, self.run_id, job_ids)
+
+    def placements(self, job_id: str) -> list[request_rows.Placement]:
+        """Return where the answer to each request of a job is that is not retired, in the order of entry."""
+        with self.reading() as connection:
+            return request_rows.placements(connection, self.run_id, job_id)
+
+    def answers_at(self, fingerprints: Collection[bytes]) -> dict[bytes, request_rows.Placement]:
+        """Return where these answers are, of those that are here; the requests are left empty."""
+        with self.reading() as connection:
+            return request_rows.answers_at(connection, fingerprints)
+
+    def ends_by_job(self) -> list[tuple[str, AnswerState, End | None, int]]:
+        """Count the requests of each job that are not retired, by the state of their answers and the end of the last
+        attempt at them."""
+        with self.reading() as connection:
+            return list(request_rows.ends_by_job(connection, self.run_id))
+
+    def fingerprints(self) -> frozenset[bytes]:
+        """Return the fingerprints of all that this run ever asked."""
+        with self.reading() as connection:
+            return request_rows.fingerprints_of(connection, self.run_id)
+
+    def items_of(self, job_id: str) -> dict[str, str]:
+        """Return the item of each request of a job that is not retired, by custom_id."""
         with self.reading() as connection:
             return request_rows.items_of(connection, self.run_id, job_id)
+
+    def asked_of(self, batch_id: str) -> dict[str, Decimal | None]:
+        """Return the custom_ids of a batch in the order of its lines, with the most that each request can cost in
+        USD."""
+        with self.reading() as connection:
+            return request_rows.asked_of(connection, request_rows.batch_key(connection, self.run_id, batch_id))
+
+    def retired_among(self, batch: Batch) -> int:
+        """Count the requests of a batch that the manifest does not ask for any more."""
+        with self.reading() as connection:
+            key = request_rows.batch_key(connection, self.run_id, batch.id)
+            return request_rows.retired_among(connection, self.run_id, batch.job_id, key)
 
     def known_answers(self, fingerprints: Collection[bytes]) -> dict[bytes, request_rows.KnownAnswer]:
         """Return what the database knows of these answers, bought or wanted by whichever run."""
         with self.reading() as connection:
             return request_rows.known_answers(connection, fingerprints)
 
-    def copies_of(self, fingerprints: Collection[bytes]) -> dict[bytes, list[request_rows.KnownAnswer]]:
-        """Return every batch, of whichever run, that has one of these answers, those that took it over too."""
+    def attempted(self, fingerprints: Collection[bytes]) -> frozenset[bytes]:
+        """Return those of these answers that a batch of this run has asked for."""
         with self.reading() as connection:
-            return request_rows.copies_of(connection, fingerprints)
+            return request_rows.attempted_by(connection, self.run_id, fingerprints)
 
-    def open_among(self, keys: Collection[int]) -> frozenset[int]:
-        """Return those of these batches, numbers in the database, that are not collected."""
-        with self.reading() as connection:
-            return request_rows.open_among(connection, keys)
+    def set_max_costs(self, batch_id: str, max_costs: Mapping[str, Decimal | None]) -> None:
+        """Give the requests of a batch, by custom_id, other upper bounds in USD."""
+        with self.writing() as writing:
+            key = request_rows.batch_key(writing.connection, self.run_id, batch_id)
+            request_rows.set_max_costs(writing.connection, key, max_costs)
 
     # ---- when batches are due, what holds them back ------------------------------------------------------------
 
@@ -487,21 +552,6 @@ class RunStore(Events):
             writing.connection.execute(update(table).where(asleep, table.c.needs_person).values(due_at=0.0))
 
     # ---- outcomes, money -------------------------------------------------------------------------------
-
-    def _insert_counts(self, connection: Connection, counts: Sequence[RowCount]) -> None:
-        rows = [
-            {
-                "run_id": self.run_id,
-                "batch_id": row.batch_id,
-                "outcome": str(row.outcome),
-                "error_class": str(row.error_class),
-                "count": row.count,
-                "resubmitted": row.resubmitted,
-            }
-            for row in counts
-        ]
-        if rows:
-            connection.execute(schema.row_counts.insert(), rows)
 
     def _enter_money(self, connection: Connection, money: Iterable[Entry], at: float) -> None:
         for entry in money:

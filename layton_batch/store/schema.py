@@ -78,12 +78,11 @@ jobs = Table(
     Column("provider", String(64), nullable=False),
     Column("spec", Text, nullable=False),
     Column("depends_on", String(256)),
-    Column("requests", Integer, nullable=False, default=0),
     Column("planned", Boolean, nullable=False, default=False),
     Column("graded", Boolean, nullable=False, default=False),
     Column("identity", String(64), nullable=False, default=""),
     Column("retired", Boolean, nullable=False, default=False),
-    Column("retired_ends", Text),  # JSON: how the requests ended that the manifest does not ask for any more
+    Column("news", Integer, nullable=False, default=0),  # grows with each batch entered or collected for its requests
     UniqueConstraint("run_id", "job_id", name="one_job"),
 )
 
@@ -93,8 +92,12 @@ requests = Table(
     Column("job", Integer, primary_key=True, autoincrement=False),
     Column("custom_id", String(64), primary_key=True),
     Column("item_id", Text, nullable=False),
-    Column("fingerprint", LargeBinary(32)),  # of the answer that it wants; NULL: its answer came from a file
+    Column("fingerprint", LargeBinary(32)),  # of what it asks; NULL: its answer came from a file
+    Column("answer", LargeBinary(32), nullable=False),  # the one that it wants: the first, or a later one to the same
+    Column("reask", Integer, nullable=False, default=0),  # how often it was answered, and asked again all the same
+    Column("doublings", Integer, nullable=False, default=0),  # of the room for its answer
     Column("retired", Boolean, nullable=False, default=False),  # the manifest does not ask for it any more
+    Index("requests_by_answer", "answer"),
 )
 
 answers = Table(
@@ -102,7 +105,8 @@ answers = Table(
     metadata,
     Column("fingerprint", LargeBinary(32), primary_key=True),
     Column("state", String(16), nullable=False),  # see states.AnswerState
-    Column("batch", Integer, nullable=False),  # the batch that has it, asks for it or asked for it last
+    Column("batch", Integer),  # the one that has it, asks for it, or asked last for it or for the answer before it
+    Index("wanted_answers", "state", sqlite_where=text("state = 'wanted'"), postgresql_where=text("state = 'wanted'")),
 )
 
 attempts = Table(
@@ -110,7 +114,9 @@ attempts = Table(
     metadata,
     Column("batch", Integer, primary_key=True, autoincrement=False),
     Column("fingerprint", LargeBinary(32), primary_key=True),
+    Column("line", Integer, nullable=False),  # of the batch file, from 0
     Column("custom_id", String(64), nullable=False),
+    Column("max_cost", Money),  # upper bound in USD; NULL: not known
     Column("is_open", Boolean, nullable=False, default=False),  # it may be billed, and has not come to its end
     Column("outcome", String(16)),
     Column("error_class", String(32)),
@@ -183,17 +189,6 @@ orders = Table(
     Column("batch_id", String(256)),
     Column("argument", Text),
     Column("at", Float, nullable=False),
-)
-
-row_counts = Table(
-    "row_counts",
-    metadata,
-    Column("run_id", String(128), primary_key=True),
-    Column("batch_id", String(256), primary_key=True),
-    Column("outcome", String(16), primary_key=True),
-    Column("error_class", String(32), primary_key=True),
-    Column("count", Integer, nullable=False),
-    Column("resubmitted", Integer, nullable=False, default=0),
 )
 
 ledger = Table(

@@ -19,12 +19,12 @@ from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from layton_batch.errors import StoreError
-from layton_batch.records import Batch, Event, Job, RowCount
+from layton_batch.records import Batch, Event, Job
 from layton_batch.states import Lifecycle
 from layton_batch.store import schema
 from layton_batch.store.driver import DriverLease
 from layton_batch.store.engine import READING, complaint
-from layton_batch.store.rows import Ends, ends_from_json, event_from, row_count_from
+from layton_batch.store.rows import event_from
 
 Read = TypeVar("Read", Job, Batch)
 DETAIL_CHARS = 2000
@@ -159,7 +159,7 @@ def _files_of(run_id: str, one: Job | Batch) -> Hashable:
     """Another value wherever there are other files."""
     if isinstance(one, Batch):
         return run_id, one.id, "collected" if one.state is Lifecycle.COLLECTED else "open"
-    return run_id, one.id, one.requests, one.planned, one.graded
+    return run_id, one.id, one.news, one.planned, one.graded
 
 
 @dataclass(slots=True)
@@ -190,17 +190,3 @@ class Events(Transactions):
         """Return every batch at a provider that was ever known to be of a run of this database."""
         with self.reading() as connection:
             return frozenset(connection.execute(select(schema.provider_batches.c.provider_id)).scalars())
-
-    def row_counts(self) -> list[RowCount]:
-        """How the requests of every collected batch ended."""
-        query = select(schema.row_counts).where(schema.row_counts.c.run_id == self.run_id)
-        with self.reading() as connection:
-            return [row_count_from(row) for row in connection.execute(query).mappings()]
-
-    def retired_ends(self) -> dict[str, Ends]:
-        """By job how the requests ended that the manifest does not ask for any more; without jobs that have none."""
-        table = schema.jobs
-        query = select(table.c.job_id, table.c.retired_ends).where(table.c.run_id == self.run_id)
-        with self.reading() as connection:
-            found = connection.execute(query.where(table.c.retired_ends.is_not(None))).all()
-        return {job_id: ends_from_json(text) for job_id, text in found}

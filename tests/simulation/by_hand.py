@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.resolve import adopt_batch, send_again
 from layton_batch.batches.retry import retry_run
@@ -91,7 +90,7 @@ def _was_adopted(run: Run, batch: Batch) -> bool:
 def _seen_in_console(found: History, run: Run, batch: Batch) -> str | None:
     """The provider's batch of these requests that no batch of ours stands for."""
     ours = {other.provider_id for other in run.store.batches()}
-    first = str(batch_requests(run, batch)["custom_id"][0]).encode()
+    first = next(iter(run.store.asked_of(batch.id))).encode()
     for theirs in found.providers.batches(batch.provider):
         requests = found.providers.store.blob(batch.provider, theirs.input_id)
         if theirs.id not in ours and requests.is_file() and first in requests.read_bytes():

@@ -17,6 +17,7 @@ from layton_batch.runs.status import RunState
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import BilledRow, Fault
 from layton_batch.store.run_store import RunStore
+from tests.asked import asked_requests, ends_by_batch
 from tests.simulation.edit_claims import by_what_is_asked, never_billed, prints, without_names
 from tests.simulation.edits import Asks
 from tests.simulation.in_process import connected
@@ -214,20 +215,12 @@ def _damaged(faults: tuple[Fault, ...], custom_id: str, provider: str | None = N
 
 
 def _rows_conserved(store: RunStore) -> Iterator[str]:
-    """Requests of every batch = its outcomes; requests of a job = those of its first attempts."""
-    ends: Counter[str] = Counter()
-    for row in store.row_counts():
-        ends[row.batch_id] += row.count
-        if not 0 <= row.resubmitted <= row.count:
-            yield f"batch {row.batch_id}: {row.resubmitted} of {row.count} rows sent again"
-    firsts: Counter[str] = Counter()
+    """Requests of every batch = its outcomes."""
+    ends = ends_by_batch(store)
     for batch in store.batches():
-        firsts[batch.job_id] += batch.requests if batch.parent_id is None else 0
-        if ends[batch.id] != batch.requests:
-            yield f"batch {batch.id}: {batch.requests} requests, {ends[batch.id]} outcomes"
-    for job in store.jobs():
-        if firsts[job.id] != job.requests:
-            yield f"job {job.id}: {job.requests} requests, {firsts[job.id]} in its batches"
+        known = sum(count for (outcome, _), count in ends[batch.id].items() if outcome is not None)
+        if known != batch.requests:
+            yield f"batch {batch.id}: {batch.requests} requests, {known} outcomes"
 
 
 def _money_agrees(found: History, parts: Sequence[str] = ("usage", "cost")) -> Iterator[str]:
@@ -325,7 +318,12 @@ def _doubled(plan: Plan) -> bool:
 
 def content(found: History, name: str) -> pl.DataFrame:
     """A table but for what depends on when the run began and how often it was stopped."""
-    read = tables.read(found.folder.tables, name).drop(VARYING, strict=False)
+    if name == "requests":
+        with open_store(found.folder, found.settings) as store:
+            read = asked_requests(store)
+    else:
+        read = tables.read(found.folder.tables, name)
+    read = read.drop(VARYING, strict=False)
     if "custom_id" not in read.columns:
         return read
     return read.with_columns(pl.col("custom_id").map_elements(question, return_dtype=pl.String))

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from layton_batch.files import tables
+import polars as pl
+
 from layton_batch.providers import connect
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault
+from tests.asked import asked_requests
 from tests.simulation.claims import broken_claims, reference
 from tests.simulation.outages import Outage
 from tests.simulation.world import ALONE, ITEMS, SEVEN, History, Plan, history
@@ -246,8 +248,9 @@ def outcome(scenario: Scenario, provider: str) -> Outcome:
 
 def _asked(found: History) -> set[str]:
     """custom_ids of the participant's questions."""
-    requests = tables.read(found.folder.tables, "requests", ("custom_id", "role"))
-    return {str(name) for name, role in requests.iter_rows() if role == "predict"}
+    with open_store(found.folder, found.settings) as store:
+        asked = asked_requests(store)
+    return set(asked.filter(pl.col("role") == "predict")["custom_id"])
 
 
 def markdown(measured: Measured) -> str:

@@ -28,7 +28,6 @@ from layton_batch.sandbox import Answerer, Fault, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
 from tests.pipeline.lab import BUNDLED, MODELS, START
-from tests.simulation.agreement import disagreements
 from tests.simulation.by_hand import (
     PATIENT_LOOKS,
     calls_for_a_person,
@@ -43,6 +42,7 @@ from tests.simulation.edits import Asks, Edit, is_edited_when_done, items_file, 
 from tests.simulation.in_process import Providers, connected
 from tests.simulation.interruptions import Course, Killed, instrumented
 from tests.simulation.outages import Outage, Outages
+from tests.simulation.row_claims import disagreements
 from tests.simulation.shortcuts import empty_database, scratch, unhurried
 from tests.simulation.turns import Ahead, Freeze, Turns
 

@@ -18,7 +18,6 @@ def upgrade() -> None:
     _batches()
     _provider_batches()
     _orders()
-    _row_counts()
     _ledger()
     _events()
 
@@ -55,12 +54,11 @@ def _jobs() -> None:
         sa.Column("provider", sa.String(64), nullable=False),
         sa.Column("spec", sa.Text, nullable=False),
         sa.Column("depends_on", sa.String(256)),
-        sa.Column("requests", sa.Integer, nullable=False),
         sa.Column("planned", sa.Boolean, nullable=False),
         sa.Column("graded", sa.Boolean, nullable=False),
         sa.Column("identity", sa.String(64), nullable=False),
         sa.Column("retired", sa.Boolean, nullable=False),
-        sa.Column("retired_ends", sa.Text),
+        sa.Column("news", sa.Integer, nullable=False),
         sa.UniqueConstraint("run_id", "job_id", name="one_job"),
     )
 
@@ -73,19 +71,27 @@ def _requests() -> None:
         sa.Column("custom_id", sa.String(64), primary_key=True),
         sa.Column("item_id", sa.Text, nullable=False),
         sa.Column("fingerprint", sa.LargeBinary(32)),
+        sa.Column("answer", sa.LargeBinary(32), nullable=False),
+        sa.Column("reask", sa.Integer, nullable=False),
+        sa.Column("doublings", sa.Integer, nullable=False),
         sa.Column("retired", sa.Boolean, nullable=False),
     )
+    op.create_index("requests_by_answer", "requests", ["answer"])
     op.create_table(
         "answers",
         sa.Column("fingerprint", sa.LargeBinary(32), primary_key=True),
         sa.Column("state", sa.String(16), nullable=False),
-        sa.Column("batch", sa.Integer, nullable=False),
+        sa.Column("batch", sa.Integer),
     )
+    wanted = sa.text("state = 'wanted'")
+    op.create_index("wanted_answers", "answers", ["state"], sqlite_where=wanted, postgresql_where=wanted)
     op.create_table(
         "attempts",
         sa.Column("batch", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("fingerprint", sa.LargeBinary(32), primary_key=True),
+        sa.Column("line", sa.Integer, nullable=False),
         sa.Column("custom_id", sa.String(64), nullable=False),
+        sa.Column("max_cost", sa.String(40)),
         sa.Column("is_open", sa.Boolean, nullable=False),
         sa.Column("outcome", sa.String(16)),
         sa.Column("error_class", sa.String(32)),
@@ -164,18 +170,6 @@ def _orders() -> None:
         sa.Column("at", sa.Float, nullable=False),
     )
     op.create_index("ix_orders_run_id", "orders", ["run_id"])
-
-
-def _row_counts() -> None:
-    op.create_table(
-        "row_counts",
-        sa.Column("run_id", sa.String(128), primary_key=True),
-        sa.Column("batch_id", sa.String(256), primary_key=True),
-        sa.Column("outcome", sa.String(16), primary_key=True),
-        sa.Column("error_class", sa.String(32), primary_key=True),
-        sa.Column("count", sa.Integer, nullable=False),
-        sa.Column("resubmitted", sa.Integer, nullable=False),
-    )
 
 
 def _ledger() -> None:
