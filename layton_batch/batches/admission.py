@@ -31,10 +31,10 @@ def with_files(run: Run, planned: Sequence[Batch]) -> list[Batch]:
     """The batches whose files are here; the others are held back until a person has put theirs back."""
     found = []
     for batch in planned:
-        if (run.folder.root / batch.path).is_file():
+        if (run.folder.workspace.root / batch.path).is_file():
             found.append(batch)
         else:
-            reason = f"its file {batch.path} is not in {run.folder.root}: put it back, or share the run's folder"
+            reason = f"its file {batch.path} is not in {run.folder.workspace.root}: put it back, or share that folder"
             run.store.hold_back(batch, HeldBack(f"{machine.WAITS}{reason}", needs_person=True))
     return found
 

@@ -54,19 +54,18 @@ class OpenShard:
 
 @dataclass(slots=True)
 class BatchFiles(AbstractContextManager["BatchFiles"]):
-    """The files of a job, as few as the limits allow, written under ``folder`` while the block lasts. The same lines
-    always give the same files; of one that is not full when the block ends with an error nothing is left.
+    """The files of a job, as few as the limits allow, written while the block lasts. The same lines always give the
+    same files; of one that is not full when the block ends with an error nothing is left.
 
-    ``root`` is what the shards' paths are relative to, ``first`` the number of the first one; ``file_of`` gives the
-    name of a shard's file, without its ending.
+    ``file_of`` gives a shard's file, ``root`` is what the shards' paths are relative to, ``first`` the number of the
+    first one.
     """
 
     limits: Limits
     root: Path
-    folder: Path
+    file_of: Callable[[str], Path]
     first: int = 1
     shards: list[Shard] = field(default_factory=list)
-    file_of: Callable[[str], str] = str
     _shard: OpenShard | None = None
     _file: ExitStack = field(default_factory=ExitStack)
 
@@ -92,7 +91,7 @@ class BatchFiles(AbstractContextManager["BatchFiles"]):
 
     @property
     def _path(self) -> Path:
-        return self.folder / f"{self.file_of(self._name)}.jsonl"
+        return self.file_of(self._name)
 
     def _opened(self) -> OpenShard:
         self._shard = OpenShard(self._file.enter_context(atomic.writing(self._path)))
@@ -123,9 +122,9 @@ class Packed:
 
 
 def pack(lines: Iterable[Line], limits: Limits, root: Path, folder: Path, first: int = 1) -> Packed:
-    """Write ``lines``, in order, to :class:`BatchFiles`; memory is one line's."""
+    """Write ``lines``, in order, to :class:`BatchFiles` in a folder; memory is one line's."""
     packed = Packed()
-    with BatchFiles(limits, root, folder, first, packed.shards) as files:
+    with BatchFiles(limits, root, lambda shard: folder / f"{shard}.jsonl", first, packed.shards) as files:
         for line in lines:
             shard = files.add(line.content, line.max_cost)
             if shard is None:
@@ -149,7 +148,7 @@ def files_needed(sizes: Iterable[int], limits: Limits) -> int:
 def check_file(run: Run, batch: Batch) -> None:
     """Raises DamagedTableError where the batch file is not what was planned: what is paid for must be what was asked,
     also when lines of it go again."""
-    path = run.folder.root / batch.path
+    path = run.folder.workspace.root / batch.path
     try:
         with path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from layton_batch.batches.fingerprints import scoped
-from layton_batch.errors import LaytonBatchError
-from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.run_folder import RunFolder, Workspace
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import ModelSpec
 from layton_batch.runs.context import Run
-from layton_batch.runs.folders import on_this_machine, run_id_of
+from layton_batch.runs.folders import on_this_machine
 from layton_batch.states import AnswerState
 from layton_batch.store.places import Place, other_places
 from layton_batch.store.request_rows import KnownAnswer, asked_again
@@ -54,7 +52,7 @@ class PaidAnswers:
     folder: RunFolder
     store: RunStore
     local: Collection[str]
-    _folders: dict[str, RunFolder | None] = field(default_factory=dict)
+    _homes: dict[str, Workspace | None] = field(default_factory=dict)
     _places: dict[str, Place] = field(default_factory=dict)
     out_of_reach: dict[str, Place | None] = field(default_factory=dict)
     """Runs that have answers which cannot be had here, as far as any were looked for."""
@@ -79,7 +77,7 @@ class PaidAnswers:
 
     def look_up(self, fingerprints: Collection[bytes]) -> dict[bytes, Standing]:
         """Return how the answers stand that requests with these fingerprints want."""
-        self._folders = {run_id: folder for run_id, folder in self._folders.items() if folder is not None}
+        self._homes = {run_id: home for run_id, home in self._homes.items() if home is not None}
         standings = self._look_up({fingerprint: fingerprint for fingerprint in fingerprints})
         away = [one for one, standing in standings.items() if self.is_away(standing.state, standing.run_id)]
         standings |= self._look_up({fingerprint: self.own(fingerprint) for fingerprint in away})
@@ -117,22 +115,22 @@ class PaidAnswers:
         return answer.state in (AnswerState.WANTED, AnswerState.FAILED)
 
     def is_away(self, state: AnswerState | None, run_id: str | None) -> bool:
-        """Return whether an answer was bought, or may have been, by a run that has no folder here."""
+        """Return whether an answer was bought, or may have been, by a run whose batches are not here."""
         if state not in _BOUGHT or not self._is_gone(run_id):
             return False
         self.out_of_reach[str(run_id)] = self._place(str(run_id))
         return True
 
     def _is_gone(self, run_id: str | None) -> bool:
-        return run_id is not None and self.folder_of(run_id) is None
+        return run_id is not None and self.workspace_of(run_id) is None
 
-    def folder_of(self, run_id: str) -> RunFolder | None:
-        """Return the folder of a run of the database; None where it is not on this machine."""
-        if run_id not in self._folders:
+    def workspace_of(self, run_id: str) -> Workspace | None:
+        """Return the workspace that has the batches of a run of the database; None where it is not on this machine."""
+        if run_id not in self._homes:
             place = self._place(run_id)
-            beside = [self.folder.root.parent / run_id, *([place.folder] if place else [])]
-            self._folders[run_id] = next((RunFolder(path) for path in beside if _is_of(path, run_id)), None)
-        return self._folders[run_id]
+            homes = [self.folder.workspace, *([RunFolder(place.folder).workspace] if place else [])]
+            self._homes[run_id] = next((home for home in homes if home.batches(run_id).is_dir()), None)
+        return self._homes[run_id]
 
     def _place(self, run_id: str) -> Place | None:
         if run_id not in self._places:
@@ -142,13 +140,6 @@ class PaidAnswers:
 
 _BOUGHT = (AnswerState.ANSWERED, AnswerState.UNCERTAIN)
 """States of what was paid for, or may have been."""
-
-
-def _is_of(path: Path, run_id: str) -> bool:
-    try:
-        return run_id_of(RunFolder(path)) == run_id
-    except LaytonBatchError:
-        return False
 
 
 def out_of_reach_sentence(run_id: str, place: Place | None) -> str:

@@ -76,7 +76,7 @@ def submission(run: Run, batch: Batch) -> Submission:
     return Submission(
         batch_id=batch.id,
         tag=batch.tag,
-        path=run.folder.root / batch.path,
+        path=run.folder.workspace.root / batch.path,
         file_name=f"{batch.tag}.jsonl",
         sha256=batch.sha256,
         requests=batch.requests,

@@ -1,4 +1,5 @@
-"""Where runs keep their things: the workspace (``runs/``) their state, and each run its files (``runs/<name>/``)."""
+"""Where runs keep their things: the workspace (``runs/``) their state and what was bought (``runs/batches/``), and each
+run what it makes of it (``runs/<name>/``)."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+BATCHES = "batches"
+"""In a folder of runs: the batches of all of them. No run can have this name."""
 ADDRESS_FILE = "address"
 """Beside this machine's copy of a folder of runs: the address in object storage of which it is a copy."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -22,6 +25,35 @@ class Workspace:
     @property
     def database(self) -> Path:
         return self.root / "state.sqlite3"
+
+    def run(self, run_id: str) -> RunFolder:
+        """The folder of a run."""
+        return RunFolder(self.root / run_id)
+
+    def batches(self, run_id: str) -> Path:
+        """The folder of the batches that a run sent."""
+        return self.root / BATCHES / run_id
+
+    def batch(self, run_id: str, batch_id: str) -> BatchFolder:
+        """The folder of one of them."""
+        return BatchFolder(self.batches(run_id) / batch_id)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFolder:
+    """Paths of one batch. Beside these lie its raw results, as they came (``output.jsonl.zst`` …)."""
+
+    root: Path
+
+    @property
+    def request_file(self) -> Path:
+        """What is sent, or was."""
+        return self.root / "request.jsonl"
+
+    @property
+    def answers(self) -> Path:
+        """The folder of the responses, a part file for each portion of them."""
+        return self.root / "answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +106,14 @@ class RunFolder:
     def log(self) -> Path:
         return self.root / "log.jsonl"
 
-    def request_file(self, job_id: str, shard_id: str) -> Path:
-        return self.root / "requests" / job_id / f"{shard_id}.jsonl"
+    @property
+    def batches(self) -> Path:
+        """The folder of the run's batches: a run's folder has the run's name."""
+        return self.workspace.batches(self.root.resolve().name)
 
-    def raw(self, batch_id: str) -> Path:
-        return self.root / "raw" / batch_id
+    def batch(self, batch_id: str) -> BatchFolder:
+        """The folder of one of the run's batches."""
+        return BatchFolder(self.batches / batch_id)
 
     def part(self, table: str, part: str) -> Path:
         return self.tables / table / f"{part}.parquet"

@@ -206,8 +206,8 @@ def _readable(path: Path) -> Iterator[None]:
 def _what_to_do(path: Path) -> str:
     if is_derived(path):
         return "move it away, and `layton-batch run MANIFEST` makes it again from the stored answers"
-    if {path.parent.name, path.parent.parent.name} & {"responses", "usage", "untold", "stated"}:
-        return "put it back from a copy of the run; what the provider answered is still in raw/"
+    if {path.name, path.parent.name} & {"answers", "usage", "untold", "stated"}:
+        return "put it back from a copy; what the provider answered is still in the batch's folder"
     return "put it back from a copy of the run; without it nobody knows what was asked"
 
 

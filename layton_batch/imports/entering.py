@@ -259,7 +259,7 @@ def _written(run: Run, job: Job, answers: Answers, source: str) -> Batch:
     named = [
         replace(one, custom_id=name) for name, one in zip(_names(run, job, answers), answers.values(), strict=True)
     ]
-    with atomic.writing_folder(run.folder.tables / "responses" / batch.id) as folder:
+    with atomic.writing_folder(run.folder.batch(batch.id).answers) as folder:
         rows = (_response_row(job, batch, one) for one in named)
         for number, portion in enumerate(tables.portions(rows, tables.row_characters)):
             tables.write(folder / f"{number:05d}.parquet", tables.frame("responses", portion))

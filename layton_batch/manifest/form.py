@@ -25,6 +25,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from layton_batch.files.run_folder import BATCHES
 from layton_batch.manifest.hint_levels import Hints
 from layton_batch.records import JsonValue, Judge, ModelSpec, Reasoning
 from layton_batch.text import printable
@@ -94,6 +95,8 @@ def _wrong(reason: str) -> PydanticCustomError:
 def _run_name(value: str) -> str:
     if not RUN_NAME.match(value):
         raise _wrong("must be 1 to 64 letters, digits, '.', '_' or '-', and begin with a letter or digit")
+    if value == BATCHES:
+        raise _wrong(f"must not be {BATCHES!r}: the folder of that name holds the batches of all runs")
     return value
 
 

@@ -30,7 +30,7 @@ def failure_words(folder: RunFolder, status: Status) -> Mapping[str, Sequence[tu
 
 
 def _parts(folder: RunFolder, batch_id: str) -> list[Path]:
-    return sorted((folder.tables / "responses" / batch_id).glob("*.parquet"))
+    return sorted(folder.batch(batch_id).answers.glob("*.parquet"))
 
 
 def _words(parts: Iterable[Path]) -> Counter[str]:

@@ -106,11 +106,11 @@ def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
         past.check(store, has_run=store.row() is not None)
         _same_folder(store, folder)
         _make(folder.root)
-        atomic.sweep(folder.root)
+        _sweep(folder)
         store.intents, store.listen = folder.intents, EventLog(folder.log, run_id)
         if asked is not None:
             store.enter(manifest.identity(), manifest.frozen_json(), __version__, clock.now())
-        stack.enter_context(_driving(store, folder.root, clock))
+        stack.enter_context(_driving(store, folder, clock))
         if asked is not None:
             store.note_revision(manifest.frozen_json(), clock.now(), prices=frozen_prices, asked=asked)
             note_place(store, socket.gethostname()[:64], folder.root.absolute())
@@ -127,7 +127,7 @@ def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
             run.engine.close()
             run.providers.close()
             with suppress(OSError):
-                atomic.sweep(folder.root)  # what another process was writing when it was killed beside this one
+                _sweep(folder)  # what another process was writing when it was killed beside this one
 
 
 @contextmanager
@@ -342,9 +342,9 @@ def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Sett
 
 
 @contextmanager
-def _driving(store: RunStore, root: Path, clock: Clock) -> Iterator[None]:
+def _driving(store: RunStore, folder: RunFolder, clock: Clock) -> Iterator[None]:
     """Drive the run while the block lasts: take the driver lease, renew it also during a long upload or download, and
-    give it back. Below ``root`` this process writes no file any more once another drives the run.
+    give it back. This process writes no file of the run any more once another drives it.
 
     The pause between renewals is real time, for it must pass while a thread waits in a call. Raises AnotherDriverError
     where another process drives the run.
@@ -373,7 +373,7 @@ def _driving(store: RunStore, root: Path, clock: Clock) -> Iterator[None]:
     thread = threading.Thread(target=keep, name="layton-batch-driver", daemon=True)
     thread.start()
     try:
-        with atomic.guarded(root, check):
+        with atomic.guarded(folder.root, check), atomic.guarded(folder.batches, check):
             yield
     finally:
         over.set()
@@ -385,7 +385,9 @@ def _same_folder(store: RunStore, folder: RunFolder) -> None:
     """Raise StoreError where the store knows planned jobs whose files are not in the run's folder."""
     from layton_batch.store.engine import shown
 
-    missing = [batch.job_id for batch in store.batches() if batch.path and not (folder.root / batch.path).exists()]
+    missing = [
+        batch.job_id for batch in store.batches() if batch.path and not (folder.workspace.root / batch.path).exists()
+    ]
     if missing:
         raise StoreError(
             f"the state store {shown(store.engine.url)} knows run {store.run_id} with "
@@ -393,6 +395,11 @@ def _same_folder(store: RunStore, folder: RunFolder) -> None:
             f"{missing[0]}); nothing was sent: put the folder back, or share the folder it was started in, or give the "
             "manifest another name"
         )
+
+
+def _sweep(folder: RunFolder) -> None:
+    atomic.sweep(folder.root)
+    atomic.sweep(folder.batches)
 
 
 def _make(root: Path) -> None:

@@ -17,6 +17,7 @@ import orjson
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.pages import short_line
+from layton_batch.site.reading import table
 from layton_batch.states import Role
 
 MOST_BYTES = 4 << 30
@@ -58,7 +59,7 @@ class _Form:
 
 
 class SentRequests:
-    """The requests of a run's answers, by custom_id. ``systems``: the system texts, by number - 1; ``settings``: by
+    """The requests of a run's answers, by custom_id, also of answers that another run paid for. ``systems``: the system texts, by number - 1; ``settings``: by
     model as pages name it, what its requests say besides texts."""
 
     def __init__(self, folder: RunFolder, stack: ExitStack) -> None:
@@ -69,12 +70,16 @@ class SentRequests:
         self._places: dict[str, tuple[int, int, int]] = {}
         self._forms: dict[int, _Form] = {}
         self.too_large = False
-        paths = list(_batch_files(folder))
+        reused = _reused(folder)
+        paths = [*_batch_files(folder), *dict.fromkeys(path for path, _ in reused.values())]
         if sum(path.stat().st_size for path in paths) > MOST_BYTES:
             self.too_large = True
             return
         for path in paths:
             self._look_through(path, stack)
+        for custom_id, (_, paid_as) in reused.items():
+            if custom_id not in self._places and paid_as in self._places:
+                self._places[custom_id] = self._places[paid_as]
 
     def _look_through(self, path: Path, stack: ExitStack) -> None:
         handle = stack.enter_context(path.open("rb"))
@@ -86,8 +91,8 @@ class SentRequests:
             start += len(line)
 
     def of(self, custom_id: str, model: str, like: Sent | None = None) -> Sent | None:
-        """The request as it was sent last; None where the run has none, such as for an answer that was paid before.
-        ``like``: one that it probably has the texts of, which is quicker found to be so than read again."""
+        """The request as it was sent last; None where its batch file is not here. ``like``: one that it probably has
+        the texts of, which is quicker found to be so than read again."""
         place = self._places.get(custom_id)
         if place is None:
             return None
@@ -155,7 +160,18 @@ _MOST_SETTINGS = 3
 
 def _batch_files(folder: RunFolder) -> Iterator[Path]:
     """Of the participants' jobs, whose ids begin with their role."""
-    yield from sorted((folder.root / "requests").glob(f"{Role.PREDICT}-*/*.jsonl"))
+    yield from sorted(folder.batches.glob(f"{Role.PREDICT}-*/request.jsonl"))
+
+
+def _reused(folder: RunFolder) -> dict[str, tuple[Path, str]]:
+    """By custom_id, of answers that were paid for elsewhere, the batch file and the name there."""
+    rows = table(folder, "reused", ("custom_id", "role", "run", "batch_id", "paid_as")).iter_rows()
+    found = {
+        custom_id: (folder.workspace.batch(run_id, batch_id).request_file, paid_as)
+        for custom_id, role, run_id, batch_id, paid_as in rows
+        if role == Role.PREDICT
+    }
+    return {custom_id: place for custom_id, place in found.items() if place[0].exists()}
 
 
 def _listed(value: object) -> Sequence[object]:

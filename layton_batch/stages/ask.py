@@ -7,11 +7,12 @@ once more: the rest of a batch that ended without some answers, a person's retry
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from itertools import islice
+from pathlib import Path
 
 from layton_batch.batches.admission import custom_id_problem
 from layton_batch.batches.attempts import Attempts
@@ -43,11 +44,11 @@ def ask(run: Run, job: Job, mark: str) -> bool:
     """Enter what the job asks by now, and batches for what it is to ask for the first time. Return True."""
     known, paid = run.store.known_requests(job.id), PaidAnswers.of(run)
     provider, names = run.providers.dialect(job.spec.provider), _Names(run, job)
-    with BatchFiles(provider.limits, run.folder.root, names.folder, names.next_shard) as files:
+    with BatchFiles(provider.limits, run.folder.workspace.root, names.file_of(1), names.next_shard) as files:
         asking = _Asking(run, job, mark, known, paid, provider, files)
         asking.go_through(_prompts(run, job))
     _reach(run, job, paid, known)
-    batches = [names.batch(shard, 1, asking.contents[shard.id]) for shard in files.shards]
+    batches = [names.batch(shard, asking.contents[shard.id], _Further()) for shard in files.shards]
     if asking.too_large:
         batches.append(names.never_sent(asking.too_large))
     run.store.plan_job(job, batches, run.clock.now(), asking.new(), asking.kept)
@@ -93,7 +94,7 @@ def _further_batches(
     limits = replace(provider.limits, max_requests=min(provider.limits.max_requests, further.most_requests))
     contents: dict[str, _Contents] = {}
     too_large = _Contents()
-    with BatchFiles(limits, run.folder.root, names.folder, names.next_shard, file_of=further.file_of) as files:
+    with BatchFiles(limits, run.folder.workspace.root, names.file_of(further.attempt), names.next_shard) as files:
         for row in rows:
             spec, sized = spec_of(run, job, row.item_id, row.doublings), prompts[row.item_id]
             line = request_line(provider, Request(row.custom_id, row.item_id, spec, sized.prompt))
@@ -103,47 +104,37 @@ def _further_batches(
                 too_large.add(row.custom_id, row.answer, None)
             else:
                 contents.setdefault(shard, _Contents()).add(row.custom_id, row.answer, max_cost)
-    batches = [
-        replace(
-            names.batch(shard, further.attempt, contents[shard.id]),
-            parent_id=parent_id,
-            cause=further.cause,
-            reask=reask,
-            due_at=further.due_at,
-        )
-        for shard in files.shards
-    ]
+    batches = [names.batch(shard, contents[shard.id], further) for shard in files.shards]
     return [*batches, names.never_sent(too_large)] if too_large.custom_ids else batches
 
 
 @dataclass(frozen=True, slots=True)
 class _Further:
-    """What is said of batches that repeat requests of another one."""
+    """What is said of batches that ask for what was asked before, and how many requests each may have at most."""
 
-    attempt: int
-    cause: str
-    due_at: float
-    most_requests: int
+    attempt: int = 1
+    parent_id: str | None = None
+    reask: int = 0
+    cause: str | None = None
+    due_at: float = 0.0
+    most_requests: int = 0
 
     @classmethod
     def of(cls, run: Run, names: _Names, parent_id: str | None, reask: int, count: int) -> _Further:
         if parent_id is None:
-            return cls(1, f"{count} answers that others asked for and did not get", 0.0, count)
+            cause = f"{count} answers that others asked for and did not get"
+            return cls(reask=reask, cause=cause, most_requests=count)
         parent = names.known[parent_id]
         attempts = Attempts.of(parent, list(names.known.values()))
         if reask > parent.reask:
             cause = f"{count} replies of {parent.id} could not be used; the manifest opts in to asking again"
-            return cls(parent.attempt + 1, cause, 0.0, count)
+            return cls(parent.attempt + 1, parent_id, reask, cause, most_requests=count)
         if attempts.is_split:
-            return cls(parent.attempt, "half of a batch too large", 0.0, (count + 1) // 2)
+            return cls(parent.attempt, parent_id, reask, "half of a batch too large", most_requests=(count + 1) // 2)
         cause = f"{count} of {parent.requests} requests of attempt {parent.attempt} got no answer"
         by_itself = attempts.are_left(run.manifest.policy.attempts)
         pause = pause_before_next(parent, attempts.turned_away, run.pacing) if by_itself else 0.0
-        return cls(parent.attempt + 1, cause, run.clock.now() + pause, count)
-
-    def file_of(self, shard: str) -> str:
-        """Return the name of a file, without its ending."""
-        return shard if self.attempt == 1 else f"{shard}.a{self.attempt}"
+        return cls(parent.attempt + 1, parent_id, reask, cause, run.clock.now() + pause, count)
 
 
 def _left_by_others(run: Run, known: Sequence[KnownRequest]) -> frozenset[bytes]:
@@ -206,7 +197,6 @@ class _Names:
     def __init__(self, run: Run, job: Job) -> None:
         self._run, self._job = run, job
         self.known = {batch.id: batch for batch in run.store.job_batches(job.id)}
-        self.folder = run.folder.request_file(job.id, "s").parent
         self._given = len({batch.shard_id for batch in self.known.values() if batch.path})
         self._never_sent = sum(not batch.path for batch in self.known.values())
 
@@ -215,24 +205,35 @@ class _Names:
         """The number of the next file."""
         return self._given + 1
 
-    def batch(self, shard: Shard, attempt: int, contents: _Contents) -> Batch:
+    def file_of(self, attempt: int) -> Callable[[str], Path]:
+        """Return what gives the file of a shard."""
+        return lambda shard: self._run.folder.batch(self._batch_id(shard, attempt)).request_file
+
+    def _batch_id(self, shard: str, attempt: int) -> str:
+        return f"{self._job.id}.{shard}.a{attempt}"
+
+    def batch(self, shard: Shard, contents: _Contents, further: _Further) -> Batch:
         """Return a planned batch of what a file holds."""
         job = self._job
         self._given += 1
         return Batch(
-            id=f"{job.id}.{shard.id}.a{attempt}",
+            id=self._batch_id(shard.id, further.attempt),
             job_id=job.id,
             shard_id=shard.id,
             provider=job.spec.provider,
             model=job.spec.model,
-            attempt=attempt,
+            attempt=further.attempt,
             state=Lifecycle.PLANNED,
-            tag=tag(self._run.tag_prefix, job.id, shard.id, attempt),
+            tag=tag(self._run.tag_prefix, job.id, shard.id, further.attempt),
             requests=shard.requests,
             path=shard.path,
             sha256=shard.sha256,
             size_bytes=shard.size_bytes,
             max_cost=shard.max_cost,
+            parent_id=further.parent_id,
+            cause=further.cause,
+            reask=further.reask,
+            due_at=further.due_at,
             content=Content(contents.custom_ids, contents.answers, contents.max_costs),
         )
 

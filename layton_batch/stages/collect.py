@@ -56,7 +56,7 @@ def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
     download = _download(run, batch)
     if isinstance(download, Wait):
         return apply(run, batch, download)
-    asked, folder = run.store.asked_of(batch.id), run.folder.raw(batch.id)
+    asked, folder = run.store.asked_of(batch.id), run.folder.batch(batch.id).root
     with run.filing:  # one batch's texts at a time are in memory
         replies = read_replies(folder, partial(_decode, run, batch))
         reading = Reading(replies, frozenset(asked))
@@ -95,7 +95,7 @@ def _download(run: Run, batch: Batch) -> _Download | Wait:
     snapshot, uncounted = (known, None) if known else _latest(provider, batch)
     refs = {"output": snapshot.results_ref, "errors": snapshot.errors_ref}
     try:
-        parts = raw_results.store(run.folder.raw(batch.id), provider.results(snapshot), refs)
+        parts = raw_results.store(run.folder.batch(batch.id).root, provider.results(snapshot), refs)
         return _Download(snapshot, parts, uncounted=uncounted)
     except ProviderError as error:
         again = machine.after_failed_download(batch, error, at(run, batch))
@@ -178,7 +178,7 @@ def _put_out_of_reach(tally: Tally, named: Collection[str], reason: str) -> None
 def _write_tables(run: Run, job: Job, batch: Batch, replies: Replies, tally: Tally, bill: Bill) -> None:
     """Responses and usage of the batch, and, where there are any, the requests whose cost nobody can tell."""
     charged = [bill.enter(())]
-    with atomic.writing_folder(run.folder.tables / "responses" / batch.id) as folder:
+    with atomic.writing_folder(run.folder.batch(batch.id).answers) as folder:
         portions = tables.portions(tally.replies.values(), lambda reply: reply.characters)
         for number, portion in enumerate(portions):
             run.heed_stop()

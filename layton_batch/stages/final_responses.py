@@ -92,11 +92,11 @@ def _that_count(run: Run, found: Sequence[Placement]) -> Sequence[Placement]:
 
 def _parts_of(run: Run, run_id: str, batch_id: str, responses: int | None) -> Sequence[Path]:
     """The part files of a batch's responses, of so many requests (None: of as many as there are)."""
-    home = run.folder if run_id == run.id else PaidAnswers.of(run).folder_of(run_id)
+    home = PaidAnswers.of(run).workspace_of(run_id)
     if home is None:
-        gone = run.folder.workspace.root / run_id
+        gone = run.folder.workspace.batches(run_id)
         raise DamagedTableError(f"answers of run {run_id} are wanted, and {gone} is not there: put it back", gone)
-    folder = home.tables / "responses" / batch_id
+    folder = home.batch(run_id, batch_id).answers
     parts = sorted(folder.glob("*.parquet"))
     if responses is not None:
         tables.check_rows(folder, parts, responses)

@@ -26,8 +26,8 @@ def write_reused(run: Run, job: Job, placed: Placed) -> None:
 def _rows(run: Run, job: Job, asked: pl.DataFrame) -> pl.DataFrame:
     found = [tables.frame("reused", [])]
     for (run_id, batch_id), requests in asked.group_by("run_id", "batch_id", maintain_order=True):
-        home = PaidAnswers.of(run).folder_of(str(run_id))
-        if home is None or not (part := home.part("usage", str(batch_id))).exists():
+        home = PaidAnswers.of(run).workspace_of(str(run_id))
+        if home is None or not (part := home.run(str(run_id)).part("usage", str(batch_id))).exists():
             continue
         charged = tables.read_part(part).drop("role", "model", "batch_id").rename({"custom_id": "paid_as"})
         rows = requests.join(charged, on="paid_as", how="inner", maintain_order="left")

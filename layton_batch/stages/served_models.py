@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from layton_batch.batches.paid_answers import PaidAnswers
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
 from layton_batch.model_table import is_same_model
@@ -23,18 +24,19 @@ def served_others(run: Run, jobs: Iterable[Job]) -> frozenset[str]:
     Responses that do not say who answered, and tables that cannot be read, say nothing here.
     """
     asked = {job.id: job.spec for job in jobs}
-    found, responses = set(), f"{run.folder.tables}/responses/"
-    for batch in run.store.batches():
-        spec = asked.get(batch.job_id)
-        if spec is None or spec.name in found:
+    found = set()
+    for job_id, run_id, batch_id in run.store.answering_batches():
+        spec = asked.get(job_id)
+        home = PaidAnswers.of(run).workspace_of(run_id)
+        if spec is None or spec.name in found or home is None:
             continue
-        if any(not is_same_model(spec.model, served) for served in _of_batch(responses, batch.id)):
+        served_models = _of_batch(str(home.batch(run_id, batch_id).answers))
+        if any(not is_same_model(spec.model, served) for served in served_models):
             found.add(spec.name)
     return frozenset(found)
 
 
-def _of_batch(responses: str, batch_id: str) -> frozenset[str]:
-    folder = responses + batch_id
+def _of_batch(folder: str) -> frozenset[str]:
     try:
         written = os.stat(folder)
         return _of_folder(folder, written.st_mtime_ns, written.st_ino)

@@ -134,7 +134,7 @@ class Past:
 
 def read_past(folder: RunFolder) -> Past:
     """Read what lies beside the store now. To be read before the store is: its writers commit there first."""
-    written = (folder.manifest, folder.root / "requests", folder.root / "raw", folder.tables)
+    written = (folder.manifest, folder.tables, folder.batches)
     others = sorted({path.parent.parent for path in _all_marks(folder.workspace)} - {folder.root})
     marks = {root: read_marks(RunFolder(root).intents) for root in (folder.root, *others)}
     return Past(folder, marks, tuple(path.name for path in written if path.exists()))

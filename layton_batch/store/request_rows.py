@@ -531,6 +531,21 @@ def answers_at(connection: Connection, fingerprints: Collection[bytes]) -> dict[
     return found
 
 
+def answering_batches(connection: Connection, run_id: str) -> list[tuple[str, str, str]]:
+    """Return job, run and batch wherever a batch has an answer that the job wants."""
+    requests, jobs, answers, batches = schema.requests, schema.jobs, schema.answers, schema.batches
+    query = (
+        select(jobs.c.job_id, batches.c.run_id, batches.c.batch_id)
+        .select_from(requests)
+        .join(jobs, jobs.c.key == requests.c.job)
+        .join(answers, answers.c.fingerprint == requests.c.answer)
+        .join(batches, batches.c.key == answers.c.batch)
+        .where(jobs.c.run_id == run_id, ~requests.c.retired, answers.c.state == str(AnswerState.ANSWERED))
+        .distinct()
+    )
+    return [(job_id, other, batch_id) for job_id, other, batch_id in connection.execute(query)]
+
+
 def ends_by_job(connection: Connection, run_id: str) -> Iterator[tuple[str, AnswerState, End | None, int]]:
     """Count the requests of each job of a run that are not retired, by the state of their answers and the end of the
     last attempt at them."""

@@ -472,6 +472,11 @@ class RunStore(Events):
         with self.reading() as connection:
             return list(request_rows.ends_by_job(connection, self.run_id))
 
+    def answering_batches(self) -> list[tuple[str, str, str]]:
+        """Return job, run and batch wherever a batch has an answer that the job wants."""
+        with self.reading() as connection:
+            return request_rows.answering_batches(connection, self.run_id)
+
     def fingerprints(self) -> frozenset[bytes]:
         """Return the fingerprints of all that this run ever asked."""
         with self.reading() as connection:

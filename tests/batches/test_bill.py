@@ -13,12 +13,12 @@ from tests.store.rows import batch
 
 BOOK = PriceBook(at=datetime(2026, 11, 21, tzinfo=UTC))
 USAGE = Usage(1_000, 100, 2_000, 1_500)
-BOUNDS = {"a": "0.5", "b": "0.25", "c": None}
+BOUNDS = {"a": Decimal("0.5"), "b": Decimal("0.25"), "c": None}
 
 
 def bill(provider: str, model: str) -> Bill:
     job = Job("j", Role.JUDGE, ModelSpec("shown", provider, model, "family"))
-    return Bill(BOOK, job, batch(0), lambda: BOUNDS)
+    return Bill(BOOK, job, batch(0), BOUNDS)
 
 
 def answer(custom_id: str, usage: Usage = USAGE) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -18,7 +19,7 @@ from layton_batch.errors import (
     ProviderReplyError,
     UnknownStatusError,
 )
-from layton_batch.records import Batch, Collect, Facts, Move, RowCount, Snapshot, Wait
+from layton_batch.records import Batch, Collect, End, Facts, Move, Snapshot, Wait
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from tests.batches.states import (
     AT,
@@ -288,11 +289,8 @@ def test_a_clock_that_was_behind_when_the_batch_ended_gives_up_no_download() -> 
     assert machine.after_failed_download(before, refused(404), begun_since) is not None
 
 
-def counted(*rows: tuple[RequestOutcome, int]) -> tuple[RowCount, ...]:
-    return tuple(RowCount("b", outcome, ErrorClass.NONE, count) for outcome, count in rows)
-
-
-ALL = counted((RequestOutcome.SUCCEEDED, 2), (RequestOutcome.MISSING, 1))
+ANSWERED, MISSING = (RequestOutcome.SUCCEEDED, ErrorClass.NONE), (RequestOutcome.MISSING, ErrorClass.NOT_EXECUTED)
+ALL = {"r1": ANSWERED, "r2": ANSWERED, "r3": MISSING}
 
 
 @pytest.mark.parametrize(
@@ -311,20 +309,20 @@ ALL = counted((RequestOutcome.SUCCEEDED, 2), (RequestOutcome.MISSING, 1))
 def test_a_collected_batch_has_an_outcome_for_each_request(
     decision: Collect, message: str | None, reason: str | None, events: list[str]
 ) -> None:
-    child, money = planned(), machine.settle(ended(), COST, Decimal(0), Decimal("0.40"))
+    money = machine.settle(ended(), COST, Decimal(0), Decimal("0.40"))
     move = machine.collected(
-        decision, message, NOW + 1, counts=ALL, events=[("odd", "a row")], entries=money, children=[child]
+        decision, message, NOW + 1, ends=ALL, events=[("odd", "a row")], entries=money, again={"r3"}
     )
     assert isinstance(move, Move)
     assert move.after == replace(decision.after, state=Lifecycle.COLLECTED, due_at=NOW + 1, reason=reason)
-    assert (move.counts, move.entries, move.children) == (ALL, money, (child,))
+    assert (move.ends, move.entries, move.again) == (ALL, money, {"r3"})
     assert (told(move), move.events[-1][1]) == (events, "2 succeeded, 1 missing")
 
 
-@pytest.mark.parametrize("counts", [(), ALL[:1], (*ALL, ALL[1])])
-def test_a_batch_whose_outcomes_do_not_add_up_is_not_collected(counts: tuple[RowCount, ...]) -> None:
-    with pytest.raises(AssertionError, match="outcomes add up otherwise"):
-        machine.collected(Collect(ended()), None, NOW, counts=counts)
+@pytest.mark.parametrize("ends", [{}, {"r1": ANSWERED}, {**ALL, "r4": ANSWERED}])
+def test_a_batch_whose_outcomes_do_not_add_up_is_not_collected(ends: Mapping[str, End]) -> None:
+    with pytest.raises(AssertionError, match="3 requests, but"):
+        machine.collected(Collect(ended()), None, NOW, ends=ends)
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
 from layton_batch.batches import machine
 from layton_batch.errors import (
     AmbiguousCallError,
-    DamagedTableError,
     FileError,
     LookUpRefusedError,
     ProviderError,
@@ -139,13 +137,6 @@ def test_a_withdrawn_batch_is_over_before_it_was_sent() -> None:
     assert decision == Move(decision.after, (("withdrawn", "never sent"),))  # nothing was reserved for it
 
 
-def test_a_batch_of_answers_that_were_paid_for_already_is_collected_and_free() -> None:
-    reused = machine.answered_already(planned(), "answers of another run")
-    assert reused == planned(
-        state=Lifecycle.COLLECTED, outcome=BatchOutcome.COMPLETED, max_cost=Decimal(0), cause="answers of another run"
-    )
-
-
 def test_an_intent_sets_money_aside_and_counts_looks_anew() -> None:
     before = planned(needs_person=True, reason="old", facts=Facts(3, 4, 5, 1, 1, absent_creates=1))
     decision = machine.before_create(before, "file-1", AT)
@@ -259,17 +250,12 @@ def test_a_batch_that_no_list_ever_showed_goes_again_once_and_its_create_stays_i
     assert not second.in_doubt  # what was set aside stays set aside
 
 
-def test_a_create_in_doubt_is_entered_with_what_it_may_have_cost_or_left_to_a_person() -> None:
+def test_a_create_in_doubt_is_entered_with_what_it_may_have_cost() -> None:
     before = submitting(facts=Facts(absent_looks=LOOKS))
     decision = machine.after_look(before, [], AT)
     assert isinstance(decision, Move)
     cost = machine.settle(before, reserved=COST, unknown_cost=Decimal("0.30"))
-    assert machine.with_cost_in_doubt(before, decision, cost) == replace(decision, entries=cost)
-    unread = machine.with_cost_in_doubt(
-        before, decision, DamagedTableError("the table is damaged", Path("requests.parquet"))
-    )
-    check(before, unread, Move, state=Lifecycle.LOST, reason=unread.after.reason)
-    assert (unread.in_doubt, unread.entries, told(unread)) == (False, (), ["lost"])
+    assert machine.with_cost_in_doubt(decision, cost) == replace(decision, entries=cost)
 
 
 def test_a_provider_without_a_list_leaves_it_to_a_person() -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import orjson
 
-from layton_batch.batches.batch_file import batch_requests
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.providers.protocol import ResultPart
 from layton_batch.records import Batch, Snapshot
@@ -136,7 +135,7 @@ def _let_it_end(run: Run, batch: Batch) -> None:
 
 def _write_answers(run: Run, batch: Batch, path: Path) -> None:
     """In another order than they were asked."""
-    ids = batch_requests(run, batch)["custom_id"].to_list()
+    ids = list(run.store.asked_of(batch.id))
     random.Random(0).shuffle(ids)
     with path.open("wb") as file:
         file.writelines(_line(number, custom_id) for number, custom_id in enumerate(ids))

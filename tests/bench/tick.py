@@ -70,18 +70,16 @@ def _idle(batches: int) -> float:
 
 
 def _add_collected(run: Run, count: int) -> None:
-    """Copies of the run's first batch, each with its money and its outcomes."""
+    """Copies of the run's first batch, each with its money."""
     names = [f"copy{number}" for number in range(count)]
     mine = [{"run_id": run.id, "batch_id": name} for name in names]
     money = [one | {"kind": kind, "usd": Decimal("0.01"), "at": 1.0} for one in mine for kind in (RESERVED, ACTUAL)]
-    ended = {"outcome": "succeeded", "error_class": "none", "count": 2, "resubmitted": 0}
     with run.store.writing() as writing:
         first = dict(writing.connection.execute(select(schema.batches).limit(1)).mappings().one())
         del first["key"]  # each gets its own
         rows = [first | one | {"seq": 1000 + number} for number, one in enumerate(mine)]
         writing.connection.execute(schema.batches.insert(), rows)
         writing.connection.execute(schema.ledger.insert(), money)
-        writing.connection.execute(schema.row_counts.insert(), [one | ended for one in mine])
 
 
 def _import_sdks() -> None:

@@ -14,6 +14,7 @@ from layton_batch.pipeline import advance
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
+from tests.asked import ends_by_batch
 from tests.hostile.tampering import Answer, Tamper, hostile
 from tests.pipeline.lab import MODELS, Lab, manifest_text
 from tests.pipeline.test_outages import first, ticks
@@ -169,9 +170,9 @@ def test_a_poorer_download_takes_nothing_from_a_better_one(tmp_path: Path, provi
                 advance(run)
                 if first(run).state is Lifecycle.COLLECTED:
                     break
-            kept = [row for row in run.store.row_counts() if row.batch_id == first(run).id]
+            kept = ends_by_batch(run.store)[first(run).id]
             raw = list(run.folder.raw(first(run).id).glob("*.jsonl.zst"))
-        assert sum(row.count for row in kept if row.outcome == "succeeded") == 3
+        assert sum(count for (outcome, _), count in kept.items() if outcome == "succeeded") == 3
         assert max(bench.billed().values()) == 1
         assert len(raw) <= 2
 

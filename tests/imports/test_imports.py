@@ -74,7 +74,7 @@ def test_imported_answers_go_before_the_runs_jury_and_nothing_else_is_asked(ther
     assert there.billed() == before
     there.finish(MANIFEST)
     new = {name for name, times in there.billed().items() if name not in before}
-    asked = there.table(MANIFEST, "requests").filter(pl.col("custom_id").is_in(list(new)))
+    asked = there.requests(MANIFEST).filter(pl.col("custom_id").is_in(list(new)))
     assert set(asked.select("role", "model", "judge").rows()) == {("judge", "finch", JUDGE)}
     assert len(new) == 4
     assert {row["model"] for row in _board(there.run_folder(MANIFEST))} == {"larch-2-mini", "finch"}

@@ -18,9 +18,11 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_run
 from layton_batch.runs.status import Status
+from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault, Limits, Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
+from tests.asked import asked_requests
 from tests.simulation.clock_moves import MovedClock
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,6 +118,11 @@ class Lab:
 
     def table(self, text: str, name: str) -> pl.DataFrame:
         return tables.read(self.run_folder(text).tables, name)
+
+    def requests(self, text: str) -> pl.DataFrame:
+        """What the run's jobs ask (see ``tests/asked.py``)."""
+        with open_store(self.run_folder(text), self.settings) as store:
+            return asked_requests(store)
 
     def billed(self) -> dict[str, int]:
         """How often each custom_id was billed. The sandbox carries out a batch when it is looked at, so all are."""

@@ -58,7 +58,7 @@ def test_each_time_that_a_judge_is_planned_its_requests_too_large_to_send_are_co
         assert (judge.requests, judge.errors, judge.waiting) == (3, {str(ErrorClass.TOO_LARGE): 3}, 0)
         unsent = [batch for batch in status.batches if batch.job_id == judge.id]
         assert [batch.requests for batch in unsent] == [2, 1]
-        requests = bench.table(text, "requests").filter(bench.table(text, "requests")["role"] == "judge")
+        requests = bench.requests(text).filter(bench.requests(text)["role"] == "judge")
         assert requests.group_by("shard_id", maintain_order=True).len().rows() == [
             (batch.shard_id, batch.requests) for batch in unsent
         ]

@@ -20,6 +20,7 @@ from layton_batch.runs.open import open_folder
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.states import ErrorClass, Lifecycle
+from tests.asked import ends_by_batch
 from tests.pipeline.lab import Lab, lab, manifest_text
 
 HOUR = 3600.0
@@ -71,8 +72,9 @@ def test_results_that_are_gone_are_not_bought_again_until_a_person_says_so(tmp_p
         assert (predict.missing, predict.succeeded) == (3, 0)
         assert set(bench.billed().values()) == {1}
         with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
-            classes = {row.error_class for row in run.store.row_counts() if row.batch_id == first(run).id}
-            assert classes == {ErrorClass.OUT_OF_REACH}
+            assert {error_class for _, error_class in ends_by_batch(run.store)[first(run).id]} == {
+                ErrorClass.OUT_OF_REACH
+            }
             assert retry_run(run)
         assert bench.finish(text).unanswered == 0
 

@@ -31,7 +31,7 @@ def test_at_most_is_never_below_what_the_run_sets_aside_for_any_of_its_jobs(tmp_
         plan = planned(bench)
         bench.finish(TEXT)
         set_aside: dict[str, Decimal] = {}
-        for job_id, usd in bench.table(TEXT, "requests").select("job_id", "max_cost").iter_rows():
+        for job_id, usd in bench.requests(TEXT).select("job_id", "max_cost").iter_rows():
             set_aside[job_id] = set_aside.get(job_id, Decimal(0)) + Decimal(usd)
     bounds = {one.job.id: one.max_usd for one in plan.jobs}
     assert set_aside.keys() == bounds.keys()
@@ -104,7 +104,7 @@ def test_what_rejudging_costs_stands_in_the_plan_and_is_never_below_what_the_run
     with lab(tmp_path) as bench:
         plan = planned(bench, text)
         bench.finish(text)
-        costs = bench.table(text, "requests").filter(role="rejudge").select("job_id", "max_cost").rows()
+        costs = bench.requests(text).filter(role="rejudge").select("job_id", "max_cost").rows()
     bounds = {one.job.id: one.max_usd for one in plan.jobs if one.job.role is Role.REJUDGE}
     set_aside: dict[str, Decimal] = {}
     for job_id, usd in costs:

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.batches.attempts import total
-from layton_batch.batches.batch_file import batch_requests
 from layton_batch.batches.resolve import send_again
 from layton_batch.batches.retry import retry_run
 from layton_batch.errors import ManifestError
@@ -53,8 +51,8 @@ def first(run: Run) -> Batch:
 
 
 def bounds(run: Run, batch: Batch) -> Sequence[Decimal | None]:
-    """What the tables say that each request of a batch can cost."""
-    return [None if cost is None else Decimal(cost) for cost in batch_requests(run, batch)["max_cost"]]
+    """What the rows say that each request of a batch can cost."""
+    return list(run.store.asked_of(batch.id).values())
 
 
 def held_back(bench: Lab, text: str) -> None:
@@ -82,7 +80,7 @@ def test_a_price_that_is_corrected_bounds_what_is_not_sent_yet(tmp_path: Path) -
         assert before is not None
         held_back(bench, asked(1000, budget="0.2"))
         with bench.open(asked(1000, budget="0.2")) as run:
-            assert first(run).max_cost == 1000 * before == total(bounds(run, first(run)))
+            assert first(run).max_cost == 1000 * before == sum(filter(None, bounds(run, first(run))))
         assert bench.billed() == {}
 
 
@@ -122,10 +120,10 @@ def test_what_is_sent_has_an_upper_bound_for_good_though_its_price_is_removed(tm
         with bench.open(asked(None)) as run:
             advance(run)
             assert bounds(run, first(run)) == old
-            assert first(run).max_cost == total(old)
+            assert first(run).max_cost == sum(filter(None, old))
         bench.finish(asked(None))
         with bench.open(asked(None)) as run:
-            assert run.store.money().committed > (total(old) or 0)  # and the judge's
+            assert run.store.money().committed > sum(filter(None, old))  # and the judge's
 
 
 def test_a_retry_of_what_had_a_price_and_has_none_is_not_sent_under_a_budget(tmp_path: Path) -> None:
@@ -281,8 +279,8 @@ def test_a_job_whose_table_was_damaged_when_prices_changed_is_charged_again_once
     with lab(tmp_path) as bench:
         once = charged(bench, asked())
         with bench.open(asked()) as run:
-            job = next(job for job in run.store.jobs() if job.spec.provider == "openai")
-            table = run.folder.part("requests", job.id)
+            batch = next(batch for batch in run.store.batches() if batch.provider == "openai")
+            table = run.folder.part("usage", batch.id)
         whole = table.read_bytes()
         table.write_bytes(b"not a table")
         with bench.open(asked(3)) as run:

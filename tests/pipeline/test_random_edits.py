@@ -136,7 +136,7 @@ def _each_once(bench: Lab, text: str, unusable: int) -> None:
     """What providers billed, by the fingerprint of what they were asked: each once, to the row and the cent, but for
     replies of no use that the manifest has asked for again, each once more."""
     bench.billed()
-    requests = dict(bench.table(text, "requests").select("custom_id", "fingerprint").iter_rows())
+    requests = dict(bench.requests(text).select("custom_id", "fingerprint").iter_rows())
     rows = bench.server.ledger().rows
     bills = Counter(requests[row.custom_id] for row in rows)
     assert sum(bills.values()) - len(bills) <= unusable

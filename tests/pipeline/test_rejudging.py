@@ -45,7 +45,7 @@ def bundled() -> Gold:
 
 def rejudged(bench: Lab, text: str) -> list[str]:
     """The labelled items that went before this run's jury, once for each answer."""
-    return [row["item_id"] for row in bench.table(text, "requests").filter(role="rejudge").iter_rows(named=True)]
+    return [row["item_id"] for row in bench.requests(text).filter(role="rejudge").iter_rows(named=True)]
 
 
 def test_labelled_answers_of_another_jury_go_before_this_one_and_the_labels_stand_beside_its_votes(

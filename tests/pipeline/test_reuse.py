@@ -68,7 +68,7 @@ def test_what_a_sandbox_answered_is_no_answer_of_the_providers(tmp_path: Path) -
 
 
 def fingerprint_bytes_of(bench: Lab, text: str) -> list[bytes]:
-    requests = bench.table(text, "requests").filter(pl.col("role") == "predict")
+    requests = bench.requests(text).filter(pl.col("role") == "predict")
     return [bytes.fromhex(print_) for print_ in requests["fingerprint"]]
 
 

@@ -137,7 +137,7 @@ def test_an_item_whose_words_change_is_another_question(tmp_path: Path) -> None:
         items.write_text("\n".join([json.dumps(row), lines[1]]), encoding="utf-8")
         text = manifest_text(("openai",), items="own.jsonl")
         finished(bench, text)
-        asked = bench.table(text, "requests").filter(pl.col("role") == "predict")
+        asked = bench.requests(text).filter(pl.col("role") == "predict")
         assert asked.sort("custom_id")["retired"].to_list() == [True, False, False]
         assert bench.table(text, "predictions").height == 2
 

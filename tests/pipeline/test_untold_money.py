@@ -38,7 +38,7 @@ def ledger(bench: Lab, text: str, batch_id: str) -> list[str]:
 def bound(bench: Lab, text: str, batch_id: str, error_class: str) -> Decimal:
     """What the batch's requests that ended this way can cost at most."""
     ended = bench.table(text, "responses").filter(batch_id=batch_id, error_class=error_class)
-    asked = bench.table(text, "requests").join(ended, on="custom_id", how="semi")
+    asked = bench.requests(text).join(ended, on="custom_id", how="semi")
     return sum(map(Decimal, asked["max_cost"]), Decimal(0))
 
 
@@ -97,7 +97,7 @@ def bounded(bench: Lab, text: str, status: Status) -> bool:
     """Whether three predictions are in the bill as answers of unknown cost, and their bounds beside it."""
     usage = bench.table(text, "usage").filter(role="predict")
     report = cost_report([bench.run_folder(text)])
-    asked = bench.table(text, "requests").filter(role="predict")
+    asked = bench.requests(text).filter(role="predict")
     assert usage["cost_usd"].to_list() == [None] * 3
     assert (report.total.unknown_cost.usd, report.total.unknown_cost_requests) == (status.unknown_cost_usd, 3)
     assert status.unknown_cost_usd == sum(map(Decimal, asked["max_cost"]), Decimal(0))

@@ -274,7 +274,8 @@ def _providers_hold_nothing_else(found: History, *stores: RunStore) -> Iterator[
 def _nothing_left_over(found: History) -> Iterator[str]:
     if found.plan.moving:
         return  # another machine cannot know that nobody writes them any more
-    left = [path for path in found.folder.root.rglob("*") if is_temporary(path.relative_to(found.folder.root))]
+    folders = (found.folder.root, found.folder.batches)
+    left = [path for root in folders for path in root.rglob("*") if is_temporary(path.relative_to(root))]
     if left:
         yield f"temporary files are left: {sorted(found.course.name(path) for path in left)}"
 

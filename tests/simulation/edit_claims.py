@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
@@ -51,11 +52,16 @@ def without_names(table: pl.DataFrame, name: str, models: Collection[str]) -> pl
     return table if name == "items" else table.sort(table.columns)
 
 
+def _attempt(path: Path) -> tuple[int, str]:
+    name = path.parent.name
+    return int(name.rpartition(".a")[2]), name
+
+
 def _lines(folder: RunFolder) -> dict[str, bytes]:
     """By custom_id: the line with which it was first asked."""
     found: dict[str, bytes] = {}
-    files = (folder.root / "requests").glob("*/*.jsonl")
-    for path in sorted(files, key=lambda path: (len(path.stem), path)):  # a later attempt has a longer name
+    files = folder.batches.glob("*/request.jsonl")
+    for path in sorted(files, key=_attempt):
         for line in path.read_bytes().splitlines():
             told = orjson.loads(line)
             name = str(told.get("custom_id") or told["key"])

@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary
 from sqlalchemy.engine.default import DefaultDialect
 
 from layton_batch.files import atomic
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.context import Lanes
 from layton_batch.store import driver
 
@@ -64,6 +65,7 @@ class Course:
         self, root: Path, stops: Iterable[int] = (), breaks: Iterable[int] = (), *, moving: bool = False
     ) -> None:
         self.root = root
+        self.batches = RunFolder(root).batches
         self.stops = frozenset(stops)
         self.breaks = frozenset(breaks)
         self.moving = moving
@@ -123,11 +125,13 @@ class Course:
 
     def owns(self, path: object) -> bool:
         """Whether the path is the program's, not the providers'."""
-        return self.root in Path(str(path)).parents
+        return not {self.root, self.batches}.isdisjoint(Path(str(path)).parents)
 
     def name(self, path: object) -> str:
         """The path as a point names it: the same in every replay, so without the number in a temporary name."""
-        return _NUMBERS.sub(".tmp", Path(str(path)).relative_to(self.root).as_posix())
+        found = Path(str(path))
+        beside = self.root if self.root in found.parents else self.root.parent
+        return _NUMBERS.sub(".tmp", found.relative_to(beside).as_posix())
 
 
 def is_temporary(path: object) -> bool:

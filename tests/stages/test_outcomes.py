@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layton_batch.batches.attempts import may_go_again
-from layton_batch.batches.outcomes import Tally, assign_outcomes, count_rows, summed
+from layton_batch.batches.attempts import Attempts
+from layton_batch.batches.outcomes import Tally, assign_outcomes, summed
 from layton_batch.batches.replies import Reply
 from layton_batch.providers.damaged_rows import unreadable
 from layton_batch.records import Batch, Response
-from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 
 SENT = [f"c{n}" for n in range(5)]
 
@@ -49,19 +49,15 @@ lines = st.lists(
 
 
 @given(decoded=lines, outcome=st.sampled_from(BatchOutcome))
-def test_each_request_has_one_outcome_and_the_counts_add_up(decoded: list[Reply | str], outcome: BatchOutcome) -> None:
-    one = batch(outcome)
-    tally = assign_outcomes(decoded, SENT, one)
-    assert list(tally.replies) == SENT
-    counts = count_rows(one, tally, frozenset(SENT[:2]))
-    assert sum(row.count for row in counts) == len(SENT)
-    assert sum(row.resubmitted for row in counts) == 2
+def test_each_request_has_one_outcome(decoded: list[Reply | str], outcome: BatchOutcome) -> None:
+    tally = assign_outcomes(decoded, SENT, batch(outcome))
+    assert list(tally.replies) == list(tally.ends) == SENT
     answered = {entry.custom_id for entry in decoded if isinstance(entry, Reply)
                 and entry.response.outcome is RequestOutcome.SUCCEEDED} & set(SENT)  # fmt: skip
     assert {name for name, got in tally.replies.items() if got.response.outcome is RequestOutcome.SUCCEEDED} == answered
     kinds = Counter(kind for kind, _ in tally.anomalies)
     nameless = sum(isinstance(entry, str) for entry in decoded)
-    unread = sum(row.count for row in counts if row.error_class is ErrorClass.UNREADABLE)
+    unread = sum(error_class is ErrorClass.UNREADABLE for _, error_class in tally.ends.values())
     assert kinds["unreadable_line"] == nameless + unread
 
 
@@ -97,16 +93,21 @@ def test_the_class_of_a_batch_that_failed_as_a_whole_is_its_rows_class() -> None
     assert {reply.response.error_class for reply in tally.replies.values()} == {ErrorClass.INVALID_REQUEST}
 
 
+def again(tally: Tally) -> frozenset[str]:
+    first = batch()
+    return Attempts.of(first, [first]).again(tally.ends, 3)
+
+
 def unread(tally: Tally) -> set[str]:
     return {name for name, got in tally.replies.items() if got.response.error_class is ErrorClass.UNREADABLE}
 
 
 @pytest.mark.parametrize("outcome", BatchOutcome)
-def test_requests_that_damaged_lines_explain_are_unreadable_and_not_may_go_again(outcome: BatchOutcome) -> None:
+def test_requests_that_damaged_lines_explain_are_unreadable_and_do_not_go_again(outcome: BatchOutcome) -> None:
     answers = [reply(name) for name in SENT[2:]]
     tally = assign_outcomes([*answers, "half a line", "another"], SENT, batch(outcome))
     assert unread(tally) == {"c0", "c1"}
-    assert not any(may_go_again(reply.response) for reply in tally.replies.values())
+    assert not again(tally)
     told = [
         detail for kind, detail in tally.anomalies if kind == "unreadable_line" and "not in this run's bill" in detail
     ]
@@ -119,7 +120,7 @@ def test_more_missing_requests_than_damaged_lines_are_missing() -> None:
     tally = assign_outcomes([*answers, "half a line"], SENT, batch())
     assert not unread(tally)
     assert {tally.replies[name].response.outcome for name in SENT[:2]} == {RequestOutcome.MISSING}
-    assert all(may_go_again(tally.replies[name].response) for name in SENT[:2])
+    assert again(tally) == set(SENT[:2])
 
 
 def test_a_damaged_line_under_an_id_nobody_sent_may_be_any_request() -> None:
@@ -136,17 +137,6 @@ def test_what_may_have_been_paid_for_beats_what_was_not_and_an_answer_beats_both
         assert assign_outcomes(order, SENT, batch()).replies["c0"] is answer
     for order in itertools.permutations([failed, damaged]):
         assert assign_outcomes(order, SENT, batch()).replies["c0"] is damaged
-
-
-@pytest.mark.parametrize("outcome", RequestOutcome)
-@pytest.mark.parametrize("error_class", ErrorClass)
-def test_only_requests_without_an_answer_that_were_surely_not_billed_go_into_another_batch(
-    outcome: RequestOutcome, error_class: ErrorClass
-) -> None:
-    one = Response("c0", outcome, error_class=error_class)
-    unanswered, passing = outcome is not RequestOutcome.SUCCEEDED, error_class in PASSING
-    assert may_go_again(one) == (unanswered and passing)
-    assert may_go_again(one, in_parts=True) == (unanswered and (passing or error_class is ErrorClass.TOO_LARGE))
 
 
 def test_any_number_of_odd_rows_is_told_in_one_sentence_for_each_kind() -> None:

@@ -8,15 +8,18 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from layton_batch.records import Batch, Entry, Job, ModelSpec, Move, RowCount, Wait
+from layton_batch.records import Batch, Entry, Job, ModelSpec, Move, Wait
 from layton_batch.states import Lifecycle, Role
 from layton_batch.store.engine import open_engine
+from layton_batch.store.request_rows import NewRequests
 from layton_batch.store.run_store import RunStore
 
 SPEC = ModelSpec(name="m", provider="openai", model="m-1", family="openai")
 JOB = Job("predict-m", Role.PREDICT, SPEC)
 RUN = "lab-0123abcd"
 NOW = 1_800_000_000.0
+NOTHING = NewRequests((), (), (), (), ())
+"""A job asks nothing beside what it asked before."""
 
 
 def batch(number: int, **changes: Any) -> Batch:
@@ -40,11 +43,11 @@ def batch(number: int, **changes: Any) -> Batch:
 
 def moved(
     before: Batch, state: Lifecycle, event: str = "moved", *, detail: str = "", entries: Sequence[Entry] = (),
-    counts: Sequence[RowCount] = (), children: Sequence[Batch] = (), **changes: Any,
+    **changes: Any,
 ) -> Move:  # fmt: skip
     """A decision that takes the batch to ``state``."""
     after = replace(before, state=state, **changes)
-    return Move(after, ((event, detail),), tuple(entries), tuple(counts), tuple(children))
+    return Move(after, ((event, detail),), tuple(entries))
 
 
 def noted(before: Batch, event: str, detail: str = "", **changes: Any) -> Wait:
@@ -75,7 +78,7 @@ def opened(url: str, count: int = 1, jobs: Sequence[Job] = (JOB,), **changes: An
         store.enter("0123abcd" * 8, "{}", "0", NOW)
         store.drive()
         store.add_jobs(jobs, NOW)
-        store.plan_job(JOB, [batch(number, **changes) for number in range(count)], NOW)
+        store.plan_job(JOB, [batch(number, **changes) for number in range(count)], NOW, NOTHING, ())
         yield store
     finally:
         engine.dispose()

@@ -17,7 +17,7 @@ from layton_batch.states import MOVES, Lifecycle
 from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.rows import Money
 from layton_batch.store.run_store import RunStore
-from tests.store.rows import JOB, NOW, batch, moved, store_on
+from tests.store.rows import JOB, NOTHING, NOW, batch, moved, store_on
 
 BATCHES, PROCESSES, SECONDS = 3, 3, 100.0
 processes = st.integers(0, PROCESSES - 1)
@@ -51,7 +51,7 @@ class Histories(RuleBasedStateMachine):
         store.enter("0" * 64, "{}", "0", self.now)
         store.drive()
         store.add_jobs([JOB], self.now)
-        store.plan_job(JOB, [batch(number) for number in range(BATCHES)], self.now)
+        store.plan_job(JOB, [batch(number) for number in range(BATCHES)], self.now, NOTHING, ())
         self.driver, self.until = 0, self.now + SECONDS
 
     @rule(seconds=st.sampled_from([1.0, 60.0, 101.0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from layton_batch.states import AnswerState, ErrorClass, Lifecycle, RequestOutco
 from layton_batch.store.engine import open_engine
 from layton_batch.store.request_rows import NewRequests, asked_again
 from layton_batch.store.run_store import RunStore
-from tests.store.rows import JOB, NOW, SPEC, batch, moved
+from tests.store.rows import JOB, NOTHING, NOW, SPEC, batch, moved
 
 PRINTS = tuple(bytes([number]) * 32 for number in range(3))
 NAMES = ("r-1", "r-2", "r-3")
@@ -33,15 +33,20 @@ def database(url: str) -> Iterator[Engine]:
         engine.dispose()
 
 
-def planned(engine: Engine, run_id: str, names: tuple[str, ...] = NAMES, reask: int = 0) -> RunStore:
-    """A driven run whose one batch asks for the answers of these requests."""
+def asking(names: Sequence[str], reask: int = 0) -> Content:
+    prints = dict(zip(NAMES, PRINTS, strict=True))
+    return Content(names, [asked_again(prints[name], reask) for name in names], [None] * len(names))
+
+
+def planned(engine: Engine, run_id: str, names: tuple[str, ...] = NAMES) -> RunStore:
+    """A driven run whose one batch asks for the answers of these of its requests."""
     store = RunStore(engine, run_id)
     store.lease.clock = lambda: NOW
     store.enter("0123abcd" * 8, "{}", "0", NOW)
     store.drive()
     store.add_jobs([JOB], NOW)
-    first = batch(0, reask=reask, content=Content(names))
-    store.plan_job(JOB, [first], NOW, new=NewRequests(NAMES, ("a", "b", "c"), PRINTS))
+    new = NewRequests(NAMES, ("a", "b", "c"), PRINTS, PRINTS, (0, 0, 0))
+    store.plan_job(JOB, [batch(0, requests=len(names), content=asking(names))], NOW, new, ())
     return store
 
 
@@ -65,15 +70,35 @@ def states(store: RunStore) -> list[AnswerState | None]:
 def test_answers_follow_the_batch_that_asks_for_them(url: str) -> None:
     with database(url) as engine:
         store = planned(engine, "one")
-        assert states(store) == [AnswerState.WANTED] * 3
+        assert states(store) == [AnswerState.PLANNED] * 3
         go(store, Lifecycle.SUBMITTING)
         assert states(store) == [AnswerState.SENT] * 3
         go(store, Lifecycle.PLANNED)
-        assert states(store) == [AnswerState.WANTED] * 3
+        assert states(store) == [AnswerState.PLANNED] * 3
         collect(store, dict(zip(NAMES, (ANSWERED, FAILED, UNCERTAIN), strict=True)))
         assert states(store) == [AnswerState.ANSWERED, AnswerState.FAILED, AnswerState.UNCERTAIN]
-        known = store.known_answers(PRINTS[:1])[PRINTS[0]]
-        assert (known.run_id, known.batch_id, known.custom_id, known.is_open) == ("one", batch(0).id, "r-1", False)
+        first, second, third = store.placements(JOB.id)
+        assert (first.run_id, first.batch_id, first.said_as, first.item_id) == ("one", batch(0).id, "r-1", "a")
+        assert (second.error_class, third.error_class) == (ErrorClass.NOT_EXECUTED, ErrorClass.UNREADABLE)
+        counts = [(state, end, count) for _, state, end, count in store.ends_by_job()]
+        assert sorted(counts) == [
+            (AnswerState.ANSWERED, ANSWERED, 1), (AnswerState.FAILED, FAILED, 1), (AnswerState.UNCERTAIN, UNCERTAIN, 1)
+        ]  # fmt: skip
+
+
+def test_what_goes_again_is_wanted_from_another_batch(url: str) -> None:
+    with database(url) as engine:
+        store = planned(engine, "one")
+        for state in (Lifecycle.SUBMITTING, Lifecycle.IN_FLIGHT, Lifecycle.ENDED):
+            go(store, state)
+        before = store.batch(batch(0).id)
+        move = replace(moved(before, Lifecycle.COLLECTED), ends=dict.fromkeys(NAMES, FAILED), again={"r-1", "r-3"})
+        store.apply(before, move, NOW)
+        assert [one.custom_id for one in store.wanted_requests(JOB.id)] == ["r-1", "r-3"]
+        assert store.jobs_with_wanted() == {JOB.id}
+        assert store.unfinished([JOB.id]) == {JOB.id: {"one"}}
+        store.add_batches(JOB, [batch(1, requests=2, content=asking(("r-1", "r-3")))], NOW)
+        assert (store.jobs_with_wanted(), states(store)[0]) == (frozenset(), AnswerState.PLANNED)
 
 
 @pytest.mark.parametrize("is_collected", [False, True], ids=["sent", "answered"])
@@ -87,7 +112,7 @@ def test_a_batch_is_not_sent_while_another_run_has_or_asks_for_one_of_its_answer
         with pytest.raises(SentElsewhereError, match=r"1 of its 3 answers .* run one"):
             go(second, Lifecycle.SUBMITTING)
         assert second.batch(batch(0).id).state is Lifecycle.PLANNED
-        assert states(second)[:2] == [AnswerState.WANTED] * 2
+        assert states(second)[:2] == [AnswerState.PLANNED] * 2
 
 
 def test_what_another_run_did_not_get_may_be_asked(url: str) -> None:
@@ -113,40 +138,53 @@ def test_an_answer_that_is_asked_for_again_is_another_one(url: str) -> None:
     with database(url) as engine:
         store = planned(engine, "one")
         collect(store, dict.fromkeys(NAMES, ANSWERED))
-        again = planned(engine, "two", ("r-1",), reask=1)
-        go(again, Lifecycle.SUBMITTING)
-        further = asked_again(PRINTS[0], 1)
-        assert store.known_answers([*PRINTS, further])[further].state is AnswerState.SENT
+        first = store.known_requests(JOB.id)[0]
+        store.ask_once_more(JOB.id, [first], {"r-1": 1}, NOW)
+        (again,) = store.wanted_requests(JOB.id)
+        assert (again.answer, again.reask, again.doublings) == (asked_again(PRINTS[0], 1), 1, 1)
+        assert again.batch_id == batch(0).id  # that of the answer before it
         assert states(store) == [AnswerState.ANSWERED] * 3
+
+
+def test_what_two_runs_want_is_graded_again_when_it_comes_and_planned_again_when_it_does_not(url: str) -> None:
+    with database(url) as engine:
+        first, second = planned(engine, "one", ("r-1", "r-2")), planned(engine, "two", ("r-3",))
+        (job,) = second.jobs()
+        assert second.set_graded(job, NOW)
+        collect(first, {"r-1": ANSWERED, "r-2": ANSWERED})
+        (job,) = second.jobs()
+        assert (job.planned, job.graded) == (True, False)
+        assert second.unfinished([JOB.id]) == {JOB.id: {"two"}}
+        collect(second, {"r-3": FAILED})
+        (job,) = first.jobs()
+        assert (job.planned, job.graded) == (False, False)
 
 
 def test_requests_are_retired_and_wanted_again(url: str) -> None:
     with database(url) as engine:
         store = planned(engine, "one")
-        store.keep_requests(JOB.id, {"r-2"})
-        assert store.wanted_items(JOB.id) == ["b"]
-        store.keep_requests(JOB.id, {"r-1", "r-2"})
-        assert sorted(store.wanted_items(JOB.id)) == ["a", "b"]
-        assert store.wanted_fingerprints() == frozenset(PRINTS)
-        assert store.fingerprints(JOB.id) == dict(zip(NAMES, PRINTS, strict=True))
+        for kept in ({"r-2"}, {"r-1", "r-2"}):
+            with store.writing() as writing:
+                store.plan_again(writing, [JOB.id])
+            store.plan_job(store.jobs()[0], [], NOW, NOTHING, kept)
+            assert set(store.items_of(JOB.id)) == kept
+        store.retire(JOB.id, {"r-1"})
+        assert store.items_of(JOB.id) == {"r-2": "b"}
+        assert store.fingerprints() == frozenset(PRINTS)
+        assert store.retired_among(store.batch(batch(0).id)) == 2
 
 
-def test_open_batches_are_told_from_collected_ones_whosever_they_are(url: str) -> None:
-    with database(url) as engine:
-        first, second = planned(engine, "one"), planned(engine, "two")
-        key = first.known_answers(PRINTS)[PRINTS[0]].key
-        assert second.open_among({key}) == {key}
-        collect(first, dict.fromkeys(NAMES, ANSWERED))
-        assert second.open_among({key}) == frozenset()
-
-
-def test_answers_that_came_from_a_file_have_no_fingerprints(url: str) -> None:
+def test_answers_that_came_from_a_file_ask_nothing(url: str) -> None:
     with database(url) as engine:
         store = planned(engine, "one")
         imported = Job("predict-file", JOB.role, replace(SPEC, name="file"), planned=True)
-        over = batch(1, id="predict-file.imported", job_id=imported.id, state=Lifecycle.COLLECTED)
-        store.add_jobs([JOB, imported], NOW, [over], requests=NewRequests(NAMES, ("a", "b", "c"), [None] * 3))
-        assert store.fingerprints(imported.id) == {}
-        assert store.wanted_items(imported.id) == ["a", "b", "c"]
+        prints = [bytes([number]) * 32 for number in range(10, 13)]
+        content = Content(NAMES, prints, [None] * 3, dict.fromkeys(NAMES, ANSWERED))
+        over = batch(1, id="predict-file.imported", job_id=imported.id, state=Lifecycle.COLLECTED, content=content)
+        new = NewRequests(NAMES, ("a", "b", "c"), [None] * 3, prints, [0] * 3)
+        store.add_jobs([JOB, imported], NOW, [over], new)
+        assert store.fingerprints() == frozenset(PRINTS)
+        assert list(store.items_of(imported.id).values()) == ["a", "b", "c"]
+        assert {one.state for one in store.placements(imported.id)} == {AnswerState.ANSWERED}
         with pytest.raises(StaleStateError, match="predict-file of run one are there already"):
             store.add_jobs([JOB, imported], NOW, [replace(over, id="predict-file.more")])
