@@ -19,8 +19,8 @@ from layton_batch.states import Role
 
 
 class FinishedJobs:
-    def batches(self) -> list[Any]:
-        return [SimpleNamespace(id=f"batch-{name}", job_id=f"predict-{name}") for name in ("a", "b")]
+    def answering_batches(self) -> list[tuple[str, str, str]]:
+        return [(f"predict-{name}", "run", f"batch-{name}") for name in ("a", "b")]
 
     def jobs(self) -> list[Job]:
         return [
@@ -66,7 +66,7 @@ def test_a_run_graded_by_rule_is_ranked_from_its_marks(tmp_path: Path) -> None:
 
 def served(run: Any, name: str, *models: str | None) -> None:
     rows = [{"custom_id": str(number), "served_model": model} for number, model in enumerate(models)]
-    write(run.folder.tables / "responses" / f"batch-{name}" / "00001.parquet", frame("responses", rows))
+    write(run.folder.batch(f"batch-{name}").answers / "00001.parquet", frame("responses", rows))
 
 
 def test_a_row_of_whom_another_model_answered_says_so_and_the_board_is_made_again(tmp_path: Path) -> None:

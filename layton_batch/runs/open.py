@@ -382,18 +382,15 @@ def _driving(store: RunStore, folder: RunFolder, clock: Clock) -> Iterator[None]
 
 
 def _same_folder(store: RunStore, folder: RunFolder) -> None:
-    """Raise StoreError where the store knows planned jobs whose files are not in the run's folder."""
+    """Raise StoreError where the store knows batches of the run and their folder is not here."""
     from layton_batch.store.engine import shown
 
-    missing = [
-        batch.job_id for batch in store.batches() if batch.path and not (folder.workspace.root / batch.path).exists()
-    ]
-    if missing:
+    batches = [batch for batch in store.batches() if batch.path]
+    if batches and not folder.batches.is_dir():
         raise StoreError(
             f"the state store {shown(store.engine.url)} knows run {store.run_id} with "
-            f"{plural(len(store.batches()), 'batch', 'batches')}, and its files are not in {folder.root} (job "
-            f"{missing[0]}); nothing was sent: put the folder back, or share the folder it was started in, or give the "
-            "manifest another name"
+            f"{plural(len(batches), 'batch', 'batches')}, and {folder.batches} is not there; nothing was sent: put the "
+            "folder back, or share the folder it was started in, or give the manifest another name"
         )
 
 

@@ -59,8 +59,11 @@ class _Form:
 
 
 class SentRequests:
-    """The requests of a run's answers, by custom_id, also of answers that another run paid for. ``systems``: the system texts, by number - 1; ``settings``: by
-    model as pages name it, what its requests say besides texts."""
+    """The requests of a run's answers, by custom_id, also of answers that another run paid for.
+
+    ``systems``: the system texts, by number - 1; ``settings``: by model as pages name it, what its requests say besides
+    texts.
+    """
 
     def __init__(self, folder: RunFolder, stack: ExitStack) -> None:
         self.systems: list[str] = []

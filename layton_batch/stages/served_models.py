@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from layton_batch.batches.paid_answers import PaidAnswers
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
 from layton_batch.model_table import is_same_model
@@ -27,10 +26,9 @@ def served_others(run: Run, jobs: Iterable[Job]) -> frozenset[str]:
     found = set()
     for job_id, run_id, batch_id in run.store.answering_batches():
         spec = asked.get(job_id)
-        home = PaidAnswers.of(run).workspace_of(run_id)
-        if spec is None or spec.name in found or home is None:
+        if spec is None or spec.name in found:
             continue
-        served_models = _of_batch(str(home.batch(run_id, batch_id).answers))
+        served_models = _of_batch(str(run.folder.workspace.batch(run_id, batch_id).answers))
         if any(not is_same_model(spec.model, served) for served in served_models):
             found.add(spec.name)
     return frozenset(found)

@@ -177,7 +177,7 @@ AT_ONCE = 1_000
 
 def bodies(folder: Path) -> Iterator[list[dict[str, object]]]:
     """The lines of the batch files that `plan` wrote, so many at a time, as objects that share nothing with a file."""
-    for path in sorted(folder.glob("runs/*/requests/*/*.jsonl")):
+    for path in sorted(folder.glob("runs/batches/*/*/request.jsonl")):
         with path.open("rb") as lines:
             while some := [json.loads(line) for line in islice(lines, AT_ONCE)]:
                 yield some

@@ -65,13 +65,13 @@ def write_run(folder: RunFolder, models: int, items: int) -> None:
     for number, name in enumerate(names):
         job = f"predict-{name}"
         rows = list(_rows(job, name, number, ids))
-        for table in ("predictions", "scores", "usage", "requests"):
+        for table in ("predictions", "scores", "usage"):
             tables.write(folder.part(table, job), tables.frame(table, rows))
         verdicts = [{**row, "judge": f"judge-{seat}", "judge_provider": "openai", "note": None, "raw_text": None,
                      "is_answer_correct": seat < row["yes"], "is_justification_correct": seat < row["yes"]}
                     for row in rows for seat in range(JUDGES)]  # fmt: skip
         tables.write(folder.part("verdicts", job), tables.frame("verdicts", verdicts))
-        path = folder.request_file(job, "s0001")
+        path = folder.batch(f"{job}.s0001.a1").request_file
         path.parent.mkdir(parents=True)
         path.write_bytes(b"".join(_line(row, name) for row in rows))
     board = [{"rank": n + 1, "rank_best": n + 1, "rank_worst": n + 2, "model": name, "provider": "openai", "n_hints": 0,

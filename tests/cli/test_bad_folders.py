@@ -125,9 +125,9 @@ def test_a_folder_of_runs_deleted_midway_is_begun_anew_and_the_old_batch_is_not_
     assert len(bench.lab.server.ledger().rows) >= 8
 
 
-@pytest.mark.parametrize("folder", ["requests", "tables", "raw"])
+@pytest.mark.parametrize("folder", ["lab/tables", "batches"])
 def test_parts_of_a_folder_that_vanish_midway_are_named(bench: Desk, folder: str) -> None:
-    shutil.rmtree(bench.run_root() / folder, ignore_errors=True)
+    shutil.rmtree(bench.lab.runs / folder, ignore_errors=True)
     end = call("run", "manifest.toml", "--json")
     assert "Traceback" not in end.err
     assert end.code in {0, 2}

@@ -127,7 +127,7 @@ def test_what_is_only_strange_goes_through_whole(tmp_path: Path, monkeypatch: py
         assert isinstance(jobs, list)
         assert [(job["requests"], job["succeeded"]) for job in jobs] == [(4, 4), (4, 4)]
         shown = [call("run", "manifest.toml"), call("events", "lab"), call("leaderboard", "lab")]
-        sent = b"".join(path.read_bytes() for path in bench.lab.runs.glob("*/requests/predict-*/*.jsonl"))
+        sent = b"".join(path.read_bytes() for path in bench.lab.runs.glob("batches/*/predict-*/request.jsonl"))
     assert not any(char in text for one in shown for text in (one.out, one.err) for char in "\x1b\x00\x07\u202e\x7f")
     assert len(sent) > len(STRANGE[-1])
 

@@ -56,7 +56,7 @@ def test_what_is_sent_by_the_original_protocol_is_the_published_form(
         path = written(bench, ORIGINAL)
         assert call("run", path).code == 0
         (bench.folder / "p.txt").unlink()
-        sent = "".join(one.read_text(encoding="utf-8") for one in bench.run_root().rglob("requests/**/*.jsonl"))
+        sent = "".join(one.read_text(encoding="utf-8") for one in bench.lab.runs.glob("batches/*/*/request.jsonl"))
     assert "Riddle question: " in sent
     assert "Suggested justification: " in sent
     assert "Participant answer: " in sent

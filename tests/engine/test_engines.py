@@ -19,7 +19,7 @@ from layton_batch.settings import Settings
 from tests.cli.cli_harness import call
 from tests.pipeline.lab import Lab, lab, manifest_text
 
-MADE = ("responses", "predictions", "verdicts", "scores", "grades")
+MADE = ("predictions", "verdicts", "scores", "grades")
 TEXT = manifest_text(("openai", "anthropic"), limit=3)
 
 

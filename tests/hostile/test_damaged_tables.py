@@ -107,18 +107,18 @@ def test_damaged_answers_of_one_model_stop_that_model_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None]
 ) -> None:
     with lab(tmp_path) as there:
-        responses = there.run_folder(TEXT).tables / "responses"
+        batches = there.run_folder(TEXT).batches
         with monkeypatch.context() as before, there.open(TEXT) as run:
             before.setattr(pipeline, "grade", lambda _run: False)
-            until(run, there, lambda: any(responses.glob(f"{HURT}*")))
-        (part,) = responses.glob(f"{HURT}*/*.parquet")
+            until(run, there, lambda: any(batches.glob(f"{HURT}*/answers")))
+        (part,) = batches.glob(f"{HURT}*/answers/*.parquet")
         damage(part)
         with there.open(TEXT) as run:
             status = drive(run, once=False, stop_at=there.clock.now() + 200 * 3600)
             assert is_finished(run)
             assert set(run.trouble) == {HURT}
             assert str(part.parent) in run.trouble[HURT]
-            assert "raw/" in run.trouble[HURT]
+            assert "still in the batch's folder" in run.trouble[HURT]
             assert [event.kind for event in run.store.events() if event.kind.startswith("table_")] == ["table_damaged"]
             with pytest.raises(typer.Exit) as ended:
                 run_commands._finish(run, status, as_json=False)
@@ -126,24 +126,6 @@ def test_damaged_answers_of_one_model_stop_that_model_alone(
         assert f"{HURT} was left as it is: " in capsys.readouterr().err
         assert set(there.table(TEXT, "leaderboard")["model"]) == {MODELS["anthropic"]}
         assert {job.id: job.graded for job in status.jobs if job.role == "predict"} == {HURT: False, WELL: True}
-
-
-def test_a_batch_whose_requests_nobody_can_read_waits_and_the_others_are_collected(tmp_path: Path) -> None:
-    with lab(tmp_path) as there:
-        path = there.run_folder(TEXT).part("requests", HURT)
-        with there.open(TEXT) as run:
-            advance(run)
-            kept = path.read_bytes()
-            cut(path)
-            status = drive(run, once=False, stop_at=there.clock.now() + 200 * 3600)
-            assert set(run.trouble) == {HURT}
-            assert {one.job_id for one in status.batches if one.state is Lifecycle.ENDED} == {HURT}
-        assert set(there.table(TEXT, "leaderboard")["model"]) == {MODELS["anthropic"]}
-        path.write_bytes(kept)
-        status, trouble = go_on(there)
-        assert (status.state, trouble) == (RunState.DONE, {})
-        assert set(there.table(TEXT, "leaderboard")["model"]) == {MODELS["anthropic"], MODELS["openai"]}
-        assert set(there.billed().values()) == {1}
 
 
 @pytest.mark.parametrize("damage", [cut, Path.unlink], ids=["cut", "gone"])

@@ -136,14 +136,14 @@ def test_without_a_mark_nothing_is_paid(
 # ---- a store that is gone ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("left", ["intents", "raw", "requests", "tables", "run.json"])
+@pytest.mark.parametrize("left", ["intents", "batches", "tables", "run.json"])
 def test_a_folder_that_shows_an_earlier_life_is_no_new_run(tmp_path: Path, left: str) -> None:
     text = manifest_text(limit=2)
     with lab(tmp_path) as bench:
         bench.finish(text)
         before = creates(bench)
         folder = bench.run_folder(text)
-        for path in (*states_of(folder), *folder.root.iterdir()):
+        for path in (*states_of(folder), *folder.root.iterdir(), folder.workspace.root / "batches"):
             if path.name != left:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         with pytest.raises(StoreError, match=r"Put (the store|state\.sqlite3) back") as refused:

@@ -171,7 +171,7 @@ def test_a_poorer_download_takes_nothing_from_a_better_one(tmp_path: Path, provi
                 if first(run).state is Lifecycle.COLLECTED:
                     break
             kept = ends_by_batch(run.store)[first(run).id]
-            raw = list(run.folder.raw(first(run).id).glob("*.jsonl.zst"))
+            raw = list(run.folder.batch(first(run).id).root.glob("*.jsonl.zst"))
         assert sum(count for (outcome, _), count in kept.items() if outcome == "succeeded") == 3
         assert max(bench.billed().values()) == 1
         assert len(raw) <= 2
@@ -195,7 +195,7 @@ def test_a_file_that_came_whole_is_not_fetched_again_because_another_one_broke_o
         ticks(bench, text, lambda run: first(run).state is Lifecycle.COLLECTED, 60.0)
         assert calls == {"output": 1, "errors": 5}
         with bench.open(text) as run:
-            assert not list(run.folder.raw(first(run).id).glob("*.json"))
+            assert not list(run.folder.batch(first(run).id).root.glob("*.json"))
 
 
 # ---- floods ---------------------------------------------------------------------------------------------------------

@@ -117,7 +117,11 @@ class Lab:
         return RunFolder(self.runs / self.manifest(text).run_id())
 
     def table(self, text: str, name: str) -> pl.DataFrame:
-        return tables.read(self.run_folder(text).tables, name)
+        folder = self.run_folder(text)
+        if name == "responses":
+            parts = sorted(folder.batches.glob("*/answers/*.parquet"))
+            return pl.concat([tables.frame(name, []), *map(tables.read_part, parts)])
+        return tables.read(folder.tables, name)
 
     def requests(self, text: str) -> pl.DataFrame:
         """What the run's jobs ask (see ``tests/asked.py``)."""

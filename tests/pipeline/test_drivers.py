@@ -230,7 +230,7 @@ def test_a_second_host_without_the_runs_files_is_told_to_share_them(tmp_path: Pa
 def killed_while_writing(root: Path) -> None:
     child = "import sys, os\nfrom pathlib import Path\nfrom layton_batch.files import atomic\n"
     child += "with atomic.writing(Path(sys.argv[1])) as handle:\n    handle.write(b'half')\n    os._exit(9)\n"
-    subprocess.run([sys.executable, "-c", child, str(root / "raw" / "x.zst")], cwd=ROOT, check=False)
+    subprocess.run([sys.executable, "-c", child, str(root / "x.zst")], cwd=ROOT, check=False)
     assert len(list(root.rglob(".*.tmp"))) == 1
 
 

@@ -37,7 +37,7 @@ def test_every_level_is_a_row_with_answers_and_a_jury_of_its_own(tmp_path: Path)
             assert set(bench.table(text, name)["n_hints"]) == {0, 2}
         rows = bench.table(text, "leaderboard").select("model", "n_hints").rows()
         assert sorted(rows) == sorted((MODELS[one], level) for one in ("openai", "anthropic") for level in (0, 2))
-        files = sorted((bench.run_folder(text).root / "requests").glob("predict-*/*.jsonl"))
+        files = sorted(bench.run_folder(text).batches.glob("predict-*/request.jsonl"))
         assert len(files) == 4
         assert len({path.read_bytes() for path in files}) == 4
 

@@ -180,8 +180,7 @@ def test_a_batch_waits_for_its_file_and_says_so(tmp_path: Path) -> None:
     text = manifest_text(("openai",), limit=3)
     with lab(tmp_path, failing("upload", "openai", times=1)) as bench:
         ticks(bench, text, lambda run: first(run).failures == 1)
-        path = bench.run_folder(text).root / "requests"
-        (file,) = path.rglob("*.jsonl")
+        (file,) = bench.run_folder(text).batches.glob("*/request.jsonl")
         asked = file.read_bytes()
         file.unlink()
         gone = bench.finish(text)
@@ -200,7 +199,7 @@ def test_one_models_batch_file_in_trouble_stops_no_other_model(tmp_path: Path, t
     text = manifest_text(("openai", "anthropic"), limit=3)
     with lab(tmp_path, failing("upload", "openai", times=1)) as bench:
         ticks(bench, text, lambda run: first(run).failures == 1)
-        file = bench.run_folder(text).root / "requests" / "predict-larch-2-mini" / "s0001.jsonl"
+        file = bench.run_folder(text).batch("predict-larch-2-mini.s0001.a1").request_file
         asked = file.read_bytes()
         if trouble == "changed":
             file.write_bytes(asked + b" ")

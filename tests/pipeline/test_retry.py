@@ -80,9 +80,8 @@ def check_books(bench: Lab, text: str, status: Status) -> None:
     assert status.unanswered == 0
     assert all(job.succeeded == job.requests for job in status.jobs)
     assert status.spent_usd == bench.server.ledger().total_usd
-    root = bench.run_folder(text).root
     for batch in status.batches:
-        assert sha256((root / batch.path).read_bytes()).hexdigest() == batch.sha256
+        assert sha256((bench.runs / batch.path).read_bytes()).hexdigest() == batch.sha256
     assert len({batch.tag for batch in status.batches}) == len(status.batches)
 
 

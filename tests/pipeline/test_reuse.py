@@ -64,7 +64,7 @@ def test_what_a_sandbox_answered_is_no_answer_of_the_providers(tmp_path: Path) -
                 paid = PaidAnswers(run.manifest, run.folder, run.store, local)
                 spec = run.manifest.model_specs()[0]
                 standings = paid.look_up([paid.fingerprint(spec, digest) for digest in asked])
-                assert bool(standings) is known
+                assert {standing.is_to_ask for standing in standings.values()} == {not known}
 
 
 def fingerprint_bytes_of(bench: Lab, text: str) -> list[bytes]:
@@ -76,12 +76,12 @@ def test_nothing_is_bought_again_where_the_answers_of_the_run_beside_it_cannot_b
     with lab(tmp_path) as bench:
         bench.finish(ONE)
         billed = bench.billed()
-        for part in (bench.run_folder(ONE).tables / "responses").rglob("*.parquet"):
+        for part in bench.run_folder(ONE).batches.rglob("*.parquet"):
             part.write_bytes(b"damaged")
         other = named("other", ONE)
         with bench.open(other) as run:
             advance(run)
-            assert [error for error in run.trouble.values() if "runs/lab/tables/responses" in error]
+            assert [error for error in run.trouble.values() if "runs/batches/lab/" in error]
         assert bench.billed() == billed
 
 
@@ -167,8 +167,9 @@ def _raw_lines(bench: Lab, text: str, table: str) -> dict[str, bytes]:
         found = {}
         for row in bench.table(text, table).iter_rows(named=True):
             name = paid_as.get(row["custom_id"], row["custom_id"])
-            dialect = run.providers.dialect(run.store.batch(row["batch_id"]).provider)
-            (path,) = run.folder.raw(row["batch_id"]).glob("output*.zst")
+            (path,) = bench.runs.glob(f"batches/*/{row['batch_id']}/output*.zst")
+            provider = next(job.spec.provider for job in run.store.jobs() if row["batch_id"].startswith(f"{job.id}."))
+            dialect = run.providers.dialect(provider)
             (found[name],) = (line for line, _ in raw_results.lines(path) if dialect.decode(line).custom_id == name)
             assert dialect.decode(found[name]).text == row["raw_text"]
         return found

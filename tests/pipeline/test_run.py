@@ -80,8 +80,8 @@ def test_the_same_manifest_plans_byte_identical_batch_files(tmp_path: Path) -> N
         (tmp_path / name).mkdir()
         with lab(tmp_path / name) as bench, bench.open(text) as run:
             plan(run)
-            files = sorted(run.folder.root.glob("requests/*/*.jsonl"))
-            contents.append({path.relative_to(run.folder.root).as_posix(): path.read_bytes() for path in files})
+            files = sorted(run.folder.batches.glob("*/request.jsonl"))
+            contents.append({path.parent.name: path.read_bytes() for path in files})
     assert contents[0] == contents[1]
     assert len(contents[0]) == len(SEVEN)
 

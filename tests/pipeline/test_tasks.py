@@ -187,7 +187,7 @@ def test_every_grid_gets_the_output_limit_it_needs_in_the_batch_file_itself(tmp_
         plan = preview(bench.manifest(text), bench.settings, bench.clock, tmp_path / "planned")
         with bench.open(text) as run:
             advance(run)
-            files = {batch.job_id: (run.folder.root / batch.path).read_bytes() for batch in run.store.batches()}
+            files = {batch.job_id: (bench.runs / batch.path).read_bytes() for batch in run.store.batches()}
         wanted = advised(tmp_path, bench)
     assert len(wanted) > 5
     for provider in providers:
@@ -202,7 +202,7 @@ def test_a_budget_for_reasoning_comes_on_top_of_the_advised_limit(tmp_path: Path
     with task_lab(tmp_path) as bench, bench.open(text) as run:
         advance(run)
         (batch,) = run.store.batches()
-        lines = (run.folder.root / batch.path).read_bytes()
+        lines = (bench.runs / batch.path).read_bytes()
         least = min(run.task.output_tokens(item) for item in run.items)  # type: ignore[attr-defined]
     assert min(limits_of(lines, "anthropic")) == 32_000 + least
 
@@ -213,7 +213,7 @@ def test_a_grid_that_was_cut_off_is_asked_for_again_with_twice_the_advised_room(
     with task_lab(tmp_path, Fault(on="row", action="truncated", times=1)) as bench:
         status = bench.finish(text)
         again = next(batch for batch in status.batches if batch.parent_id is not None)
-        lines = (bench.run_folder(text).root / again.path).read_bytes()
+        lines = (bench.runs / again.path).read_bytes()
     assert limits_of(lines, "openai") == {2 * ADVICE["2*2"]: 1}
 
 
@@ -241,7 +241,7 @@ def test_pictures_that_annotations_name_by_path_reach_the_models_of_two_provider
         status = bench.finish(text)
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         for batch in status.batches:
-            sent = (bench.run_folder(text).root / batch.path).read_text()
+            sent = (bench.runs / batch.path).read_text()
             assert all(picture in sent for picture in pictures)
         board = bench.table(text, "leaderboard")
         # As right as where the pictures stand in the rows: the made-up models know the questions by their pictures.

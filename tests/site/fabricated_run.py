@@ -68,7 +68,7 @@ def hostile(text: str) -> Words:
 
 
 _WRITTEN = (
-    "items", "requests", "predictions", "usage", "verdicts", "scores", "leaderboard", "pairs", "label_need", "judges",
+    "items", "predictions", "usage", "verdicts", "scores", "leaderboard", "pairs", "label_need", "judges",
     "cost",
 )  # fmt: skip
 
@@ -154,18 +154,11 @@ class FabricatedRun:
             for index, place, model in self._pairs()
         ]
 
-    def requests_rows(self) -> list[Row]:
-        return [
-            {"custom_id": f"r0-{place}-{index}", "job_id": f"predict-{place}", "role": "predict",
-             "item_id": self.item_id(index), "model": model}
-            for index, place, model in self._pairs()
-        ]  # fmt: skip
-
     def batch_files(self) -> None:
         """What was sent: one form for all models, their own settings."""
         words = self.words
         for place, model in enumerate(words.models):
-            path = self.folder.request_file(f"predict-{place}", "s0001")
+            path = self.folder.batch(f"predict-{place}.s0001.a1").request_file
             path.parent.mkdir(parents=True, exist_ok=True)
             lines = []
             for index in range(1, self.items + 1):

@@ -44,7 +44,7 @@ def test_a_system_text_stands_once_in_the_site(tmp_path: Path) -> None:
 
 def test_prompts_that_differ_stand_beside_each_other_and_answers_name_theirs(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
-    path = run.folder.request_file("predict-1", "s0001")
+    path = run.folder.batch("predict-1.s0001.a1").request_file
     path.write_bytes(path.read_bytes().replace(b"Number 3", b"Riddle 3"))
     shown = words(item(run))
     assert "1: as it was sent for 2 of 3 answers" in shown
@@ -68,7 +68,7 @@ def test_prompts_that_differ_stand_beside_each_other_and_answers_name_theirs(tmp
 )  # fmt: skip
 def test_every_dialects_texts_are_found(tmp_path: Path, line: dict[str, object]) -> None:
     run = fabricated(tmp_path)
-    run.folder.request_file("predict-0", "s0001").write_bytes(orjson.dumps(line) + b"\n")
+    run.folder.batch("predict-0.s0001.a1").request_file.write_bytes(orjson.dumps(line) + b"\n")
     site = build_site(run.folder, run.status()).parent
     page = words(read_page(site / "items" / "0003.html"))
     assert "System text 2 , which many items share, then: Q" in page
@@ -79,7 +79,7 @@ def test_a_picture_in_a_prompt_is_said_to_be_one(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
     content = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}, {"type": "text", "text": "Q"}]
     body = {"messages": [{"role": "user", "content": content}]}
-    run.folder.request_file("predict-0", "s0001").write_bytes(orjson.dumps({"custom_id": "r0-0-3", "body": body}))
+    run.folder.batch("predict-0.s0001.a1").request_file.write_bytes(orjson.dumps({"custom_id": "r0-0-3", "body": body}))
     page = words(item(run))
     assert "(an image) Q" in page
     assert "AAAA" not in page
@@ -88,7 +88,7 @@ def test_a_picture_in_a_prompt_is_said_to_be_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", NO_REQUESTS)
 def test_a_batch_file_that_cannot_be_read_leaves_the_answer_without_a_prompt(tmp_path: Path, content: bytes) -> None:
     run = fabricated(tmp_path)
-    run.folder.request_file("predict-0", "s0001").write_bytes(content)
+    run.folder.batch("predict-0.s0001.a1").request_file.write_bytes(content)
     assert "As it was sent for 2 of 3 answers" in words(item(run)).replace("2: as", "As")
 
 

@@ -121,7 +121,7 @@ def test_providers_words_of_failures_stand_on_the_page(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
     status = run.status()
     rows = [{"custom_id": str(n), "outcome": "errored", "error_message": "<b>quota</b> is over"} for n in range(3)]
-    path = run.folder.tables / "responses" / "batch-1" / "0.parquet"
+    path = run.folder.batch("batch-1").answers / "0.parquet"
     tables.write(path, tables.frame("responses", rows))
     failed = replace(status, jobs=(replace(status.jobs[0], errored=3, succeeded=1), *status.jobs[1:]))
     page = shown(run, "run.html", failed)
