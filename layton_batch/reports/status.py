@@ -99,7 +99,8 @@ def print_status(status: Status, now: float, words: Words = MappingProxyType({})
 
 def most_urgent(batches: Sequence[Batch], count: int) -> list[Batch]:
     """So many of the open batches that a provider has or may have: lost ones first, then by age."""
-    sent = [batch for batch in batches if batch.state in OPEN and place(batch) != "planned"]
+    still_open = [batch for batch in batches if batch.state in OPEN]
+    sent = [one for one in still_open if place(one.state, is_uploaded=bool(one.input_ref)) != "planned"]
     return sorted(sent, key=lambda one: (one.state is not Lifecycle.LOST, one.submitting_at or one.due_at))[:count]
 
 

@@ -10,10 +10,11 @@ from enum import StrEnum
 from statistics import median
 from typing import TYPE_CHECKING
 
-from layton_batch.records import Batch, End, Job
+from layton_batch.records import Batch, Job
 from layton_batch.states import AT_PROVIDER, OPEN, AnswerState, ErrorClass, Lifecycle, RequestOutcome
 
 if TYPE_CHECKING:
+    from layton_batch.store.request_rows import RequestCount
     from layton_batch.store.run_store import RunStore
 
 
@@ -35,7 +36,8 @@ and not collected, nobody knows where."""
 @dataclass(frozen=True, slots=True)
 class JobStatus:
     """How a job's requests stand; ``waiting`` have no outcome yet. ``requests`` is the sum of the six numbers after it,
-    ``errored`` that of ``errors``, by class. ``where``: the requests of its open batches, by their place."""
+    ``errored`` that of ``errors``, by class. ``where``: the waiting ones by the place of their answers' batch,
+    whichever job or run sent that."""
 
     id: str
     role: str
@@ -95,7 +97,9 @@ def read_status(store: RunStore) -> Status:
     row = store.row()
     jobs, batches = store.jobs(), store.batches()
     money = store.money()
-    ends, where = _ends(store), _places(batches)
+    counts: dict[str, list[RequestCount]] = defaultdict(list)
+    for one in store.count_requests():
+        counts[one.job_id].append(one)
     reason = row.stopped_reason if row else None
     state = _state(bool(row and row.cancelled), reason, jobs, batches)
     return Status(
@@ -105,32 +109,24 @@ def read_status(store: RunStore) -> Status:
         spent_usd=money.spent,
         reserved_usd=money.reserved,
         unknown_cost_usd=money.unknown_cost,
-        jobs=tuple(_job_status(job, ends[job.id], where[job.id]) for job in jobs),
+        jobs=tuple(_job_status(job, counts[job.id]) for job in jobs),
         batches=tuple(batches),
         expected_ends=_expected_ends(batches),
     )
 
 
-def place(batch: Batch) -> str:
-    """Which of ``PLACES`` an open batch is in."""
-    if batch.state in (Lifecycle.ENDED, Lifecycle.LOST):
-        return str(batch.state)
-    if batch.state in AT_PROVIDER:
+def place(state: Lifecycle, *, is_uploaded: bool) -> str:
+    """Which of ``PLACES`` an open batch is in. ``is_uploaded``: its provider has its file."""
+    if state in (Lifecycle.ENDED, Lifecycle.LOST):
+        return str(state)
+    if state in AT_PROVIDER:
         return "at_provider"
-    return "uploaded" if batch.input_ref or batch.state is Lifecycle.SUBMITTING else "planned"
+    return "uploaded" if is_uploaded or state is Lifecycle.SUBMITTING else "planned"
 
 
 def set_aside(batch: Batch) -> Decimal:
     """What the budget keeps for a batch, in USD."""
     return Decimal(0) if batch.state not in OPEN - {Lifecycle.PLANNED} else batch.max_cost or Decimal(0)
-
-
-def _places(batches: Sequence[Batch]) -> dict[str, Counter[str]]:
-    found: dict[str, Counter[str]] = defaultdict(Counter)
-    for batch in batches:
-        if batch.state in OPEN:
-            found[batch.job_id][place(batch)] += batch.requests
-    return found
 
 
 def _expected_ends(batches: Sequence[Batch]) -> dict[str, float]:
@@ -178,31 +174,26 @@ def waits_for_a_person(batch: Batch) -> bool:
     return batch.state is Lifecycle.LOST or (batch.state is Lifecycle.PLANNED and batch.needs_person)
 
 
-def _ends(store: RunStore) -> dict[str, Counter[End | None]]:
-    """By job how the requests ended that the manifest asks; None: they have no end yet."""
-    found: dict[str, Counter[End | None]] = defaultdict(Counter)
-    for job_id, state, end, count in store.ends_by_job():
-        found[job_id][end if state in _ENDED else None] += count
-    return found
-
-
 _ENDED = frozenset({AnswerState.ANSWERED, AnswerState.FAILED, AnswerState.UNCERTAIN})
 
 
-def _job_status(job: Job, ends: Counter[End | None], where: Counter[str]) -> JobStatus:
+def _job_status(job: Job, counts: Sequence[RequestCount]) -> JobStatus:
     outcomes: Counter[RequestOutcome] = Counter()
     errors: Counter[ErrorClass] = Counter()
-    for end, count in ends.items():
-        if end is not None:
-            outcomes[end[0]] += count
-            errors[end[1]] += count * (end[0] is RequestOutcome.ERRORED)
+    where: Counter[str] = Counter()
+    for one in counts:
+        if one.state in _ENDED and one.end is not None:
+            outcomes[one.end[0]] += one.number
+            errors[one.end[1]] += one.number * (one.end[0] is RequestOutcome.ERRORED)
+        else:
+            where[place(one.batch or Lifecycle.PLANNED, is_uploaded=one.is_uploaded)] += one.number
     return JobStatus(
         id=job.id,
         role=str(job.role),
         provider=job.spec.provider,
         model=job.spec.name,
-        requests=ends.total(),
-        waiting=ends[None],
+        requests=sum(one.number for one in counts),
+        waiting=where.total(),
         planned=job.planned,
         graded=job.graded,
         errors={str(cause): errors[cause] for cause in ErrorClass if errors[cause]},

@@ -51,11 +51,13 @@ def ask(run: Run, job: Job, mark: str) -> bool:
     batches = [names.batch(shard, asking.contents[shard.id], _Further()) for shard in files.shards]
     if asking.too_large:
         batches.append(names.never_sent(asking.too_large))
-    run.store.plan_job(job, batches, run.clock.now(), asking.new(), asking.kept)
-    run.store.want(_left_by_others(run, [one for one in known if one.custom_id in asking.kept]))
     if known:
-        bill_under_name(run, job)
+        # before the job counts as planned: a stop between these would leave a batch to be sent that nobody wants
+        run.store.retire(job.id, [one.custom_id for one in known if one.custom_id not in asking.kept])
         _withdraw_unwanted(run, job)
+        bill_under_name(run, job)
+    left = _left_by_others(run, [one for one in known if one.custom_id in asking.kept])
+    run.store.plan_job(job, batches, run.clock.now(), asking.new(), asking.kept, left)
     _say_who_asks(run, job, asking.others)
     return True
 

@@ -90,6 +90,18 @@ class Placement(NamedTuple):
     error_class: ErrorClass | None
 
 
+class RequestCount(NamedTuple):
+    """How many requests of a job stand alike: the state of their answers, the end of the last attempt at these, and,
+    where a batch may bring them yet, its state and whether its file is uploaded."""
+
+    job_id: str
+    state: AnswerState
+    end: End | None
+    batch: Lifecycle | None
+    is_uploaded: bool
+    number: int
+
+
 def asked_again(fingerprint: bytes, reask: int) -> bytes:
     """Return the fingerprint of a further answer to the same request, which was answered and is asked for once more."""
     return fingerprint if reask == 0 else sha256(b"reask %d " % reask + fingerprint).digest()
@@ -546,24 +558,36 @@ def answering_batches(connection: Connection, run_id: str) -> list[tuple[str, st
     return [(job_id, other, batch_id) for job_id, other, batch_id in connection.execute(query)]
 
 
-def ends_by_job(connection: Connection, run_id: str) -> Iterator[tuple[str, AnswerState, End | None, int]]:
-    """Count the requests of each job of a run that are not retired, by the state of their answers and the end of the
-    last attempt at them."""
-    requests, jobs, answers, attempts = schema.requests, schema.jobs, schema.answers, schema.attempts
+def count_requests(connection: Connection, run_id: str) -> list[RequestCount]:
+    """Count the requests of each job of a run that are not retired."""
+    requests, jobs, answers = schema.requests, schema.jobs, schema.answers
+    attempts, batches = schema.attempts, schema.batches
     same = and_(attempts.c.batch == answers.c.batch, attempts.c.fingerprint == answers.c.fingerprint)
-    groups = (jobs.c.job_id, answers.c.state, attempts.c.outcome, attempts.c.error_class)
+    is_to_come = answers.c.state.in_([str(AnswerState.PLANNED), str(AnswerState.SENT)])
+    groups = (
+        jobs.c.job_id, answers.c.state, attempts.c.outcome, attempts.c.error_class,
+        case((is_to_come, batches.c.state)), and_(is_to_come, batches.c.input_ref.is_not(None)),
+    )  # fmt: skip
     query = (
         select(*groups, func.count())
         .select_from(requests)
         .join(jobs, jobs.c.key == requests.c.job)
         .join(answers, answers.c.fingerprint == requests.c.answer)
         .outerjoin(attempts, same)
+        .outerjoin(batches, batches.c.key == answers.c.batch)
         .where(jobs.c.run_id == run_id, ~requests.c.retired)
         .group_by(*groups)
     )
-    for job_id, state, outcome, error_class, count in connection.execute(query):
-        end = None if outcome is None else (RequestOutcome(outcome), ErrorClass(error_class))
-        yield job_id, AnswerState(state), end, int(count)
+    return [_request_count(*row) for row in connection.execute(query)]
+
+
+def _request_count(
+    job_id: str, state: str, outcome: str | None, error_class: str | None, batch: str | None, uploaded: bool, count: int
+) -> RequestCount:
+    end = None if outcome is None else (RequestOutcome(outcome), ErrorClass(str(error_class)))
+    return RequestCount(
+        job_id, AnswerState(state), end, None if batch is None else Lifecycle(batch), bool(uploaded), count
+    )
 
 
 def fingerprints_of(connection: Connection, run_id: str) -> frozenset[bytes]:

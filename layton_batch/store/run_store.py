@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from layton_batch.clock import Pacing, is_due
 from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
-from layton_batch.records import Batch, End, Entry, Job, Move, Wait
+from layton_batch.records import Batch, Entry, Job, Move, Wait
 from layton_batch.states import JOB_MOVES, AnswerState, JobState, Lifecycle, is_legal
 from layton_batch.store import request_rows, schema
 from layton_batch.store.marks import marking
@@ -186,10 +186,17 @@ class RunStore(Events):
             return self._with_files([job_from(row) for row in connection.execute(query).mappings()])
 
     def plan_job(
-        self, job: Job, batches: Sequence[Batch], at: float, new: request_rows.NewRequests, kept: Collection[str]
+        self,
+        job: Job,
+        batches: Sequence[Batch],
+        at: float,
+        new: request_rows.NewRequests,
+        kept: Collection[str],
+        wanted: Collection[bytes] = (),
     ) -> None:
         """Enter what the job asks beside what it asked before, with the batches for it, whose files are on disk.
-        ``kept``: those of its earlier requests, custom_ids, that the manifest still has.
+        ``kept``: those of its earlier requests, custom_ids, that the manifest still has. ``wanted``: answers that
+        others were to ask for, or asked for in vain.
 
         The job is to be planned again where batches of it were collected since it was read. Raises StaleStateError
         where it is planned already.
@@ -205,6 +212,7 @@ class RunStore(Events):
                 self.plan_again(writing, (job.id,))
             request_rows.keep_requests(connection, self.run_id, job.id, kept)
             request_rows.enter_requests(connection, self.run_id, job.id, new)
+            request_rows.want(connection, wanted, (AnswerState.FAILED, AnswerState.PLANNED))
             self._insert_batches(connection, batches)
             self._tell_of_batches(writing, job.id, batches, at)
 
@@ -418,14 +426,6 @@ class RunStore(Events):
         with self.writing() as writing:
             request_rows.retire(writing.connection, self.run_id, job_id, custom_ids)
 
-    def want(self, fingerprints: Collection[bytes]) -> None:
-        """Have answers be asked for that others were to ask for, or asked for in vain."""
-        if fingerprints:
-            with self.writing() as writing:
-                request_rows.take_turn(writing.connection)
-                states = (AnswerState.FAILED, AnswerState.PLANNED)
-                request_rows.want(writing.connection, fingerprints, states)
-
     def ask_once_more(
         self, job_id: str, requests: Collection[request_rows.KnownRequest], doublings: Mapping[str, int], at: float
     ) -> None:
@@ -466,11 +466,10 @@ class RunStore(Events):
         with self.reading() as connection:
             return request_rows.answers_at(connection, fingerprints)
 
-    def ends_by_job(self) -> list[tuple[str, AnswerState, End | None, int]]:
-        """Count the requests of each job that are not retired, by the state of their answers and the end of the last
-        attempt at them."""
+    def count_requests(self) -> list[request_rows.RequestCount]:
+        """Count the requests of each job that are not retired."""
         with self.reading() as connection:
-            return list(request_rows.ends_by_job(connection, self.run_id))
+            return request_rows.count_requests(connection, self.run_id)
 
     def answering_batches(self) -> list[tuple[str, str, str]]:
         """Return job, run and batch wherever a batch has an answer that the job wants."""

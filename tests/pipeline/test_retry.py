@@ -13,9 +13,8 @@ import pytest
 
 from layton_batch.batches import retry as retrying
 from layton_batch.batches.cancel import cancel_run
-from layton_batch.batches.names import SHARD_CHARS, part_of, tag
 from layton_batch.batches.retry import retry_run
-from layton_batch.errors import AnotherDriverError, DamagedTableError, LaytonBatchError, StaleStateError, StorageError
+from layton_batch.errors import AnotherDriverError, LaytonBatchError, StaleStateError, StorageError
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance, is_finished
 from layton_batch.runs.context import Run
@@ -93,7 +92,7 @@ def test_a_retry_while_an_attempt_is_in_flight_and_fails_once_more(tmp_path: Pat
             assert retry_run(run) == 1
             assert not is_finished(run)
         status = bench.finish(text)
-        assert names(status) == ["s0001.a1", "s0001.a2", "s0001-1p.a2", "s0001.a3"]
+        assert names(status) == ["s0001.a1", "s0002.a2", "s0003.a2", "s0004.a3"]
         check_books(bench, text, status)
         assert set(bench.billed().values()) == {1}
         assert set(bench.table(text, "predictions")["kind"]) == {"answered"}
@@ -107,13 +106,13 @@ def test_a_retry_takes_the_next_number_where_it_is_free_and_attempts_are_counted
         with person(bench) as run:
             assert retry_run(run) == 1
         status = bench.finish(text)
-        assert names(status) == ["s0001.a1", "s0001.a2", "s0001.a3"]  # the third is the last that comes by itself
+        assert names(status) == ["s0001.a1", "s0002.a2", "s0003.a3"]  # the third is the last that comes by itself
         assert status.unanswered == 1
         for last in (4, 5):
             with person(bench) as run:
                 assert retry_run(run) == 1
             status = bench.finish(text)
-            assert names(status)[-1] == f"s0001.a{last}"
+            assert names(status)[-1] == f"s000{last}.a{last}"
         by_id = {batch.id: batch for batch in status.batches}
         assert all(by_id[str(one.parent_id)].attempt == one.attempt - 1 for one in by_id.values() if one.parent_id)
 
@@ -123,7 +122,7 @@ def test_replies_of_two_attempts_asked_again_together_do_not_meet_in_one_name(tm
     faults = (malformed(FIRST), passing(SECOND), malformed(SECOND, after=1), passing(FIRST, after=1))
     with lab(tmp_path, *faults) as bench:
         status = bench.finish(text)
-        assert names(status) == ["s0001.a1", "s0001.a2", "s0001-1r1.a2", "s0001-2r1.a3", "s0001-1r1.a3"]
+        assert names(status) == ["s0001.a1", "s0002.a2", "s0003.a2", "s0004.a3", "s0005.a3"]
         check_books(bench, text, status)
         assert sorted(bench.billed().values())[-3:] == [1, 2, 2]
         assert set(bench.table(text, "predictions")["kind"]) == {"answered"}
@@ -134,7 +133,7 @@ def test_a_reply_asked_again_after_a_refused_re_ask_is_counted_once(tmp_path: Pa
     again = Fault(on="row", action="error", status=400, provider="openai", match=FIRST, after=1, times=1)
     with lab(tmp_path, malformed(FIRST), again) as bench:
         status = bench.finish(text)
-        assert names(status) == ["s0001.a1", "s0001-1r1.a2", part_of("s0001-1r1", "2r2") + ".a3"]
+        assert names(status) == ["s0001.a1", "s0002.a2", "s0003.a3"]
         check_books(bench, text, status)
         assert set(bench.table(text, "predictions")["kind"]) == {"answered"}
 
@@ -199,37 +198,33 @@ def test_a_cancel_while_a_retry_is_being_carried_out_stands(
             if was is RunState.CANCELLED:
                 cancel_beside(bench, run)
             order_retry(bench, run)
-            original = retrying.write_next
+            original = retrying.is_cancelled
 
-            def meanwhile(*args: Any) -> Any:
+            def meanwhile(run: Run) -> bool:
+                was_cancelled = original(run)
                 if was is RunState.CANCELLED:
                     cancel_beside(bench, run)
                 else:
                     run.store.take_back_retries(bench.clock.now())
-                return original(*args)
+                return was_cancelled
 
-            monkeypatch.setattr(retrying, "write_next", meanwhile)
+            monkeypatch.setattr(retrying, "is_cancelled", meanwhile)
             assert drive(run, once=False, stop_at=None).state is was
             assert not {event.kind for event in run.store.events()} & {"run_goes_on", "reopened", "order_carried_out"}
         assert bench.billed() == before
 
 
-def test_an_order_to_retry_a_damaged_batch_is_refused_and_the_rest_goes_again(tmp_path: Path) -> None:
+def test_an_order_to_retry_needs_no_file_of_the_batch_that_failed(tmp_path: Path) -> None:
     with lab(tmp_path, refused(times=2)) as bench:
         bench.finish(TWO_MODELS)
         with bench.open(TWO_MODELS) as run:
-            damaged, whole = (one for one in run.store.batches() if one.provider == "openai")
-            (run.folder.root / damaged.path).unlink()
+            damaged, _ = (one for one in run.store.batches() if one.provider == "openai")
+            (bench.runs / damaged.path).unlink()
             order_retry(bench, run)
             status = drive(run, once=False, stop_at=None)
-            told = [(event.kind, event.detail) for event in run.store.events() if event.kind.startswith("order_")]
-            with pytest.raises(DamagedTableError, match="0 requests of other batches"):
-                retry_run(run)
-        assert [kind for kind, _ in told] == ["order_refused"]
-        assert told[0][1].startswith(f"retry: {damaged.id} is left as it is: its file ")
-        assert told[0][1].endswith("; 1 request of other batches planned again")
-        assert (status.state, status.unanswered) == (RunState.DONE, 1)
-        assert [one.job_id for one in status.batches if one.attempt == 2] == [whole.job_id]
+            told = [event.detail for event in run.store.events() if event.kind == "order_carried_out"]
+        assert told == ["retry: 2 requests without an answer"]
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
         assert set(bench.billed().values()) == {1}
 
 
@@ -246,7 +241,7 @@ def test_an_order_is_refused_for_what_is_stored_and_waits_for_a_place_to_store(
         bench.finish(text)
         with bench.open(text) as run:
             order_retry(bench, run)
-            monkeypatch.setattr(retrying, "write_next", fails)
+            monkeypatch.setattr(retrying, "reopen", fails)
             if isinstance(error, StorageError):
                 with pytest.raises(StorageError):
                     drive(run, once=False, stop_at=None)
@@ -293,7 +288,7 @@ def test_a_retry_that_slept_while_another_process_made_its_own_makes_none(
                 retry_run(slow)
         status = bench.finish(text)
         check_books(bench, text, status)
-        assert names(status) == ["s0001.a1", "s0001.a2"]
+        assert names(status) == ["s0001.a1", "s0002.a2"]
 
 
 def while_grading(monkeypatch: pytest.MonkeyPatch, role: Role, action: Callable[[], None]) -> None:
@@ -350,16 +345,6 @@ def test_the_command_says_whether_something_goes_again_is_not_over_or_is_all_ans
     assert [end.err.strip() for end in said] == [
         "Nothing to retry; 1 batch is still open. `run` continues.",
         "The next `run` sends 1 request again.",
-        "Nothing to retry; 1 batch is still open. `run` continues.",
+        "Nothing to retry; 1 request is still to be sent. `run` continues.",
         "Nothing to retry; every request has an answer.",
     ]
-
-
-def test_names_of_parts_stay_within_what_providers_take_however_deep_and_never_meet() -> None:
-    seen, level = set[str](), ["s0001"]
-    for _ in range(7):
-        level = [part_of(name, mark) for name in level for mark in ("1", "2", "1p")]
-        seen |= set(level)
-        assert all(len(name) <= SHARD_CHARS for name in level)
-    assert len(seen) == sum(3**depth for depth in range(1, 8))
-    assert max(len(tag("lb-0123abcd-6af8c9d0", "predict-m", name, 99)) for name in seen) == 48

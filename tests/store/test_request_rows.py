@@ -80,7 +80,7 @@ def test_answers_follow_the_batch_that_asks_for_them(url: str) -> None:
         first, second, third = store.placements(JOB.id)
         assert (first.run_id, first.batch_id, first.said_as, first.item_id) == ("one", batch(0).id, "r-1", "a")
         assert (second.error_class, third.error_class) == (ErrorClass.NOT_EXECUTED, ErrorClass.UNREADABLE)
-        counts = [(state, end, count) for _, state, end, count in store.ends_by_job()]
+        counts = [(one.state, one.end, one.number) for one in store.count_requests()]
         assert sorted(counts) == [
             (AnswerState.ANSWERED, ANSWERED, 1), (AnswerState.FAILED, FAILED, 1), (AnswerState.UNCERTAIN, UNCERTAIN, 1)
         ]  # fmt: skip
