@@ -111,7 +111,7 @@ class PaidAnswers:
 
     def _is_to_ask(self, answer: KnownAnswer) -> bool:
         if answer.state is AnswerState.PLANNED:
-            return not (answer.run_id == self.store.run_id and answer.will_go)
+            return answer.run_id != self.store.run_id
         return answer.state in (AnswerState.WANTED, AnswerState.FAILED)
 
     def is_away(self, state: AnswerState | None, run_id: str | None) -> bool:

@@ -386,11 +386,12 @@ def _same_folder(store: RunStore, folder: RunFolder) -> None:
     from layton_batch.store.engine import shown
 
     batches = [batch for batch in store.batches() if batch.path]
-    if batches and not folder.batches.is_dir():
+    gone = [path for path in (folder.root, folder.batches) if not path.is_dir()]
+    if batches and gone:
         raise StoreError(
             f"the state store {shown(store.engine.url)} knows run {store.run_id} with "
-            f"{plural(len(batches), 'batch', 'batches')}, and {folder.batches} is not there; nothing was sent: put the "
-            "folder back, or share the folder it was started in, or give the manifest another name"
+            f"{plural(len(batches), 'batch', 'batches')}, and {gone[0]} is not there; nothing was sent: put the folder "
+            "back, or share the folder it was started in, or give the manifest another name"
         )
 
 

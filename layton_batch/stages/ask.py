@@ -141,9 +141,7 @@ class _Further:
 
 def _left_by_others(run: Run, known: Sequence[KnownRequest]) -> frozenset[bytes]:
     """Return the answers that others were to ask for and do not, and that this run has not asked for."""
-    planned = {
-        one.answer for one in known if one.state is AnswerState.PLANNED and not (one.run_id == run.id and one.will_go)
-    }
+    planned = {one.answer for one in known if one.state is AnswerState.PLANNED and one.run_id != run.id}
     failed = {one.answer for one in known if one.state is AnswerState.FAILED and one.run_id != run.id}
     return frozenset(planned | (failed - run.store.attempted(failed)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from layton_batch.batches.cancel import withdraw
 from layton_batch.files import atomic
 from layton_batch.files.item_list import digest
 from layton_batch.records import Job
@@ -48,8 +49,12 @@ def _imported(run: Run) -> list[Job]:
 
 
 def put_away(run: Run) -> None:
-    """Tables that were computed for retired jobs are no part of the run's any more; they can be made again."""
+    """Tables that were computed for retired jobs are no part of the run's any more; they can be made again. Batches of
+    these jobs that were not sent are not sent: other jobs may want some of their answers."""
     for job in run.store.all_jobs():
         if job.retired:
             for name in _BY_JOB:
                 atomic.remove(run.folder.part(name, job.id))
+    for batch in run.store.planned_of_retired():
+        if not batch.facts.creates_in_doubt and batch.id not in run.in_hand:  # else it may be sent, or is being sent
+            withdraw(run, batch, "the manifest does not have its model any more")

@@ -15,7 +15,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, case, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, case, func, or_, select, update
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
@@ -43,8 +43,7 @@ class NewRequests:
 
 
 class KnownRequest(NamedTuple):
-    """A request of a job, and how the answer stands that it wants. ``run_id``: of the answer's batch; ``will_go``: that
-    batch is to be sent yet, or was."""
+    """A request of a job, and how the answer stands that it wants. ``run_id``: of the answer's batch."""
 
     custom_id: str
     item_id: str
@@ -57,18 +56,14 @@ class KnownRequest(NamedTuple):
     batch: int | None
     batch_id: str | None
     run_id: str | None
-    will_go: bool
 
 
 @dataclass(frozen=True, slots=True)
 class KnownAnswer:
-    """The row of an answer. ``batch``: the number in the database of the batch that has it, asks for it or asked last;
-    ``will_go``: that batch is to be sent yet, or was."""
+    """The row of an answer. ``run_id``: of the batch that has it, asks for it or asked last."""
 
     state: AnswerState
-    batch: int | None
     run_id: str | None
-    will_go: bool
 
 
 class Placement(NamedTuple):
@@ -393,12 +388,12 @@ def _set_answers(
 def known_answers(connection: Connection, fingerprints: Collection[bytes]) -> dict[bytes, KnownAnswer]:
     """Return what is known of these answers; nothing of one that nobody ever wanted."""
     answers, batches = schema.answers, schema.batches
-    query = select(answers.c.fingerprint, answers.c.state, batches.c.key, batches.c.run_id, ~_never_goes())
+    query = select(answers.c.fingerprint, answers.c.state, batches.c.run_id)
     query = query.outerjoin_from(answers, batches, batches.c.key == answers.c.batch)
     known: dict[bytes, KnownAnswer] = {}
     for chunk in _chunks(list(fingerprints)):
-        for fingerprint, state, *batch in connection.execute(query.where(answers.c.fingerprint.in_(chunk))):
-            known[fingerprint] = KnownAnswer(AnswerState(state), *batch)
+        for fingerprint, state, owner in connection.execute(query.where(answers.c.fingerprint.in_(chunk))):
+            known[fingerprint] = KnownAnswer(AnswerState(state), owner)
     return known
 
 
@@ -421,7 +416,7 @@ def _of_requests(run_id: str) -> Select[tuple[object, ...]]:
         select(
             requests.c.custom_id, requests.c.item_id, requests.c.fingerprint, requests.c.answer, requests.c.reask,
             requests.c.doublings, requests.c.retired, answers.c.state, batches.c.key, batches.c.batch_id,
-            batches.c.run_id, ~_never_goes(),
+            batches.c.run_id,
         )
         .join(jobs, jobs.c.key == requests.c.job)
         .join(answers, answers.c.fingerprint == requests.c.answer)
@@ -432,20 +427,13 @@ def _of_requests(run_id: str) -> Select[tuple[object, ...]]:
 
 def _known_request(*row: object) -> KnownRequest:
     known = KnownRequest(*row)  # type: ignore[arg-type]
-    return known._replace(state=AnswerState(known.state), will_go=bool(known.will_go))
+    return known._replace(state=AnswerState(known.state))
 
 
 def _in_order(query: Select[tuple[object, ...]]) -> Select[tuple[object, ...]]:
     """Numbers in custom_ids have six digits, or more."""
     name = schema.requests.c.custom_id
     return query.order_by(func.length(name), name)
-
-
-def _never_goes() -> ColumnElement[bool]:
-    """Whether the selected batch is only planned, for a job that the manifest does not have any more."""
-    jobs, batches = schema.jobs.alias(), schema.batches
-    mine = and_(jobs.c.run_id == batches.c.run_id, jobs.c.job_id == batches.c.job_id, jobs.c.retired)
-    return and_(batches.c.state == str(Lifecycle.PLANNED), exists().where(mine).correlate(batches))
 
 
 def attempted_by(connection: Connection, run_id: str, fingerprints: Collection[bytes]) -> frozenset[bytes]:

@@ -331,6 +331,14 @@ class RunStore(Events):
         with self.reading() as connection:
             return self._with_files([batch_from(row) for row in connection.execute(query).mappings()])
 
+    def planned_of_retired(self) -> list[Batch]:
+        """The planned batches of jobs that the manifest does not have any more: they are neither shown nor sent."""
+        table = schema.batches
+        planned = and_(table.c.run_id == self.run_id, table.c.state == str(Lifecycle.PLANNED))
+        with self.reading() as connection:
+            rows = connection.execute(select(table).where(planned, ~visible(self.run_id))).mappings()
+            return [batch_from(row) for row in rows]
+
     def batch(self, batch_id: str) -> Batch:
         """One batch. Raises StoreError where there is none."""
         with self.reading() as connection:

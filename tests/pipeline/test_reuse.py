@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import orjson
 import polars as pl
 
 from layton_batch.batches import raw_results
+from layton_batch.batches.fingerprints import fingerprint_bytes
 from layton_batch.batches.paid_answers import PaidAnswers
 from layton_batch.files import tables
 from layton_batch.pipeline import advance
@@ -68,8 +70,11 @@ def test_what_a_sandbox_answered_is_no_answer_of_the_providers(tmp_path: Path) -
 
 
 def fingerprint_bytes_of(bench: Lab, text: str) -> list[bytes]:
-    requests = bench.requests(text).filter(pl.col("role") == "predict")
-    return [bytes.fromhex(print_) for print_ in requests["fingerprint"]]
+    """What the lines of the run's batch file ask, wherever they were answered."""
+    (spec,) = bench.manifest(text).model_specs()
+    (path,) = bench.run_folder(text).batches.glob("predict-*/request.jsonl")
+    lines = [(line, orjson.loads(line)["custom_id"]) for line in path.read_bytes().splitlines()]
+    return [fingerprint_bytes(spec.provider, spec.model, line, name) for line, name in lines]
 
 
 def test_nothing_is_bought_again_where_the_answers_of_the_run_beside_it_cannot_be_read(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def has_each_once(bench: Lab, text: str, questions: int = ITEMS) -> None:
 
 def test_a_retry_of_both_sends_one_of_them(tmp_path: Path) -> None:
     text = twins()
-    with lab(tmp_path, refused(2 * 2)) as bench:
+    with lab(tmp_path, refused(2)) as bench:
         assert bench.finish(text).unanswered == 4
         assert retry(bench) == 4
         status = bench.finish(text)
@@ -58,7 +58,7 @@ def test_a_retry_of_both_sends_one_of_them(tmp_path: Path) -> None:
 
 def test_a_retry_that_fails_again_is_not_the_end(tmp_path: Path) -> None:
     text = twins()
-    with lab(tmp_path, refused(2 * ITEMS + 1)) as bench:
+    with lab(tmp_path, refused(ITEMS + 1)) as bench:
         assert bench.finish(text).unanswered == 2 * ITEMS
         retry(bench)
         assert bench.finish(text).unanswered == 2
@@ -67,22 +67,21 @@ def test_a_retry_that_fails_again_is_not_the_end(tmp_path: Path) -> None:
         has_each_once(bench, text)
 
 
-def test_a_retry_takes_the_answer_over_that_the_other_has(tmp_path: Path) -> None:
-    """The first one alone was refused; the other asked the same by itself, and was answered."""
+def test_what_is_refused_to_one_is_refused_to_both_and_goes_again_once(tmp_path: Path) -> None:
     text = twins()
     with lab(tmp_path, refused(1)) as bench:
-        assert bench.finish(text).unanswered == 1
-        sent = len(bench.finish(text).batches)
-        assert retry(bench) == 1
+        status = bench.finish(text)
+        assert (status.unanswered, len([batch for batch in status.batches if batch.provider == "openai"])) == (2, 1)
+        assert retry(bench) == 2
         status = bench.finish(text)
         assert status.unanswered == 0
-        assert [batch.provider_id for batch in status.batches[sent:] if batch.provider == "openai"] == [None]
+        assert [batch.requests for batch in status.batches if batch.provider == "openai"] == [ITEMS, 1]
         has_each_once(bench, text)
 
 
 def test_a_process_that_is_stopped_while_one_waits_for_the_other_loses_nothing(tmp_path: Path) -> None:
     text = twins()
-    with lab(tmp_path, refused(2 * 2)) as bench:
+    with lab(tmp_path, refused(2)) as bench:
         bench.finish(text)
         retry(bench)
         with bench.open(text) as run:

@@ -101,7 +101,7 @@ def test_answers_in_a_folder_that_is_away_are_asked_again_and_that_is_reported_o
         with bench.open(named("first")) as run:
             plan(run)
         bench.finish(named("second"))
-        shutil.move(bench.runs / "second", tmp_path / "elsewhere")
+        shutil.move(bench.runs / "batches" / "second", tmp_path / "elsewhere")
         status = bench.finish(named("first"))
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         with bench.open(named("first")) as run:

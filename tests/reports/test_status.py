@@ -36,7 +36,14 @@ def failing(provider: str = "openai", reason: str = "openai: poll: connection re
 
 def test_a_batch_is_planned_uploaded_at_the_provider_over_or_lost() -> None:
     batches = (planned(), planned(input_ref="file-1"), submitting(), flying(), ended(), flying(state=Lifecycle.LOST))
-    assert [place(one) for one in batches] == ["planned", "uploaded", "uploaded", "at_provider", "ended", "lost"]
+    assert [place(one.state, is_uploaded=bool(one.input_ref)) for one in batches] == [
+        "planned",
+        "uploaded",
+        "uploaded",
+        "at_provider",
+        "ended",
+        "lost",
+    ]
     held = Decimal("0.50")
     assert [set_aside(one) for one in batches] == [0, 0, held, held, held, held]
 
