@@ -412,6 +412,22 @@ class Entry:
     usd: Decimal
 
 
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one answer cost in USD, in its batch and at the price without one (None: not known), by which price."""
+
+    custom_id: str
+    input_tokens: int
+    cached_input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    cache_write_tokens: int
+    cost_usd: Decimal | None
+    unbatched_usd: Decimal | None
+    price_source: str | None
+    price_date: str | None
+
+
 # ---- decisions about a batch: ``batches/machine.py`` makes them, the store applies them ----------------------------
 
 BatchEvent = tuple[str, str]  # kind and detail
@@ -430,7 +446,8 @@ class Wait:
 class Move:
     """The batch goes to ``after.state`` and gets its columns, with everything that belongs to the move. ``in_doubt``:
     the create that is given up may have been billed; what it may have cost becomes unknown cost. ``ends``: of the
-    requests of a batch that is collected now, by custom_id; ``again``: those of them that go into another batch.
+    requests of a batch that is collected now, by custom_id; ``again``: those of them that go into another batch;
+    ``charges``: what its answers cost.
     ``plan_again``: its job is planned once more, for others ask for some of its answers."""
 
     after: Batch
@@ -438,6 +455,7 @@ class Move:
     entries: tuple[Entry, ...] = ()
     ends: Mapping[str, End] = field(default_factory=lambda: MappingProxyType({}))
     again: Collection[str] = ()
+    charges: Sequence[Charge] = ()
     stop: bool = False
     in_doubt: bool = False
     plan_again: bool = False

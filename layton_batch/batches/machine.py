@@ -29,7 +29,7 @@ from layton_batch.errors import (
     UnknownStatusError,
 )
 from layton_batch.providers.wire_errors import failure_class
-from layton_batch.records import Batch, BatchEvent, Collect, End, Entry, Found, Move, Snapshot, Wait
+from layton_batch.records import Batch, BatchEvent, Charge, Collect, End, Entry, Found, Move, Snapshot, Wait
 from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store.rows import ACTUAL, RELEASED, RESERVED, UNKNOWN_COST
 
@@ -507,11 +507,13 @@ def collected(
     *,
     ends: Mapping[str, End],
     again: Collection[str] = (),
+    charges: Sequence[Charge] = (),
     events: Iterable[BatchEvent] = (),
     entries: Sequence[Entry] = (),
 ) -> Move:
     """The answers are filed, and every request has its outcome: ``ends``, by custom_id. ``message``: what the provider
-    says of the batch as a whole. ``again``: the requests that go into another batch. ``events``: what was odd.
+    says of the batch as a whole. ``again``: the requests that go into another batch. ``charges``: what its answers
+    cost. ``events``: what was odd.
 
     Raises AssertionError where not every request of the batch has an end.
     """
@@ -526,6 +528,7 @@ def collected(
         entries=tuple(entries),
         ends=ends,
         again=again,
+        charges=charges,
     )
 
 

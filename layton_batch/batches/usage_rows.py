@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from decimal import Decimal
 
 import polars as pl
@@ -14,7 +14,7 @@ from layton_batch.costs.rates import charger, units_text
 from layton_batch.costs.report import UnknownCost, UsageRow
 from layton_batch.costs.stated import Statement, Sums
 from layton_batch.files import tables
-from layton_batch.records import Batch, Job, Response, Snapshot, Usage
+from layton_batch.records import Batch, Charge, Job, Response, Snapshot, Usage
 from layton_batch.runs.context import Run
 from layton_batch.states import PERHAPS_BILLED, Lifecycle, RequestOutcome, Role
 from layton_batch.text import decimal_text
@@ -139,6 +139,15 @@ class Bill:
         usd = self.unknown_cost
         most = f"at most ${usd:f}, which the budget counts" if usd else "no bound is known"
         yield COST_UNKNOWN, f"{found}: what they cost cannot be told and is not in this run's bill; {most}"
+
+
+def charges_of(usage: pl.DataFrame) -> list[Charge]:
+    """Return the rows of a usage table as the store enters them."""
+    names = [field.name for field in fields(Charge)]
+    found = []
+    for row in usage.select(names).iter_rows(named=True):
+        found.append(Charge(**{**row, **{name: _decimal(row[name]) for name in _COSTS}}))
+    return found
 
 
 def bill_under_name(run: Run, job: Job) -> None:

@@ -20,7 +20,7 @@ from layton_batch.batches.completeness import Downloaded, Reading, counted, lack
 from layton_batch.batches.decisions import Readings, apply, at
 from layton_batch.batches.outcomes import Tally, assign_outcomes, summed
 from layton_batch.batches.replies import Replies, Reply, read_replies
-from layton_batch.batches.usage_rows import Bill
+from layton_batch.batches.usage_rows import Bill, charges_of
 from layton_batch.clock import is_due
 from layton_batch.costs.stated import Statement
 from layton_batch.errors import ProviderError, ProviderReplyError
@@ -153,7 +153,7 @@ def _file(
         named = {entry.custom_id for entry in replies.entries if isinstance(entry, Reply)}
         _put_out_of_reach(tally, named, decision.lacking)
     bill = Bill(run.prices, job, batch, asked)
-    _write_tables(run, job, batch, replies, tally, bill)
+    usage = _write_tables(run, job, batch, replies, tally, bill)
     statement = _write_statement(run, job, batch, bill, snapshot)
     attempts, now = Attempts.of(batch, run.store.job_batches(job.id)), run.clock.now()
     again = frozenset() if is_cancelled(run) else attempts.again(tally.ends, run.manifest.policy.attempts)
@@ -161,6 +161,7 @@ def _file(
         decision, said, now,
         ends=tally.ends,
         again=again,
+        charges=charges_of(usage),
         events=(*summed(tally.anomalies), *bill.anomalies(), *_said_of_costs(statement)),
         entries=machine.settle(batch, run.store.held(batch.id), bill.unknown_cost, bill.spent),
     )  # fmt: skip
@@ -175,8 +176,9 @@ def _put_out_of_reach(tally: Tally, named: Collection[str], reason: str) -> None
             tally.replies[custom_id] = Reply(lost)
 
 
-def _write_tables(run: Run, job: Job, batch: Batch, replies: Replies, tally: Tally, bill: Bill) -> None:
-    """Responses and usage of the batch, and, where there are any, the requests whose cost nobody can tell."""
+def _write_tables(run: Run, job: Job, batch: Batch, replies: Replies, tally: Tally, bill: Bill) -> pl.DataFrame:
+    """Responses and usage of the batch, and, where there are any, the requests whose cost nobody can tell. Return the
+    usage."""
     charged = [bill.enter(())]
     with atomic.writing_folder(run.folder.batch(batch.id).answers) as folder:
         portions = tables.portions(tally.replies.values(), lambda reply: reply.characters)
@@ -186,12 +188,14 @@ def _write_tables(run: Run, job: Job, batch: Batch, replies: Replies, tally: Tal
             charged.append(bill.enter(responses))
             table = _response_table(job, batch, responses, replies.texts_of(portion))
             tables.write(folder / f"{number:05d}.parquet", table)
-    tables.write(run.folder.part("usage", batch.id), pl.concat(charged))
+    usage = pl.concat(charged)
+    tables.write(run.folder.part("usage", batch.id), usage)
     untold = run.folder.part("untold", batch.id)
     if rows := bill.unknown_cost_rows:
         tables.write(untold, tables.frame("untold", rows))
     else:
         atomic.remove(untold)  # of a collecting that a stop cut short, with another download
+    return usage
 
 
 def _write_statement(run: Run, job: Job, batch: Batch, bill: Bill, snapshot: Snapshot | None) -> Statement:

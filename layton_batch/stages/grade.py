@@ -46,7 +46,7 @@ def _begin(run: Run, job: Job, work: dict[str, Future[None]]) -> bool:
     judged, placed = _judged(run, job), placed_responses(run, job.id)
     if not job.graded and reask(run, job, judged, placed):
         return True
-    write_reused(run, job, placed)
+    write_reused(run, job)
     asked = _grading(run, job, judged, placed)
     if run.engine.is_here:
         work[job.id] = run.engine.submit(grade_job, asked, run.task, run.item)

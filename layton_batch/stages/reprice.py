@@ -15,7 +15,7 @@ from functools import partial
 
 import polars as pl
 
-from layton_batch.batches.usage_rows import Bill, charged_answers, known_bounds
+from layton_batch.batches.usage_rows import Bill, charged_answers, charges_of, known_bounds
 from layton_batch.costs.estimate import CostBounds
 from layton_batch.costs.rates import MANIFEST
 from layton_batch.files import atomic, tables
@@ -79,7 +79,7 @@ def _charge_again(run: Run, job: Job, batch: Batch) -> None:
         atomic.remove(path)
     parts = path.parent.glob(f"{glob.escape(batch.id)}.create*.parquet")  # creates of the batch that were given up
     creates = [row for part in parts for row in tables.read_part(part).iter_rows(named=True)]
-    run.store.charge_again(batch.id, bill.spent, known_bounds([*rows, *creates]), run.clock.now())
+    run.store.charge_again(batch.id, charges_of(charged), bill.spent, known_bounds([*rows, *creates]), run.clock.now())
 
 
 def _is_charged_by_the_manifest(run: Run, job: Job, sources: pl.Series) -> bool:

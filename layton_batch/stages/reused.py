@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-import polars as pl
+from dataclasses import asdict
 
-from layton_batch.batches.paid_answers import PaidAnswers
 from layton_batch.files import atomic, tables
-from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
-from layton_batch.stages.final_responses import Placed
+from layton_batch.text import decimal_text
 
 
-def write_reused(run: Run, job: Job, placed: Placed) -> None:
+def write_reused(run: Run, job: Job) -> None:
     """Write what the answers cost that another run, or another request of this one, paid for: a row for each request
     that has one."""
-    other = placed.requests.filter((pl.col("run_id") != run.id) | (pl.col("asked_as") != pl.col("paid_as")))
-    part, rows = run.folder.part("reused", job.id), _rows(run, job, other.drop_nulls("row"))
-    if rows.is_empty():
-        atomic.remove(part)
+    rows: list[tables.Row] = []
+    for custom_id, paying_run, batch_id, charge in run.store.bought_elsewhere(job.id):
+        costs = {"cost_usd": decimal_text(charge.cost_usd), "unbatched_usd": decimal_text(charge.unbatched_usd)}
+        rows.append(
+            {
+                **asdict(charge), **costs, "custom_id": custom_id, "role": str(job.role), "model": job.spec.name,
+                "provider": job.spec.provider, "run": paying_run, "batch_id": batch_id, "paid_as": charge.custom_id,
+            }
+        )  # fmt: skip
+    part = run.folder.part("reused", job.id)
+    if rows:
+        digest = tables.digest("reused", *(repr(sorted(row.items(), key=str)) for row in rows))
+        tables.write(part, tables.frame("reused", rows), digest)
     else:
-        tables.write(part, rows, tables.digest("reused", job.spec.name, placed.digest))
-
-
-def _rows(run: Run, job: Job, asked: pl.DataFrame) -> pl.DataFrame:
-    found = [tables.frame("reused", [])]
-    for (run_id, batch_id), requests in asked.group_by("run_id", "batch_id", maintain_order=True):
-        home = PaidAnswers.of(run).workspace_of(str(run_id))
-        if home is None or not (part := home.run(str(run_id)).part("usage", str(batch_id))).exists():
-            continue
-        charged = tables.read_part(part).drop("role", "model", "batch_id").rename({"custom_id": "paid_as"})
-        rows = requests.join(charged, on="paid_as", how="inner", maintain_order="left")
-        rows = rows.with_columns(
-            pl.col("asked_as").alias("custom_id"),
-            pl.col("run_id").alias("run"),
-            role=pl.lit(str(job.role)),
-            model=pl.lit(job.spec.name),
-        )
-        found.append(rows.select(pl.col(name).cast(kind) for name, kind in SCHEMAS["reused"].items()))
-    return pl.concat(found)
+        atomic.remove(part)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from hashlib import sha256
 from itertools import islice
@@ -20,7 +20,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
 from layton_batch.errors import SentElsewhereError
-from layton_batch.records import Batch, Content, End
+from layton_batch.records import Batch, Charge, Content, End, Move
 from layton_batch.states import PERHAPS_BILLED, AnswerState, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store import schema
 
@@ -257,22 +257,31 @@ def set_max_costs(connection: Connection, key: int, max_costs: Mapping[str, Deci
         connection.execute(this.values(max_cost=bindparam("cost")), rows)
 
 
+def set_charges(connection: Connection, key: int, charges: Sequence[Charge]) -> None:
+    """Enter what answers of a batch cost."""
+    table = schema.attempts
+    this = update(table).where(table.c.batch == key, table.c.custom_id == bindparam("name"))
+    columns = [field.name for field in fields(Charge) if field.name != "custom_id"]
+    rows = [{"name": one.custom_id, **{f"its_{name}": getattr(one, name) for name in columns}} for one in charges]
+    if rows:
+        connection.execute(this.values({name: bindparam(f"its_{name}") for name in columns}), rows)
+
+
 # ---- a batch's life ------------------------------------------------------------------------------------------------
 
 
-def follow_batch(
-    connection: Connection, key: int, before: Batch, after: Batch, ends: Mapping[str, End], again: Collection[str]
-) -> None:
-    """Have the attempts of a batch, and their answers, follow a move of it. ``ends``: of its requests, where it is
-    collected now; ``again``: those that go into another batch. Raises SentElsewhereError before it is paid for, where
-    somebody has, or asks for, some of them."""
+def follow_batch(connection: Connection, key: int, before: Batch, move: Move) -> None:
+    """Have the attempts of a batch, and their answers, follow a move of it. Raises SentElsewhereError before it is paid
+    for, where somebody has, or asks for, some of them."""
+    after = move.after
     if after.state is Lifecycle.SUBMITTING and before.state is not Lifecycle.SUBMITTING:
         _open(connection, key, before)
     elif after.state is Lifecycle.PLANNED and before.state is not Lifecycle.PLANNED:
         if not after.facts.creates_in_doubt:
             _close(connection, key)
     elif after.state is Lifecycle.COLLECTED:
-        _end(connection, key, ends, again)
+        _end(connection, key, move.ends, move.again)
+        set_charges(connection, key, move.charges)
 
 
 def _open(connection: Connection, key: int, batch: Batch) -> None:
@@ -529,6 +538,28 @@ def answers_at(connection: Connection, fingerprints: Collection[bytes]) -> dict[
         for fingerprint, *where in connection.execute(query.where(answers.c.fingerprint.in_(chunk))):
             found[fingerprint] = _placement("", "", None, fingerprint, 0, AnswerState.ANSWERED, *where, ErrorClass.NONE)
     return found
+
+
+def bought_elsewhere(connection: Connection, run_id: str, job_id: str) -> list[tuple[str, str, str, Charge]]:
+    """Return, for each request of a job that is not retired and whose answer another request paid for, in this run or
+    another one: its custom_id, the run and the batch that paid, and the charge."""
+    requests, jobs, answers, batches = schema.requests, schema.jobs, schema.answers, schema.batches
+    attempts = schema.attempts
+    same = and_(attempts.c.batch == answers.c.batch, attempts.c.fingerprint == answers.c.fingerprint)
+    own = and_(batches.c.run_id == run_id, attempts.c.custom_id == requests.c.custom_id)
+    charge = [attempts.c[field.name] for field in fields(Charge)]
+    query = (
+        select(requests.c.custom_id, batches.c.run_id, batches.c.batch_id, *charge)
+        .select_from(requests)
+        .join(jobs, jobs.c.key == requests.c.job)
+        .join(answers, answers.c.fingerprint == requests.c.answer)
+        .join(attempts, same)
+        .join(batches, batches.c.key == answers.c.batch)
+        .where(jobs.c.run_id == run_id, jobs.c.job_id == job_id, ~requests.c.retired, ~own)
+        .where(answers.c.state == str(AnswerState.ANSWERED), attempts.c.input_tokens.is_not(None))
+        .order_by(func.length(requests.c.custom_id), requests.c.custom_id)
+    )
+    return [(name, other, batch_id, Charge(*row)) for name, other, batch_id, *row in connection.execute(query)]
 
 
 def answering_batches(connection: Connection, run_id: str) -> list[tuple[str, str, str]]:

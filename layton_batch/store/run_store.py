@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from layton_batch.clock import Pacing, is_due
 from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
-from layton_batch.records import Batch, Entry, Job, Move, Wait
+from layton_batch.records import Batch, Charge, Entry, Job, Move, Wait
 from layton_batch.states import JOB_MOVES, AnswerState, JobState, Lifecycle, is_legal
 from layton_batch.store import request_rows, schema
 from layton_batch.store.marks import marking
@@ -383,7 +383,7 @@ class RunStore(Events):
         if after.state is not batch.state:
             request_rows.take_turn(connection)
             key = request_rows.batch_key(connection, self.run_id, batch.id)
-            request_rows.follow_batch(connection, key, batch, after, move.ends, move.again)
+            request_rows.follow_batch(connection, key, batch, move)
         if after.state is Lifecycle.COLLECTED:
             self._tell_job(connection, (batch.job_id,))
         if move.plan_again:
@@ -479,6 +479,12 @@ class RunStore(Events):
         with self.reading() as connection:
             return request_rows.count_requests(connection, self.run_id)
 
+    def bought_elsewhere(self, job_id: str) -> list[tuple[str, str, str, Charge]]:
+        """Return, for each request of a job that is not retired and whose answer another request paid for, in this run
+        or another one: its custom_id, the run and the batch that paid, and the charge."""
+        with self.reading() as connection:
+            return request_rows.bought_elsewhere(connection, self.run_id, job_id)
+
     def answering_batches(self) -> list[tuple[str, str, str]]:
         """Return job, run and batch wherever a batch has an answer that the job wants."""
         with self.reading() as connection:
@@ -570,9 +576,13 @@ class RunStore(Events):
             values = {"run_id": self.run_id, "batch_id": entry.batch_id, "kind": entry.kind, "usd": entry.usd, "at": at}
             connection.execute(schema.ledger.insert().values(**values))
 
-    def charge_again(self, batch_id: str, spent: Decimal, unknown: Decimal, at: float) -> None:
+    def charge_again(
+        self, batch_id: str, charges: Sequence[Charge], spent: Decimal, unknown: Decimal, at: float
+    ) -> None:
         """Correct what a collected batch has cost, and the most that it may have cost beside, where that is another."""
         with self.writing() as writing:
+            key = request_rows.batch_key(writing.connection, self.run_id, batch_id)
+            request_rows.set_charges(writing.connection, key, charges)
             known = read_money(writing.connection, self.run_id, batch_id)
             more = {ACTUAL: spent - known.spent, UNKNOWN_COST: unknown - known.unknown_cost}
             if any(more.values()):

@@ -120,6 +120,15 @@ attempts = Table(
     Column("is_open", Boolean, nullable=False, default=False),  # it may be billed, and has not come to its end
     Column("outcome", String(16)),
     Column("error_class", String(32)),
+    Column("input_tokens", Integer),  # of an answer, and what it cost
+    Column("cached_input_tokens", Integer),
+    Column("output_tokens", Integer),
+    Column("reasoning_tokens", Integer),
+    Column("cache_write_tokens", Integer),
+    Column("cost_usd", Money),
+    Column("unbatched_usd", Money),
+    Column("price_source", String(64)),
+    Column("price_date", String(10)),
     Index(
         "one_open_attempt", "fingerprint", unique=True, sqlite_where=text("is_open"), postgresql_where=text("is_open")
     ),

@@ -95,6 +95,11 @@ def _requests() -> None:
         sa.Column("is_open", sa.Boolean, nullable=False),
         sa.Column("outcome", sa.String(16)),
         sa.Column("error_class", sa.String(32)),
+        *(sa.Column(name, sa.Integer) for name in ("input_tokens", "cached_input_tokens", "output_tokens")),
+        *(sa.Column(name, sa.Integer) for name in ("reasoning_tokens", "cache_write_tokens")),
+        *(sa.Column(name, sa.String(40)) for name in ("cost_usd", "unbatched_usd")),
+        sa.Column("price_source", sa.String(64)),
+        sa.Column("price_date", sa.String(10)),
     )
     is_open = sa.text("is_open")
     op.create_index(
