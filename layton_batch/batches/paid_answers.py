@@ -6,7 +6,7 @@ that may have been paid for, and cannot be had, counts as paid for: it is a pers
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from layton_batch.batches.fingerprints import scoped
@@ -36,12 +36,13 @@ class Standing:
     """The run in whose batch it is."""
 
 
-def scope_of(manifest: Manifest, local: Collection[str], provider: str) -> str:
-    """Return what tells answers of one kind from those of another that ask the same: what a sandbox on this machine
-    answered is no answer of its provider's, and a manifest may ask everything anew. ``local``: providers on this
-    machine."""
-    own = "" if manifest.policy.reuse else f"run {manifest.run_id()}"
-    return f"{own} sandbox" if provider in local else own
+_PLAYED = " sandbox"
+"""The scope of answers of a sandbox on this machine."""
+
+
+def _of_run(run_id: str) -> str:
+    """The scope of answers that one run alone may use."""
+    return f"run {run_id}"
 
 
 @dataclass(slots=True)
@@ -68,12 +69,24 @@ class PaidAnswers:
         return answers
 
     def fingerprint(self, spec: ModelSpec, digest: bytes) -> bytes:
-        """Return what an answer of this model is bought by: the fingerprint of the request, in its scope."""
-        return scoped(digest, scope_of(self.manifest, self.local, spec.provider))
+        """Return what an answer of this model is bought by: the fingerprint of the request, in its scope.
+
+        What a sandbox on this machine answered is no answer of its provider's, and a manifest may ask everything anew.
+        """
+        own = "" if self.manifest.policy.reuse else _of_run(self.manifest.run_id())
+        return scoped(digest, f"{own}{_PLAYED}" if spec.provider in self.local else own)
+
+    def all_prints(self, digest: bytes) -> Iterator[bytes]:
+        """Yield everything that this run can have asked a request by, whatever its manifest and addresses were then."""
+        own = _of_run(self.store.run_id)
+        for scope in ("", _PLAYED, own, f"{own}{_PLAYED}"):
+            fingerprint = scoped(digest, scope)
+            yield fingerprint
+            yield self.own(fingerprint)
 
     def own(self, fingerprint: bytes) -> bytes:
         """Return what an answer is bought by where the one that is there cannot be had here."""
-        return scoped(fingerprint, f"run {self.store.run_id}")
+        return scoped(fingerprint, _of_run(self.store.run_id))
 
     def look_up(self, fingerprints: Collection[bytes]) -> dict[bytes, Standing]:
         """Return how the answers stand that requests with these fingerprints want."""

@@ -206,14 +206,18 @@ def _readable(path: Path) -> Iterator[None]:
 def _what_to_do(path: Path) -> str:
     if is_derived(path):
         return "move it away, and `layton-batch run MANIFEST` makes it again from the stored answers"
-    if {path.name, path.parent.name} & {"answers", "usage", "untold", "stated"}:
-        return "put it back from a copy; what the provider answered is still in the batch's folder"
+    if "answers" in (path.name, path.parent.name):
+        return "put it back from a copy: the raw results beside it are gone, or lack answers too"
+    if path.parent.name in ("usage", "untold", "stated"):
+        return "put it back from a copy of the run; what the provider answered is still in the folder of its batch"
     return "put it back from a copy of the run; without it nobody knows what was asked"
 
 
 def is_derived(path: Path) -> bool:
-    """Whether a part file holds nothing but what is computed, for nothing, from other tables of the run."""
-    return path.parent.name in DERIVED
+    """Whether a part file holds nothing but what is computed, for nothing, from other files: tables of the run, or the
+    raw results beside a batch's answers."""
+    is_of_answers = path.parent.name == "answers" and any(path.parent.parent.glob("*.jsonl.zst"))
+    return path.parent.name in DERIVED or is_of_answers
 
 
 def set_aside(path: Path) -> None:

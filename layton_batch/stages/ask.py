@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from layton_batch.batches.admission import custom_id_problem
@@ -58,7 +58,8 @@ def ask(run: Run, job: Job, mark: str) -> bool:
         bill_under_name(run, job)
     left = _left_by_others(run, [one for one in known if one.custom_id in asking.kept])
     run.store.plan_job(job, batches, run.clock.now(), asking.new(), asking.kept, left)
-    _say_who_asks(run, job, asking.others)
+    waited_for = {one.run_id for one in known if one.custom_id in asking.kept and one.state is AnswerState.SENT}
+    _say_who_asks(run, job, asking.others | waited_for)
     return True
 
 
@@ -73,12 +74,24 @@ def ask_wanted(run: Run, job: Job) -> bool:
             groups.setdefault((parent, one.reask), []).append(one)
     if gone := {one.custom_id for one in wanted if one.item_id not in prompts}:
         run.store.retire(job.id, gone)  # nobody can say any more what they asked
+    if not all(_is_asked_still(run, job, one, prompts[one.item_id]) for one in chain(*groups.values())):
+        run.store.ask_anew(job.id)  # nothing is bought under the name of another question
+        return True
     batches: list[Batch] = []
     for (parent_id, reask), rows in groups.items():
         batches += _further_batches(run, job, names, parent_id, reask, rows, prompts)
     if batches:
         run.store.add_batches(job, batches, run.clock.now())
     return bool(batches or gone)
+
+
+def _is_asked_still(run: Run, job: Job, one: KnownRequest, sized: SizedPrompt) -> bool:
+    """Return whether a request would ask now what it asked before."""
+    spec = spec_of(run, job, one.item_id)
+    request = Request(one.custom_id, one.item_id, spec, sized.prompt)
+    line = request_line(run.providers.dialect(spec.provider), request)
+    digest = fingerprint_bytes(spec.provider, spec.model, line, one.custom_id, spec.sample)
+    return one.fingerprint is None or one.fingerprint in set(PaidAnswers.of(run).all_prints(digest))
 
 
 def _further_batches(
@@ -158,9 +171,9 @@ def _reach(run: Run, job: Job, paid: PaidAnswers, known: Sequence[KnownRequest])
     report_out_of_reach(run)
 
 
-def _say_who_asks(run: Run, job: Job, runs: Collection[str]) -> None:
+def _say_who_asks(run: Run, job: Job, runs: Collection[str | None]) -> None:
     """Say in an event, once, which other runs ask now for answers that the job wants."""
-    others = frozenset(runs) - {run.id}
+    others = frozenset(one for one in runs if one is not None) - {run.id}
     if others and run.waited_for.get(job.id) != others:
         run.waited_for[job.id] = others
         names = ", ".join(sorted(others))
@@ -267,13 +280,14 @@ class _Names:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A request as its provider takes it. ``name``: its custom_id."""
+    """A request as its provider takes it. ``name``: its custom_id; ``fingerprint``: the digest within its scope."""
 
     name: str
     item_id: str
     spec: ModelSpec
     sized: SizedPrompt
     content: bytes
+    digest: bytes
     fingerprint: bytes
 
 
@@ -333,14 +347,16 @@ class _Asking:
     def _written(self, name: str, item_id: str, spec: ModelSpec, sized: SizedPrompt) -> _Line:
         content = request_line(self.provider, Request(name, item_id, spec, sized.prompt))
         digest = fingerprint_bytes(spec.provider, spec.model, content, name, spec.sample)
-        return _Line(name, item_id, spec, sized, content, self.paid.fingerprint(spec, digest))
+        return _Line(name, item_id, spec, sized, content, digest, self.paid.fingerprint(spec, digest))
 
     def _before(self, asked: Mapping[tuple[str, bytes | None], str], line: _Line) -> str | None:
-        """The request by which the job asked the same before, also for an answer of the run's own; one of an import
-        stands for its item."""
+        """The request by which the job asked the same before, also where its manifest or addresses were others then;
+        one of an import stands for its item."""
         if not asked:
             return None
-        prints = (line.fingerprint, self.paid.own(line.fingerprint), None)
+        if (found := asked.get((line.item_id, line.fingerprint))) is not None:
+            return found
+        prints = (*self.paid.all_prints(line.digest), None)
         return next((asked[key] for one in prints if (key := (line.item_id, one)) in asked), None)
 
     def _look_up(

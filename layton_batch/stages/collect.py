@@ -14,6 +14,7 @@ from functools import partial
 import polars as pl
 
 from layton_batch.batches import machine, raw_results
+from layton_batch.batches.answers import write_answers
 from layton_batch.batches.attempts import Attempts
 from layton_batch.batches.cancel import is_cancelled
 from layton_batch.batches.completeness import Downloaded, Reading, counted, lack
@@ -153,7 +154,7 @@ def _file(
         named = {entry.custom_id for entry in replies.entries if isinstance(entry, Reply)}
         _put_out_of_reach(tally, named, decision.lacking)
     bill = Bill(run.prices, job, batch, asked)
-    usage = _write_tables(run, job, batch, replies, tally, bill)
+    usage = _write_tables(run, batch, replies, tally, bill)
     statement = _write_statement(run, job, batch, bill, snapshot)
     attempts, now = Attempts.of(batch, run.store.job_batches(job.id)), run.clock.now()
     again = frozenset() if is_cancelled(run) else attempts.again(tally.ends, run.manifest.policy.attempts)
@@ -176,18 +177,16 @@ def _put_out_of_reach(tally: Tally, named: Collection[str], reason: str) -> None
             tally.replies[custom_id] = Reply(lost)
 
 
-def _write_tables(run: Run, job: Job, batch: Batch, replies: Replies, tally: Tally, bill: Bill) -> pl.DataFrame:
+def _write_tables(run: Run, batch: Batch, replies: Replies, tally: Tally, bill: Bill) -> pl.DataFrame:
     """Responses and usage of the batch, and, where there are any, the requests whose cost nobody can tell. Return the
     usage."""
     charged = [bill.enter(())]
-    with atomic.writing_folder(run.folder.batch(batch.id).answers) as folder:
-        portions = tables.portions(tally.replies.values(), lambda reply: reply.characters)
-        for number, portion in enumerate(portions):
-            run.heed_stop()
-            responses = [reply.response for reply in portion]
-            charged.append(bill.enter(responses))
-            table = _response_table(job, batch, responses, replies.texts_of(portion))
-            tables.write(folder / f"{number:05d}.parquet", table)
+
+    def enter(responses: Sequence[Response]) -> None:
+        run.heed_stop()
+        charged.append(bill.enter(responses))
+
+    write_answers(run.folder.batch(batch.id), batch, replies, tally, enter)
     usage = pl.concat(charged)
     tables.write(run.folder.part("usage", batch.id), usage)
     untold = run.folder.part("untold", batch.id)
@@ -222,25 +221,3 @@ def _said_of_costs(statement: Statement) -> Iterator[tuple[str, str]]:
         yield "cost_differs", statement.text
     elif statement.stated.usd is not None:
         yield "cost_stated", statement.text
-
-
-def _response_table(job: Job, batch: Batch, responses: Sequence[Response], texts: pl.Series) -> pl.DataFrame:
-    ends = [one.finish_reason for one in responses]
-    return tables.of_columns(
-        "responses",
-        {
-            "custom_id": [one.custom_id for one in responses],
-            "job_id": job.id,
-            "batch_id": batch.id,
-            "attempt": batch.attempt,
-            "outcome": [str(one.outcome) for one in responses],
-            "error_class": [str(one.error_class) for one in responses],
-            "error_code": [one.error_code for one in responses],
-            "error_message": [one.error_message for one in responses],
-            "text": texts,
-            "finish_reason": [str(end) if end else None for end in ends],
-            "raw_finish_reason": [one.raw_finish_reason for one in responses],
-            "refusal": [one.refusal for one in responses],
-            "served_model": [one.served_model for one in responses],
-        },
-    )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
+from layton_batch.batches.answers import answer_parts, make_again
 from layton_batch.batches.paid_answers import PaidAnswers
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
@@ -56,11 +57,9 @@ def placed_responses(run: Run, job_id: str) -> Placed:
     parts: list[Path] = []
     places: dict[tuple[str, str], Mapping[str, tuple[int, int]]] = {}
     for run_id, batch_id, responses in batches:
-        its = _parts_of(run, run_id, batch_id, responses)
+        its, names = _names_in(run, run_id, batch_id, responses)
         places[run_id, batch_id] = {
-            name: (number, row)
-            for number, part in enumerate(its, len(parts))
-            for row, name in enumerate(tables.read_part(part, ("custom_id",))["custom_id"])
+            name: (number, row) for number, part in enumerate(names, len(parts)) for row, name in enumerate(part)
         }
         parts += its
     columns: dict[str, list[object]] = {name: [] for name in _PLACED}
@@ -90,17 +89,27 @@ def _that_count(run: Run, found: Sequence[Placement]) -> Sequence[Placement]:
     return [earlier.get(one.custom_id, one) for one in found]
 
 
-def _parts_of(run: Run, run_id: str, batch_id: str, responses: int | None) -> Sequence[Path]:
-    """The part files of a batch's responses, of so many requests (None: of as many as there are)."""
+def _names_in(
+    run: Run, run_id: str, batch_id: str, responses: int | None
+) -> tuple[Sequence[Path], Sequence[Sequence[str]]]:
+    """The part files of a batch's responses, of so many requests (None: of as many as there are), and the custom_ids in
+    each. Of a batch of this run they are made again where they are damaged."""
     home = PaidAnswers.of(run).workspace_of(run_id)
     if home is None:
         gone = run.folder.workspace.batches(run_id)
         raise DamagedTableError(f"answers of run {run_id} are wanted, and {gone} is not there: put it back", gone)
-    folder = home.batch(run_id, batch_id).answers
-    parts = sorted(folder.glob("*.parquet"))
-    if responses is not None:
-        tables.check_rows(folder, parts, responses)
-    return parts
+    folder = home.batch(run_id, batch_id)
+
+    def read() -> tuple[Sequence[Path], Sequence[Sequence[str]]]:
+        parts = answer_parts(folder, responses)
+        return parts, [tables.read_part(part, ("custom_id",))["custom_id"].to_list() for part in parts]
+
+    try:
+        return read()
+    except DamagedTableError:
+        if run_id != run.id or not make_again(run, run.store.batch(batch_id)):
+            raise
+    return read()
 
 
 def final_responses(placed: Placed) -> Iterator[Mapping[str, object]]:

@@ -15,7 +15,19 @@ from hashlib import sha256
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, case, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
@@ -457,17 +469,16 @@ def attempted_by(connection: Connection, run_id: str, fingerprints: Collection[b
 
 
 def jobs_with_wanted(connection: Connection, run_id: str) -> frozenset[str]:
-    """Return the jobs of a run that want answers for which a batch is to be written."""
+    """Return the jobs of a run that want answers for which a batch is to be written.
+
+    It is asked in each tick, and mostly finds none. So it goes from the few answers to the requests: the state is a
+    literal, for an index of part of a table serves no parameter.
+    """
     requests, jobs, answers = schema.requests, schema.jobs, schema.answers
-    query = (
-        select(jobs.c.job_id)
-        .join(requests, requests.c.job == jobs.c.key)
-        .join(answers, answers.c.fingerprint == requests.c.answer)
-        .where(answers.c.state == str(AnswerState.WANTED), ~requests.c.retired)
-        .where(jobs.c.run_id == run_id, ~jobs.c.retired)
-        .distinct()
-    )
-    return frozenset(connection.execute(query).scalars())
+    wanted = select(answers.c.fingerprint).where(answers.c.state == literal_column(f"'{AnswerState.WANTED}'"))
+    asking = select(requests.c.job).where(requests.c.answer.in_(wanted), ~requests.c.retired)
+    mine = select(jobs.c.job_id).where(jobs.c.run_id == run_id, ~jobs.c.retired, jobs.c.key.in_(asking))
+    return frozenset(connection.execute(mine).scalars())
 
 
 def unfinished(connection: Connection, run_id: str, job_ids: Collection[str]) -> dict[str, frozenset[str]]:
@@ -630,6 +641,14 @@ def asked_of(connection: Connection, key: int) -> dict[str, Decimal | None]:
     table = schema.attempts
     query = select(table.c.custom_id, table.c.max_cost).where(table.c.batch == key).order_by(table.c.line)
     return dict(connection.execute(query).all())
+
+
+def ends_of(connection: Connection, key: int) -> dict[str, End]:
+    """Return how the requests of a collected batch ended, by custom_id in the order of its lines."""
+    table = schema.attempts
+    query = select(table.c.custom_id, table.c.outcome, table.c.error_class).where(table.c.batch == key)
+    rows = connection.execute(query.order_by(table.c.line))
+    return {name: (RequestOutcome(outcome), ErrorClass(error_class)) for name, outcome, error_class in rows}
 
 
 def retired_among(connection: Connection, run_id: str, job_id: str, key: int) -> int:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from layton_batch.clock import Pacing, is_due
 from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
-from layton_batch.records import Batch, Charge, Entry, Job, Move, Wait
+from layton_batch.records import Batch, Charge, End, Entry, Job, Move, Wait
 from layton_batch.states import JOB_MOVES, AnswerState, JobState, Lifecycle, is_legal
 from layton_batch.store import request_rows, schema
 from layton_batch.store.marks import marking
@@ -429,6 +429,11 @@ class RunStore(Events):
             request_rows.take_turn(writing.connection)
             request_rows.rebind(writing.connection, self.run_id, job_id, fingerprints)
 
+    def ask_anew(self, job_id: str) -> None:
+        """Have a job be planned again: it may ask something else by now."""
+        with self.writing() as writing:
+            self.plan_again(writing, (job_id,))
+
     def retire(self, job_id: str, custom_ids: Collection[str]) -> None:
         """Mark requests of a job as ones that the manifest does not ask for any more."""
         with self.writing() as writing:
@@ -505,6 +510,11 @@ class RunStore(Events):
         USD."""
         with self.reading() as connection:
             return request_rows.asked_of(connection, request_rows.batch_key(connection, self.run_id, batch_id))
+
+    def ends_of(self, batch_id: str) -> dict[str, End]:
+        """Return how the requests of a collected batch ended, by custom_id in the order of its lines."""
+        with self.reading() as connection:
+            return request_rows.ends_of(connection, request_rows.batch_key(connection, self.run_id, batch_id))
 
     def retired_among(self, batch: Batch) -> int:
         """Count the requests of a batch that the manifest does not ask for any more."""

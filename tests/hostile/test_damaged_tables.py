@@ -102,23 +102,45 @@ def until(run: Run, there: Lab, come: Callable[[], bool]) -> None:
     raise AssertionError("it never came")
 
 
+def collected(there: Lab, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The answers of one model, which are not graded yet."""
+    batches = there.run_folder(TEXT).batches
+    with monkeypatch.context() as before, there.open(TEXT) as run:
+        before.setattr(pipeline, "grade", lambda _run: False)
+        until(run, there, lambda: any(batches.glob(f"{HURT}*/answers")))
+    (part,) = batches.glob(f"{HURT}*/answers/*.parquet")
+    return part
+
+
 @damaged
-def test_damaged_answers_of_one_model_stop_that_model_alone(
+def test_damaged_answers_are_made_again_from_the_raw_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None]
+) -> None:
+    with lab(tmp_path) as there:
+        part = collected(there, monkeypatch)
+        kept = pl.read_parquet(part)
+        damage(part)
+        status, trouble = go_on(there)
+        assert (status.state, trouble) == (RunState.DONE, {})
+        assert pl.read_parquet(part).equals(kept)
+        assert set(there.billed().values()) == {1}
+
+
+@damaged
+def test_damaged_answers_of_one_model_without_raw_results_stop_that_model_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None]
 ) -> None:
     with lab(tmp_path) as there:
-        batches = there.run_folder(TEXT).batches
-        with monkeypatch.context() as before, there.open(TEXT) as run:
-            before.setattr(pipeline, "grade", lambda _run: False)
-            until(run, there, lambda: any(batches.glob(f"{HURT}*/answers")))
-        (part,) = batches.glob(f"{HURT}*/answers/*.parquet")
+        part = collected(there, monkeypatch)
+        for raw in part.parent.parent.glob("*.zst"):
+            raw.unlink()
         damage(part)
         with there.open(TEXT) as run:
             status = drive(run, once=False, stop_at=there.clock.now() + 200 * 3600)
             assert is_finished(run)
             assert set(run.trouble) == {HURT}
             assert str(part.parent) in run.trouble[HURT]
-            assert "still in the batch's folder" in run.trouble[HURT]
+            assert "the raw results beside it are gone" in run.trouble[HURT]
             assert [event.kind for event in run.store.events() if event.kind.startswith("table_")] == ["table_damaged"]
             with pytest.raises(typer.Exit) as ended:
                 run_commands._finish(run, status, as_json=False)

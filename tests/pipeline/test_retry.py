@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from layton_batch.batches.retry import retry_run
 from layton_batch.errors import AnotherDriverError, LaytonBatchError, StaleStateError, StorageError
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance, is_finished
+from layton_batch.records import Item, Prompt
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import open_folder
@@ -289,6 +291,28 @@ def test_a_retry_that_slept_while_another_process_made_its_own_makes_none(
         status = bench.finish(text)
         check_books(bench, text, status)
         assert names(status) == ["s0001.a1", "s0002.a2"]
+
+
+def test_what_asks_something_else_by_now_is_asked_under_a_name_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = manifest_text(limit=3)
+    with lab(tmp_path, refused()) as bench:
+        bench.finish(text)
+        with bench.open(text) as run:
+            original = type(run.task).prompt
+
+            def other(task: Any, item: Item) -> Prompt:
+                return replace(original(task, item), system="Other words.")
+
+            monkeypatch.setattr(type(run.task), "prompt", other)
+            assert retry_run(run) == 1
+            status = drive(run, once=False, stop_at=None)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        asked = bench.requests(text).filter(role="predict")
+        assert asked["retired"].to_list() == [True] * 3 + [False] * 3
+        assert asked["custom_id"].n_unique() == 6
+        assert set(bench.billed().values()) == {1}
 
 
 def while_grading(monkeypatch: pytest.MonkeyPatch, role: Role, action: Callable[[], None]) -> None:

@@ -1,0 +1,88 @@
+"""The answers of a batch as a table, which is made again from the raw results where the disk damaged it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from layton_batch.batches import raw_results
+from layton_batch.batches.outcomes import Tally, assign_outcomes
+from layton_batch.batches.replies import Replies, read_replies
+from layton_batch.files import atomic, tables
+from layton_batch.files.run_folder import BatchFolder
+from layton_batch.records import Batch, End, Response
+from layton_batch.runs.context import Run
+from layton_batch.states import RequestOutcome
+
+
+def write_answers(
+    folder: BatchFolder, batch: Batch, replies: Replies, tally: Tally, each: Callable[[Sequence[Response]], None]
+) -> None:
+    """Write a response for each request of a batch, in portions; ``each`` is told of every portion, without texts."""
+    with atomic.writing_folder(folder.answers) as answers:
+        portions = tables.portions(tally.replies.values(), lambda reply: reply.characters)
+        for number, portion in enumerate(portions):
+            responses = [reply.response for reply in portion]
+            each(responses)
+            table = _table(batch, responses, replies.texts_of(portion))
+            tables.write(answers / f"{number:05d}.parquet", table)
+
+
+def make_again(run: Run, batch: Batch) -> bool:
+    """Make the answers of a collected batch again from its raw results; False where these do not have them all.
+
+    How each request ended is in its row, and stays.
+    """
+    folder, ends = run.folder.batch(batch.id), run.store.ends_of(batch.id)
+    if not raw_results.copies(folder.root):
+        return False
+    replies = read_replies(folder.root, run.providers.dialect(batch.provider).decode)
+    tally = assign_outcomes(replies.entries, list(ends), batch, batch.reason)
+    for name, end in ends.items():
+        response = tally.replies[name].response
+        if (end[0] is RequestOutcome.SUCCEEDED) != (response.outcome is RequestOutcome.SUCCEEDED):
+            return False
+        tally.replies[name] = replace(tally.replies[name], response=_as_it_ended(response, end))
+    write_answers(folder, batch, replies, tally, lambda _responses: run.heed_stop())
+    detail = "its answers were damaged, and were made again from the raw results"
+    run.store.add_event(run.clock.now(), batch.id, "answers_made_again", detail)
+    return True
+
+
+def _as_it_ended(response: Response, end: End) -> Response:
+    outcome, error_class = end
+    return replace(response, outcome=outcome, error_class=error_class)
+
+
+def answer_parts(folder: BatchFolder, expected: int | None) -> Sequence[Path]:
+    """Return the part files of a batch's answers. Raises DamagedTableError where they have another number of rows than
+    ``expected`` (None: any), or one cannot be read."""
+    parts = sorted(folder.answers.glob("*.parquet"))
+    if expected is not None:
+        tables.check_rows(folder.answers, parts, expected)
+    return parts
+
+
+def _table(batch: Batch, responses: Sequence[Response], texts: pl.Series) -> pl.DataFrame:
+    ends = [one.finish_reason for one in responses]
+    return tables.of_columns(
+        "responses",
+        {
+            "custom_id": [one.custom_id for one in responses],
+            "job_id": batch.job_id,
+            "batch_id": batch.id,
+            "attempt": batch.attempt,
+            "outcome": [str(one.outcome) for one in responses],
+            "error_class": [str(one.error_class) for one in responses],
+            "error_code": [one.error_code for one in responses],
+            "error_message": [one.error_message for one in responses],
+            "text": texts,
+            "finish_reason": [str(end) if end else None for end in ends],
+            "raw_finish_reason": [one.raw_finish_reason for one in responses],
+            "refusal": [one.refusal for one in responses],
+            "served_model": [one.served_model for one in responses],
+        },
+    )
