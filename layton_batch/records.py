@@ -149,6 +149,7 @@ class Job:
     identity: str = ""  # what it asks by (runs/identity.py)
     retired: bool = False  # the manifest no longer has it: its answers stay on disk, and nothing more is sent
     news: int = 0  # grows with each batch that is entered or collected for its requests
+    is_stale: bool = False  # it is graded, and answers that it wants came since
 
 
 @dataclass(frozen=True, slots=True)

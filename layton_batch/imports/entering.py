@@ -180,9 +180,9 @@ def _judge(name: str, sitting: Mapping[str, Job], one: Imported) -> Job:
 
 def _check_verdicts(run: Run, job: Job | None, answers: Answers) -> None:
     """A judge that was asked already keeps what it said."""
-    batches = [batch for batch in run.store.batches() if job is not None and batch.job_id == job.id]
-    if not batches or job is None:
+    if job is None or not run.store.known_requests(job.id):
         return
+    batches = [batch for batch in run.store.batches() if batch.job_id == job.id]
     theirs = [batch for batch in batches if is_imported(batch)]
     if not theirs or theirs[0].sha256 not in (_digest(answers), _digest(_judged_only(run, job, answers))):
         raise DataError(

@@ -169,7 +169,8 @@ class Run:
             return work()
         except DamagedTableError as error:
             is_new = error.path not in self._set_aside
-            if tables.is_derived(error.path) and is_new:
+            is_own = any(error.path.is_relative_to(root) for root in (self.folder.root, self.folder.batches))
+            if is_own and is_new and tables.is_derived(error.path):
                 tables.set_aside(error.path)
                 self._set_aside.add(error.path)
                 self.remaking = True

@@ -174,6 +174,7 @@ def waits_for_a_person(batch: Batch) -> bool:
     return batch.state is Lifecycle.LOST or (batch.state is Lifecycle.PLANNED and batch.needs_person)
 
 
+_NEVER_ASKED = RequestOutcome.CANCELLED, ErrorClass.NOT_EXECUTED
 _ENDED = frozenset({AnswerState.ANSWERED, AnswerState.FAILED, AnswerState.UNCERTAIN})
 
 
@@ -182,9 +183,10 @@ def _job_status(job: Job, counts: Sequence[RequestCount]) -> JobStatus:
     errors: Counter[ErrorClass] = Counter()
     where: Counter[str] = Counter()
     for one in counts:
-        if one.state in _ENDED and one.end is not None:
-            outcomes[one.end[0]] += one.number
-            errors[one.end[1]] += one.number * (one.end[0] is RequestOutcome.ERRORED)
+        if one.state in _ENDED:
+            outcome, error_class = one.end or _NEVER_ASKED
+            outcomes[outcome] += one.number
+            errors[error_class] += one.number * (outcome is RequestOutcome.ERRORED)
         else:
             where[place(one.batch or Lifecycle.PLANNED, is_uploaded=one.is_uploaded)] += one.number
     return JobStatus(

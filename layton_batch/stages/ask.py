@@ -56,16 +56,17 @@ def ask(run: Run, job: Job, mark: str) -> bool:
         run.store.retire(job.id, [one.custom_id for one in known if one.custom_id not in asking.kept])
         _withdraw_unwanted(run, job)
         bill_under_name(run, job)
-    left = _left_by_others(run, [one for one in known if one.custom_id in asking.kept])
-    run.store.plan_job(job, batches, run.clock.now(), asking.new(), asking.kept, left)
+    run.store.plan_job(job, batches, run.clock.now(), asking.new(), asking.kept)
     waited_for = {one.run_id for one in known if one.custom_id in asking.kept and one.state is AnswerState.SENT}
     _say_who_asks(run, job, asking.others | waited_for)
     return True
 
 
 def ask_wanted(run: Run, job: Job) -> bool:
-    """Enter batches for the job's requests whose answers are wanted and in no batch; True where there are any."""
-    wanted, names = run.store.wanted_requests(job.id), _Names(run, job)
+    """Enter batches for what the job is to ask, beside what it asks for the first time; True where there is any."""
+    if not (wanted := run.store.requests_to_ask(job.id)):
+        return False
+    names = _Names(run, job)
     prompts = {item_id: prompt for item_id, _, prompt in _prompts(run, job, {one.item_id for one in wanted})}
     groups: dict[tuple[str | None, int], list[KnownRequest]] = {}
     for one in wanted:
@@ -150,13 +151,6 @@ class _Further:
         by_itself = attempts.are_left(run.manifest.policy.attempts)
         pause = pause_before_next(parent, attempts.turned_away, run.pacing) if by_itself else 0.0
         return cls(parent.attempt + 1, parent_id, reask, cause, run.clock.now() + pause, count)
-
-
-def _left_by_others(run: Run, known: Sequence[KnownRequest]) -> frozenset[bytes]:
-    """Return the answers that others were to ask for and do not, and that this run has not asked for."""
-    planned = {one.answer for one in known if one.state is AnswerState.PLANNED and one.run_id != run.id}
-    failed = {one.answer for one in known if one.state is AnswerState.FAILED and one.run_id != run.id}
-    return frozenset(planned | (failed - run.store.attempted(failed)))
 
 
 def _reach(run: Run, job: Job, paid: PaidAnswers, known: Sequence[KnownRequest]) -> None:

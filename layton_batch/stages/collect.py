@@ -14,7 +14,7 @@ from functools import partial
 import polars as pl
 
 from layton_batch.batches import machine, raw_results
-from layton_batch.batches.answers import write_answers
+from layton_batch.batches.answer_table import write_answers
 from layton_batch.batches.attempts import Attempts
 from layton_batch.batches.cancel import is_cancelled
 from layton_batch.batches.completeness import Downloaded, Reading, counted, lack

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from layton_batch.batches.answers import answer_parts, make_again
+from layton_batch.batches.answer_table import answer_parts, make_again
 from layton_batch.batches.paid_answers import PaidAnswers
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
@@ -49,10 +49,12 @@ class Placed:
         return tables.digest(*map(repr, self.requests.select("asked_as", "run_id", "batch_id", "paid_as").iter_rows()))
 
 
-def placed_responses(run: Run, job_id: str) -> Placed:
-    """Find the responses of a job. Raises DamagedTableError where those of a collected batch lack rows, or are of a run
-    that has no folder here: an answer that is gone was not missing."""
+def placed_responses(run: Run, job_id: str) -> Placed | None:
+    """Find the responses of a job; None where some cannot be had here, and are to be asked again. Raises
+    DamagedTableError where those of a collected batch lack rows: an answer that is gone was not missing."""
     found = _that_count(run, run.store.placements(job_id))
+    if any(PaidAnswers.of(run).is_away(one.state, one.run_id) for one in found):
+        return None
     batches = dict.fromkeys((str(one.run_id), str(one.batch_id), one.responses) for one in found if one.said_as)
     parts: list[Path] = []
     places: dict[tuple[str, str], Mapping[str, tuple[int, int]]] = {}
@@ -78,14 +80,13 @@ def _that_count(run: Run, found: Sequence[Placement]) -> Sequence[Placement]:
     earlier: dict[str, Placement] = {}
     deepest = max((one.reask for one in in_vain.values()), default=0)
     for back in range(1, deepest + 1):
-        left = {
-            asked_again(one.fingerprint or one.answer, one.reask - back): name
-            for name, one in in_vain.items()
-            if name not in earlier and one.reask >= back
-        }
+        left: defaultdict[bytes, list[Placement]] = defaultdict(list)
+        for name, one in in_vain.items():
+            if name not in earlier and one.reask >= back:
+                left[asked_again(one.fingerprint or one.answer, one.reask - back)].append(one)
         for answer, place in run.store.answers_at(left).items():
-            one = in_vain[left[answer]]
-            earlier[one.custom_id] = place._replace(custom_id=one.custom_id, item_id=one.item_id)
+            for one in left[answer]:
+                earlier[one.custom_id] = place._replace(custom_id=one.custom_id, item_id=one.item_id)
     return [earlier.get(one.custom_id, one) for one in found]
 
 

@@ -22,15 +22,20 @@ def grade(run: Run) -> bool:
     """Grade every planned job that has no open batch left, and write the tables of graded ones again that are gone."""
     jobs, batches = run.store.jobs(), run.store.batches()
     busy = {batch.job_id for batch in batches if batch.state in OPEN}
-    over = [job for job in jobs if job.planned and not job.graded and job.id not in busy]
+    over = [job for job in jobs if job.planned and (not job.graded or job.is_stale) and job.id not in busy]
     unfinished = run.store.unfinished([job.id for job in over])
-    over = [job for job in over if job.id not in unfinished]
-    gone = [job for job in jobs if job.graded and not all(part.exists() for part in _parts(run, job))]
+    over = [job for job in over if job.id not in unfinished and not run.store.requests_to_ask(job.id)]
+    again = {job.id for job in over}
+    gone = [job for job in jobs if job.graded and job.id not in again and not _has_tables(run, job)]
     work: dict[str, Future[None]] = {}
     moved = [run.apart(job.id, partial(_begin, run, job, work)) for job in (*over, *gone)]
     moved += [run.apart(job.id, partial(_end, run, job, work.pop(job.id))) for job in over if job.id in work]
     moved += [run.apart(job.id, partial(_wait_for, run, job, work.pop(job.id))) for job in gone if job.id in work]
     return any(moved)
+
+
+def _has_tables(run: Run, job: Job) -> bool:
+    return all(part.exists() for part in _parts(run, job))
 
 
 def _parts(run: Run, job: Job) -> Sequence[Path]:
@@ -44,7 +49,10 @@ def _parts(run: Run, job: Job) -> Sequence[Path]:
 def _begin(run: Run, job: Job, work: dict[str, Future[None]]) -> bool:
     """Have the job's tables written, unless some of it is asked again; True where that is so."""
     judged, placed = _judged(run, job), placed_responses(run, job.id)
-    if not job.graded and reask(run, job, judged, placed):
+    if placed is None:
+        run.store.ask_anew(job.id)
+        return True
+    if (not job.graded or job.is_stale) and reask(run, job, judged, placed):
         return True
     write_reused(run, job)
     asked = _grading(run, job, judged, placed)

@@ -19,7 +19,7 @@ from layton_batch.runs.wanted_jobs import identified_rejudging
 from layton_batch.stages.ask import ask, ask_wanted
 from layton_batch.stages.reprice import reprice
 from layton_batch.stages.revise import put_away, revise
-from layton_batch.states import Role
+from layton_batch.states import OPEN, Role
 
 
 def plan(run: Run) -> bool:
@@ -41,9 +41,10 @@ def plan(run: Run) -> bool:
     for job in jobs:
         if not job.planned and _waits_for(run, job) in done:
             moved |= run.apart(job.id, partial(ask, run, job, run.mark))
-    wanted = run.store.jobs_with_wanted()
-    for job in run.store.jobs() if wanted else ():
-        if job.planned and job.id in wanted:
+    wanted, busy = run.store.jobs_with_wanted(), {batch.job_id for batch in run.store.batches(OPEN)}
+    for job in run.store.jobs():
+        waits = not job.graded and job.id not in busy  # for others, or is over: what they leave is asked here
+        if job.planned and (job.id in wanted or waits):
             moved |= run.apart(job.id, partial(ask_wanted, run, job))
     return moved
 

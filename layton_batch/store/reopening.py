@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from sqlalchemy import update
 
-from layton_batch.states import AnswerState, JobState
+from layton_batch.states import JobState
 from layton_batch.store import request_rows, schema
 from layton_batch.store.orders import Order, is_pending
 from layton_batch.store.run_store import RunStore
@@ -23,7 +23,7 @@ def reopen(
         if order is not None and not is_pending(writing, order):
             return
         request_rows.take_turn(writing.connection)
-        request_rows.want(writing.connection, answers, (AnswerState.FAILED, AnswerState.UNCERTAIN))
+        request_rows.want_again(writing.connection, answers)
         store.move_jobs(writing, jobs, JobState.GRADED, JobState.PLANNED)
         writing.event(at, None, "reopened", detail)
 

@@ -33,9 +33,11 @@ from sqlalchemy.exc import IntegrityError
 
 from layton_batch.errors import SentElsewhereError
 from layton_batch.records import Batch, Charge, Content, End, Move
-from layton_batch.states import PERHAPS_BILLED, AnswerState, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import PERHAPS_BILLED, AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store import schema
 
+FOLLOWED = frozenset({Lifecycle.SUBMITTING, Lifecycle.PLANNED, Lifecycle.COLLECTED})
+"""States of a batch whose beginning its requests and answers follow."""
 CHUNK = 500
 """The number of values that one SQL statement names: SQLite takes 999 in its older versions."""
 
@@ -151,8 +153,8 @@ def retire(connection: Connection, run_id: str, job_id: str, custom_ids: Collect
 def take_turn(connection: Connection) -> None:
     """Wait until no other transaction of the database enters or moves answers; they belong to all its runs.
 
-    On SQLite every write transaction is alone from its start. Each transaction takes its own run's row first, so that
-    two never wait for each other.
+    On SQLite every write transaction is alone from its start. Each transaction takes its own run's row first, and then
+    this turn before it touches a job, a request or an answer, so that two never wait for each other.
     """
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(_ANSWERS)))
@@ -251,32 +253,51 @@ def ask_once_more(
     connection.execute(parent.values(batch=bindparam("earlier")), rows)
 
 
-def want(connection: Connection, fingerprints: Collection[bytes], states: Collection[AnswerState]) -> None:
-    """Have answers in one of these states be asked for: they are wanted, and in no batch."""
+def want_again(connection: Connection, fingerprints: Collection[bytes]) -> None:
+    """Have answers be asked for again that no batch brought."""
     table = schema.answers
-    in_state = table.c.state.in_([str(state) for state in states])
+    in_state = table.c.state.in_([str(AnswerState.FAILED), str(AnswerState.UNCERTAIN)])
     for chunk in _chunks(list(fingerprints)):
         these = update(table).where(table.c.fingerprint.in_(chunk), in_state)
         connection.execute(these.values(state=str(AnswerState.WANTED)))
 
 
+def want_no_more(connection: Connection, run_id: str) -> None:
+    """Have answers that a run wants, and that are in no batch, count as not come: the run was cancelled."""
+    requests, jobs, answers = schema.requests, schema.jobs, schema.answers
+    mine = select(requests.c.answer).join(jobs, jobs.c.key == requests.c.job)
+    mine = mine.where(jobs.c.run_id == run_id, ~requests.c.retired)
+    wanted = answers.c.state == literal_column(f"'{AnswerState.WANTED}'")
+    these = update(answers).where(wanted, answers.c.fingerprint.in_(mine))
+    connection.execute(these.values(state=str(AnswerState.FAILED)))
+
+
 def set_max_costs(connection: Connection, key: int, max_costs: Mapping[str, Decimal | None]) -> None:
     """Give the requests of a batch, by custom_id, other upper bounds in USD."""
-    table = schema.attempts
-    this = update(table).where(table.c.batch == key, table.c.custom_id == bindparam("name"))
-    rows = [{"name": name, "cost": cost} for name, cost in max_costs.items()]
+    table, prints = schema.attempts, _prints_of(connection, key)
+    this = update(table).where(table.c.batch == key, table.c.fingerprint == bindparam("asked"))
+    rows = [{"asked": prints[name], "cost": cost} for name, cost in max_costs.items()]
     if rows:
         connection.execute(this.values(max_cost=bindparam("cost")), rows)
 
 
 def set_charges(connection: Connection, key: int, charges: Sequence[Charge]) -> None:
     """Enter what answers of a batch cost."""
-    table = schema.attempts
-    this = update(table).where(table.c.batch == key, table.c.custom_id == bindparam("name"))
+    table, prints = schema.attempts, _prints_of(connection, key)
+    this = update(table).where(table.c.batch == key, table.c.fingerprint == bindparam("asked"))
     columns = [field.name for field in fields(Charge) if field.name != "custom_id"]
-    rows = [{"name": one.custom_id, **{f"its_{name}": getattr(one, name) for name in columns}} for one in charges]
+    rows = [
+        {"asked": prints[one.custom_id], **{f"its_{name}": getattr(one, name) for name in columns}} for one in charges
+    ]
     if rows:
         connection.execute(this.values({name: bindparam(f"its_{name}") for name in columns}), rows)
+
+
+def _prints_of(connection: Connection, key: int) -> dict[str, bytes]:
+    """The answers that a batch asks for, by custom_id: its rows are found by these."""
+    table = schema.attempts
+    query = select(table.c.custom_id, table.c.fingerprint).where(table.c.batch == key)
+    return dict(connection.execute(query).all())
 
 
 # ---- a batch's life ------------------------------------------------------------------------------------------------
@@ -332,10 +353,7 @@ def _close(connection: Connection, key: int) -> None:
 
 def _end(connection: Connection, key: int, ends: Mapping[str, End], again: Collection[str]) -> None:
     """Close a batch's attempts with what came of each. Most of them end alike: one statement says so of all."""
-    attempts = schema.attempts
-    names = dict(
-        connection.execute(select(attempts.c.custom_id, attempts.c.fingerprint).where(attempts.c.batch == key)).all()
-    )
+    attempts, names = schema.attempts, _prints_of(connection, key)
     if not names:
         return
     known = {name: ends[name] for name in names}
@@ -365,21 +383,17 @@ def _settle(connection: Connection, key: int, again: Sequence[bytes]) -> None:
 
 
 def _tell_other_jobs(connection: Connection, key: int) -> None:
-    """Have jobs that share answers of a batch that has ended, of whichever run, be graded once more; and planned, where
-    some brought nothing: another run may ask for those itself."""
+    """Note that there is news of other jobs, of whichever run, that want answers which a batch has brought."""
     requests, jobs, batches, answers = schema.requests, schema.jobs, schema.batches, schema.answers
-    mine = select(schema.attempts.c.fingerprint).where(schema.attempts.c.batch == key)
+    brought = select(answers.c.fingerprint).join(
+        schema.attempts,
+        and_(schema.attempts.c.batch == answers.c.batch, schema.attempts.c.fingerprint == answers.c.fingerprint),
+    )
+    brought = brought.where(schema.attempts.c.batch == key, answers.c.state == str(AnswerState.ANSWERED))
     run_id, job_id = connection.execute(select(batches.c.run_id, batches.c.job_id).where(batches.c.key == key)).one()
-    sharing = select(requests.c.job).where(requests.c.answer.in_(mine), ~requests.c.retired)
+    sharing = select(requests.c.job).where(requests.c.answer.in_(brought), ~requests.c.retired)
     own = and_(jobs.c.run_id == run_id, jobs.c.job_id == job_id)
-    others = connection.execute(select(jobs.c.key).where(jobs.c.key.in_(sharing), ~own)).scalars().all()
-    if not others:
-        return
-    these = update(jobs).where(jobs.c.key.in_(others))
-    connection.execute(these.values(graded=False, news=jobs.c.news + 1))
-    failed = sharing.join(answers, answers.c.fingerprint == requests.c.answer)
-    failed = failed.where(answers.c.state == str(AnswerState.FAILED))
-    connection.execute(these.where(jobs.c.run_id != run_id, jobs.c.key.in_(failed)).values(planned=False))
+    connection.execute(update(jobs).where(jobs.c.key.in_(sharing), ~own).values(news=jobs.c.news + 1))
 
 
 def _columns(end: End) -> dict[str, str]:
@@ -424,11 +438,21 @@ def known_requests(connection: Connection, run_id: str, job_id: str) -> list[Kno
     return [_known_request(*row) for row in connection.execute(_in_order(query))]
 
 
-def wanted_requests(connection: Connection, run_id: str, job_id: str) -> list[KnownRequest]:
-    """Return the requests of a job for whose answers a batch is to be written."""
+def requests_to_ask(connection: Connection, run_id: str, job_id: str) -> list[KnownRequest]:
+    """Return the requests of a job for whose answers it is to write a batch, an answer once: those that are wanted, and
+    those that another run was to ask for and did not, or asked for in vain while this one never did."""
+    states = [str(state) for state in (AnswerState.WANTED, AnswerState.PLANNED, AnswerState.FAILED)]
     query = _of_requests(run_id).where(schema.jobs.c.job_id == job_id, ~schema.requests.c.retired)
-    query = query.where(schema.answers.c.state == str(AnswerState.WANTED))
-    return [_known_request(*row) for row in connection.execute(_in_order(query))]
+    query = query.where(schema.answers.c.state.in_(states))
+    found: dict[bytes, KnownRequest] = {}
+    for row in connection.execute(_in_order(query)):
+        one = _known_request(*row)
+        if one.state is AnswerState.WANTED or one.run_id != run_id:
+            found.setdefault(one.answer, one)
+    failed = [one.answer for one in found.values() if one.state is AnswerState.FAILED]
+    planned = [one.answer for one in found.values() if one.state is AnswerState.PLANNED]
+    asked = attempted_by(connection, run_id, failed) | attempted_by(connection, run_id, planned, to_be_sent=True)
+    return [one for one in found.values() if one.answer not in asked]
 
 
 def _of_requests(run_id: str) -> Select[tuple[object, ...]]:
@@ -457,10 +481,16 @@ def _in_order(query: Select[tuple[object, ...]]) -> Select[tuple[object, ...]]:
     return query.order_by(func.length(name), name)
 
 
-def attempted_by(connection: Connection, run_id: str, fingerprints: Collection[bytes]) -> frozenset[bytes]:
-    """Return those of these answers that a batch of the run has asked for."""
+def attempted_by(
+    connection: Connection, run_id: str, fingerprints: Collection[bytes], *, to_be_sent: bool = False
+) -> frozenset[bytes]:
+    """Return those of these answers that a batch of the run has asked for, or is to ask for; not what was withdrawn
+    before it was sent. ``to_be_sent``: those alone that are in a planned batch."""
     attempts, batches = schema.attempts, schema.batches
+    was_withdrawn = and_(batches.c.outcome == str(BatchOutcome.CANCELLED), batches.c.provider_id.is_(None))
     query = select(attempts.c.fingerprint).join(batches, batches.c.key == attempts.c.batch)
+    query = query.where(or_(batches.c.outcome.is_(None), ~was_withdrawn))
+    query = query.where(batches.c.state == str(Lifecycle.PLANNED)) if to_be_sent else query
     found: set[bytes] = set()
     for chunk in _chunks(list(fingerprints)):
         mine = query.where(batches.c.run_id == run_id, attempts.c.fingerprint.in_(chunk))

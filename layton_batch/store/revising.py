@@ -66,7 +66,7 @@ def _enter_jobs(writing: Writing, revision: Revision) -> int:
             writing.connection.execute(update(table).where(mine, table.c.job_id == job.id).values(**values))
         else:
             fixed = {"run_id": writing.run_id, "job_id": job.id, "role": str(job.role), "provider": job.spec.provider}
-            begun = {"planned": False, "graded": False, "news": 0}
+            begun = {"planned": False, "graded": False, "news": 0, "graded_news": 0}
             writing.connection.execute(table.insert().values(**fixed, **values, **begun))
     for job_id in revision.retired:
         last = {"retired": True, "seq": len(revision.jobs)}

@@ -121,6 +121,7 @@ def job_from(row: Row) -> Job:
         identity=row["identity"],
         retired=row["retired"],
         news=row["news"],
+        is_stale=row["graded"] and row["news"] != row["graded_news"],
     )
 
 

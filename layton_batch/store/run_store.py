@@ -7,7 +7,7 @@ with the event that tells of it, the money it moves and the rows it makes. Only 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from layton_batch.clock import Pacing, is_due
 from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
 from layton_batch.records import Batch, Charge, End, Entry, Job, Move, Wait
-from layton_batch.states import JOB_MOVES, AnswerState, JobState, Lifecycle, is_legal
+from layton_batch.states import JOB_MOVES, JobState, Lifecycle, is_legal
 from layton_batch.store import request_rows, schema
 from layton_batch.store.marks import marking
 from layton_batch.store.orders import take_back_retries
@@ -108,6 +108,8 @@ class RunStore(Events):
             self._lock(writing.connection)
             now_cancelled = self._this_run().where(schema.runs.c.cancelled.is_(False)).values(cancelled=True)
             if writing.connection.execute(now_cancelled).rowcount:
+                request_rows.take_turn(writing.connection)
+                request_rows.want_no_more(writing.connection, self.run_id)
                 writing.event(at, None, "run_cancelled", "a person asked for it")
             take_back_retries(writing, at)
 
@@ -160,6 +162,7 @@ class RunStore(Events):
                 "graded": job.graded,
                 "identity": job.identity,
                 "news": 0,
+                "graded_news": 0,
             }
             for seq, job in enumerate(jobs)
         ]
@@ -192,11 +195,9 @@ class RunStore(Events):
         at: float,
         new: request_rows.NewRequests,
         kept: Collection[str],
-        wanted: Collection[bytes] = (),
     ) -> None:
         """Enter what the job asks beside what it asked before, with the batches for it, whose files are on disk.
-        ``kept``: those of its earlier requests, custom_ids, that the manifest still has. ``wanted``: answers that
-        others were to ask for, or asked for in vain.
+        ``kept``: those of its earlier requests, custom_ids, that the manifest still has.
 
         The job is to be planned again where batches of it were collected since it was read. Raises StaleStateError
         where it is planned already.
@@ -205,6 +206,7 @@ class RunStore(Events):
         mine = and_(jobs.c.run_id == self.run_id, jobs.c.job_id == job.id)
         with self.writing() as writing:
             connection = writing.connection
+            request_rows.take_turn(connection)
             is_as_read = connection.execute(select(jobs.c.news).where(mine)).scalar_one() == job.news
             if self.move_jobs(writing, (job.id,), JobState.NEW, JobState.PLANNED) != 1:
                 raise StaleStateError(f"job {job.id} of run {self.run_id} is planned already")
@@ -212,13 +214,14 @@ class RunStore(Events):
                 self.plan_again(writing, (job.id,))
             request_rows.keep_requests(connection, self.run_id, job.id, kept)
             request_rows.enter_requests(connection, self.run_id, job.id, new)
-            request_rows.want(connection, wanted, (AnswerState.FAILED, AnswerState.PLANNED))
             self._insert_batches(connection, batches)
             self._tell_of_batches(writing, job.id, batches, at)
 
     def add_batches(self, job: Job, batches: Sequence[Batch], at: float) -> None:
-        """Enter batches of a job, whose files are on disk, for requests that it has."""
+        """Enter batches, whose files are on disk, for requests that a job has. It is graded when they are over."""
         with self.writing() as writing:
+            request_rows.take_turn(writing.connection)
+            self.move_jobs(writing, (job.id,), JobState.GRADED, JobState.PLANNED)
             self._insert_batches(writing.connection, batches)
             self._tell_of_batches(writing, job.id, batches, at)
 
@@ -267,15 +270,17 @@ class RunStore(Events):
         Jobs that depend on it are planned (again), for there may be new predictions to ask about.
         """
         jobs = schema.jobs
-        mine = and_(jobs.c.run_id == self.run_id, jobs.c.job_id == job.id)
+        mine = and_(jobs.c.run_id == self.run_id, jobs.c.job_id == job.id, jobs.c.planned, jobs.c.news == job.news)
+        mine = and_(mine, or_(~jobs.c.graded, jobs.c.graded_news != jobs.c.news))
         judging = select(jobs.c.job_id).where(jobs.c.run_id == self.run_id, jobs.c.depends_on == job.id)
         with self.writing() as writing:
-            is_as_read = writing.connection.execute(select(jobs.c.news).where(mine)).scalar_one() == job.news
-            graded = is_as_read and self.move_jobs(writing, (job.id,), JobState.PLANNED, JobState.GRADED) == 1
-            if graded:
+            request_rows.take_turn(writing.connection)
+            graded = update(jobs).where(mine).values(graded=True, graded_news=job.news)
+            is_so = writing.connection.execute(graded).rowcount == 1
+            if is_so:
                 self.plan_again(writing, writing.connection.execute(judging).scalars().all())
                 writing.event(at, None, "job_graded", job.id)
-        return graded
+        return is_so
 
     def move_jobs(self, writing: Writing, ids: Collection[str], old: JobState, new: JobState) -> int:
         """``old → new`` for those of the jobs that are in the old state; returns how many were."""
@@ -380,10 +385,10 @@ class RunStore(Events):
         """Have money, requests and job follow a move of a batch."""
         connection, after = writing.connection, move.after
         self._enter_money(connection, move.entries, at)
-        if after.state is not batch.state:
+        if after.state is not batch.state and after.state in request_rows.FOLLOWED:
             request_rows.take_turn(connection)
             key = request_rows.batch_key(connection, self.run_id, batch.id)
-            request_rows.follow_batch(connection, key, batch, move)
+            request_rows.follow_batch(connection, key, batch, replace(move, again=()) if writing.cancelled else move)
         if after.state is Lifecycle.COLLECTED:
             self._tell_job(connection, (batch.job_id,))
         if move.plan_again:
@@ -454,10 +459,11 @@ class RunStore(Events):
         with self.reading() as connection:
             return request_rows.known_requests(connection, self.run_id, job_id)
 
-    def wanted_requests(self, job_id: str) -> list[request_rows.KnownRequest]:
-        """Return the requests of a job for whose answers a batch is to be written."""
+    def requests_to_ask(self, job_id: str) -> list[request_rows.KnownRequest]:
+        """Return the requests of a job for whose answers it is to write a batch, an answer once: those that are wanted,
+        and those that another run was to ask for and did not, or asked for in vain while this one never did."""
         with self.reading() as connection:
-            return request_rows.wanted_requests(connection, self.run_id, job_id)
+            return request_rows.requests_to_ask(connection, self.run_id, job_id)
 
     def jobs_with_wanted(self) -> frozenset[str]:
         """Return the jobs that want answers for which a batch is to be written."""

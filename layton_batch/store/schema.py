@@ -83,6 +83,7 @@ jobs = Table(
     Column("identity", String(64), nullable=False, default=""),
     Column("retired", Boolean, nullable=False, default=False),
     Column("news", Integer, nullable=False, default=0),  # grows with each batch entered or collected for its requests
+    Column("graded_news", Integer, nullable=False, default=0),  # what it was when the job was graded last
     UniqueConstraint("run_id", "job_id", name="one_job"),
 )
 

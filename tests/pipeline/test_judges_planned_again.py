@@ -41,7 +41,7 @@ def test_stopped_anywhere_while_a_judge_is_planned_again_every_prediction_gets_i
     graded = max(at for at, point in enumerate(points) if point.startswith("renamed tables/predictions/"))
     sending = max(at for at, point in enumerate(points) if point == f"sent: {REFEREE} create")
     stops = range(graded + 1, sending + 2)
-    assert any(points[stop - 1].startswith("renamed batches/lab/judge") for stop in stops)
+    assert any(points[stop - 1].startswith("renamed batches/history/judge") for stop in stops)
     broken = [verdict.told() for stop in stops[third::3] if (verdict := play(retried_at_the_end(stop))).broken]
     assert not broken, "\n".join(broken)
 

@@ -51,9 +51,8 @@ def test_a_truncated_reply_is_asked_for_again_with_twice_the_room(tmp_path: Path
     with lab(tmp_path, Fault(on="row", action="truncated", provider="openai", times=1)) as bench:
         status = bench.finish(text)
         assert status.state is RunState.DONE
-        folder = bench.run_folder(text).root
         again = next(batch for batch in status.batches if batch.parent_id is not None)
-        assert b'"max_completion_tokens":8000' in (folder / again.path).read_bytes()
+        assert b'"max_completion_tokens":8000' in (bench.runs / again.path).read_bytes()
         assert "unparsed" not in bench.table(text, "predictions")["kind"].to_list()
 
 

@@ -265,7 +265,7 @@ def test_a_model_may_judge_what_a_rule_could_grade_and_no_verdict_is_bought_twic
             "judge-wagtail-5-referee", "judge-larch-2-referee", "judge-sirocco-referee"
         }  # fmt: skip
         assert status.spent_usd == bench.server.ledger().total_usd
-        folder = next(path for path in bench.runs.iterdir() if path.is_dir())
+        folder = next(path.parent for path in bench.runs.glob("*/run.json"))
         verdicts = tables.read(folder / "tables", "verdicts")
         # A verdict on the answer alone is whole: asked again are only the few replies that cannot be read.
         assert sum(count > 1 for count in bench.billed().values()) < verdicts.height / 4

@@ -96,7 +96,7 @@ def _of_answer(name: str, answer: _Answer, tries: Sequence[_Attempt], sent: Mapp
     elif any(one.outcome == RequestOutcome.SUCCEEDED for one in tries):
         right = {AnswerState.ANSWERED}
     elif mine is None:  # in no batch yet: the batch is that of the answer before it
-        right = {AnswerState.WANTED}
+        right = {AnswerState.WANTED, AnswerState.FAILED}  # the run was cancelled before it was asked
     elif its_batch is not None and its_batch.state != Lifecycle.COLLECTED:
         right = {AnswerState.PLANNED, AnswerState.WANTED}
     else:

@@ -168,7 +168,7 @@ SCENARIOS: Sequence[Scenario] = (
     Scenario("killed when the create was carried out, before its reply", killed("executed")),
     Scenario("killed when the reply has come, before the id is kept", killed("answered")),
     Scenario("killed when the upload was carried out", killed_at("executed: {} upload"), uploads=True),
-    Scenario("killed between download and tables", killed_at("rename batches/lab/predict")),
+    Scenario("killed between download and tables", killed_at("remove batches/history/predict")),
     Scenario("killed between tables and commit", killed_at("renamed tables/usage/predict")),
     Scenario("create: reply lost", wrong("create", "drop_after")),
     Scenario("create: reply lost, new batches listed 45 s late", also(wrong("create", "drop_after"), list_lag=45.0)),

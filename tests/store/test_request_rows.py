@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from layton_batch.errors import SentElsewhereError, StaleStateError
 from layton_batch.records import Batch, Content, End, Job
-from layton_batch.states import AnswerState, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.engine import open_engine
 from layton_batch.store.request_rows import NewRequests, asked_again
 from layton_batch.store.run_store import RunStore
@@ -94,7 +94,7 @@ def test_what_goes_again_is_wanted_from_another_batch(url: str) -> None:
         before = store.batch(batch(0).id)
         move = replace(moved(before, Lifecycle.COLLECTED), ends=dict.fromkeys(NAMES, FAILED), again={"r-1", "r-3"})
         store.apply(before, move, NOW)
-        assert [one.custom_id for one in store.wanted_requests(JOB.id)] == ["r-1", "r-3"]
+        assert [one.custom_id for one in store.requests_to_ask(JOB.id)] == ["r-1", "r-3"]
         assert store.jobs_with_wanted() == {JOB.id}
         assert store.unfinished([JOB.id]) == {JOB.id: {"one"}}
         store.add_batches(JOB, [batch(1, requests=2, content=asking(("r-1", "r-3")))], NOW)
@@ -140,24 +140,75 @@ def test_an_answer_that_is_asked_for_again_is_another_one(url: str) -> None:
         collect(store, dict.fromkeys(NAMES, ANSWERED))
         first = store.known_requests(JOB.id)[0]
         store.ask_once_more(JOB.id, [first], {"r-1": 1}, NOW)
-        (again,) = store.wanted_requests(JOB.id)
+        (again,) = store.requests_to_ask(JOB.id)
         assert (again.answer, again.reask, again.doublings) == (asked_again(PRINTS[0], 1), 1, 1)
         assert again.batch_id == batch(0).id  # that of the answer before it
         assert states(store) == [AnswerState.ANSWERED] * 3
 
 
-def test_what_two_runs_want_is_graded_again_when_it_comes_and_planned_again_when_it_does_not(url: str) -> None:
+def test_a_graded_job_has_news_when_another_run_brings_an_answer_and_none_when_it_does_not(url: str) -> None:
     with database(url) as engine:
         first, second = planned(engine, "one", ("r-1", "r-2")), planned(engine, "two", ("r-3",))
-        (job,) = second.jobs()
-        assert second.set_graded(job, NOW)
+        for store in (first, second):
+            assert store.set_graded(store.jobs()[0], NOW)
+            assert not store.set_graded(store.jobs()[0], NOW)
         collect(first, {"r-1": ANSWERED, "r-2": ANSWERED})
         (job,) = second.jobs()
-        assert (job.planned, job.graded) == (True, False)
+        assert (job.planned, job.graded, job.is_stale) == (True, True, True)
         assert second.unfinished([JOB.id]) == {JOB.id: {"two"}}
+        assert second.set_graded(job, NOW)
+        before = first.jobs()
         collect(second, {"r-3": FAILED})
-        (job,) = first.jobs()
-        assert (job.planned, job.graded) == (False, False)
+        assert first.jobs() == before
+
+
+@pytest.mark.parametrize("is_withdrawn", [False, True])
+def test_what_another_run_asked_for_in_vain_is_asked_where_this_one_never_did(url: str, is_withdrawn: bool) -> None:
+    with database(url) as engine:
+        first, second = planned(engine, "one"), planned(engine, "two", ("r-1",))
+        assert [one.custom_id for one in first.requests_to_ask(JOB.id)] == []  # what the other one plans, it plans too
+        if is_withdrawn:
+            go(second, Lifecycle.ENDED, outcome=BatchOutcome.CANCELLED)
+        collect(first, dict.fromkeys(NAMES, FAILED))
+        wanted = ["r-1", "r-2", "r-3"] if is_withdrawn else ["r-2", "r-3"]
+        assert [one.custom_id for one in second.requests_to_ask(JOB.id)] == wanted
+        assert first.requests_to_ask(JOB.id) == []
+
+
+def test_what_another_run_plans_and_does_not_send_is_asked_here(url: str) -> None:
+    with database(url) as engine:
+        first, second = planned(engine, "one"), planned(engine, "two", ())
+        go(first, Lifecycle.SUBMITTING)
+        assert second.requests_to_ask(JOB.id) == []
+        go(first, Lifecycle.PLANNED)
+        assert [one.custom_id for one in second.requests_to_ask(JOB.id)] == list(NAMES)
+
+
+def test_a_cancelled_run_wants_nothing_more(url: str) -> None:
+    with database(url) as engine:
+        store = planned(engine, "one")
+        for state in (Lifecycle.SUBMITTING, Lifecycle.IN_FLIGHT, Lifecycle.ENDED):
+            go(store, state)
+        before = store.batch(batch(0).id)
+        move = replace(moved(before, Lifecycle.COLLECTED), ends=dict.fromkeys(NAMES, FAILED), again=set(NAMES))
+        store.apply(before, move, NOW)
+        store.set_cancelled(NOW)
+        assert states(store) == [AnswerState.FAILED] * 3
+
+
+def test_two_requests_of_a_job_that_want_one_answer_are_asked_once(url: str) -> None:
+    with database(url) as engine:
+        store = planned(engine, "one", ("r-1",))
+        with store.writing() as writing:
+            store.plan_again(writing, [JOB.id])
+        twins = NewRequests(("r-4", "r-5"), ("d", "e"), [b"t" * 32] * 2, [b"t" * 32] * 2, (0, 0))
+        content = Content(("r-4",), [b"t" * 32], [None])
+        store.plan_job(store.jobs()[0], [batch(1, requests=1, content=content)], NOW, twins, NAMES)
+        other = store.batch(batch(1).id)
+        for state in (Lifecycle.SUBMITTING, Lifecycle.IN_FLIGHT, Lifecycle.ENDED):
+            other = store.apply(other, moved(other, state), NOW)
+        store.apply(other, replace(moved(other, Lifecycle.COLLECTED), ends={"r-4": FAILED}, again={"r-4"}), NOW)
+        assert [one.custom_id for one in store.requests_to_ask(JOB.id)] == ["r-4"]
 
 
 def test_requests_are_retired_and_wanted_again(url: str) -> None:

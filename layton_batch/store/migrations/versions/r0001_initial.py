@@ -59,6 +59,7 @@ def _jobs() -> None:
         sa.Column("identity", sa.String(64), nullable=False),
         sa.Column("retired", sa.Boolean, nullable=False),
         sa.Column("news", sa.Integer, nullable=False),
+        sa.Column("graded_news", sa.Integer, nullable=False),
         sa.UniqueConstraint("run_id", "job_id", name="one_job"),
     )
 
