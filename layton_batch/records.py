@@ -157,7 +157,7 @@ class Shard:
     """A slice of a job's requests within the provider's limits, as a file in the provider's format."""
 
     id: str
-    path: str  # relative to the run folder
+    path: str  # relative to the folder of runs
     requests: int
     size_bytes: int
     sha256: str
@@ -210,7 +210,7 @@ class Batch:
     state: Lifecycle
     tag: str
     requests: int
-    path: str  # of the batch file, relative to the run folder
+    path: str  # of the batch file, relative to the folder of runs; empty: there is none
     sha256: str
     size_bytes: int
     max_cost: Decimal | None = None  # upper bound in USD; None = the model has no known price

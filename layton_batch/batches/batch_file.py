@@ -146,8 +146,7 @@ def files_needed(sizes: Iterable[int], limits: Limits) -> int:
 
 
 def check_file(run: Run, batch: Batch) -> None:
-    """Raises DamagedTableError where the batch file is not what was planned: what is paid for must be what was asked,
-    also when lines of it go again."""
+    """Raise DamagedTableError where the batch file is not what was planned: what is paid for must be what was asked."""
     path = run.folder.workspace.root / batch.path
     try:
         with path.open("rb") as file:

@@ -41,7 +41,7 @@ USAGE: Columns = {
     "price_source": pl.String,
     "price_date": pl.String,
 }
-"""Of what was paid for here, and of answers taken over from a run, or a job, that paid for them."""
+"""Of what was paid for here, and of answers that another run, or another job, paid for."""
 _IMAGE = pl.Struct({"media_type": pl.String, "base64": pl.String})
 
 SCHEMAS: Mapping[str, Columns] = {

@@ -331,7 +331,7 @@ class BudgetTable(Table):
 
 class PolicyTable(Table):
     """``[policy]``: how often rows without an answer, and answers that cannot be read, are sent again. ``reuse``:
-    whether answers that another run beside this one paid for are taken over."""
+    whether answers that another run beside this one paid for are used."""
 
     attempts: Annotated[int, Field(ge=1, le=100)] = 3
     reask_unparsed: Times = 0
