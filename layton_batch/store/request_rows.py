@@ -206,29 +206,28 @@ def _enter_attempts(connection: Connection, key: int, content: Content) -> None:
     if not values:
         return
     connection.execute(schema.attempts.insert().values(batch=key, is_open=False), values)
-    _enter_answers(connection, content.answers, AnswerState.PLANNED, key)
-    answers = schema.answers
-    theirs = and_(answers.c.state == str(AnswerState.PLANNED), answers.c.batch != key)
-    free = or_(answers.c.state.in_([str(AnswerState.WANTED), str(AnswerState.FAILED)]), theirs)
-    _set_answers(connection, key, AnswerState.PLANNED, free, batch=key)
+    if _enter_answers(connection, content.answers, AnswerState.PLANNED, key) != len(values):
+        answers = schema.answers
+        theirs = and_(answers.c.state == str(AnswerState.PLANNED), answers.c.batch != key)
+        free = or_(answers.c.state.in_([str(AnswerState.WANTED), str(AnswerState.FAILED)]), theirs)
+        _set_answers(connection, key, AnswerState.PLANNED, free, batch=key)
     if content.ends is not None:
         _settle(connection, key, ())
 
 
 def _enter_answers(
     connection: Connection, fingerprints: Collection[bytes], state: AnswerState, batch: int | None
-) -> None:
-    """Enter answers; one that is there stays as it is."""
+) -> int:
+    """Enter answers; one that is there stays as it is. Return how many are new; -1: the driver does not say."""
     values = [{"fingerprint": fingerprint} for fingerprint in fingerprints]
     if not values:
-        return
-    insert = schema.answers.insert().prefix_with("OR IGNORE")
+        return 0
+    named = {"state": str(state), "batch": batch}
     if connection.dialect.name == "postgresql":
-        connection.execute(
-            postgresql.insert(schema.answers).values(state=str(state), batch=batch).on_conflict_do_nothing(), values
-        )
-    else:
-        connection.execute(insert.values(state=str(state), batch=batch), values)
+        insert = postgresql.insert(schema.answers).values(**named).on_conflict_do_nothing()
+        return int(connection.execute(insert, values).rowcount)
+    ignoring = schema.answers.insert().prefix_with("OR IGNORE").values(**named)
+    return int(connection.execute(ignoring, values).rowcount)
 
 
 def ask_once_more(
