@@ -26,11 +26,14 @@ def retry_run(run: Run, order: Order | None = None) -> int:
     left = 0
     for job in run.store.jobs():
         for one in run.store.known_requests(job.id):
-            is_ours = one.run_id != run.id or one.batch_id in sendable
-            if not one.retired and one.state in _ENDED and is_ours and one.fingerprint is not None:
+            if one.retired or one.fingerprint is None:
+                continue
+            if one.state in _ENDED and (one.run_id != run.id or one.batch_id in sendable):
                 jobs.add(job.id)
                 answers.add(one.answer)
                 left += 1
+            elif one.state is AnswerState.WANTED and was_cancelled:
+                left += 1  # it is sent because the run goes on
     if was_cancelled:
         go_on(run.store, run.clock.now(), order)
     if answers:

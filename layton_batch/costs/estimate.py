@@ -20,7 +20,7 @@ from math import ceil
 
 from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.rates import PER_MILLION, Price, Step
-from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Request
+from layton_batch.records import Image, JsonValue, ModelSpec, Prompt
 
 REQUEST_OVERHEAD = 256
 """Tokens a provider's chat template puts around a request, or its own short system text."""
@@ -89,11 +89,6 @@ class PromptSize:
 def estimate_tokens(prompt: Prompt, spec: ModelSpec) -> TokenBound:
     """Upper bounds from the prompt's bytes, its images' sizes and the spec's limits."""
     return TokenBound(PromptSize.of(prompt).tokens(spec), output_bound(spec))
-
-
-def estimate_request(request: Request, book: PriceBook) -> Decimal | None:
-    """Most USD the request can cost in a batch; None: the model's price is unknown."""
-    return CostBounds(book).most(request.model, PromptSize.of(request.prompt))
 
 
 def bound_cost(bound: TokenBound, price: Price) -> Decimal:

@@ -109,7 +109,7 @@ def read_status(store: RunStore) -> Status:
         spent_usd=money.spent,
         reserved_usd=money.reserved,
         unknown_cost_usd=money.unknown_cost,
-        jobs=tuple(_job_status(job, counts[job.id]) for job in jobs),
+        jobs=tuple(_job_status(job, counts[job.id], cancelled=bool(row and row.cancelled)) for job in jobs),
         batches=tuple(batches),
         expected_ends=_expected_ends(batches),
     )
@@ -174,19 +174,21 @@ def waits_for_a_person(batch: Batch) -> bool:
     return batch.state is Lifecycle.LOST or (batch.state is Lifecycle.PLANNED and batch.needs_person)
 
 
-_NEVER_ASKED = RequestOutcome.CANCELLED, ErrorClass.NOT_EXECUTED
 _ENDED = frozenset({AnswerState.ANSWERED, AnswerState.FAILED, AnswerState.UNCERTAIN})
 
 
-def _job_status(job: Job, counts: Sequence[RequestCount]) -> JobStatus:
+def _job_status(job: Job, counts: Sequence[RequestCount], *, cancelled: bool) -> JobStatus:
+    """Add up the requests of a job. ``cancelled``: nothing is sent any more for answers that are in no batch."""
     outcomes: Counter[RequestOutcome] = Counter()
     errors: Counter[ErrorClass] = Counter()
     where: Counter[str] = Counter()
     for one in counts:
-        if one.state in _ENDED:
-            outcome, error_class = one.end or _NEVER_ASKED
+        if one.state in _ENDED and one.end is not None:
+            outcome, error_class = one.end
             outcomes[outcome] += one.number
             errors[error_class] += one.number * (outcome is RequestOutcome.ERRORED)
+        elif one.state is AnswerState.WANTED and cancelled:
+            outcomes[RequestOutcome.CANCELLED] += one.number
         else:
             where[place(one.batch or Lifecycle.PLANNED, is_uploaded=one.is_uploaded)] += one.number
     return JobStatus(

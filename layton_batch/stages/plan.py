@@ -43,7 +43,8 @@ def plan(run: Run) -> bool:
             moved |= run.apart(job.id, partial(ask, run, job, run.mark))
     wanted, busy = run.store.jobs_with_wanted(), {batch.job_id for batch in run.store.batches(OPEN)}
     for job in run.store.jobs():
-        waits = not job.graded and job.id not in busy  # for others, or is over: what they leave is asked here
+        is_ungraded = not job.graded or job.is_stale
+        waits = is_ungraded and job.id not in busy  # for others, or is over: what they leave is asked here
         if job.planned and (job.id in wanted or waits):
             moved |= run.apart(job.id, partial(ask_wanted, run, job))
     return moved

@@ -5,22 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import and_, select
+from sqlalchemy import select
 
-from layton_batch.states import Lifecycle
 from layton_batch.store import schema
 from layton_batch.store.transactions import Transactions
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A run of the database, and where it was opened last. ``asked``: the models that answered it, by provider and
-    id."""
+    """A run of the database, and the host and folder where it was opened last."""
 
     run_id: str
     host: str
     folder: Path
-    asked: frozenset[tuple[str, str]]
 
 
 def note_place(store: Transactions, host: str, folder: Path) -> None:
@@ -35,18 +32,9 @@ def note_place(store: Transactions, host: str, folder: Path) -> None:
 
 
 def other_places(store: Transactions) -> list[Place]:
-    """The other runs of the database that have answers, by name."""
-    runs, batches = schema.runs, schema.batches
-    collected = and_(batches.c.run_id == runs.c.run_id, batches.c.state == str(Lifecycle.COLLECTED))
-    query = (
-        select(runs.c.run_id, runs.c.host, runs.c.folder, batches.c.provider, batches.c.model)
-        .join(batches, collected)
-        .where(runs.c.run_id != store.run_id)
-        .distinct()
-        .order_by(runs.c.run_id)
-    )
-    found: dict[str, tuple[str, str, set[tuple[str, str]]]] = {}
+    """Return the places of the other runs of the database, by name."""
+    runs = schema.runs
+    query = select(runs.c.run_id, runs.c.host, runs.c.folder).where(runs.c.run_id != store.run_id)
+    query = query.where(runs.c.folder.is_not(None)).order_by(runs.c.run_id)
     with store.reading() as connection:
-        for run_id, host, folder, provider, model in connection.execute(query):
-            found.setdefault(run_id, (host, folder, set()))[2].add((provider, model))
-    return [Place(run_id, host, Path(folder), frozenset(asked)) for run_id, (host, folder, asked) in found.items()]
+        return [Place(run_id, host, Path(folder)) for run_id, host, folder in connection.execute(query)]

@@ -91,12 +91,9 @@ class Placement(NamedTuple):
     reask: int
     state: AnswerState
     run_id: str | None
-    job_id: str | None
     batch_id: str | None
-    attempt: int | None
     responses: int | None
     said_as: str | None
-    error_class: ErrorClass | None
 
 
 class RequestCount(NamedTuple):
@@ -261,16 +258,6 @@ def want_again(connection: Connection, fingerprints: Collection[bytes]) -> None:
         connection.execute(these.values(state=str(AnswerState.WANTED)))
 
 
-def want_no_more(connection: Connection, run_id: str) -> None:
-    """Have answers that a run wants, and that are in no batch, count as not come: the run was cancelled."""
-    requests, jobs, answers = schema.requests, schema.jobs, schema.answers
-    mine = select(requests.c.answer).join(jobs, jobs.c.key == requests.c.job)
-    mine = mine.where(jobs.c.run_id == run_id, ~requests.c.retired)
-    wanted = answers.c.state == literal_column(f"'{AnswerState.WANTED}'")
-    these = update(answers).where(wanted, answers.c.fingerprint.in_(mine))
-    connection.execute(these.values(state=str(AnswerState.FAILED)))
-
-
 def set_max_costs(connection: Connection, key: int, max_costs: Mapping[str, Decimal | None]) -> None:
     """Give the requests of a batch, by custom_id, other upper bounds in USD."""
     table, prints = schema.attempts, _prints_of(connection, key)
@@ -312,7 +299,13 @@ def follow_batch(connection: Connection, key: int, before: Batch, move: Move) ->
         if not after.facts.creates_in_doubt:
             _close(connection, key)
     elif after.state is Lifecycle.COLLECTED:
-        _end(connection, key, move.ends, move.again)
+        _end(connection, key, move.ends)
+        if after.facts.creates_in_doubt and after.provider_id is None:
+            _settle(connection, key, (), unanswered=AnswerState.UNCERTAIN)  # a create of it may have been billed
+        else:
+            names = _prints_of(connection, key)
+            _settle(connection, key, [names[name] for name in move.again])
+        _tell_other_jobs(connection, key)
         set_charges(connection, key, move.charges)
 
 
@@ -350,7 +343,7 @@ def _close(connection: Connection, key: int) -> None:
     _set_answers(connection, key, AnswerState.PLANNED, schema.answers.c.batch == key)
 
 
-def _end(connection: Connection, key: int, ends: Mapping[str, End], again: Collection[str]) -> None:
+def _end(connection: Connection, key: int, ends: Mapping[str, End]) -> None:
     """Close a batch's attempts with what came of each. Most of them end alike: one statement says so of all."""
     attempts, names = schema.attempts, _prints_of(connection, key)
     if not names:
@@ -363,17 +356,18 @@ def _end(connection: Connection, key: int, ends: Mapping[str, End], again: Colle
     if others:
         this = update(attempts).where(mine, attempts.c.fingerprint == bindparam("wanted"))
         connection.execute(this.values(outcome=bindparam("outcome"), error_class=bindparam("error_class")), others)
-    _settle(connection, key, [names[name] for name in again])
-    _tell_other_jobs(connection, key)
 
 
-def _settle(connection: Connection, key: int, again: Sequence[bytes]) -> None:
-    """Have the answers that a batch asked for be what came of them; ``again``: those that go into another batch."""
+def _settle(
+    connection: Connection, key: int, again: Sequence[bytes], *, unanswered: AnswerState = AnswerState.FAILED
+) -> None:
+    """Set the state of the answers that a collected batch asked for. ``again``: the fingerprints of those that go into
+    another batch; ``unanswered``: the state of the rest that brought nothing."""
     attempts, answers = schema.attempts, schema.answers
     ours = answers.c.batch == key
     answered = attempts.c.outcome == str(RequestOutcome.SUCCEEDED)
     uncertain = and_(~answered, attempts.c.error_class.in_([str(cause) for cause in PERHAPS_BILLED]))
-    _set_answers(connection, key, AnswerState.FAILED, ours)
+    _set_answers(connection, key, unanswered, ours)
     _set_answers(connection, key, AnswerState.UNCERTAIN, ours, which=uncertain)
     _set_answers(connection, key, AnswerState.ANSWERED, ours, which=answered)
     for chunk in _chunks(again):
@@ -510,23 +504,21 @@ def jobs_with_wanted(connection: Connection, run_id: str) -> frozenset[str]:
     return frozenset(connection.execute(mine).scalars())
 
 
-def unfinished(connection: Connection, run_id: str, job_ids: Collection[str]) -> dict[str, frozenset[str]]:
-    """Return those of a run's jobs that want answers which may come yet, and the runs in whose batches these are."""
-    requests, jobs, answers, batches = schema.requests, schema.jobs, schema.answers, schema.batches
+def unfinished(connection: Connection, run_id: str, job_ids: Collection[str]) -> frozenset[str]:
+    """Return those of a run's jobs that want answers which may still come, in whichever run's batch."""
+    requests, jobs, answers = schema.requests, schema.jobs, schema.answers
     to_come = [str(state) for state in (AnswerState.WANTED, AnswerState.PLANNED, AnswerState.SENT)]
     query = (
-        select(jobs.c.job_id, batches.c.run_id)
+        select(jobs.c.job_id)
         .join(requests, requests.c.job == jobs.c.key)
         .join(answers, answers.c.fingerprint == requests.c.answer)
-        .outerjoin(batches, batches.c.key == answers.c.batch)
         .where(jobs.c.run_id == run_id, ~requests.c.retired, answers.c.state.in_(to_come))
         .distinct()
     )
-    found: dict[str, set[str]] = {}
+    jobs_to_wait: set[str] = set()
     for chunk in _chunks(list(job_ids)):
-        for job_id, other in connection.execute(query.where(jobs.c.job_id.in_(chunk))):
-            found.setdefault(job_id, set()).update([] if other is None else [other])
-    return {job_id: frozenset(runs) for job_id, runs in found.items()}
+        jobs_to_wait |= set(connection.execute(query.where(jobs.c.job_id.in_(chunk))).scalars())
+    return frozenset(jobs_to_wait)
 
 
 def placements(connection: Connection, run_id: str, job_id: str) -> list[Placement]:
@@ -537,8 +529,7 @@ def placements(connection: Connection, run_id: str, job_id: str) -> list[Placeme
     query = (
         select(
             requests.c.custom_id, requests.c.item_id, requests.c.fingerprint, requests.c.answer, requests.c.reask,
-            answers.c.state, batches.c.run_id, batches.c.job_id, batches.c.batch_id, batches.c.attempt,
-            _filed(), attempts.c.custom_id, attempts.c.error_class,
+            answers.c.state, batches.c.run_id, batches.c.batch_id, _filed(), attempts.c.custom_id,
         )
         .join(jobs, jobs.c.key == requests.c.job)
         .join(answers, answers.c.fingerprint == requests.c.answer)
@@ -556,8 +547,7 @@ def _filed() -> ColumnElement[int | None]:
 
 def _placement(*row: object) -> Placement:
     known = Placement(*row)  # type: ignore[arg-type]
-    error_class = None if known.error_class is None else ErrorClass(known.error_class)
-    return known._replace(state=AnswerState(known.state), error_class=error_class)
+    return known._replace(state=AnswerState(known.state))
 
 
 def answers_at(connection: Connection, fingerprints: Collection[bytes]) -> dict[bytes, Placement]:
@@ -565,10 +555,7 @@ def answers_at(connection: Connection, fingerprints: Collection[bytes]) -> dict[
     answers, batches, attempts = schema.answers, schema.batches, schema.attempts
     same = and_(attempts.c.batch == answers.c.batch, attempts.c.fingerprint == answers.c.fingerprint)
     query = (
-        select(
-            answers.c.fingerprint, batches.c.run_id, batches.c.job_id, batches.c.batch_id, batches.c.attempt,
-            _filed(), attempts.c.custom_id,
-        )
+        select(answers.c.fingerprint, batches.c.run_id, batches.c.batch_id, _filed(), attempts.c.custom_id)
         .join(attempts, same)
         .join(batches, batches.c.key == attempts.c.batch)
         .where(answers.c.state == str(AnswerState.ANSWERED))
@@ -576,7 +563,7 @@ def answers_at(connection: Connection, fingerprints: Collection[bytes]) -> dict[
     found: dict[bytes, Placement] = {}
     for chunk in _chunks(list(fingerprints)):
         for fingerprint, *where in connection.execute(query.where(answers.c.fingerprint.in_(chunk))):
-            found[fingerprint] = _placement("", "", None, fingerprint, 0, AnswerState.ANSWERED, *where, ErrorClass.NONE)
+            found[fingerprint] = _placement("", "", None, fingerprint, 0, AnswerState.ANSWERED, *where)
     return found
 
 

@@ -7,7 +7,7 @@ with the event that tells of it, the money it moves and the rows it makes. Only 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -108,8 +108,6 @@ class RunStore(Events):
             self._lock(writing.connection)
             now_cancelled = self._this_run().where(schema.runs.c.cancelled.is_(False)).values(cancelled=True)
             if writing.connection.execute(now_cancelled).rowcount:
-                request_rows.take_turn(writing.connection)
-                request_rows.want_no_more(writing.connection, self.run_id)
                 writing.event(at, None, "run_cancelled", "a person asked for it")
             take_back_retries(writing, at)
 
@@ -388,7 +386,7 @@ class RunStore(Events):
         if after.state is not batch.state and after.state in request_rows.FOLLOWED:
             request_rows.take_turn(connection)
             key = request_rows.batch_key(connection, self.run_id, batch.id)
-            request_rows.follow_batch(connection, key, batch, replace(move, again=()) if writing.cancelled else move)
+            request_rows.follow_batch(connection, key, batch, move)
         if after.state is Lifecycle.COLLECTED:
             self._tell_job(connection, (batch.job_id,))
         if move.plan_again:
@@ -470,8 +468,8 @@ class RunStore(Events):
         with self.reading() as connection:
             return request_rows.jobs_with_wanted(connection, self.run_id)
 
-    def unfinished(self, job_ids: Collection[str]) -> dict[str, frozenset[str]]:
-        """Return those of the jobs that want answers which may come yet, and the runs in whose batches these are."""
+    def unfinished(self, job_ids: Collection[str]) -> frozenset[str]:
+        """Return those of the jobs that want answers which may still come, in whichever run's batch."""
         with self.reading() as connection:
             return request_rows.unfinished(connection, self.run_id, job_ids)
 

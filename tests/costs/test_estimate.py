@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from layton_batch.costs.estimate import (
     OUTPUT_BY_EFFORT,
+    CostBounds,
+    PromptSize,
     bound_cost,
-    estimate_request,
     estimate_tokens,
     image_size,
     image_tokens,
@@ -37,6 +38,10 @@ def spec(limit: int | None = 32_000, reasoning: Reasoning | None = None, **param
 
 def request(model: ModelSpec, *parts: str | Image) -> Request:
     return Request("c", "i", model, Prompt("Answer.", parts))
+
+
+def estimate_request(request: Request, book: PriceBook) -> Decimal | None:
+    return CostBounds(book).most(request.model, PromptSize.of(request.prompt))
 
 
 def encoded(kind: str, width: int, height: int) -> Image:

@@ -29,6 +29,12 @@ class _Batch:
     requests: int
     was_intended: bool
     in_doubt: int
+    provider_id: str | None
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether a create of it may have been carried out, and nobody has its answers."""
+        return self.in_doubt > 0 and self.provider_id is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +56,11 @@ def disagreements(run: Run) -> list[str]:
             )
         ]  # fmt: skip
         sent = {
-            key: _Batch(batch_id, state, requests, intended is not None, absent + resent)
-            for key, batch_id, state, requests, intended, absent, resent in connection.execute(
+            key: _Batch(batch_id, state, requests, intended is not None, absent + resent, provider_id)
+            for key, batch_id, state, requests, intended, absent, resent, provider_id in connection.execute(
                 select(
                     batches.key, batches.batch_id, batches.state, batches.requests, batches.submitting_at,
-                    batches.absent_creates, batches.resent,
+                    batches.absent_creates, batches.resent, batches.provider_id,
                 )
             )
         }  # fmt: skip
@@ -96,11 +102,12 @@ def _of_answer(name: str, answer: _Answer, tries: Sequence[_Attempt], sent: Mapp
     elif any(one.outcome == RequestOutcome.SUCCEEDED for one in tries):
         right = {AnswerState.ANSWERED}
     elif mine is None:  # in no batch yet: the batch is that of the answer before it
-        right = {AnswerState.WANTED, AnswerState.FAILED}  # the run was cancelled before it was asked
+        right = {AnswerState.WANTED}
     elif its_batch is not None and its_batch.state != Lifecycle.COLLECTED:
-        right = {AnswerState.PLANNED, AnswerState.WANTED}
+        right = {AnswerState.PLANNED}
     else:
-        ended = AnswerState.UNCERTAIN if mine.error_class in PERHAPS_BILLED else AnswerState.FAILED
+        may_be_billed = mine.error_class in PERHAPS_BILLED or (its_batch is not None and its_batch.is_uncertain)
+        ended = AnswerState.UNCERTAIN if may_be_billed else AnswerState.FAILED
         right = {ended, AnswerState.WANTED}
     if answer.state not in right:
         yield f"answer {name} is {answer.state}, its attempts say {' or '.join(sorted(right))}"

@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 
 from layton_batch.errors import SentElsewhereError, StaleStateError
 from layton_batch.records import Batch, Content, End, Job
+from layton_batch.runs.status import read_status
 from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.engine import open_engine
 from layton_batch.store.request_rows import NewRequests, asked_again
@@ -79,7 +80,7 @@ def test_answers_follow_the_batch_that_asks_for_them(url: str) -> None:
         assert states(store) == [AnswerState.ANSWERED, AnswerState.FAILED, AnswerState.UNCERTAIN]
         first, second, third = store.placements(JOB.id)
         assert (first.run_id, first.batch_id, first.said_as, first.item_id) == ("one", batch(0).id, "r-1", "a")
-        assert (second.error_class, third.error_class) == (ErrorClass.NOT_EXECUTED, ErrorClass.UNREADABLE)
+        assert (second.state, third.state) == (AnswerState.FAILED, AnswerState.UNCERTAIN)
         counts = [(one.state, one.end, one.number) for one in store.count_requests()]
         assert sorted(counts) == [
             (AnswerState.ANSWERED, ANSWERED, 1), (AnswerState.FAILED, FAILED, 1), (AnswerState.UNCERTAIN, UNCERTAIN, 1)
@@ -96,7 +97,7 @@ def test_what_goes_again_is_wanted_from_another_batch(url: str) -> None:
         store.apply(before, move, NOW)
         assert [one.custom_id for one in store.requests_to_ask(JOB.id)] == ["r-1", "r-3"]
         assert store.jobs_with_wanted() == {JOB.id}
-        assert store.unfinished([JOB.id]) == {JOB.id: {"one"}}
+        assert store.unfinished([JOB.id]) == {JOB.id}
         store.add_batches(JOB, [batch(1, requests=2, content=asking(("r-1", "r-3")))], NOW)
         assert (store.jobs_with_wanted(), states(store)[0]) == (frozenset(), AnswerState.PLANNED)
 
@@ -155,7 +156,7 @@ def test_a_graded_job_has_news_when_another_run_brings_an_answer_and_none_when_i
         collect(first, {"r-1": ANSWERED, "r-2": ANSWERED})
         (job,) = second.jobs()
         assert (job.planned, job.graded, job.is_stale) == (True, True, True)
-        assert second.unfinished([JOB.id]) == {JOB.id: {"two"}}
+        assert second.unfinished([JOB.id]) == {JOB.id}
         assert second.set_graded(job, NOW)
         before = first.jobs()
         collect(second, {"r-3": FAILED})
@@ -184,7 +185,7 @@ def test_what_another_run_plans_and_does_not_send_is_asked_here(url: str) -> Non
         assert [one.custom_id for one in second.requests_to_ask(JOB.id)] == list(NAMES)
 
 
-def test_a_cancelled_run_wants_nothing_more(url: str) -> None:
+def test_a_cancelled_run_counts_what_it_will_not_send_as_cancelled(url: str) -> None:
     with database(url) as engine:
         store = planned(engine, "one")
         for state in (Lifecycle.SUBMITTING, Lifecycle.IN_FLIGHT, Lifecycle.ENDED):
@@ -192,8 +193,25 @@ def test_a_cancelled_run_wants_nothing_more(url: str) -> None:
         before = store.batch(batch(0).id)
         move = replace(moved(before, Lifecycle.COLLECTED), ends=dict.fromkeys(NAMES, FAILED), again=set(NAMES))
         store.apply(before, move, NOW)
-        store.set_cancelled(NOW)
-        assert states(store) == [AnswerState.FAILED] * 3
+        for is_cancelled in (False, True):
+            (job,) = read_status(store).jobs
+            assert (job.waiting, job.cancelled) == ((0, 3) if is_cancelled else (3, 0))
+            store.set_cancelled(NOW)
+        assert states(store) == [AnswerState.WANTED] * 3  # another run may ask for them
+
+
+def test_answers_of_a_batch_that_was_withdrawn_after_a_create_in_doubt_are_uncertain(url: str) -> None:
+    with database(url) as engine:
+        store = planned(engine, "one")
+        sent = go(store, Lifecycle.SUBMITTING)
+        go(store, Lifecycle.PLANNED, facts=replace(sent.facts, absent_creates=1))
+        go(store, Lifecycle.ENDED, outcome=BatchOutcome.CANCELLED)
+        before = store.batch(batch(0).id)
+        never_sent: End = (RequestOutcome.CANCELLED, ErrorClass.NOT_EXECUTED)
+        move = replace(moved(before, Lifecycle.COLLECTED), ends=dict.fromkeys(NAMES, never_sent), again=set(NAMES))
+        store.apply(before, move, NOW)
+        assert states(store) == [AnswerState.UNCERTAIN] * 3
+        assert store.requests_to_ask(JOB.id) == []
 
 
 def test_two_requests_of_a_job_that_want_one_answer_are_asked_once(url: str) -> None:
