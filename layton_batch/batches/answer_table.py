@@ -67,22 +67,22 @@ def answer_parts(folder: BatchFolder, expected: int | None) -> Sequence[Path]:
 
 
 def _table(batch: Batch, responses: Sequence[Response], texts: pl.Series) -> pl.DataFrame:
-    ends = [one.finish_reason for one in responses]
+    finish_reasons = [response.finish_reason for response in responses]
     return tables.of_columns(
         "responses",
         {
-            "custom_id": [one.custom_id for one in responses],
+            "custom_id": [response.custom_id for response in responses],
             "job_id": batch.job_id,
             "batch_id": batch.id,
             "attempt": batch.attempt,
-            "outcome": [str(one.outcome) for one in responses],
-            "error_class": [str(one.error_class) for one in responses],
-            "error_code": [one.error_code for one in responses],
-            "error_message": [one.error_message for one in responses],
+            "outcome": [str(response.outcome) for response in responses],
+            "error_class": [str(response.error_class) for response in responses],
+            "error_code": [response.error_code for response in responses],
+            "error_message": [response.error_message for response in responses],
             "text": texts,
-            "finish_reason": [str(end) if end else None for end in ends],
-            "raw_finish_reason": [one.raw_finish_reason for one in responses],
-            "refusal": [one.refusal for one in responses],
-            "served_model": [one.served_model for one in responses],
+            "finish_reason": [str(reason) if reason else None for reason in finish_reasons],
+            "raw_finish_reason": [response.raw_finish_reason for response in responses],
+            "refusal": [response.refusal for response in responses],
+            "served_model": [response.served_model for response in responses],
         },
     )

@@ -29,12 +29,12 @@ class Attempts:
     def of(cls, batch: Batch, of_job: Sequence[Batch]) -> Attempts:
         """``of_job``: the batches of its job."""
         by_id = {other.id: other for other in of_job}
-        turned_away, splits, one = 0, 0, by_id.get(batch.id)
+        turned_away, splits, earlier = 0, 0, by_id.get(batch.id)
         is_halved = True
-        while one is not None:
-            turned_away += _had_no_room(one)
-            one = by_id.get(one.parent_id or "")
-            is_halved &= one is not None and one.error_class is ErrorClass.TOO_LARGE
+        while earlier is not None:
+            turned_away += _had_no_room(earlier)
+            earlier = by_id.get(earlier.parent_id or "")
+            is_halved &= earlier is not None and earlier.error_class is ErrorClass.TOO_LARGE
             splits += is_halved
         return cls(batch, batch.attempt - turned_away, turned_away, splits)
 

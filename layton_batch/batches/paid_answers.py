@@ -22,7 +22,7 @@ from layton_batch.store.run_store import RunStore
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AnswerStatus:
     """How the answer stands that a request wants. ``fingerprint``: what it asks by, another one than it was looked up
     by where there is an answer that cannot be had here; ``answer``: the one it wants, after ``reask`` others to the
     same. ``state``: None: nobody ever wanted it. ``is_to_ask``: nobody has it, or asks for it."""
@@ -88,39 +88,41 @@ class PaidAnswers:
         """Return what an answer is bought by where the one that is there cannot be had here."""
         return scoped(fingerprint, _of_run(self.store.run_id))
 
-    def look_up(self, fingerprints: Collection[bytes]) -> dict[bytes, Standing]:
+    def look_up(self, fingerprints: Collection[bytes]) -> dict[bytes, AnswerStatus]:
         """Return how the answers stand that requests with these fingerprints want."""
         self._homes = {run_id: home for run_id, home in self._homes.items() if home is not None}
-        standings = self._look_up({fingerprint: fingerprint for fingerprint in fingerprints})
-        away = [one for one, standing in standings.items() if self.is_away(standing.state, standing.run_id)]
-        standings |= self._look_up({fingerprint: self.own(fingerprint) for fingerprint in away})
-        failed = {one.answer for one in standings.values() if one.state is AnswerState.FAILED}
-        given_up = self.store.attempted(failed)
+        statuses = self._look_up({fingerprint: fingerprint for fingerprint in fingerprints})
+        out_of_reach_here = [
+            fingerprint for fingerprint, status in statuses.items() if self.is_away(status.state, status.run_id)
+        ]
+        statuses |= self._look_up({fingerprint: self.own(fingerprint) for fingerprint in out_of_reach_here})
+        failed_answers = {status.answer for status in statuses.values() if status.state is AnswerState.FAILED}
+        given_up = self.store.attempted(failed_answers)
         return {
-            fingerprint: replace(one, is_to_ask=False) if one.answer in given_up else one
-            for fingerprint, one in standings.items()
+            fingerprint: replace(status, is_to_ask=False) if status.answer in given_up else status
+            for fingerprint, status in statuses.items()
         }
 
-    def _look_up(self, asked: Mapping[bytes, bytes]) -> dict[bytes, Standing]:
+    def _look_up(self, asked: Mapping[bytes, bytes]) -> dict[bytes, AnswerStatus]:
         """``asked``: what each request asks by, by the fingerprint that it is looked up by. Of several answers to the
         same the last one counts."""
-        standings = {fingerprint: Standing(own, own) for fingerprint, own in asked.items()}
-        left, reask = dict(asked), 0
-        while left:
-            further = {fingerprint: asked_again(own, reask) for fingerprint, own in left.items()}
-            known = self.store.known_answers(further.values())
+        statuses = {fingerprint: AnswerStatus(own, own) for fingerprint, own in asked.items()}
+        not_yet_final, reask = dict(asked), 0
+        while not_yet_final:
+            further = {fingerprint: asked_again(own, reask) for fingerprint, own in not_yet_final.items()}
+            rows = self.store.known_answers(further.values())
             for fingerprint, answer in further.items():
-                found = known.get(answer)
-                is_here = found is not None and found.state is AnswerState.ANSWERED and not self._is_gone(found.run_id)
-                if found is not None and (is_here or reask == 0):
+                row = rows.get(answer)
+                is_here = row is not None and row.state is AnswerState.ANSWERED and not self._is_gone(row.run_id)
+                if row is not None and (is_here or reask == 0):
                     own = asked[fingerprint]
-                    standings[fingerprint] = Standing(
-                        own, answer, reask, found.state, self._is_to_ask(found), found.run_id
+                    statuses[fingerprint] = AnswerStatus(
+                        own, answer, reask, row.state, self._is_to_ask(row), row.run_id
                     )
                 if not is_here:
-                    del left[fingerprint]
+                    del not_yet_final[fingerprint]
             reask += 1
-        return standings
+        return statuses
 
     def _is_to_ask(self, answer: KnownAnswer) -> bool:
         if answer.state is AnswerState.PLANNED:

@@ -23,20 +23,20 @@ def retry_run(run: Run, order: Order | None = None) -> int:
     sendable = {batch.id for batch in run.store.batches() if batch.path}
     jobs: set[str] = set()
     answers: set[bytes] = set()
-    left = 0
+    unanswered = 0
     for job in run.store.jobs():
-        for one in run.store.known_requests(job.id):
-            if one.retired or one.fingerprint is None:
+        for request in run.store.known_requests(job.id):
+            if request.retired or request.fingerprint is None:
                 continue
-            if one.state in _ENDED and (one.run_id != run.id or one.batch_id in sendable):
+            if request.state in _ENDED and (request.run_id != run.id or request.batch_id in sendable):
                 jobs.add(job.id)
-                answers.add(one.answer)
-                left += 1
-            elif one.state is AnswerState.WANTED and was_cancelled:
-                left += 1  # it is sent because the run goes on
+                answers.add(request.answer)
+                unanswered += 1
+            elif request.state is AnswerState.WANTED and was_cancelled:
+                unanswered += 1  # it is sent because the run goes on
     if was_cancelled:
         go_on(run.store, run.clock.now(), order)
     if answers:
-        detail = f"{left} requests without an answer go again: a person asked for it"
+        detail = f"{unanswered} requests without an answer go again: a person asked for it"
         reopen(run.store, jobs, answers, run.clock.now(), detail, order)
-    return left
+    return unanswered

@@ -182,21 +182,21 @@ def _job_status(job: Job, counts: Sequence[RequestCount], *, cancelled: bool) ->
     outcomes: Counter[RequestOutcome] = Counter()
     errors: Counter[ErrorClass] = Counter()
     where: Counter[str] = Counter()
-    for one in counts:
-        if one.state in _ENDED and one.end is not None:
-            outcome, error_class = one.end
-            outcomes[outcome] += one.number
-            errors[error_class] += one.number * (outcome is RequestOutcome.ERRORED)
-        elif one.state is AnswerState.WANTED and cancelled:
-            outcomes[RequestOutcome.CANCELLED] += one.number
+    for group in counts:
+        if group.state in _ENDED and group.end is not None:
+            outcome, error_class = group.end
+            outcomes[outcome] += group.number
+            errors[error_class] += group.number * (outcome is RequestOutcome.ERRORED)
+        elif group.state is AnswerState.WANTED and cancelled:
+            outcomes[RequestOutcome.CANCELLED] += group.number
         else:
-            where[place(one.batch or Lifecycle.PLANNED, is_uploaded=one.is_uploaded)] += one.number
+            where[place(group.batch or Lifecycle.PLANNED, is_uploaded=group.is_uploaded)] += group.number
     return JobStatus(
         id=job.id,
         role=str(job.role),
         provider=job.spec.provider,
         model=job.spec.name,
-        requests=sum(one.number for one in counts),
+        requests=sum(group.number for group in counts),
         waiting=where.total(),
         planned=job.planned,
         graded=job.graded,

@@ -21,7 +21,7 @@ from layton_batch.batches.cancel import withdraw
 from layton_batch.batches.fingerprints import fingerprint_bytes
 from layton_batch.batches.machine import pause_before_next
 from layton_batch.batches.names import custom_id_prefix, tag
-from layton_batch.batches.paid_answers import PaidAnswers, Standing, report_out_of_reach
+from layton_batch.batches.paid_answers import AnswerStatus, PaidAnswers, report_out_of_reach
 from layton_batch.batches.prompt_cache import PromptCache, SizedPrompt
 from layton_batch.batches.usage_rows import bill_under_name
 from layton_batch.costs.estimate import CostBounds, output_bound
@@ -43,21 +43,23 @@ LOOKED_UP = 500
 def ask(run: Run, job: Job, mark: str) -> bool:
     """Enter what the job asks by now, and batches for what it is to ask for the first time. Return True."""
     known, paid = run.store.known_requests(job.id), PaidAnswers.of(run)
-    provider, names = run.providers.dialect(job.spec.provider), _Names(run, job)
+    provider, names = run.providers.dialect(job.spec.provider), _BatchNames(run, job)
     with BatchFiles(provider.limits, run.folder.workspace.root, names.file_of(1), names.next_shard) as files:
-        asking = _Asking(run, job, mark, known, paid, provider, files)
+        asking = _RequestPlanner(run, job, mark, known, paid, provider, files)
         asking.go_through(_prompts(run, job))
     _reach(run, job, paid, known)
-    batches = [names.batch(shard, asking.contents[shard.id], _Further()) for shard in files.shards]
+    batches = [names.batch(shard, asking.contents[shard.id], _AttemptOrigin()) for shard in files.shards]
     if asking.too_large:
         batches.append(names.never_sent(asking.too_large))
     if known:
         # before the job counts as planned: a stop between these would leave a batch to be sent that nobody wants
-        run.store.retire(job.id, [one.custom_id for one in known if one.custom_id not in asking.kept])
+        run.store.retire(job.id, [request.custom_id for request in known if request.custom_id not in asking.kept])
         _withdraw_unwanted(run, job)
         bill_under_name(run, job)
     run.store.plan_job(job, batches, run.clock.now(), asking.new(), asking.kept)
-    waited_for = {one.run_id for one in known if one.custom_id in asking.kept and one.state is AnswerState.SENT}
+    waited_for = {
+        request.run_id for request in known if request.custom_id in asking.kept and request.state is AnswerState.SENT
+    }
     _say_who_asks(run, job, asking.others | waited_for)
     return True
 
@@ -66,16 +68,16 @@ def ask_wanted(run: Run, job: Job) -> bool:
     """Enter batches for what the job is to ask, beside what it asks for the first time; True where there is any."""
     if not (wanted := run.store.requests_to_ask(job.id)):
         return False
-    names = _Names(run, job)
-    prompts = {item_id: prompt for item_id, _, prompt in _prompts(run, job, {one.item_id for one in wanted})}
+    names = _BatchNames(run, job)
+    prompts = {item_id: prompt for item_id, _, prompt in _prompts(run, job, {request.item_id for request in wanted})}
     groups: dict[tuple[str | None, int], list[KnownRequest]] = {}
-    for one in wanted:
-        parent = one.batch_id if one.run_id == run.id and one.batch_id in names.known else None
-        if one.item_id in prompts:
-            groups.setdefault((parent, one.reask), []).append(one)
-    if gone := {one.custom_id for one in wanted if one.item_id not in prompts}:
-        run.store.retire(job.id, gone)  # nobody can say any more what they asked
-    if not all(_is_asked_still(run, job, one, prompts[one.item_id]) for one in chain(*groups.values())):
+    for request in wanted:
+        parent = request.batch_id if request.run_id == run.id and request.batch_id in names.known else None
+        if request.item_id in prompts:
+            groups.setdefault((parent, request.reask), []).append(request)
+    if unknown_requests := {request.custom_id for request in wanted if request.item_id not in prompts}:
+        run.store.retire(job.id, unknown_requests)  # nobody can say any more what they asked
+    if not all(_is_asked_still(run, job, request, prompts[request.item_id]) for request in chain(*groups.values())):
         run.store.ask_anew(job.id)  # nothing is bought under the name of another question
         return True
     batches: list[Batch] = []
@@ -83,22 +85,22 @@ def ask_wanted(run: Run, job: Job) -> bool:
         batches += _further_batches(run, job, names, parent_id, reask, rows, prompts)
     if batches:
         run.store.add_batches(job, batches, run.clock.now())
-    return bool(batches or gone)
+    return bool(batches or unknown_requests)
 
 
-def _is_asked_still(run: Run, job: Job, one: KnownRequest, sized: SizedPrompt) -> bool:
+def _is_asked_still(run: Run, job: Job, request: KnownRequest, sized: SizedPrompt) -> bool:
     """Return whether a request would ask now what it asked before."""
-    spec = spec_of(run, job, one.item_id)
-    request = Request(one.custom_id, one.item_id, spec, sized.prompt)
-    line = request_line(run.providers.dialect(spec.provider), request)
-    digest = fingerprint_bytes(spec.provider, spec.model, line, one.custom_id, spec.sample)
-    return one.fingerprint is None or one.fingerprint in set(PaidAnswers.of(run).all_prints(digest))
+    spec = spec_of(run, job, request.item_id)
+    encoded = Request(request.custom_id, request.item_id, spec, sized.prompt)
+    line = request_line(run.providers.dialect(spec.provider), encoded)
+    digest = fingerprint_bytes(spec.provider, spec.model, line, request.custom_id, spec.sample)
+    return request.fingerprint is None or request.fingerprint in set(PaidAnswers.of(run).all_prints(digest))
 
 
 def _further_batches(
     run: Run,
     job: Job,
-    names: _Names,
+    names: _BatchNames,
     parent_id: str | None,
     reask: int,
     rows: Sequence[KnownRequest],
@@ -106,11 +108,11 @@ def _further_batches(
 ) -> list[Batch]:
     """Write requests that come from one batch, or from other jobs' (``parent_id`` is None), to files of their own."""
     provider, costs = run.providers.dialect(job.spec.provider), CostBounds(run.prices)
-    further = _Further.of(run, names, parent_id, reask, len(rows))
-    limits = replace(provider.limits, max_requests=min(provider.limits.max_requests, further.most_requests))
-    contents: dict[str, _Contents] = {}
-    too_large = _Contents()
-    with BatchFiles(limits, run.folder.workspace.root, names.file_of(further.attempt), names.next_shard) as files:
+    origin = _AttemptOrigin.of(run, names, parent_id, reask, len(rows))
+    limits = replace(provider.limits, max_requests=min(provider.limits.max_requests, origin.most_requests))
+    contents: dict[str, _BatchContent] = {}
+    too_large = _BatchContent()
+    with BatchFiles(limits, run.folder.workspace.root, names.file_of(origin.attempt), names.next_shard) as files:
         for row in rows:
             spec, sized = spec_of(run, job, row.item_id, row.doublings), prompts[row.item_id]
             line = request_line(provider, Request(row.custom_id, row.item_id, spec, sized.prompt))
@@ -119,13 +121,13 @@ def _further_batches(
             if shard is None:
                 too_large.add(row.custom_id, row.answer, None)
             else:
-                contents.setdefault(shard, _Contents()).add(row.custom_id, row.answer, max_cost)
-    batches = [names.batch(shard, contents[shard.id], further) for shard in files.shards]
+                contents.setdefault(shard, _BatchContent()).add(row.custom_id, row.answer, max_cost)
+    batches = [names.batch(shard, contents[shard.id], origin) for shard in files.shards]
     return [*batches, names.never_sent(too_large)] if too_large.custom_ids else batches
 
 
 @dataclass(frozen=True, slots=True)
-class _Further:
+class _AttemptOrigin:
     """What is said of batches that ask for what was asked before, and how many requests each may have at most."""
 
     attempt: int = 1
@@ -136,7 +138,7 @@ class _Further:
     most_requests: int = 0
 
     @classmethod
-    def of(cls, run: Run, names: _Names, parent_id: str | None, reask: int, count: int) -> _Further:
+    def of(cls, run: Run, names: _BatchNames, parent_id: str | None, reask: int, count: int) -> _AttemptOrigin:
         if parent_id is None:
             cause = f"{count} answers that others asked for and did not get"
             return cls(reask=reask, cause=cause, most_requests=count)
@@ -156,9 +158,9 @@ class _Further:
 def _reach(run: Run, job: Job, paid: PaidAnswers, known: Sequence[KnownRequest]) -> None:
     """Have requests whose answers cannot be had here ask for answers of the run's own; once, an event says so."""
     away = {
-        one.custom_id: paid.own(one.fingerprint)
-        for one in known
-        if one.fingerprint is not None and paid.is_away(one.state, one.run_id)
+        request.custom_id: paid.own(request.fingerprint)
+        for request in known
+        if request.fingerprint is not None and paid.is_away(request.state, request.run_id)
     }
     if away:
         run.store.rebind(job.id, away)
@@ -167,7 +169,7 @@ def _reach(run: Run, job: Job, paid: PaidAnswers, known: Sequence[KnownRequest])
 
 def _say_who_asks(run: Run, job: Job, runs: Collection[str | None]) -> None:
     """Say in an event, once, which other runs ask now for answers that the job wants."""
-    others = frozenset(one for one in runs if one is not None) - {run.id}
+    others = frozenset(run_id for run_id in runs if run_id is not None) - {run.id}
     if others and run.waited_for.get(job.id) != others:
         run.waited_for[job.id] = others
         names = ", ".join(sorted(others))
@@ -185,7 +187,7 @@ def _withdraw_unwanted(run: Run, job: Job) -> None:
 
 
 @dataclass(slots=True)
-class _Contents:
+class _BatchContent:
     """What a batch asks for, as its lines are written."""
 
     custom_ids: list[str] = field(default_factory=list)
@@ -198,7 +200,7 @@ class _Contents:
         self.max_costs.append(max_cost)
 
 
-class _Names:
+class _BatchNames:
     """The names of a job's batches and their files; ``known``: the batches that it has, by id."""
 
     def __init__(self, run: Run, job: Job) -> None:
@@ -219,32 +221,32 @@ class _Names:
     def _batch_id(self, shard: str, attempt: int) -> str:
         return f"{self._job.id}.{shard}.a{attempt}"
 
-    def batch(self, shard: Shard, contents: _Contents, further: _Further) -> Batch:
+    def batch(self, shard: Shard, contents: _BatchContent, origin: _AttemptOrigin) -> Batch:
         """Return a planned batch of what a file holds."""
         job = self._job
         self._given += 1
         return Batch(
-            id=self._batch_id(shard.id, further.attempt),
+            id=self._batch_id(shard.id, origin.attempt),
             job_id=job.id,
             shard_id=shard.id,
             provider=job.spec.provider,
             model=job.spec.model,
-            attempt=further.attempt,
+            attempt=origin.attempt,
             state=Lifecycle.PLANNED,
-            tag=tag(self._run.tag_prefix, job.id, shard.id, further.attempt),
+            tag=tag(self._run.tag_prefix, job.id, shard.id, origin.attempt),
             requests=shard.requests,
             path=shard.path,
             sha256=shard.sha256,
             size_bytes=shard.size_bytes,
             max_cost=shard.max_cost,
-            parent_id=further.parent_id,
-            cause=further.cause,
-            reask=further.reask,
-            due_at=further.due_at,
+            parent_id=origin.parent_id,
+            cause=origin.cause,
+            reask=origin.reask,
+            due_at=origin.due_at,
             content=Content(contents.custom_ids, contents.answers, contents.max_costs),
         )
 
-    def never_sent(self, contents: _Contents) -> Batch:
+    def never_sent(self, contents: _BatchContent) -> Batch:
         """Return requests too large for the provider as a batch that is over before it began: counted, shown, not
         sent."""
         job = self._job
@@ -286,7 +288,7 @@ class _Line:
 
 
 @dataclass(slots=True)
-class _Asking:
+class _RequestPlanner:
     """Goes through a job's prompts once: writes what is to be sent, and notes the rest on the way.
 
     ``kept``: the custom_ids of earlier requests that are still wanted. ``others``: the runs that ask for some of the
@@ -301,21 +303,21 @@ class _Asking:
     provider: Provider
     files: BatchFiles
     kept: set[str] = field(default_factory=set)
-    too_large: _Contents | None = None
-    contents: dict[str, _Contents] = field(default_factory=dict)
+    too_large: _BatchContent | None = None
+    contents: dict[str, _BatchContent] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)
-    _new: list[tuple[str, str, Standing]] = field(default_factory=list)
+    _new: list[tuple[str, str, AnswerStatus]] = field(default_factory=list)
     _seen: set[bytes] = field(default_factory=set)
 
     def new(self) -> NewRequests:
         """Return the new requests as the store enters them."""
-        standings = [standing for *_, standing in self._new]
+        statuses = [status for *_, status in self._new]
         return NewRequests(
             [name for name, *_ in self._new],
             [item_id for _, item_id, _ in self._new],
-            [standing.fingerprint for standing in standings],
-            [standing.answer for standing in standings],
-            [standing.reask for standing in standings],
+            [status.fingerprint for status in statuses],
+            [status.answer for status in statuses],
+            [status.reask for status in statuses],
         )
 
     def go_through(self, prompts: Iterable[tuple[str, ModelSpec, SizedPrompt]]) -> None:
@@ -327,7 +329,7 @@ class _Asking:
         while portion := list(islice(left, LOOKED_UP)):
             first = number + len(self._new)
             written = [self._written(f"{prefix}{first + at:06d}", *prompt) for at, prompt in enumerate(portion)]
-            standings = self._look_up(asked, written)
+            statuses = self._look_up(asked, written)
             for line in written:
                 if (before := self._before(asked, line)) is not None:
                     self.kept.add(before)
@@ -335,8 +337,8 @@ class _Asking:
                 name = f"{prefix}{number + len(self._new):06d}"
                 if line.name != name:  # one before it is no new one
                     line = self._written(name, line.item_id, line.spec, line.sized)
-                standing = standings.get(line.fingerprint) or Standing(line.fingerprint, line.fingerprint)
-                self._enter(line, standing, costs)
+                status = statuses.get(line.fingerprint) or AnswerStatus(line.fingerprint, line.fingerprint)
+                self._enter(line, status, costs)
 
     def _written(self, name: str, item_id: str, spec: ModelSpec, sized: SizedPrompt) -> _Line:
         content = request_line(self.provider, Request(name, item_id, spec, sized.prompt))
@@ -348,55 +350,59 @@ class _Asking:
         one of an import stands for its item."""
         if not asked:
             return None
-        if (found := asked.get((line.item_id, line.fingerprint))) is not None:
-            return found
-        prints = (*self.paid.all_prints(line.digest), None)
-        return next((asked[key] for one in prints if (key := (line.item_id, one)) in asked), None)
+        if (request_id := asked.get((line.item_id, line.fingerprint))) is not None:
+            return request_id
+        fingerprints = (*self.paid.all_prints(line.digest), None)
+        return next((asked[key] for fingerprint in fingerprints if (key := (line.item_id, fingerprint)) in asked), None)
 
     def _look_up(
         self, asked: Mapping[tuple[str, bytes | None], str], lines: Sequence[_Line]
-    ) -> Mapping[bytes, Standing]:
+    ) -> Mapping[bytes, AnswerStatus]:
         """Look up how the answers stand that the job did not ask for before."""
         return self.paid.look_up({line.fingerprint for line in lines if (line.item_id, line.fingerprint) not in asked})
 
-    def _enter(self, line: _Line, standing: Standing, costs: CostBounds) -> None:
+    def _enter(self, line: _Line, status: AnswerStatus, costs: CostBounds) -> None:
         """Enter a new request; it is to be sent where nobody has its answer or asks for it."""
-        self._new.append((line.name, line.item_id, standing))
-        if standing.state in (AnswerState.SENT, AnswerState.PLANNED) and standing.run_id and not standing.is_to_ask:
-            self.others.add(standing.run_id)
-        if not standing.is_to_ask or standing.answer in self._seen:
+        self._new.append((line.name, line.item_id, status))
+        if status.state in (AnswerState.SENT, AnswerState.PLANNED) and status.run_id and not status.is_to_ask:
+            self.others.add(status.run_id)
+        if not status.is_to_ask or status.answer in self._seen:
             return
-        self._seen.add(standing.answer)
+        self._seen.add(status.answer)
         max_cost = costs.most(line.spec, line.sized.size)
         shard = self.files.add(line.content, max_cost)
         if shard is None:
-            self.too_large = self.too_large or _Contents()
-            self.too_large.add(line.name, standing.answer, None)
+            self.too_large = self.too_large or _BatchContent()
+            self.too_large.add(line.name, status.answer, None)
         else:
-            self.contents.setdefault(shard, _Contents()).add(line.name, standing.answer, max_cost)
+            self.contents.setdefault(shard, _BatchContent()).add(line.name, status.answer, max_cost)
 
     def _asked(self) -> dict[tuple[str, bytes | None], str]:
         """The job's requests by item and fingerprint."""
-        return {(one.item_id, one.fingerprint): one.custom_id for one in self.known}
+        return {(request.item_id, request.fingerprint): request.custom_id for request in self.known}
 
 
 def _prompts(run: Run, job: Job, wanted: Collection[str] | None = None) -> Iterator[tuple[str, ModelSpec, SizedPrompt]]:
     """Item, settings and prompt of each request of the job, or of those about the ``wanted`` items."""
-    kept: PromptCache = run.kept.setdefault(PromptCache, PromptCache())
+    cache: PromptCache = run.kept.setdefault(PromptCache, PromptCache())
     if job.role is Role.PREDICT:
         task, spec = run.task_of(job.spec), job.spec
-        kept.about(task)
+        cache.about(task)
         has_own_limit = has_one_limit(run.task, spec)
         for item in run.items:
             if wanted is None or item.id in wanted:
                 limited = spec if has_own_limit else with_room(run.task, item, spec)
-                yield item.id, limited, kept.of(item, None, partial(task.prompt, item))
+                yield item.id, limited, cache.of(item, None, partial(task.prompt, item))
         return
     jury = juried(run.task)
-    kept.about(jury, job.depends_on or job.id)
-    for one in candidates(run, job):
-        if wanted is None or one.item.id in wanted:
-            yield one.item.id, job.spec, kept.of(one.item, one.prediction, partial(jury.judge_prompt, one))
+    cache.about(jury, job.depends_on or job.id)
+    for candidate in candidates(run, job):
+        if wanted is None or candidate.item.id in wanted:
+            yield (
+                candidate.item.id,
+                job.spec,
+                cache.of(candidate.item, candidate.prediction, partial(jury.judge_prompt, candidate)),
+            )
 
 
 def prompts_of(run: Run, job: Job, wanted: Collection[str]) -> Iterator[tuple[str, SizedPrompt]]:

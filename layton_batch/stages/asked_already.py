@@ -98,8 +98,8 @@ class AskedAlready:
         if self._paid is None:
             return frozenset()
         digest_of = {self._paid.fingerprint(spec, digest): digest for digest in digests}
-        standings = self._paid.look_up(digest_of.keys() - self._own)
-        elsewhere = [fingerprint for fingerprint, standing in standings.items() if not standing.is_to_ask]
+        statuses = self._paid.look_up(digest_of.keys() - self._own)
+        elsewhere = [fingerprint for fingerprint, status in statuses.items() if not status.is_to_ask]
         return frozenset(digest_of[fingerprint] for fingerprint in (*(digest_of.keys() & self._own), *elsewhere))
 
     def judged(self, job: Job) -> frozenset[str]:

@@ -17,28 +17,28 @@ from layton_batch.files import tables
 from layton_batch.records import Response
 from layton_batch.runs.context import Run
 from layton_batch.states import AnswerState, ErrorClass, FinishReason, RequestOutcome
-from layton_batch.store.request_rows import Placement, asked_again
+from layton_batch.store.request_rows import AnswerLocation, asked_again
 
 _KEPT_OPEN = 3
 """Part files held in memory: requests and the parts of their answers are in one order, but for later attempts."""
 _SAID = ("batch_id", "attempt", "outcome", "error_class", "error_code", "error_message", "text",
          "finish_reason", "raw_finish_reason", "refusal", "served_model")  # fmt: skip
-_PLACED = {
-    "asked_as": pl.String,
+_LOCATED = {
+    "request_id": pl.String,
     "item_id": pl.String,
     "run_id": pl.String,
     "batch_id": pl.String,
-    "paid_as": pl.String,
+    "batch_custom_id": pl.String,
     "part": pl.UInt32,
     "row": pl.UInt32,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """Where the responses of a job are. ``requests``: ``asked_as`` (the request's custom_id), ``item_id``, ``run_id``,
-    ``batch_id``, ``paid_as`` (the name that the answer was bought under), ``part`` and ``row`` (null: there is no
-    response), in the order of the requests; ``parts``: the part files by number."""
+class LocatedResponses:
+    """The responses of a job, and where they are. ``requests``: ``request_id`` (the request's custom_id), ``item_id``,
+    ``run_id``, ``batch_id``, ``batch_custom_id`` (the name that the answer was bought under), ``part`` and ``row``
+    (null: there is no response), in the order of the requests; ``parts``: the part files by number."""
 
     requests: pl.DataFrame
     parts: tuple[Path, ...]
@@ -46,48 +46,70 @@ class Placed:
     @property
     def digest(self) -> str:
         """Of which answers these are."""
-        return tables.digest(*map(repr, self.requests.select("asked_as", "run_id", "batch_id", "paid_as").iter_rows()))
+        return tables.digest(
+            *map(repr, self.requests.select("request_id", "run_id", "batch_id", "batch_custom_id").iter_rows())
+        )
 
 
-def placed_responses(run: Run, job_id: str) -> Placed | None:
+def locate_responses(run: Run, job_id: str) -> LocatedResponses | None:
     """Find the responses of a job; None where some cannot be had here, and are to be asked again. Raises
     DamagedTableError where those of a collected batch lack rows: an answer that is gone was not missing."""
-    found = _that_count(run, run.store.placements(job_id))
-    if any(PaidAnswers.of(run).is_away(one.state, one.run_id) for one in found):
+    locations = _select_final_answers(run, run.store.answer_locations(job_id))
+    if any(PaidAnswers.of(run).is_away(location.state, location.run_id) for location in locations):
         return None
-    batches = dict.fromkeys((str(one.run_id), str(one.batch_id), one.responses) for one in found if one.said_as)
+    batches = dict.fromkeys(
+        (str(location.run_id), str(location.batch_id), location.responses)
+        for location in locations
+        if location.batch_custom_id
+    )
     parts: list[Path] = []
     places: dict[tuple[str, str], Mapping[str, tuple[int, int]]] = {}
     for run_id, batch_id, responses in batches:
-        its, names = _names_in(run, run_id, batch_id, responses)
+        batch_parts, names = _names_in(run, run_id, batch_id, responses)
         places[run_id, batch_id] = {
             name: (number, row) for number, part in enumerate(names, len(parts)) for row, name in enumerate(part)
         }
-        parts += its
-    columns: dict[str, list[object]] = {name: [] for name in _PLACED}
-    nothing: tuple[int | None, int | None] = (None, None)
-    for one in found:
-        part, row = places.get((str(one.run_id), str(one.batch_id)), {}).get(str(one.said_as), nothing)
-        values = (one.custom_id, one.item_id, one.run_id, one.batch_id, one.said_as, part, row)
+        parts += batch_parts
+    columns: dict[str, list[object]] = {name: [] for name in _LOCATED}
+    no_row: tuple[int | None, int | None] = (None, None)
+    for location in locations:
+        part, row = places.get((str(location.run_id), str(location.batch_id)), {}).get(
+            str(location.batch_custom_id), no_row
+        )
+        values = (
+            location.custom_id,
+            location.item_id,
+            location.run_id,
+            location.batch_id,
+            location.batch_custom_id,
+            part,
+            row,
+        )
         for column, value in zip(columns.values(), values, strict=True):
             column.append(value)
-    return Placed(pl.DataFrame(columns, schema=_PLACED), tuple(parts))
+    return LocatedResponses(pl.DataFrame(columns, schema=_LOCATED), tuple(parts))
 
 
-def _that_count(run: Run, found: Sequence[Placement]) -> Sequence[Placement]:
-    """A reply that could not be used counts where what was asked in its place brought nothing."""
-    in_vain = {one.custom_id: one for one in found if one.reask and one.state is not AnswerState.ANSWERED}
-    earlier: dict[str, Placement] = {}
-    deepest = max((one.reask for one in in_vain.values()), default=0)
-    for back in range(1, deepest + 1):
-        left: defaultdict[bytes, list[Placement]] = defaultdict(list)
-        for name, one in in_vain.items():
-            if name not in earlier and one.reask >= back:
-                left[asked_again(one.fingerprint or one.answer, one.reask - back)].append(one)
-        for answer, place in run.store.answers_at(left).items():
-            for one in left[answer]:
-                earlier[one.custom_id] = place._replace(custom_id=one.custom_id, item_id=one.item_id)
-    return [earlier.get(one.custom_id, one) for one in found]
+def _select_final_answers(run: Run, locations: Sequence[AnswerLocation]) -> Sequence[AnswerLocation]:
+    """Select for each request the last answer that came: an unusable reply counts where its re-ask brought nothing."""
+    unanswered = {
+        location.custom_id: location
+        for location in locations
+        if location.reask and location.state is not AnswerState.ANSWERED
+    }
+    earlier: dict[str, AnswerLocation] = {}
+    deepest = max((location.reask for location in unanswered.values()), default=0)
+    for rounds_back in range(1, deepest + 1):
+        by_answer: defaultdict[bytes, list[AnswerLocation]] = defaultdict(list)
+        for name, location in unanswered.items():
+            if name not in earlier and location.reask >= rounds_back:
+                by_answer[asked_again(location.fingerprint or location.answer, location.reask - rounds_back)].append(
+                    location
+                )
+        for fingerprint, answer in run.store.locate_answers(by_answer).items():
+            for location in by_answer[fingerprint]:
+                earlier[location.custom_id] = answer._replace(custom_id=location.custom_id, item_id=location.item_id)
+    return [earlier.get(location.custom_id, location) for location in locations]
 
 
 def _names_in(
@@ -97,8 +119,8 @@ def _names_in(
     each. Of a batch of this run they are made again where they are damaged."""
     home = PaidAnswers.of(run).workspace_of(run_id)
     if home is None:
-        gone = run.folder.workspace.batches(run_id)
-        raise DamagedTableError(f"answers of run {run_id} are wanted, and {gone} is not there: put it back", gone)
+        missing = run.folder.workspace.batches(run_id)
+        raise DamagedTableError(f"answers of run {run_id} are wanted, and {missing} is not there: put it back", missing)
     folder = home.batch(run_id, batch_id)
 
     def read() -> tuple[Sequence[Path], Sequence[Sequence[str]]]:
@@ -113,43 +135,43 @@ def _names_in(
     return read()
 
 
-def final_responses(placed: Placed) -> Iterator[Mapping[str, object]]:
+def final_responses(located: LocatedResponses) -> Iterator[Mapping[str, object]]:
     """The rows of :func:`final_portions`."""
-    for portion in final_portions(placed):
+    for portion in final_portions(located):
         yield from portion.iter_rows(named=True)
 
 
-def final_portions(placed: Placed) -> Iterator[pl.DataFrame]:
-    """The job's requests with the response that counts: the answer, else what the last attempt said.
+def final_portions(located: LocatedResponses) -> Iterator[pl.DataFrame]:
+    """The job's requests with the response that counts: the answer, else the end of the last attempt.
 
     In the order of the requests; a portion of the texts at a time is in memory.
     """
-    read = functools.lru_cache(_KEPT_OPEN)(lambda part: tables.read_part(placed.parts[part], _SAID))
-    for portion in placed.requests.iter_slices(tables.PORTION_ROWS):
-        said = [
+    read = functools.lru_cache(_KEPT_OPEN)(lambda part: tables.read_part(located.parts[part], _SAID))
+    for portion in located.requests.iter_slices(tables.PORTION_ROWS):
+        parts = [
             read(part)[rows].with_columns(part=pl.lit(part, pl.UInt32), row=pl.Series(rows, dtype=pl.UInt32))
             for part, rows in _rows_by_part(portion)
         ]
-        nothing = (
+        no_texts = (
             tables.frame("responses", [])
             .select(_SAID)
             .with_columns(part=pl.lit(None, pl.UInt32), row=pl.lit(None, pl.UInt32))
         )
-        texts = pl.concat(said) if said else nothing
-        asked = portion.select("item_id", "part", "row", custom_id="asked_as")
-        whole = asked.join(texts, on=("part", "row"), how="left", maintain_order="left").drop("part", "row")
-        size = int(whole["text"].str.len_bytes().sum())
-        yield from whole.iter_slices(
+        texts = pl.concat(parts) if parts else no_texts
+        requests = portion.select("item_id", "part", "row", custom_id="request_id")
+        joined = requests.join(texts, on=("part", "row"), how="left", maintain_order="left").drop("part", "row")
+        size = int(joined["text"].str.len_bytes().sum())
+        yield from joined.iter_slices(
             max(1, tables.PORTION_ROWS * tables.PORTION_CHARACTERS // max(size, tables.PORTION_CHARACTERS))
         )
 
 
 def _rows_by_part(portion: pl.DataFrame) -> Iterator[tuple[int, list[int]]]:
     """Which rows of which part a portion of requests needs, part by part, each once."""
-    found: defaultdict[int, dict[int, None]] = defaultdict(dict)
+    rows_by_part: defaultdict[int, dict[int, None]] = defaultdict(dict)
     for part, row in portion.select("part", "row").drop_nulls().iter_rows():
-        found[part][row] = None
-    yield from ((part, list(rows)) for part, rows in sorted(found.items()))
+        rows_by_part[part][row] = None
+    yield from ((part, list(rows)) for part, rows in sorted(rows_by_part.items()))
 
 
 def response_from(row: Mapping[str, object]) -> Response:

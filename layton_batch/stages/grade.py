@@ -11,7 +11,7 @@ from layton_batch.batches.fingerprints import FIRST_SAMPLE
 from layton_batch.files import tables
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
-from layton_batch.stages.final_responses import Placed, placed_responses
+from layton_batch.stages.final_responses import LocatedResponses, locate_responses
 from layton_batch.stages.job_tables import VERDICTS, Grading, grade_apart, grade_job
 from layton_batch.stages.reask import reask
 from layton_batch.stages.reused import write_reused
@@ -48,14 +48,14 @@ def _parts(run: Run, job: Job) -> Sequence[Path]:
 
 def _begin(run: Run, job: Job, work: dict[str, Future[None]]) -> bool:
     """Have the job's tables written, unless some of it is asked again; True where that is so."""
-    judged, placed = _judged(run, job), placed_responses(run, job.id)
-    if placed is None:
+    judged, located = _judged(run, job), locate_responses(run, job.id)
+    if located is None:
         run.store.ask_anew(job.id)
         return True
-    if (not job.graded or job.is_stale) and reask(run, job, judged, placed):
+    if (not job.graded or job.is_stale) and reask(run, job, judged, located):
         return True
     write_reused(run, job)
-    asked = _grading(run, job, judged, placed)
+    asked = _grading(run, job, judged, located)
     if run.engine.is_here:
         work[job.id] = run.engine.submit(grade_job, asked, run.task, run.item)
     else:
@@ -90,7 +90,7 @@ def _wait_for(run: Run, job: Job, work: Future[None]) -> bool:
     return True
 
 
-def _grading(run: Run, job: Job, judged: str, placed: Placed) -> Grading:
+def _grading(run: Run, job: Job, judged: str, located: LocatedResponses) -> Grading:
     """All that the job's tables are made from."""
     row = run.store.row()
     items = row.items if row else None  # a rule's marks hang on the items' own answers too
@@ -105,8 +105,8 @@ def _grading(run: Run, job: Job, judged: str, placed: Placed) -> Grading:
         manifest=run.manifest,
         job=job,
         judged=judged,
-        placed=placed,
+        located=located,
         sample=sample,
         hints=hints,
-        origin=tables.digest(str(job.role), job.id, job.spec.name, items, judged, placed.digest),
+        origin=tables.digest(str(job.role), job.id, job.spec.name, items, judged, located.digest),
     )

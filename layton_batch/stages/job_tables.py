@@ -21,7 +21,7 @@ from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Grade, Item, Job, Prediction, Verdict
-from layton_batch.stages.final_responses import Placed, final_portions, response_from
+from layton_batch.stages.final_responses import LocatedResponses, final_portions, response_from
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.protocol import Task, juried
 
@@ -31,14 +31,14 @@ VERDICTS = {Role.JUDGE: "verdicts", Role.REJUDGE: "rejudged"}
 
 @dataclass(frozen=True, slots=True)
 class Grading:
-    """A job to be graded. ``judged``: the model whose answers it brings or judges; ``placed``: where its responses are;
+    """A job to be graded. ``judged``: the model whose answers it brings or judges; ``located``: its responses;
     ``sample``, ``hints``: of the answers; ``origin``: the digest of what its tables are made from."""
 
     folder: RunFolder
     manifest: Manifest
     job: Job
     judged: str
-    placed: Placed
+    located: LocatedResponses
     sample: int
     hints: int
     origin: str
@@ -99,7 +99,7 @@ def _grade_predictions(asked: Grading, task: Task, item_of: Callable[[str], Item
         if not task.uses_jury:
             part = folder.part("grades", job.id)
             add_grades = files.enter_context(tables.writing_frames(part, "grades", asked.origin))
-        for portion in final_portions(asked.placed):
+        for portion in final_portions(asked.located):
             predictions: list[tables.Row] = []
             grades: list[tables.Row] = []
             for row in portion.iter_rows(named=True):
@@ -143,7 +143,7 @@ def _grade_verdicts(asked: Grading, task: Task) -> None:
     job, judging = asked.job, juried(task)
     table = VERDICTS[job.role]
     with tables.writing_frames(asked.folder.part(table, job.id), table, asked.origin) as add:
-        for portion in final_portions(asked.placed):
+        for portion in final_portions(asked.located):
             rows = []
             for row in portion.iter_rows(named=True):
                 verdict = judging.parse_verdict(str(row["item_id"]), asked.judged, job.spec.name, response_from(row))

@@ -9,12 +9,12 @@ from __future__ import annotations
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job, Response
 from layton_batch.runs.context import Run
-from layton_batch.stages.final_responses import Placed, final_responses, response_from
+from layton_batch.stages.final_responses import LocatedResponses, final_responses, response_from
 from layton_batch.states import AnswerState, FinishReason, PredictionKind, RequestOutcome, Role
 from layton_batch.tasks.protocol import juried
 
 
-def reask(run: Run, job: Job, judged: str, placed: Placed) -> bool:
+def reask(run: Run, job: Job, judged: str, located: LocatedResponses) -> bool:
     """Have replies of the job that cannot be used be asked for again, as far as the policy allows; True where there are
     any. ``judged``: the model that a judge's job is about."""
     policy, row = run.manifest.policy, run.store.row()
@@ -22,7 +22,7 @@ def reask(run: Run, job: Job, judged: str, placed: Placed) -> bool:
         return False
     asked = {one.custom_id: one for one in run.store.known_requests(job.id)}
     doublings: dict[str, int] = {}
-    for reply in final_responses(placed):
+    for reply in final_responses(located):
         request, response = asked[str(reply["custom_id"])], response_from(reply)
         if response.outcome is not RequestOutcome.SUCCEEDED or request.fingerprint is None:
             continue

@@ -106,9 +106,11 @@ def _reprice_requests(run: Run, job: Job, batches: Sequence[Batch]) -> None:
     bounds = _bounds(run, job, max(batch.reask for batch in batches))
     for batch in batches:
         is_unsent = batch.state is Lifecycle.PLANNED
-        known = run.store.asked_of(batch.id)
-        costs = {name: bounds[name][batch.reask] for name in known if name in bounds}
-        costs = {name: cost for name, cost in costs.items() if cost != known[name] and (is_unsent or cost is not None)}
+        old_costs = run.store.asked_of(batch.id)
+        costs = {name: bounds[name][batch.reask] for name in old_costs if name in bounds}
+        costs = {
+            name: cost for name, cost in costs.items() if cost != old_costs[name] and (is_unsent or cost is not None)
+        }
         if costs:
             run.store.set_max_costs(batch.id, costs)
 

@@ -80,9 +80,10 @@ class KnownAnswer:
     run_id: str | None
 
 
-class Placement(NamedTuple):
-    """A request of a job that the manifest asks, and where its answer is: under the name ``said_as`` in the batch
-    ``batch_id`` of a run (None: in no batch yet), of which so many ``responses`` are filed (None: nobody was asked)."""
+class AnswerLocation(NamedTuple):
+    """A request of a job that the manifest asks, and where its answer is: under the name ``batch_custom_id`` in the
+    batch ``batch_id`` of a run (None: in no batch yet), which has so many ``responses`` on file (None: nobody was
+    asked)."""
 
     custom_id: str
     item_id: str
@@ -93,7 +94,7 @@ class Placement(NamedTuple):
     run_id: str | None
     batch_id: str | None
     responses: int | None
-    said_as: str | None
+    batch_custom_id: str | None
 
 
 class RequestCount(NamedTuple):
@@ -132,9 +133,9 @@ def keep_requests(connection: Connection, run_id: str, job_id: str, kept: Collec
     """Mark as retired the requests of a job that are not among ``kept``, custom_ids, and the others as wanted."""
     table = schema.requests
     job = table.c.job == _job_key(run_id, job_id).scalar_subquery()
-    known = dict(connection.execute(select(table.c.custom_id, table.c.retired).where(job)).all())
+    was_retired = dict(connection.execute(select(table.c.custom_id, table.c.retired).where(job)).all())
     for retired in (True, False):
-        names = [name for name, before in known.items() if before != retired and (name not in kept) == retired]
+        names = [name for name, was in was_retired.items() if was != retired and (name not in kept) == retired]
         for chunk in _chunks(names):
             connection.execute(update(table).where(job, table.c.custom_id.in_(chunk)).values(retired=retired))
 
@@ -232,21 +233,30 @@ def ask_once_more(
 ) -> None:
     """Have answered requests of a job want a further answer each. ``doublings``: of the room for it, by custom_id."""
     table, answers = schema.requests, schema.answers
-    further = [(one, asked_again(one.fingerprint or one.answer, one.reask + 1)) for one in requests]
-    this = update(table).where(
+    further_answers = [
+        (request, asked_again(request.fingerprint or request.answer, request.reask + 1)) for request in requests
+    ]
+    update_requests = update(table).where(
         table.c.job == _job_key(run_id, job_id).scalar_subquery(), table.c.custom_id == bindparam("name")
     )
     connection.execute(
-        this.values(answer=bindparam("further"), reask=bindparam("number"), doublings=bindparam("times")),
+        update_requests.values(
+            answer=bindparam("further_answer"), reask=bindparam("number"), doublings=bindparam("times")
+        ),
         [
-            {"name": one.custom_id, "further": answer, "number": one.reask + 1, "times": doublings[one.custom_id]}
-            for one, answer in further
+            {
+                "name": request.custom_id,
+                "further_answer": answer,
+                "number": request.reask + 1,
+                "times": doublings[request.custom_id],
+            }
+            for request, answer in further_answers
         ],
     )
-    _enter_answers(connection, [answer for _, answer in further], AnswerState.WANTED, None)
-    parent = update(answers).where(answers.c.fingerprint == bindparam("further"), answers.c.batch.is_(None))
-    rows = [{"further": answer, "earlier": one.batch} for one, answer in further]
-    connection.execute(parent.values(batch=bindparam("earlier")), rows)
+    _enter_answers(connection, [answer for _, answer in further_answers], AnswerState.WANTED, None)
+    set_parent = update(answers).where(answers.c.fingerprint == bindparam("further_answer"), answers.c.batch.is_(None))
+    rows = [{"further_answer": answer, "earlier": request.batch} for request, answer in further_answers]
+    connection.execute(set_parent.values(batch=bindparam("earlier")), rows)
 
 
 def want_again(connection: Connection, fingerprints: Collection[bytes]) -> None:
@@ -261,22 +271,23 @@ def want_again(connection: Connection, fingerprints: Collection[bytes]) -> None:
 def set_max_costs(connection: Connection, key: int, max_costs: Mapping[str, Decimal | None]) -> None:
     """Give the requests of a batch, by custom_id, other upper bounds in USD."""
     table, prints = schema.attempts, _prints_of(connection, key)
-    this = update(table).where(table.c.batch == key, table.c.fingerprint == bindparam("asked"))
+    update_attempts = update(table).where(table.c.batch == key, table.c.fingerprint == bindparam("asked"))
     rows = [{"asked": prints[name], "cost": cost} for name, cost in max_costs.items()]
     if rows:
-        connection.execute(this.values(max_cost=bindparam("cost")), rows)
+        connection.execute(update_attempts.values(max_cost=bindparam("cost")), rows)
 
 
 def set_charges(connection: Connection, key: int, charges: Sequence[Charge]) -> None:
     """Enter what answers of a batch cost."""
     table, prints = schema.attempts, _prints_of(connection, key)
-    this = update(table).where(table.c.batch == key, table.c.fingerprint == bindparam("asked"))
+    update_attempts = update(table).where(table.c.batch == key, table.c.fingerprint == bindparam("asked"))
     columns = [field.name for field in fields(Charge) if field.name != "custom_id"]
     rows = [
-        {"asked": prints[one.custom_id], **{f"its_{name}": getattr(one, name) for name in columns}} for one in charges
+        {"asked": prints[charge.custom_id], **{f"its_{name}": getattr(charge, name) for name in columns}}
+        for charge in charges
     ]
     if rows:
-        connection.execute(this.values({name: bindparam(f"its_{name}") for name in columns}), rows)
+        connection.execute(update_attempts.values({name: bindparam(f"its_{name}") for name in columns}), rows)
 
 
 def _prints_of(connection: Connection, key: int) -> dict[str, bytes]:
@@ -348,11 +359,11 @@ def _end(connection: Connection, key: int, ends: Mapping[str, End]) -> None:
     attempts, names = schema.attempts, _prints_of(connection, key)
     if not names:
         return
-    known = {name: ends[name] for name in names}
-    usual, _ = Counter(known.values()).most_common(1)[0]
+    outcomes = {name: ends[name] for name in names}
+    usual, _ = Counter(outcomes.values()).most_common(1)[0]
     mine = attempts.c.batch == key
     connection.execute(update(attempts).where(mine).values(is_open=False, **_columns(usual)))
-    others = [{"wanted": names[name], **_columns(end)} for name, end in known.items() if end != usual]
+    others = [{"wanted": names[name], **_columns(end)} for name, end in outcomes.items() if end != usual]
     if others:
         this = update(attempts).where(mine, attempts.c.fingerprint == bindparam("wanted"))
         connection.execute(this.values(outcome=bindparam("outcome"), error_class=bindparam("error_class")), others)
@@ -418,11 +429,11 @@ def known_answers(connection: Connection, fingerprints: Collection[bytes]) -> di
     answers, batches = schema.answers, schema.batches
     query = select(answers.c.fingerprint, answers.c.state, batches.c.run_id)
     query = query.outerjoin_from(answers, batches, batches.c.key == answers.c.batch)
-    known: dict[bytes, KnownAnswer] = {}
+    answers_by_print: dict[bytes, KnownAnswer] = {}
     for chunk in _chunks(list(fingerprints)):
         for fingerprint, state, owner in connection.execute(query.where(answers.c.fingerprint.in_(chunk))):
-            known[fingerprint] = KnownAnswer(AnswerState(state), owner)
-    return known
+            answers_by_print[fingerprint] = KnownAnswer(AnswerState(state), owner)
+    return answers_by_print
 
 
 def known_requests(connection: Connection, run_id: str, job_id: str) -> list[KnownRequest]:
@@ -437,15 +448,17 @@ def requests_to_ask(connection: Connection, run_id: str, job_id: str) -> list[Kn
     states = [str(state) for state in (AnswerState.WANTED, AnswerState.PLANNED, AnswerState.FAILED)]
     query = _of_requests(run_id).where(schema.jobs.c.job_id == job_id, ~schema.requests.c.retired)
     query = query.where(schema.answers.c.state.in_(states))
-    found: dict[bytes, KnownRequest] = {}
+    by_answer: dict[bytes, KnownRequest] = {}
     for row in connection.execute(_in_order(query)):
-        one = _known_request(*row)
-        if one.state is AnswerState.WANTED or one.run_id != run_id:
-            found.setdefault(one.answer, one)
-    failed = [one.answer for one in found.values() if one.state is AnswerState.FAILED]
-    planned = [one.answer for one in found.values() if one.state is AnswerState.PLANNED]
-    asked = attempted_by(connection, run_id, failed) | attempted_by(connection, run_id, planned, to_be_sent=True)
-    return [one for one in found.values() if one.answer not in asked]
+        request = _known_request(*row)
+        if request.state is AnswerState.WANTED or request.run_id != run_id:
+            by_answer.setdefault(request.answer, request)
+    failed = [request.answer for request in by_answer.values() if request.state is AnswerState.FAILED]
+    planned = [request.answer for request in by_answer.values() if request.state is AnswerState.PLANNED]
+    already_asked = attempted_by(connection, run_id, failed) | attempted_by(
+        connection, run_id, planned, to_be_sent=True
+    )
+    return [request for request in by_answer.values() if request.answer not in already_asked]
 
 
 def _of_requests(run_id: str) -> Select[tuple[object, ...]]:
@@ -484,11 +497,11 @@ def attempted_by(
     query = select(attempts.c.fingerprint).join(batches, batches.c.key == attempts.c.batch)
     query = query.where(or_(batches.c.outcome.is_(None), ~was_withdrawn))
     query = query.where(batches.c.state == str(Lifecycle.PLANNED)) if to_be_sent else query
-    found: set[bytes] = set()
+    attempted: set[bytes] = set()
     for chunk in _chunks(list(fingerprints)):
-        mine = query.where(batches.c.run_id == run_id, attempts.c.fingerprint.in_(chunk))
-        found |= set(connection.execute(mine).scalars())
-    return frozenset(found)
+        in_run = query.where(batches.c.run_id == run_id, attempts.c.fingerprint.in_(chunk))
+        attempted |= set(connection.execute(in_run).scalars())
+    return frozenset(attempted)
 
 
 def jobs_with_wanted(connection: Connection, run_id: str) -> frozenset[str]:
@@ -521,7 +534,7 @@ def unfinished(connection: Connection, run_id: str, job_ids: Collection[str]) ->
     return frozenset(jobs_to_wait)
 
 
-def placements(connection: Connection, run_id: str, job_id: str) -> list[Placement]:
+def answer_locations(connection: Connection, run_id: str, job_id: str) -> list[AnswerLocation]:
     """Return where the answer to each request of a job is that is not retired, in the order of entry."""
     requests, jobs, answers = schema.requests, schema.jobs, schema.answers
     batches, attempts = schema.batches, schema.attempts
@@ -537,7 +550,7 @@ def placements(connection: Connection, run_id: str, job_id: str) -> list[Placeme
         .outerjoin(batches, batches.c.key == attempts.c.batch)
         .where(jobs.c.run_id == run_id, jobs.c.job_id == job_id, ~requests.c.retired)
     )  # fmt: skip
-    return [_placement(*row) for row in connection.execute(_in_order(query))]
+    return [_answer_location(*row) for row in connection.execute(_in_order(query))]
 
 
 def _filed() -> ColumnElement[int | None]:
@@ -545,12 +558,12 @@ def _filed() -> ColumnElement[int | None]:
     return case((schema.batches.c.path != "", schema.batches.c.requests))
 
 
-def _placement(*row: object) -> Placement:
-    known = Placement(*row)  # type: ignore[arg-type]
+def _answer_location(*row: object) -> AnswerLocation:
+    known = AnswerLocation(*row)  # type: ignore[arg-type]
     return known._replace(state=AnswerState(known.state))
 
 
-def answers_at(connection: Connection, fingerprints: Collection[bytes]) -> dict[bytes, Placement]:
+def locate_answers(connection: Connection, fingerprints: Collection[bytes]) -> dict[bytes, AnswerLocation]:
     """Return where these answers are, of those that are here; the requests are left empty."""
     answers, batches, attempts = schema.answers, schema.batches, schema.attempts
     same = and_(attempts.c.batch == answers.c.batch, attempts.c.fingerprint == answers.c.fingerprint)
@@ -560,11 +573,11 @@ def answers_at(connection: Connection, fingerprints: Collection[bytes]) -> dict[
         .join(batches, batches.c.key == attempts.c.batch)
         .where(answers.c.state == str(AnswerState.ANSWERED))
     )  # fmt: skip
-    found: dict[bytes, Placement] = {}
+    locations: dict[bytes, AnswerLocation] = {}
     for chunk in _chunks(list(fingerprints)):
-        for fingerprint, *where in connection.execute(query.where(answers.c.fingerprint.in_(chunk))):
-            found[fingerprint] = _placement("", "", None, fingerprint, 0, AnswerState.ANSWERED, *where)
-    return found
+        for fingerprint, *location in connection.execute(query.where(answers.c.fingerprint.in_(chunk))):
+            locations[fingerprint] = _answer_location("", "", None, fingerprint, 0, AnswerState.ANSWERED, *location)
+    return locations
 
 
 def bought_elsewhere(connection: Connection, run_id: str, job_id: str) -> list[tuple[str, str, str, Charge]]:

@@ -473,15 +473,15 @@ class RunStore(Events):
         with self.reading() as connection:
             return request_rows.unfinished(connection, self.run_id, job_ids)
 
-    def placements(self, job_id: str) -> list[request_rows.Placement]:
+    def answer_locations(self, job_id: str) -> list[request_rows.AnswerLocation]:
         """Return where the answer to each request of a job is that is not retired, in the order of entry."""
         with self.reading() as connection:
-            return request_rows.placements(connection, self.run_id, job_id)
+            return request_rows.answer_locations(connection, self.run_id, job_id)
 
-    def answers_at(self, fingerprints: Collection[bytes]) -> dict[bytes, request_rows.Placement]:
+    def locate_answers(self, fingerprints: Collection[bytes]) -> dict[bytes, request_rows.AnswerLocation]:
         """Return where these answers are, of those that are here; the requests are left empty."""
         with self.reading() as connection:
-            return request_rows.answers_at(connection, fingerprints)
+            return request_rows.locate_answers(connection, fingerprints)
 
     def count_requests(self) -> list[request_rows.RequestCount]:
         """Count the requests of each job that are not retired."""

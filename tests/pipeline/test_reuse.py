@@ -65,8 +65,8 @@ def test_what_a_sandbox_answered_is_no_answer_of_the_providers(tmp_path: Path) -
             for local, known in ((frozenset({"openai"}), True), (frozenset(), False)):
                 paid = PaidAnswers(run.manifest, run.folder, run.store, local)
                 spec = run.manifest.model_specs()[0]
-                standings = paid.look_up([paid.fingerprint(spec, digest) for digest in asked])
-                assert {standing.is_to_ask for standing in standings.values()} == {not known}
+                statuses = paid.look_up([paid.fingerprint(spec, digest) for digest in asked])
+                assert {status.is_to_ask for status in statuses.values()} == {not known}
 
 
 def fingerprint_bytes_of(bench: Lab, text: str) -> list[bytes]:

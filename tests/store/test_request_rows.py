@@ -78,8 +78,8 @@ def test_answers_follow_the_batch_that_asks_for_them(url: str) -> None:
         assert states(store) == [AnswerState.PLANNED] * 3
         collect(store, dict(zip(NAMES, (ANSWERED, FAILED, UNCERTAIN), strict=True)))
         assert states(store) == [AnswerState.ANSWERED, AnswerState.FAILED, AnswerState.UNCERTAIN]
-        first, second, third = store.placements(JOB.id)
-        assert (first.run_id, first.batch_id, first.said_as, first.item_id) == ("one", batch(0).id, "r-1", "a")
+        first, second, third = store.answer_locations(JOB.id)
+        assert (first.run_id, first.batch_id, first.batch_custom_id, first.item_id) == ("one", batch(0).id, "r-1", "a")
         assert (second.state, third.state) == (AnswerState.FAILED, AnswerState.UNCERTAIN)
         counts = [(one.state, one.end, one.number) for one in store.count_requests()]
         assert sorted(counts) == [
@@ -254,6 +254,6 @@ def test_answers_that_came_from_a_file_ask_nothing(url: str) -> None:
         store.add_jobs([JOB, imported], NOW, [over], new)
         assert store.fingerprints() == frozenset(PRINTS)
         assert list(store.items_of(imported.id).values()) == ["a", "b", "c"]
-        assert {one.state for one in store.placements(imported.id)} == {AnswerState.ANSWERED}
+        assert {one.state for one in store.answer_locations(imported.id)} == {AnswerState.ANSWERED}
         with pytest.raises(StaleStateError, match="predict-file of run one are there already"):
             store.add_jobs([JOB, imported], NOW, [replace(over, id="predict-file.more")])
