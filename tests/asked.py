@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import polars as pl
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from layton_batch.store import schema
 from layton_batch.store.run_store import RunStore
@@ -15,7 +15,7 @@ Ends = Counter[tuple[str | None, str | None]]
 
 def asked_requests(store: RunStore) -> pl.DataFrame:
     """Return the requests of a run: ``custom_id, job_id, role, item_id, model, judge, sample, fingerprint, retired,
-    max_cost`` (the sum over all attempts is no concern of it: the most that the last one could cost)."""
+    max_cost`` (the most that the last attempt at the first answer could cost: a further answer has more room)."""
     requests, jobs, attempts, answers = schema.requests, schema.jobs, schema.attempts, schema.answers
     known = {job.id: job for job in store.all_jobs()}
     query = (
@@ -24,7 +24,7 @@ def asked_requests(store: RunStore) -> pl.DataFrame:
             attempts.c.max_cost,
         )
         .join(jobs, jobs.c.key == requests.c.job)
-        .join(answers, answers.c.fingerprint == requests.c.answer)
+        .join(answers, answers.c.fingerprint == func.coalesce(requests.c.fingerprint, requests.c.answer))
         .outerjoin(
             attempts, (attempts.c.batch == answers.c.batch) & (attempts.c.fingerprint == answers.c.fingerprint)
         )
