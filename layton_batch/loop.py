@@ -43,15 +43,16 @@ def _ignore(_status: Status) -> None:
 
 def _ticks(run: Run, progress: Callable[[Status], None], *, once: bool, stop_at: float | None) -> Status:
     run.store.wake()  # who calls again may have mended what these wait for
+    status: Status | None = None
     while True:
         late = _late(run.clock, stop_at)
         moved = advance(run, None if once or late else PATIENCE)  # at the end no provider is left amid its work
-        status = read_status(run.store)
+        status = read_status(run.store, counted=None if moved else status)
         progress(status)
-        moved |= run.lanes.busy
+        moved |= run.threads.are_busy
         halted = (once or status.state in _HALTED) and not moved  # what moved may have let money go
         if is_finished(run) or late or (halted and not pending_orders(run.store)):
-            return status
+            return read_status(run.store)
         if not moved:
             _wait(run, stop_at)
 

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from layton_batch.batches.cancel import is_cancelled
-from layton_batch.batches.decisions import new_tick
 from layton_batch.batches.orders import carry_out_orders
+from layton_batch.batches.tick import Tick
 from layton_batch.clock import is_due
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
-from layton_batch.runs.lanes import Lane
+from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.runs.status import is_over
 from layton_batch.stages.collect import collect
 from layton_batch.stages.grade import grade
@@ -25,31 +25,22 @@ from layton_batch.stages.publish import publish
 from layton_batch.stages.readiness import finished
 from layton_batch.stages.score import score
 from layton_batch.stages.submit import submit, to_send
-from layton_batch.states import OPEN, Lifecycle
+from layton_batch.states import AT_PROVIDER, OPEN, TO_SEND, Lifecycle
 from layton_batch.store.orders import pending_orders
 
 
 def advance(run: Run, patience: float | None = None) -> bool:
     """One tick: whatever can be done now without waiting. True if anything moved.
 
-    Providers are served side by side, and each in a few lanes. After ``patience`` seconds the tick goes on without
-    those that are still at it, and a later one picks up what they did; None waits for all.
+    Providers are served side by side. After ``patience`` seconds the tick goes on without the threads that are still
+    busy, and a later tick picks up what they did; None waits for all.
     """
     run.store.require_driver()
     run.remaking = False
-    new_tick(run)
     moved = carry_out_orders(run)  # of a person
     moved |= plan(run)  # manifest → jobs, requests, batch files
-    ready = to_send(run)
-    run.handed_out = {**ready, **_of_lanes_at_work(run)}
-
-    def serve(lane: Lane) -> bool:
-        served = submit(run, lane, ready.get(lane, ()))  # planned → in flight (the paid call)
-        served |= poll(run, lane)  # in flight → ended
-        served |= collect(run, lane)  # ended → collected: answers, outcomes, the bill
-        return served
-
-    moved |= run.lanes.work(serve, _due(run), patience)
+    tick = Tick(is_cancelled=is_cancelled(run))
+    moved |= _serve_providers(run, tick, patience)
     moved |= grade(run)  # responses → predictions, verdicts
     moved |= score(run)  # verdicts → votes
     moved |= _rank(run)  # votes and labels → leaderboard
@@ -57,8 +48,24 @@ def advance(run: Run, patience: float | None = None) -> bool:
     return moved
 
 
-def _of_lanes_at_work(run: Run) -> dict[Lane, Sequence[Batch]]:
-    return {lane: batches for lane, batches in run.handed_out.items() if run.lanes.is_at_work(lane)}
+def _serve_providers(run: Run, tick: Tick, patience: float | None) -> bool:
+    """Submit, poll and collect what is due, each provider in a few threads of its own. What is cancelled is withdrawn
+    without waiting to be due."""
+    now = run.clock.now()
+    batches = run.store.batches(OPEN - {Lifecycle.LOST})
+    ready = to_send(run, tick, [batch for batch in batches if batch.state in TO_SEND])
+    due = {run.threads.of(batch) for batch in batches if tick.is_cancelled or is_due(batch.due_at, now)}
+
+    def serve(thread: ProviderThread, to_settle: Sequence[Batch]) -> bool:
+        moved = submit(run, tick, thread, to_settle)  # planned → in flight (the paid call)
+        at_provider = run.store.batches(AT_PROVIDER | {Lifecycle.ENDED}, thread.provider)
+        sent = [batch for batch in at_provider if run.threads.of(batch) == thread]
+        moved |= poll(run, tick, thread, sent)  # in flight → ended
+        if moved or any(batch.state is Lifecycle.ENDED for batch in sent):
+            moved |= collect(run, tick, thread)  # ended → collected: answers, outcomes, the bill
+        return moved
+
+    return run.threads.work(serve, {thread: ready.get(thread, ()) for thread in sorted(due)}, patience)
 
 
 def _rank(run: Run) -> bool:
@@ -70,17 +77,10 @@ def _rank(run: Run) -> bool:
     return rank(run)
 
 
-def _due(run: Run) -> list[Lane]:
-    """The lanes that have something to be done now. What is cancelled is withdrawn without waiting to be due."""
-    now, cancelled = run.clock.now(), is_cancelled(run)
-    batches = run.store.batches(OPEN - {Lifecycle.LOST})
-    return sorted({run.seats.lane(batch) for batch in batches if cancelled or is_due(batch.due_at, now)})
-
-
 def is_finished(run: Run) -> bool:
     """Return whether the run is over but for what a person has to see to."""
     jobs = run.store.jobs()
-    if run.remaking or run.lanes.busy or pending_orders(run.store):
+    if run.remaking or run.threads.are_busy or pending_orders(run.store):
         return False
     batches = run.store.batches(OPEN)
     row = run.store.row()

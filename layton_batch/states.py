@@ -125,6 +125,9 @@ JOB_MOVES: dict[JobState, frozenset[JobState]] = {
 OPEN = frozenset({_L.PLANNED, _L.SUBMITTING, _L.LOST, _L.IN_FLIGHT, _L.CANCELLING, _L.ENDED})
 """States in which a batch still has something to happen to it."""
 
+TO_SEND = frozenset({_L.PLANNED, _L.SUBMITTING})
+"""States of a batch that is to be sent, or whose create is to be settled."""
+
 AT_PROVIDER = frozenset({_L.IN_FLIGHT, _L.CANCELLING})
 """States in which the provider is to be asked how it is going."""
 

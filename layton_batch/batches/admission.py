@@ -1,21 +1,15 @@
-"""Limits kept from our side: what would break one is held back, and the batch's ``reason`` says why."""
+"""Admission: which planned batches are sent now. What would break a limit or the budget is held back with a reason."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 
 from layton_batch.batches import machine
-from layton_batch.clock import utc
-from layton_batch.providers.protocol import Limits
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
-from layton_batch.store.standing import HOUR, HeldBack, ProviderLoad
-
-HELD = "held back: "
-"""How the reason of a batch begins that a limit holds back, for people; the store has columns of it."""
-BYTES_PER_TOKEN = 4
-"""Of a batch file, when counting the tokens a provider has queued; an upper guess for text in most languages."""
+from layton_batch.store.standing import ProviderLoad
 
 _CUSTOM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -27,42 +21,52 @@ def custom_id_problem(custom_id: str) -> str | None:
     return f"custom_id {custom_id[:80]!r} is not 1 to 64 of A-Z a-z 0-9 _ -"
 
 
-def with_files(run: Run, planned: Sequence[Batch]) -> list[Batch]:
-    """The batches whose files are here; the others are held back until a person has put theirs back."""
+def admitted(run: Run, due: Sequence[Batch], planned: Sequence[Batch], sending: Sequence[Batch]) -> list[Batch]:
+    """Return those of the ``due`` batches that can be sent now, together; the store gets why the others cannot.
+
+    ``planned``: every planned batch but those ``sending``, which threads are about to send and which count as sent.
+    """
+    return _within_limits(run, _affordable(run, _with_files(run, due), planned, sending), sending)
+
+
+def _with_files(run: Run, planned: Sequence[Batch]) -> list[Batch]:
+    """Return the batches whose files are here."""
+    root = run.folder.workspace.root
     found = []
     for batch in planned:
-        if (run.folder.workspace.root / batch.path).is_file():
+        if (root / batch.path).is_file():
             found.append(batch)
         else:
-            reason = f"its file {batch.path} is not in {run.folder.workspace.root}: put it back, or share that folder"
-            run.store.hold_back(batch, HeldBack(f"{machine.WAITS}{reason}", needs_person=True))
+            run.store.apply(batch, machine.without_file(batch, root), run.clock.now())
     return found
 
 
-def over_limit(batch: Batch, standing: ProviderLoad, limits: Limits) -> HeldBack | None:
-    """Which of the provider's limits sending this batch now would break."""
-    name, at_once, hourly = batch.provider, limits.max_concurrent_batches, limits.max_creates_per_hour
-    if at_once is not None and standing.running >= at_once:
-        return HeldBack(f"{HELD}{name} runs {at_once} batches at once")
-    if hourly is not None and standing.creates >= hourly:
-        free = (standing.oldest_create or 0.0) + HOUR
-        return HeldBack(f"{HELD}{name} takes {hourly} batches an hour; the next one from {utc(free):%H:%M} UTC", free)
-    return _over_queue(batch, standing, limits.max_enqueued_tokens)
+def _affordable(run: Run, due: Sequence[Batch], planned: Sequence[Batch], sending: Sequence[Batch]) -> list[Batch]:
+    """Return the due batches that cannot break the budget even if every request costs its upper bound.
 
-
-def _over_queue(batch: Batch, standing: ProviderLoad, most: int | None) -> HeldBack | None:
-    """A batch that alone is over the limit goes when nothing else is queued: the provider then says itself."""
-    queued = standing.queued_bytes.get(batch.model, 0)
-    if most is None or queued == 0 or (queued + batch.size_bytes) // BYTES_PER_TOKEN <= most:
-        return None
-    return HeldBack(f"{HELD}about {queued // BYTES_PER_TOKEN} of {most} tokens that {batch.provider} queues are taken")
-
-
-def within_limits(run: Run, planned: Sequence[Batch], sending: Sequence[Batch] = ()) -> list[Batch]:
-    """The batches that could all be sent now; the others are held back, their reason written down.
-
-    ``sending``: planned batches that lanes at work are about to send; they count as sent. Money is not weighed here.
+    The run is stopped by its budget where nothing planned, due or not, fits beside what is spent and reserved already.
+    A batch that only has to wait for others is held back, which stops nothing.
     """
+    budget, now = run.manifest.budget.max_usd, run.clock.now()
+    if budget is None:
+        run.store.set_stopped(None, now)
+        return list(due)
+    committed = run.store.money().committed + sum((batch.max_cost or Decimal(0) for batch in sending), Decimal(0))
+    reasons = [machine.unaffordable(batch, committed, budget) for batch in planned]
+    stops = bool(reasons) and all(reasons) and not sending
+    run.store.set_stopped(reasons[0] if stops else None, now)
+    allowed = []
+    for batch in due:
+        if reason := machine.unaffordable(batch, committed, budget):
+            run.store.apply(batch, machine.held_back(batch, reason), now)
+        else:
+            committed += batch.max_cost or Decimal(0)
+            allowed.append(batch)
+    return allowed
+
+
+def _within_limits(run: Run, planned: Sequence[Batch], sending: Sequence[Batch]) -> list[Batch]:
+    """Return the batches that could all be sent now without breaking a limit of their providers."""
     now = run.clock.now()
     loads: dict[str, ProviderLoad] = {}
     allowed = []
@@ -72,12 +76,12 @@ def within_limits(run: Run, planned: Sequence[Batch], sending: Sequence[Batch] =
             load = run.store.load(batch.provider, now)
             for other in sending:
                 load = load.plus(other, now) if other.provider == batch.provider else load
-        held = over_limit(batch, load, run.providers.dialect(batch.provider).limits)
-        if held is None:
+        wait = machine.over_limit(batch, load, run.providers.dialect(batch.provider).limits)
+        if wait is None:
             load = load.plus(batch, now)
             allowed.append(batch)
         else:
-            run.store.hold_back(batch, held)
+            run.store.apply(batch, wait, now)
         loads[batch.provider] = load
     return allowed
 

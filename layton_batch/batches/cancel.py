@@ -12,7 +12,7 @@ from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
-from layton_batch.runs.lanes import Lane
+from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.runs.status import RunState, read_status
 from layton_batch.states import Lifecycle
 
@@ -50,23 +50,23 @@ def is_cancelled(run: Run) -> bool:
     return row is not None and row.cancelled
 
 
-def stop_rest(run: Run, lane: Lane) -> bool:
-    """Stop the lane's batches that were not sent, or not stopped, when the run was cancelled.
+def stop_rest(run: Run, thread: ProviderThread) -> bool:
+    """Stop the thread's batches that were not sent, or not stopped, when the run was cancelled.
 
     A provider is asked again whenever the batch is due to be looked at, and the batch is looked at as well: it may have
     ended, which is why a provider refuses to cancel it. Looking sets when it is due next, later each time that fails.
     """
-    moved = _withdraw_planned(run, lane)
+    moved = _withdraw_planned(run, thread)
     now = run.clock.now()
-    in_flight = run.store.batches({Lifecycle.IN_FLIGHT}, lane.provider)
-    due = [batch for batch in in_flight if run.seats.lane(batch) == lane and is_due(batch.due_at, now)]
+    in_flight = run.store.batches({Lifecycle.IN_FLIGHT}, thread.provider)
+    due = [batch for batch in in_flight if run.threads.of(batch) == thread and is_due(batch.due_at, now)]
     return None in [_ask_to_stop(run, batch) for batch in due] or moved
 
 
-def _withdraw_planned(run: Run, lane: Lane | None = None) -> bool:
-    """Withdraw the lane's planned batches, or all of them."""
+def _withdraw_planned(run: Run, thread: ProviderThread | None = None) -> bool:
+    """Withdraw the thread's planned batches, or all of them."""
     planned = run.store.batches({Lifecycle.PLANNED})
-    its = [batch for batch in planned if lane is None or run.seats.lane(batch) == lane]
+    its = [batch for batch in planned if thread is None or run.threads.of(batch) == thread]
     for batch in its:
         withdraw(run, batch, "the run was cancelled before this was sent")
     return bool(its)
@@ -92,7 +92,7 @@ def _ask_to_stop(run: Run, batch: Batch) -> NotStopped | None:
         return NotStopped(batch, "not asked: this program was stopped")
     problem: ProviderError | None = None
     try:
-        run.providers.of(run.seats.lane(batch)).cancel(str(batch.provider_id))
+        run.providers.of(run.threads.of(batch)).cancel(str(batch.provider_id))
     except ProviderError as error:
         problem = error
     apply(run, batch, machine.after_cancel(batch, problem, at(run, batch)))

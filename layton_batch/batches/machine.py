@@ -15,10 +15,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from layton_batch.batches.completeness import DOWNLOADS, Downloaded
-from layton_batch.clock import LONGEST_PAUSE, Pacing
+from layton_batch.clock import LONGEST_PAUSE, Pacing, utc
 from layton_batch.errors import (
     FileError,
     LookUpRefusedError,
@@ -28,11 +29,15 @@ from layton_batch.errors import (
     TransientProviderError,
     UnknownStatusError,
 )
+from layton_batch.providers.protocol import Limits
 from layton_batch.providers.wire_errors import failure_class
 from layton_batch.records import Batch, BatchEvent, Charge, Collect, End, Entry, Found, Move, Snapshot, Wait
 from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store.rows import ACTUAL, RELEASED, RESERVED, UNKNOWN_COST
+from layton_batch.store.standing import HOUR, ProviderLoad
 
+HELD = "held back: "
+"""Beginning of the reason of a planned batch that a limit or the budget holds back. For people only."""
 WAITS = "waits for a person: "
 """Beginning of the reason of a batch that is sent after a person has repaired something. For people only: the column
 ``needs_person`` says the same to the program."""
@@ -51,6 +56,8 @@ REFUSED_CALLS, FAILED_CALLS = 12, 300
 refusals, or three days of other errors."""
 RETENTION_SHARE = 0.75
 """The share of the provider's retention after which results that are not downloaded yet are worth a warning."""
+BYTES_PER_TOKEN = 4
+"""Bytes of a batch file that count as a token of a provider's queue: an upper guess for text in most languages."""
 GONE = frozenset({403, 404, 410})
 """Statuses by which a provider refuses results that it no longer keeps."""
 
@@ -84,6 +91,44 @@ class At:
 
 
 # ---- before the create ---------------------------------------------------------------------------------------------
+
+
+def held_back(batch: Batch, reason: str, until: float | None = None) -> Wait:
+    """The planned batch is not sent now. ``until``: the moment when it can be (epoch seconds); None: not known."""
+    due = batch.due_at if until is None else until
+    return Wait(replace(batch, reason=f"{HELD}{reason}", needs_person=False, due_at=due))
+
+
+def without_file(batch: Batch, folder: Path) -> Wait:
+    """The file of the planned batch is not in the workspace ``folder``: a person has to put it back."""
+    reason = f"{WAITS}its file {batch.path} is not in {folder}: put it back, or share that folder"
+    return Wait(replace(batch, reason=reason, needs_person=True))
+
+
+def over_limit(batch: Batch, load: ProviderLoad, limits: Limits) -> Wait | None:
+    """Hold the batch back where a limit of its provider would be exceeded by it, beside ``load``."""
+    name, at_once, hourly = batch.provider, limits.max_concurrent_batches, limits.max_creates_per_hour
+    if at_once is not None and load.running >= at_once:
+        return held_back(batch, f"{name} runs {at_once} batches at once")
+    if hourly is not None and load.creates >= hourly:
+        free = (load.oldest_create or 0.0) + HOUR
+        return held_back(batch, f"{name} takes {hourly} batches an hour; the next one from {utc(free):%H:%M} UTC", free)
+    queued, most = load.queued_bytes.get(batch.model, 0), limits.max_enqueued_tokens
+    if most is None or queued == 0 or (queued + batch.size_bytes) // BYTES_PER_TOKEN <= most:
+        return None  # a batch that alone is over the limit goes when nothing else is queued: the provider then says it
+    return held_back(batch, f"about {queued // BYTES_PER_TOKEN} of {most} tokens that {name} queues are taken")
+
+
+def unaffordable(batch: Batch, committed: Decimal, budget: Decimal) -> str | None:
+    """Return why the budget does not allow the batch beside what is committed, in USD."""
+    if batch.max_cost is None:
+        return f"{batch.provider} {batch.model} has no known price: give one in [[prices]], or drop the budget"
+    if committed + batch.max_cost <= budget:
+        return None
+    return (
+        f"batch {batch.id} could cost up to ${batch.max_cost:.2f}; ${committed:.2f} of the budget of "
+        f"${budget} is spent or set aside: raise max_usd to go on"
+    )
 
 
 def after_file_trouble(batch: Batch, error: FileError) -> Wait:

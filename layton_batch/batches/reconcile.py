@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from layton_batch.batches import machine
-from layton_batch.batches.decisions import Lists, Step, at
+from layton_batch.batches.decisions import Step, at
+from layton_batch.batches.tick import ProviderLists
 from layton_batch.errors import ProviderError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found, Submission
@@ -23,14 +23,15 @@ def reconcile(run: Run, provider: Provider, batch: Batch) -> Step:
     return Step(machine.after_look(batch, _not_taken(run, found), at(run, batch)))
 
 
-def sent_already(run: Run, provider: Provider, batch: Batch, input_ref: str | None) -> Sequence[Found]:
+def sent_already(
+    run: Run, lists: ProviderLists, provider: Provider, batch: Batch, input_ref: str | None
+) -> Sequence[Found]:
     """Batches that are surely this one, though the store knows of none: of a copy of this run that went on elsewhere,
     or of this one before an older copy of it was put back. ``input_ref``: the file that was uploaded for the batch.
 
     Our tag tells that, or custom_ids with the run's mark. The list is read once for all batches that are sent within
     seconds. Raises ProviderError where it cannot be read to its end: then nothing is to be sent.
     """
-    lists: Lists = run.kept.setdefault(Lists, Lists())
     reading = lists.reading(batch, run.clock.now())
     look = replace(_look(run, batch), input_ref=input_ref, not_before=run.born, reading=reading)
     return _surely(run, provider, look)
@@ -49,19 +50,11 @@ def _surely(run: Run, provider: Provider, asked: Submission) -> Sequence[Found]:
     return [one for one in _not_taken(run, provider.find(asked)) if one.certain]
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """The custom_ids of ended batches that this process has seen, by provider and the provider's id."""
-
-    custom_ids: defaultdict[str, dict[str, frozenset[str]]] = field(default_factory=lambda: defaultdict(dict))
-
-
 def _look(run: Run, batch: Batch) -> Submission:
     """The batch as a list is to be looked through for it now, and what needs no look."""
-    seen: _Seen = run.kept.setdefault(_Seen, _Seen())
     return replace(
         submission(run, batch), asked_at=run.clock.now(), known=run.store.known_provider_ids(),
-        custom_ids=seen.custom_ids[batch.provider],
+        custom_ids=run.providers.ended_custom_ids[batch.provider],
     )  # fmt: skip
 
 

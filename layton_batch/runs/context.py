@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from concurrent.futures import Executor, Future, wait
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from layton_batch.clock import Clock, Pacing
 from layton_batch.costs.prices import PriceBook
@@ -21,83 +22,43 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Item, ModelSpec
 from layton_batch.runs.engine import Engine
+from layton_batch.runs.folders import on_this_machine
 from layton_batch.runs.identity import job_identity, predict_id
-from layton_batch.runs.lanes import Lane, Seats
+from layton_batch.runs.prompt_cache import PromptCache
+from layton_batch.runs.provider_threads import ProviderThread, ProviderThreads
 from layton_batch.states import Role
 from layton_batch.tasks.protocol import Task
 
 if TYPE_CHECKING:
     from layton_batch.runs.labels import Labels
+    from layton_batch.runs.paid_answers import PaidAnswers
     from layton_batch.runs.rejudging import Rejudged
     from layton_batch.scoring.gold import Gold
     from layton_batch.scoring.rules import Rules
     from layton_batch.store.run_store import RunStore
 
-Name = TypeVar("Name", bound=Hashable)
-
-
-@dataclass(slots=True)
-class Lanes:
-    """What lanes are at. One that is still at work is left alone: it gets no second thread."""
-
-    executor: Executor
-    _running: dict[Hashable, Future[bool]] = field(default_factory=dict)
-
-    @property
-    def busy(self) -> bool:
-        """Whether any lane is at work, or has ended since it was last asked about."""
-        return bool(self._running)
-
-    def is_at_work(self, name: Hashable) -> bool:
-        """Return whether this lane is at work."""
-        return name in self._running
-
-    def work(self, step: Callable[[Name], bool], names: Iterable[Name], patience: float | None) -> bool:
-        """Start ``step(name)`` in every lane that is free, and wait until all lanes are over or ``patience`` has passed
-        (seconds of real time; None: no end). True where any of those that ended moved something.
-
-        What a lane raises is raised here, once the others are over: they lose nothing by it.
-        """
-        for name in names:
-            if name not in self._running:
-                self._running[name] = self.executor.submit(step, name)
-        wait(self._running.values(), patience)
-        if any(lane.done() and _trouble(lane) for lane in self._running.values()):
-            wait(self._running.values())
-        over = {known: lane for known, lane in self._running.items() if lane.done()}
-        for known in over:
-            del self._running[known]
-        for lane in over.values():
-            if (trouble := _trouble(lane)) is not None:
-                raise trouble
-        return any(lane.exception() is None and lane.result() for lane in over.values())
-
-
-def _trouble(lane: Future[bool]) -> BaseException | None:
-    """What went wrong in a lane that has ended; a call that was cut short by a stop is no trouble."""
-    error = lane.exception()
-    return None if isinstance(error, StoppedError) else error
-
 
 @dataclass(slots=True)
 class Providers:
-    """The run's connections, one a lane, made when first needed and kept."""
+    """The run's connections, one for each provider thread, made when first needed and kept."""
 
     connect: Callable[[str], Provider]
     dialect: Callable[[str], Provider]  # limits, encode and decode only: needs no key
-    _open: dict[Lane, Provider] = field(default_factory=dict)
+    ended_custom_ids: defaultdict[str, dict[str, frozenset[str]]] = field(default_factory=lambda: defaultdict(dict))
+    """Some custom_ids of each ended batch that this process has looked into, by provider and the provider's id."""
+    _open: dict[ProviderThread, Provider] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def get(self, name: str) -> Provider:
         """The connected provider. Raises MissingKeyError, ManifestError (unknown name)."""
-        return self.of(Lane(name))
+        return self.of(ProviderThread(name))
 
-    def of(self, lane: Lane) -> Provider:
-        """The same, for this lane alone."""
+    def of(self, thread: ProviderThread) -> Provider:
+        """Return the connected provider of this thread alone. Raises the same errors."""
         with self._lock:
-            if lane not in self._open:
-                self._open[lane] = self.connect(lane.provider)
-            return self._open[lane]
+            if thread not in self._open:
+                self._open[thread] = self.connect(thread.provider)
+            return self._open[thread]
 
     def close(self) -> None:
         """Let go of every connection."""
@@ -142,20 +103,16 @@ class Run:
     """By job, or by what is made of all of them: why this process leaves it as it is; a person has to see to it."""
     repriced: bool = False
     """This process did what a change of prices asks for, as far as the tables could be read."""
-    handed_out: Mapping[Lane, Sequence[Batch]] = field(default_factory=dict)
-    """The batches that each lane was given last to settle or send."""
-    kept: dict[type, Any] = field(default_factory=dict)
-    """By its class: what a module keeps for as long as this process works on the run."""
+    prompt_cache: PromptCache = field(default_factory=PromptCache)
     waited_for: dict[str, frozenset[str]] = field(default_factory=dict)
     """By job, the other runs that ask for answers which it wants, as far as an event says so."""
     filing: Lock = field(default_factory=Lock)
-    """One batch's results are held in memory at a time, however many lanes there are."""
+    """One batch's results are held in memory at a time, however many provider threads there are."""
     _tasks: dict[int, Task] = field(default_factory=dict)
-    lanes: Lanes = field(init=False)
-    seats: Seats = field(init=False)
+    threads: ProviderThreads = field(init=False)
 
     def __post_init__(self) -> None:
-        self.lanes, self.seats = Lanes(self.executor), Seats(self.providers.dialect)
+        self.threads = ProviderThreads(self.executor, self.providers.dialect)
 
     def apart(self, about: str, work: Callable[[], bool]) -> bool:
         """What ``work`` on one job returns. A damaged table is that job's trouble: the rest of the run goes on.
@@ -180,11 +137,12 @@ class Run:
             self.store.add_event(self.clock.now(), None, "table_damaged", f"{about}: {error}")
             return False
 
-    @property
-    def in_hand(self) -> Mapping[str, Batch]:
-        """Return by id the batches that lanes at work were given to settle or send. Nothing else moves them."""
-        at_work = [batches for lane, batches in self.handed_out.items() if self.lanes.is_at_work(lane)]
-        return {batch.id: batch for batches in at_work for batch in batches}
+    @cached_property
+    def paid_answers(self) -> PaidAnswers:
+        """The answers that were bought, or are on their way, as this run may use them."""
+        from layton_batch.runs.paid_answers import PaidAnswers
+
+        return PaidAnswers(self.manifest, self.folder, self.store, on_this_machine(self.folder))
 
     def heed_stop(self) -> None:
         """To be called during long work. Raises StoppedError where the program was told to stop."""

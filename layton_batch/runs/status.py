@@ -92,27 +92,31 @@ class Status:
         return sum(job.unanswered for job in self.jobs)
 
 
-def read_status(store: RunStore) -> Status:
-    """The run's state from the store alone; no provider is asked."""
+def read_status(store: RunStore, counted: Status | None = None) -> Status:
+    """Return the run's status from the store alone; no provider is asked. ``counted``: an earlier reading since which
+    nothing moved: requests are not counted again, for that costs more with every request of the run."""
     row = store.row()
     jobs, batches = store.jobs(), store.batches()
     money = store.money()
-    counts: dict[str, list[RequestCount]] = defaultdict(list)
-    for one in store.count_requests():
-        counts[one.job_id].append(one)
-    reason = row.stopped_reason if row else None
-    state = _state(bool(row and row.cancelled), reason, jobs, batches)
+    reason, cancelled = row.stopped_reason if row else None, bool(row and row.cancelled)
     return Status(
         run=store.run_id,
-        state=state,
+        state=_state(cancelled, reason, jobs, batches),
         reason=reason,
         spent_usd=money.spent,
         reserved_usd=money.reserved,
         unknown_cost_usd=money.unknown_cost,
-        jobs=tuple(_job_status(job, counts[job.id], cancelled=bool(row and row.cancelled)) for job in jobs),
+        jobs=_job_statuses(store, jobs, cancelled=cancelled) if counted is None else counted.jobs,
         batches=tuple(batches),
         expected_ends=_expected_ends(batches),
     )
+
+
+def _job_statuses(store: RunStore, jobs: Sequence[Job], *, cancelled: bool) -> tuple[JobStatus, ...]:
+    counts: dict[str, list[RequestCount]] = defaultdict(list)
+    for count in store.count_requests():
+        counts[count.job_id].append(count)
+    return tuple(_job_status(job, counts[job.id], cancelled=cancelled) for job in jobs)
 
 
 def place(state: Lifecycle, *, is_uploaded: bool) -> str:

@@ -18,11 +18,8 @@ from layton_batch.batches.admission import custom_id_problem
 from layton_batch.batches.attempts import Attempts
 from layton_batch.batches.batch_file import BatchFiles
 from layton_batch.batches.cancel import withdraw
-from layton_batch.batches.fingerprints import fingerprint_bytes
 from layton_batch.batches.machine import pause_before_next
 from layton_batch.batches.names import custom_id_prefix, tag
-from layton_batch.batches.paid_answers import AnswerStatus, PaidAnswers, report_out_of_reach
-from layton_batch.batches.prompt_cache import PromptCache, SizedPrompt
 from layton_batch.batches.usage_rows import bill_under_name
 from layton_batch.costs.estimate import CostBounds, output_bound
 from layton_batch.errors import ManifestError
@@ -30,6 +27,9 @@ from layton_batch.providers.protocol import Provider
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import Batch, Content, Job, ModelSpec, Request, Shard
 from layton_batch.runs.context import Run
+from layton_batch.runs.fingerprints import fingerprint_bytes
+from layton_batch.runs.paid_answers import AnswerStatus, PaidAnswers, report_out_of_reach
+from layton_batch.runs.prompt_cache import SizedPrompt
 from layton_batch.stages.candidates import candidates
 from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store.request_rows import KnownRequest, NewRequests
@@ -42,7 +42,7 @@ LOOKED_UP = 500
 
 def ask(run: Run, job: Job, mark: str) -> bool:
     """Enter what the job asks by now, and batches for what it is to ask for the first time. Return True."""
-    known, paid = run.store.known_requests(job.id), PaidAnswers.of(run)
+    known, paid = run.store.known_requests(job.id), run.paid_answers
     provider, names = run.providers.dialect(job.spec.provider), _BatchNames(run, job)
     with BatchFiles(provider.limits, run.folder.workspace.root, names.file_of(1), names.next_shard) as files:
         asking = _RequestPlanner(run, job, mark, known, paid, provider, files)
@@ -94,7 +94,7 @@ def _is_asked_still(run: Run, job: Job, request: KnownRequest, sized: SizedPromp
     encoded = Request(request.custom_id, request.item_id, spec, sized.prompt)
     line = request_line(run.providers.dialect(spec.provider), encoded)
     digest = fingerprint_bytes(spec.provider, spec.model, line, request.custom_id, spec.sample)
-    return request.fingerprint is None or request.fingerprint in set(PaidAnswers.of(run).all_prints(digest))
+    return request.fingerprint is None or request.fingerprint in set(run.paid_answers.all_prints(digest))
 
 
 def _further_batches(
@@ -164,7 +164,7 @@ def _reach(run: Run, job: Job, paid: PaidAnswers, known: Sequence[KnownRequest])
     }
     if away:
         run.store.rebind(job.id, away)
-    report_out_of_reach(run)
+    report_out_of_reach(paid, run.clock.now())
 
 
 def _say_who_asks(run: Run, job: Job, runs: Collection[str | None]) -> None:
@@ -181,7 +181,7 @@ def _withdraw_unwanted(run: Run, job: Job) -> None:
     """Batches that were not sent yet, and hold what nobody asks for any more, are not sent: the rest of their requests
     goes in another one."""
     for batch in run.store.batches({Lifecycle.PLANNED}):
-        is_ours = batch.job_id == job.id and not batch.facts.creates_in_doubt and batch.id not in run.in_hand
+        is_ours = batch.job_id == job.id and not batch.facts.creates_in_doubt and batch.id not in run.threads.sending
         if is_ours and (number := run.store.retired_among(batch)):  # else it is being sent
             withdraw(run, batch, f"{number} of its requests are not asked for any more")
 
@@ -384,7 +384,7 @@ class _RequestPlanner:
 
 def _prompts(run: Run, job: Job, wanted: Collection[str] | None = None) -> Iterator[tuple[str, ModelSpec, SizedPrompt]]:
     """Item, settings and prompt of each request of the job, or of those about the ``wanted`` items."""
-    cache: PromptCache = run.kept.setdefault(PromptCache, PromptCache())
+    cache = run.prompt_cache
     if job.role is Role.PREDICT:
         task, spec = run.task_of(job.spec), job.spec
         cache.about(task)

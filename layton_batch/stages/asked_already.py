@@ -20,7 +20,7 @@ from layton_batch.runs.wanted_jobs import revision
 from layton_batch.settings import Settings
 
 if TYPE_CHECKING:
-    from layton_batch.batches.paid_answers import PaidAnswers
+    from layton_batch.runs.paid_answers import PaidAnswers
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def asked_already(
         if not settings.state_url and not folder.workspace.database.exists():
             yield AskedAlready(trouble=_trouble_of(folder))
             return
-        from layton_batch.batches.paid_answers import PaidAnswers  # loads SQLAlchemy, which an empty workspace need not
+        from layton_batch.runs.paid_answers import PaidAnswers  # loads SQLAlchemy, which an empty workspace need not
 
         try:
             run_id = run_id_of(folder) if folder.manifest.exists() else manifest.run_id()
@@ -87,7 +87,7 @@ class AskedAlready:
         """Return a sentence for each run whose answers are wanted, and whose folder is not here."""
         if self._paid is None:
             return []
-        from layton_batch.batches.paid_answers import out_of_reach_sentence
+        from layton_batch.runs.paid_answers import out_of_reach_sentence
 
         runs = self._paid.out_of_reach
         return [out_of_reach_sentence(run_id, place) for run_id, place in runs.items()]

@@ -16,11 +16,11 @@ import polars as pl
 from layton_batch.batches import machine, raw_results
 from layton_batch.batches.answer_table import write_answers
 from layton_batch.batches.attempts import Attempts
-from layton_batch.batches.cancel import is_cancelled
 from layton_batch.batches.completeness import Downloaded, Reading, counted, lack
-from layton_batch.batches.decisions import Readings, apply, at
+from layton_batch.batches.decisions import apply, at
 from layton_batch.batches.outcomes import Tally, assign_outcomes, summed
 from layton_batch.batches.replies import Replies, Reply, read_replies
+from layton_batch.batches.tick import Tick
 from layton_batch.batches.usage_rows import Bill, charges_of
 from layton_batch.clock import is_due
 from layton_batch.costs.stated import Statement
@@ -30,21 +30,21 @@ from layton_batch.providers.protocol import Provider
 from layton_batch.providers.wire_errors import clean
 from layton_batch.records import Batch, Collect, Job, Response, Snapshot, Wait
 from layton_batch.runs.context import Run
-from layton_batch.runs.lanes import Lane
+from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.states import ErrorClass, Lifecycle
 from layton_batch.text import decimal_text
 
 
-def collect(run: Run, lane: Lane) -> bool:
-    """Download and file the results of the lane's ended batches that are due."""
+def collect(run: Run, tick: Tick, thread: ProviderThread) -> bool:
+    """Download and file the results of the thread's ended batches that are due."""
     now = run.clock.now()
-    its = [one for one in run.store.batches({Lifecycle.ENDED}, lane.provider) if run.seats.lane(one) == lane]
+    its = [one for one in run.store.batches({Lifecycle.ENDED}, thread.provider) if run.threads.of(one) == thread]
     ended = [batch for batch in its if is_due(batch.due_at, now) and batch.job_id not in run.trouble]
     if not ended:
         return False
     jobs = {job.id: job for job in run.store.all_jobs()}
     moved = [
-        run.apart(batch.job_id, partial(_collect_one, run, jobs[batch.job_id], batch))
+        run.apart(batch.job_id, partial(_collect_one, run, tick, jobs[batch.job_id], batch))
         for batch in ended
         if not run.stopping.is_set()
     ]
@@ -53,8 +53,8 @@ def collect(run: Run, lane: Lane) -> bool:
     return any(moved)
 
 
-def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
-    download = _download(run, batch)
+def _collect_one(run: Run, tick: Tick, job: Job, batch: Batch) -> bool:
+    download = _download(run, tick, batch)
     if isinstance(download, Wait):
         return apply(run, batch, download)
     asked, folder = run.store.asked_of(batch.id), run.folder.batch(batch.id).root
@@ -65,7 +65,7 @@ def _collect_one(run: Run, job: Job, batch: Batch) -> bool:
         decision = _decided(run, batch, download, reading)
         if isinstance(decision, Wait):
             return apply(run, batch, decision)
-        _file(run, job, batch, decision, download.snapshot, asked, replies)
+        _file(run, tick, job, batch, decision, download.snapshot, asked, replies)
     return True
 
 
@@ -86,13 +86,12 @@ class _Download:
     uncounted: ProviderError | None = None
 
 
-def _download(run: Run, batch: Batch) -> _Download | Wait:
+def _download(run: Run, tick: Tick, batch: Batch) -> _Download | Wait:
     """Bring the raw results to disk. A decision: the download failed, and is tried again later."""
     if batch.provider_id is None:
         return _Download()  # never reached the provider
-    provider = run.providers.of(run.seats.lane(batch))
-    just_read: Readings | None = run.kept.get(Readings)
-    known = just_read and just_read.take(batch)
+    provider = run.providers.of(run.threads.of(batch))
+    known = tick.ended.take(batch)
     snapshot, uncounted = (known, None) if known else _latest(provider, batch)
     refs = {"output": snapshot.results_ref, "errors": snapshot.errors_ref}
     try:
@@ -140,6 +139,7 @@ def _latest(provider: Provider, batch: Batch) -> tuple[Snapshot, ProviderError |
 
 def _file(
     run: Run,
+    tick: Tick,
     job: Job,
     batch: Batch,
     decision: Collect,
@@ -157,7 +157,7 @@ def _file(
     usage = _write_tables(run, batch, replies, tally, bill)
     statement = _write_statement(run, job, batch, bill, snapshot)
     attempts, now = Attempts.of(batch, run.store.job_batches(job.id)), run.clock.now()
-    again = frozenset() if is_cancelled(run) else attempts.again(tally.ends, run.manifest.policy.attempts)
+    again = frozenset() if tick.is_cancelled else attempts.again(tally.ends, run.manifest.policy.attempts)
     move = machine.collected(
         decision, said, now,
         ends=tally.ends,

@@ -11,7 +11,6 @@ from pathlib import Path
 import polars as pl
 
 from layton_batch.batches.answer_table import answer_parts, make_again
-from layton_batch.batches.paid_answers import PaidAnswers
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
 from layton_batch.records import Response
@@ -55,7 +54,7 @@ def locate_responses(run: Run, job_id: str) -> LocatedResponses | None:
     """Find the responses of a job; None where some cannot be had here, and are to be asked again. Raises
     DamagedTableError where those of a collected batch lack rows: an answer that is gone was not missing."""
     locations = _select_final_answers(run, run.store.answer_locations(job_id))
-    if any(PaidAnswers.of(run).is_away(location.state, location.run_id) for location in locations):
+    if any(run.paid_answers.is_away(location.state, location.run_id) for location in locations):
         return None
     batches = dict.fromkeys(
         (str(location.run_id), str(location.batch_id), location.responses)
@@ -117,7 +116,7 @@ def _names_in(
 ) -> tuple[Sequence[Path], Sequence[Sequence[str]]]:
     """The part files of a batch's responses, of so many requests (None: of as many as there are), and the custom_ids in
     each. Of a batch of this run they are made again where they are damaged."""
-    home = PaidAnswers.of(run).workspace_of(run_id)
+    home = run.paid_answers.workspace_of(run_id)
     if home is None:
         missing = run.folder.workspace.batches(run_id)
         raise DamagedTableError(f"answers of run {run_id} are wanted, and {missing} is not there: put it back", missing)

@@ -7,10 +7,10 @@ from concurrent.futures import BrokenExecutor, Future
 from functools import partial
 from pathlib import Path
 
-from layton_batch.batches.fingerprints import FIRST_SAMPLE
 from layton_batch.files import tables
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
+from layton_batch.runs.fingerprints import FIRST_SAMPLE
 from layton_batch.stages.final_responses import LocatedResponses, locate_responses
 from layton_batch.stages.job_tables import VERDICTS, Grading, grade_apart, grade_job
 from layton_batch.stages.reask import reask

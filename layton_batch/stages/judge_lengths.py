@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from layton_batch.batches.prompt_cache import PromptCache, SizedPrompt
 from layton_batch.costs.estimate import TokenBound, output_bound, text_bytes
 from layton_batch.costs.expected import expected_input
 from layton_batch.providers.protocol import Provider
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import Item, ModelSpec, Prediction, Request
+from layton_batch.runs.prompt_cache import PromptCache, SizedPrompt
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.protocol import Candidate, JuryTask, is_unfenced
 

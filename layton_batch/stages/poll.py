@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from layton_batch.batches import machine
 from layton_batch.batches.admission import warn_of_retention
-from layton_batch.batches.decisions import Readings, Step, at, carry_out, step_each
+from layton_batch.batches.decisions import Step, at, carry_out, step_each
+from layton_batch.batches.tick import Tick
 from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Move, Snapshot, Wait
 from layton_batch.runs.context import Run
-from layton_batch.runs.lanes import Lane
+from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.states import AT_PROVIDER, Lifecycle
 
 
-def poll(run: Run, lane: Lane) -> bool:
-    """Read the state of the lane's due batches, one after another."""
+def poll(run: Run, tick: Tick, thread: ProviderThread, batches: Sequence[Batch]) -> bool:
+    """Read the state of the thread's batches that are at the provider and due, one after another. ``batches``: those
+    that were sent and are not collected."""
     now = run.clock.now()
-    of_all = run.store.batches(AT_PROVIDER | {Lifecycle.ENDED}, lane.provider)
-    its = [batch for batch in of_all if run.seats.lane(batch) == lane]
-    warn_of_retention(run, its)
-    due = [batch for batch in its if batch.state in AT_PROVIDER and is_due(batch.due_at, now)]
+    warn_of_retention(run, batches)
+    due = [batch for batch in batches if batch.state in AT_PROVIDER and is_due(batch.due_at, now)]
     if not due:
         return False
-    provider = run.providers.of(lane)
-    return step_each(
-        run, f"poll {lane.provider}", due, lambda batch: carry_out(run, batch, _read(run, provider, batch))
-    )
+    provider = run.providers.of(thread)
+
+    def step(batch: Batch) -> bool:
+        return carry_out(run, batch, _read(run, tick, provider, batch))
+
+    return step_each(run, tick, f"poll {thread.provider}", due, step)
 
 
-def _read(run: Run, provider: Provider, batch: Batch) -> Step:
+def _read(run: Run, tick: Tick, provider: Provider, batch: Batch) -> Step:
     """Read the status of the batch at its provider, and ask for its stop where that is decided."""
     snapshot: Snapshot | ProviderError
     try:
@@ -42,7 +46,7 @@ def _read(run: Run, provider: Provider, batch: Batch) -> Step:
     if isinstance(snapshot, ProviderError):
         return Step(decision, snapshot)
     if snapshot.state is Lifecycle.ENDED:
-        run.kept.setdefault(Readings, Readings()).keep(batch, snapshot)
+        tick.ended.add(batch, snapshot)
     return Step(decision)
 
 

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layton_batch.batches.batch_file import Line, files_needed, pack
-from layton_batch.batches.fingerprints import fingerprint_bytes
 from layton_batch.batches.names import custom_id
-from layton_batch.batches.prompt_cache import PromptCache, SizedPrompt
 from layton_batch.clock import Clock
 from layton_batch.costs.estimate import CostBounds, bound_cost, output_bound
 from layton_batch.costs.expected import bundled_priors, expected_cost, expected_input
@@ -25,9 +23,11 @@ from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import Item, Job, ModelSpec, Prediction, Request
+from layton_batch.runs.fingerprints import fingerprint_bytes
 from layton_batch.runs.open import connect_within, refuse_keys
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.past_usage import PastUsage
+from layton_batch.runs.prompt_cache import PromptCache, SizedPrompt
 from layton_batch.runs.wanted_jobs import identified, plan_jobs
 from layton_batch.settings import Settings
 from layton_batch.stages.asked_already import AskedAlready, asked_already

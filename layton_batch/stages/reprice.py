@@ -47,7 +47,7 @@ def reprice(run: Run) -> bool:
             run.apart(job.id, partial(_reprice_job, run, job, its))
     else:  # what was in hand when that was done, and was not sent after all, still has its old bound
         planned = [batch for batch in planned if ever and batch.due_at > 0]
-    planned = [batch for batch in planned if batch.job_id not in run.trouble and batch.id not in run.in_hand]
+    planned = [batch for batch in planned if batch.job_id not in run.trouble and batch.id not in run.threads.sending]
     new_bounds = {batch.id: _total(run.store.asked_of(batch.id).values()) for batch in planned}
     run.repriced |= new
     for_all = not any(batch.job_id in run.trouble for batch in batches)

@@ -56,5 +56,5 @@ def put_away(run: Run) -> None:
             for name in _BY_JOB:
                 atomic.remove(run.folder.part(name, job.id))
     for batch in run.store.planned_of_retired():
-        if batch.id not in run.in_hand:  # else it is being sent
+        if batch.id not in run.threads.sending:  # else it is being sent
             withdraw(run, batch, "the manifest does not have its model any more")

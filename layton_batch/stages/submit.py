@@ -9,99 +9,59 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 
 from layton_batch.batches import machine
-from layton_batch.batches.admission import HELD, with_files, within_limits
+from layton_batch.batches.admission import admitted
 from layton_batch.batches.batch_file import check_file
-from layton_batch.batches.cancel import is_cancelled, stop_rest
-from layton_batch.batches.decisions import Answering, NoAnswer, Step, at, carry_out, step_each
+from layton_batch.batches.cancel import stop_rest
+from layton_batch.batches.decisions import Step, at, carry_out, step_each
 from layton_batch.batches.reconcile import reconcile, sent_already, submission
+from layton_batch.batches.tick import NoAnswer, Tick
 from layton_batch.clock import is_due
 from layton_batch.errors import FileError, ProviderError, SentElsewhereError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Found
 from layton_batch.runs.context import Run
-from layton_batch.runs.lanes import Lane
+from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.states import Lifecycle
-from layton_batch.store.standing import HeldBack
 
 
-def submit(run: Run, lane: Lane, ready: Sequence[Batch]) -> bool:
-    """Settle what was being sent in this lane when the program stopped, then send what is ready."""
+def submit(run: Run, tick: Tick, thread: ProviderThread, batches: Sequence[Batch]) -> bool:
+    """Settle what this thread was sending when the program stopped, then send what may be sent (see ``to_send``)."""
     stopped = False
-    if is_cancelled(run):
-        stopped = stop_rest(run, lane)
-        ready = [batch for batch in ready if batch.state is Lifecycle.SUBMITTING]
-    return stopped | _submit_group(run, lane, ready)
+    if tick.is_cancelled:
+        stopped = stop_rest(run, thread)
+        batches = [batch for batch in batches if batch.state is Lifecycle.SUBMITTING]
+    return stopped | _submit_group(run, tick, thread, batches)
 
 
-def to_send(run: Run) -> Mapping[Lane, Sequence[Batch]]:
-    """Return what is due to be settled or sent now, by lane, without the lanes at work: weighed together, for all share
-    one budget and the limits of their providers."""
-    now, in_hand = run.clock.now(), run.in_hand
-    waiting = run.store.batches({Lifecycle.SUBMITTING, Lifecycle.PLANNED})
-    sending = [batch for batch in waiting if batch.state is Lifecycle.PLANNED and batch.id in in_hand]
-    due = [batch for batch in waiting if is_due(batch.due_at, now) and not run.lanes.is_at_work(run.seats.lane(batch))]
+def to_send(run: Run, tick: Tick, waiting: Sequence[Batch]) -> Mapping[ProviderThread, Sequence[Batch]]:
+    """Return by thread which of the submitting and planned batches are to be settled or sent now, without the threads
+    that are busy. They are weighed together, for all share one budget and the limits of their providers."""
+    now, sending_now = run.clock.now(), run.threads.sending
+    sending = [batch for batch in waiting if batch.state is Lifecycle.PLANNED and batch.id in sending_now]
+    due = [batch for batch in waiting if is_due(batch.due_at, now) and not run.threads.is_busy(run.threads.of(batch))]
     unsettled = [batch for batch in due if batch.state is Lifecycle.SUBMITTING]
-    planned = [batch for batch in due if batch.state is Lifecycle.PLANNED]
-    affordable = [] if is_cancelled(run) else _affordable(run, with_files(run, planned), sending)
-    groups: dict[Lane, list[Batch]] = defaultdict(list)
-    for batch in [*unsettled, *within_limits(run, affordable, sending)]:
-        groups[run.seats.lane(batch)].append(batch)
+    due = [batch for batch in due if batch.state is Lifecycle.PLANNED]
+    planned = [batch for batch in waiting if batch.state is Lifecycle.PLANNED and batch.id not in sending_now]
+    ready = [] if tick.is_cancelled else admitted(run, due, planned, sending)
+    groups: dict[ProviderThread, list[Batch]] = defaultdict(list)
+    for batch in [*unsettled, *ready]:
+        groups[run.threads.of(batch)].append(batch)
     return groups
 
 
-def _affordable(run: Run, due: Sequence[Batch], sending: Sequence[Batch]) -> list[Batch]:
-    """The due batches that cannot break the budget even if every request costs its upper bound.
-
-    ``sending``: planned batches that lanes at work are about to send; they count as sent. The run is stopped by its
-    budget where nothing planned, due or not, fits beside what is spent and set aside already; a batch that only has to
-    wait for others is held back, which stops nothing.
-    """
-    limit = run.manifest.budget.max_usd
-    if limit is None:
-        run.store.set_stopped(None, run.clock.now())
-        return list(due)
-    committed = run.store.money().committed + sum((batch.max_cost or Decimal(0) for batch in sending), Decimal(0))
-    in_hand = {batch.id for batch in sending}
-    planned = [batch for batch in run.store.batches({Lifecycle.PLANNED}) if batch.id not in in_hand]
-    reasons = [_unaffordable(batch, committed, limit) for batch in planned]
-    stops = bool(reasons) and all(reasons) and not sending
-    run.store.set_stopped(reasons[0] if stops else None, run.clock.now())
-    allowed = []
-    for batch in due:
-        if reason := _unaffordable(batch, committed, limit):
-            run.store.hold_back(batch, HeldBack(f"{HELD}{reason}"))
-        else:
-            committed += batch.max_cost or Decimal(0)
-            allowed.append(batch)
-    return allowed
-
-
-def _unaffordable(batch: Batch, committed: Decimal, limit: Decimal) -> str | None:
-    """Why the budget does not allow the batch beside what is committed."""
-    if batch.max_cost is None:
-        return f"{batch.provider} {batch.model} has no known price: give one in [[prices]], or drop the budget"
-    if committed + batch.max_cost <= limit:
-        return None
-    return (
-        f"batch {batch.id} could cost up to ${batch.max_cost:.2f}; ${committed:.2f} of the budget of "
-        f"${limit} is spent or set aside: raise max_usd to go on"
-    )
-
-
-def _submit_group(run: Run, lane: Lane, batches: Sequence[Batch]) -> bool:
-    """One lane's batches, one after another, in one thread."""
+def _submit_group(run: Run, tick: Tick, thread: ProviderThread, batches: Sequence[Batch]) -> bool:
+    """Settle or send one thread's batches, one after another."""
     if not batches:
         return False
-    provider = run.providers.of(lane)
+    provider = run.providers.of(thread)
 
     def step(batch: Batch) -> bool:
         is_unclear = batch.state is Lifecycle.SUBMITTING
-        return _look_for(run, provider, batch) if is_unclear else _send(run, provider, batch)
+        return _look_for(run, provider, batch) if is_unclear else _send(run, tick, provider, batch)
 
-    return step_each(run, _stage(lane.provider), batches, step)
+    return step_each(run, tick, _stage(thread.provider), batches, step)
 
 
 def _stage(provider: str) -> str:
@@ -109,7 +69,7 @@ def _stage(provider: str) -> str:
 
 
 def _look_for(run: Run, provider: Provider, batch: Batch) -> bool:
-    with run.seats.turn(batch.provider):
+    with run.threads.turn(batch.provider):
         run.heed_stop()
         return carry_out(run, batch, reconcile(run, provider, batch))
 
@@ -117,18 +77,17 @@ def _look_for(run: Run, provider: Provider, batch: Batch) -> bool:
 # ---- sending -------------------------------------------------------------------------------------------------------
 
 
-def _send(run: Run, provider: Provider, batch: Batch) -> bool:
+def _send(run: Run, tick: Tick, provider: Provider, batch: Batch) -> bool:
     """Nothing is sent before the batch file is what was planned, and the provider has it and has shown, in a list read
     to its end, that it has no such batch yet."""
     input_ref = _uploaded(run, provider, batch)
     if isinstance(input_ref, Step):
         return carry_out(run, batch, input_ref)
-    answering: Answering = run.kept.setdefault(Answering, Answering())
-    with run.seats.turn(batch.provider):
+    with run.threads.turn(batch.provider):
         run.heed_stop()
-        if answering.is_silent(_stage(batch.provider)):
+        if tick.responsiveness.is_silent(_stage(batch.provider)):
             return False  # another create got no answer meanwhile: this one would wait as long
-        elsewhere = _listed(run, provider, batch, input_ref)
+        elsewhere = _listed(run, tick, provider, batch, input_ref)
         if isinstance(elsewhere, Step):
             return carry_out(run, batch, elsewhere)
         now = at(run, batch)
@@ -141,7 +100,7 @@ def _send(run: Run, provider: Provider, batch: Batch) -> bool:
         try:
             return carry_out(run, batch, _create(run, provider, batch))
         except NoAnswer:
-            answering.not_heard(_stage(batch.provider))  # before the next one has its turn
+            tick.responsiveness.set_silent(_stage(batch.provider))  # before the next one has its turn
             raise
 
 
@@ -156,11 +115,11 @@ def _uploaded(run: Run, provider: Provider, batch: Batch) -> str | Step | None:
         return Step(machine.after_upload(batch, error, at(run, batch)), error)
 
 
-def _listed(run: Run, provider: Provider, batch: Batch, input_ref: str | None) -> Sequence[Found] | Step:
+def _listed(run: Run, tick: Tick, provider: Provider, batch: Batch, input_ref: str | None) -> Sequence[Found] | Step:
     """Return what the provider's list shows of the batch, whose file it has as ``input_ref``. A step: the list cannot
     be read to its end now."""
     try:
-        return sent_already(run, provider, batch, input_ref)
+        return sent_already(run, tick.lists, provider, batch, input_ref)
     except ProviderError as error:
         return Step(machine.after_unread_list(batch, error, at(run, batch)), error)
 

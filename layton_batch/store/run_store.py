@@ -35,7 +35,7 @@ from layton_batch.store.rows import (
     run_from,
     spec_json,
 )  # fmt: skip
-from layton_batch.store.standing import HeldBack, ProviderLoad, read_load, read_money, visible
+from layton_batch.store.standing import ProviderLoad, read_load, read_money, visible
 from layton_batch.store.transactions import Events, Writing
 from layton_batch.text import plural
 
@@ -565,16 +565,6 @@ class RunStore(Events):
         """Return what a batch of this provider is weighed against now."""
         with self.reading() as connection:
             return read_load(connection, provider, at)
-
-    def hold_back(self, batch: Batch, held: HeldBack) -> None:
-        """Write down why a planned batch is not sent."""
-        if batch.reason != held.reason or held.until is not None:
-            table = schema.batches
-            planned = update(table).where(self._one(batch.id), table.c.state == str(Lifecycle.PLANNED))
-            with self.writing() as writing:
-                values = {"reason": writing.text(held.reason), "needs_person": held.needs_person}
-                values |= {} if held.until is None else {"due_at": held.until}
-                writing.connection.execute(planned.values(**values))
 
     def wake(self) -> None:
         """Let every planned batch that waits for a person be due at once."""

@@ -39,16 +39,6 @@ class ProviderLoad:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class HeldBack:
-    """Why a batch is not sent now; when it can be, where that is known (epoch seconds); whether a person has to mend
-    something first."""
-
-    reason: str
-    until: float | None = None
-    needs_person: bool = False
-
-
 def visible(run_id: str) -> ColumnElement[bool]:
     """Batches that count: all but what is planned for a retired job."""
     jobs, batches = schema.jobs, schema.batches

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from layton_batch.batches.decisions import LIST_SECONDS, Lists
+from layton_batch.batches.tick import LIST_SECONDS, ProviderLists
 from layton_batch.errors import TransientProviderError
 from layton_batch.records import ListReading
 from tests.batches.states import planned
@@ -21,14 +21,14 @@ NOW = 1_000.0
     [(0.0, True), (LIST_SECONDS, True), (LIST_SECONDS + 0.1, False), (-LIST_SECONDS - 0.1, False)],
 )
 def test_a_list_counts_for_all_that_is_sent_within_seconds(later: float, is_shared: bool) -> None:
-    lists = Lists()
+    lists = ProviderLists()
     first = lists.reading(PLANNED, NOW)
     assert first.begun == NOW
     assert (lists.reading(replace(PLANNED, id="another"), NOW + later) is first) == is_shared
 
 
 def test_a_provider_has_its_own_list_and_so_has_a_batch_that_was_tried() -> None:
-    lists = Lists()
+    lists = ProviderLists()
     first = lists.reading(PLANNED, NOW)
     assert lists.reading(replace(PLANNED, provider="another"), NOW) is not first
     tried = replace(PLANNED, submitting_at=NOW - 3600.0)

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import orjson
 
+from layton_batch.batches.tick import Tick
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.providers.protocol import ResultPart
 from layton_batch.records import Batch, Snapshot
 from layton_batch.runs.context import Run
-from layton_batch.runs.lanes import Lane
 from layton_batch.runs.open import open_run
+from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.settings import Settings
 from layton_batch.stages.collect import collect
 from layton_batch.stages.grade import grade
@@ -32,7 +33,7 @@ ROWS, PAGE = 50_000, 6_000
 MOST_MIB, MOST_SECONDS = 500.0, 60.0
 STAGES: Mapping[str, Callable[[Run], bool]] = {
     "plan": plan,
-    "collect": lambda run: collect(run, Lane("openai")),
+    "collect": lambda run: collect(run, Tick(is_cancelled=False), ProviderThread("openai")),
     "grade": grade,
     "judge": plan,
 }
@@ -152,7 +153,7 @@ def _answer(run: Run, path: Path) -> None:
         return [ResultPart("output", _chunks(path))]
 
     for method in (snapshot, results):
-        setattr(run.providers.of(Lane("openai")), method.__name__, method)
+        setattr(run.providers.of(ProviderThread("openai")), method.__name__, method)
 
 
 def _chunks(path: Path) -> Iterator[bytes]:

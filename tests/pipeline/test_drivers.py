@@ -22,8 +22,8 @@ from layton_batch.loop import drive
 from layton_batch.pipeline import advance, is_finished
 from layton_batch.records import Submission
 from layton_batch.runs.context import Run
-from layton_batch.runs.lanes import Lane
 from layton_batch.runs.open import open_run
+from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.runs.status import RunState, read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Sandbox, SandboxConfig
@@ -57,7 +57,7 @@ def during(run: Run, provider: str, call: str, action: Callable[[], None]) -> No
         return original(submission)
 
     for number in range(run.providers.dialect(provider).limits.calls_at_once):
-        client = run.providers.of(Lane(provider, number))
+        client = run.providers.of(ProviderThread(provider, number))
         setattr(client, call, partial(first, original=getattr(client, call)))
 
 
@@ -190,7 +190,7 @@ def test_what_a_lane_is_about_to_send_counts_against_the_budget(tmp_path: Path) 
         advance(run, patience=0.0)
         assert to_send(run) == {}  # the lane is at work; the other batch is held back
         uploaded.set()
-        run.lanes.work(lambda _lane: False, (), None)
+        run.threads.work(lambda _thread, _batches: False, {}, None)
         assert creates(bench) == 1
         assert run.store.row().stopped_reason is None  # type: ignore[union-attr]
         assert run.store.money().committed <= run.manifest.budget.max_usd  # type: ignore[operator]

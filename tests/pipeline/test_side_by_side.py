@@ -11,7 +11,7 @@ import pytest
 from layton_batch.errors import AmbiguousCallError
 from layton_batch.pipeline import advance
 from layton_batch.runs.context import Run
-from layton_batch.runs.lanes import Lane
+from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.states import Lifecycle
 from tests.pipeline.lab import Lab, lab, manifest_text
 
@@ -31,7 +31,7 @@ def several(provider: str, count: int = 3) -> str:
 def wrap(run: Run, provider: str, name: str, around: Callable[[Call], Call]) -> None:
     """Every lane's calls of this name go through ``around``."""
     for number in range(run.providers.dialect(provider).limits.calls_at_once):
-        client = run.providers.of(Lane(provider, number))
+        client = run.providers.of(ProviderThread(provider, number))
         setattr(client, name, around(getattr(client, name)))
 
 

@@ -12,7 +12,7 @@ import random
 import re
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from sqlalchemy.engine.default import DefaultDialect
 
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.runs.context import Lanes
+from layton_batch.runs.provider_threads import ProviderThreads
 from layton_batch.store import driver
 
 _NUMBERS = re.compile(r"\.[0-9a-f]{8}-[^/]*\.tmp")
@@ -158,18 +158,18 @@ def instrumented(course: Course, shuffle: random.Random | None = None) -> Iterat
         ):
             stack.enter_context(mock.patch.object(target, name, replacement))
         stack.enter_context(mock.patch("layton_batch.runs.open.ThreadPoolExecutor", return_value=Inline(shuffle)))
-        stack.enter_context(mock.patch.object(Lanes, "work", _in_drawn_order(shuffle)))
+        stack.enter_context(mock.patch.object(ProviderThreads, "work", _in_drawn_order(shuffle)))
         yield
 
 
 def _in_drawn_order(shuffle: random.Random | None) -> Callable[..., bool]:
-    original = Lanes.work
+    original = ProviderThreads.work
 
-    def work(lanes: Lanes, step: Callable[[str], bool], names: Iterable[str], patience: float | None) -> bool:
-        drawn = list(names)
+    def work(threads: ProviderThreads, step: Any, to_send: Mapping[Any, Any], patience: float | None) -> bool:
+        drawn = list(to_send)
         if shuffle is not None:
             shuffle.shuffle(drawn)
-        return original(lanes, step, drawn, patience)
+        return original(threads, step, {thread: to_send[thread] for thread in drawn}, patience)
 
     return work
 

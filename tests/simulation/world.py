@@ -366,11 +366,16 @@ def _command(found: History, asked: Manifest, clock: Clock, number: int) -> None
     if plan.retry_at is None or number != plan.programs or found.retried:
         return
     for _ in range(PATIENT_LOOKS if plan.programs > 1 else 0):
-        if found.has_passed < plan.retry_at:
+        if not _is_time_to_retry(found, plan.retry_at):
             clock.sleep(1.0)
-    if found.has_passed >= plan.retry_at:
+    if _is_time_to_retry(found, plan.retry_at):
         retry(found, asked, clock)
         found.retried = True
+
+
+def _is_time_to_retry(found: History, retry_at: int) -> bool:
+    """Beside another program a person retries a run whose folder is there: before that, the command says so."""
+    return found.has_passed >= retry_at and (found.plan.programs == 1 or found.folder.manifest.exists())
 
 
 def _to_its_end(found: History, asked: Manifest, clock: Clock) -> Status:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from layton_batch.batches.machine import held_back
 from layton_batch.clock import LONGEST_PAUSE, SystemClock
 from layton_batch.errors import AnotherDriverError, RunCancelledError, StoreError
 from layton_batch.processes import machine, started
@@ -22,7 +23,6 @@ from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.orders import OrderKind, give_order, pending_orders, settle_order
 from layton_batch.store.reopening import go_on
 from layton_batch.store.run_store import RunStore
-from layton_batch.store.standing import HeldBack
 from tests.store.rows import NOW, RUN, batch, driving, moved, noted, opened, store_on
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -168,7 +168,7 @@ WRITES: dict[str, Callable[[RunStore], object]] = {
     "note": lambda store: store.apply(batch(0), noted(batch(0), "seen"), NOW),
     "event": lambda store: store.add_event(NOW, None, "odd", ""),
     "plan": lambda store: store.add_jobs([], NOW),
-    "hold": lambda store: store.hold_back(batch(0), HeldBack("why")),
+    "hold": lambda store: store.apply(batch(0), held_back(batch(0), "why"), NOW),
     "wake": lambda store: store.wake(),
     "renew": lambda store: store.renew(),
     "look": lambda store: store.require_driver(),

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from layton_batch.batches.fingerprints import scoped
 from layton_batch.files.run_folder import RunFolder, Workspace
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import ModelSpec
-from layton_batch.runs.context import Run
-from layton_batch.runs.folders import on_this_machine
+from layton_batch.runs.fingerprints import scoped
 from layton_batch.states import AnswerState
 from layton_batch.store.places import Place, other_places
 from layton_batch.store.request_rows import KnownAnswer, asked_again
@@ -59,14 +57,6 @@ class PaidAnswers:
     """Runs that have answers which cannot be had here, as far as any were looked for."""
     reported: set[str] = field(default_factory=set)
     """The ones among them that an event reports."""
-
-    @classmethod
-    def of(cls, run: Run) -> PaidAnswers:
-        """Return the one that belongs to the run, as long as this process works on it."""
-        if cls not in run.kept:
-            run.kept[cls] = cls(run.manifest, run.folder, run.store, on_this_machine(run.folder))
-        answers: PaidAnswers = run.kept[cls]
-        return answers
 
     def fingerprint(self, spec: ModelSpec, digest: bytes) -> bytes:
         """Return what an answer of this model is bought by: the fingerprint of the request, in its scope.
@@ -166,10 +156,9 @@ def out_of_reach_sentence(run_id: str, place: Place | None) -> str:
     )
 
 
-def report_out_of_reach(run: Run) -> None:
+def report_out_of_reach(paid: PaidAnswers, at: float) -> None:
     """Write an event, once, for each run whose answers cannot be had here."""
-    paid = PaidAnswers.of(run)
     for run_id, place in paid.out_of_reach.items():
         if run_id not in paid.reported:
             paid.reported.add(run_id)
-            run.store.add_event(run.clock.now(), None, "answers_out_of_reach", out_of_reach_sentence(run_id, place))
+            paid.store.add_event(at, None, "answers_out_of_reach", out_of_reach_sentence(run_id, place))
