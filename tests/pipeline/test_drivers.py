@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
+from layton_batch.batches.tick import Tick
 from layton_batch.errors import AnotherDriverError, StoreError
 from layton_batch.files import atomic
 from layton_batch.loop import drive
@@ -173,7 +174,7 @@ def read_batches(bench: Lab, text: str) -> list[str]:
         return [batch.id for batch in run.store.batches()]
 
 
-def test_what_a_lane_is_about_to_send_counts_against_the_budget(tmp_path: Path) -> None:
+def test_what_a_thread_is_about_to_send_counts_against_the_budget(tmp_path: Path) -> None:
     prices = "".join(
         f'[[prices]]\nprovider = "{provider}"\nmodel = "{model}"\ninput = 1\noutput = 10\n'
         for provider, model in (("openai", "larch-2-mini"), ("openai", "larch-2-nano"), ("gemini", "tern-3-referee"))
@@ -188,7 +189,8 @@ def test_what_a_lane_is_about_to_send_counts_against_the_budget(tmp_path: Path) 
 
         during(run, "openai", "upload", slowly)
         advance(run, patience=0.0)
-        assert to_send(run) == {}  # the lane is at work; the other batch is held back
+        waiting = run.store.batches({Lifecycle.PLANNED, Lifecycle.SUBMITTING})
+        assert to_send(run, Tick(is_cancelled=False), waiting) == {}  # one is being sent; the other is held back
         uploaded.set()
         run.threads.work(lambda _thread, _batches: False, {}, None)
         assert creates(bench) == 1
