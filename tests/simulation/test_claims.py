@@ -62,7 +62,7 @@ def test_a_program_that_sends_again_without_looking_is_caught(monkeypatch: pytes
 def test_a_program_that_pays_before_it_has_written_down_that_it_will_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     create: Callable[..., Step] = submitting._create
 
-    def send(run: Run, provider: Any, batch: Batch) -> bool:
+    def send(run: Run, _tick: object, provider: Any, batch: Batch) -> bool:
         ready = replace(batch, input_ref=provider.upload(reconcile.submission(run, batch)))
         provider_id = provider.create(reconcile.submission(run, ready))
         monkeypatch.setattr(provider, "create", lambda _submission: provider_id, raising=False)
@@ -76,7 +76,7 @@ def test_a_program_that_pays_before_it_has_written_down_that_it_will_is_caught(m
 
 
 def test_a_program_that_gives_up_a_download_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing(_run: Run, _batch: Batch) -> collecting._Download:
+    def nothing(_run: Run, _tick: object, _batch: Batch) -> collecting._Download:
         return collecting._Download()
 
     monkeypatch.setattr(collecting, "_download", nothing)
