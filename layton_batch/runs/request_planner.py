@@ -138,11 +138,10 @@ class RequestPlanner:
         known = {(request.item_id, request.fingerprint): request.custom_id for request in self.known}
         while portion := list(islice(left, PORTION)):
             written = [self._written(self._custom_id(number + at), *prompt) for at, prompt in enumerate(portion)]
-            statuses = self.answers.look_up(
-                {request.fingerprint for request in written if (request.item_id, request.fingerprint) not in known}
-            )
+            new = [one for one in written if (one.item_id, one.fingerprint) not in known] if known else written
+            statuses = self.answers.look_up({request.fingerprint for request in new})
             for request in written:
-                custom_id, status = self._known_as(known, request), None
+                custom_id, status = self._known_as(known, request) if known else None, None
                 if custom_id is None:
                     custom_id, status, number = self._custom_id(number), statuses[request.fingerprint], number + 1
                 yield self._planned(custom_id, request, status)
@@ -164,8 +163,6 @@ class RequestPlanner:
     def _known_as(self, known: Mapping[tuple[str, bytes | None], str], request: _Written) -> str | None:
         """The request by which the job asked the same before, also where its manifest or addresses were others then; a
         request of an import stands for its item."""
-        if not known:
-            return None
         if (custom_id := known.get((request.item_id, request.fingerprint))) is not None:
             return custom_id
         keys = ((request.item_id, fingerprint) for fingerprint in (*self.answers.all_prints(request.digest), None))

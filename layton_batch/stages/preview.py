@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -21,12 +21,13 @@ from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
+from layton_batch.providers.protocol import Limits
 from layton_batch.records import Item, Job, ModelSpec, Prediction
 from layton_batch.runs.open import connect_within, refuse_keys
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.past_usage import PastUsage
 from layton_batch.runs.prompt_cache import PromptCache, WantedPrompt
-from layton_batch.runs.request_planner import RequestKind
+from layton_batch.runs.request_planner import PlannedRequest, RequestKind
 from layton_batch.runs.wanted_jobs import identified, identified_rejudging, plan_jobs
 from layton_batch.settings import Settings
 from layton_batch.stages.asked_already import AskedAlready, asked_already
@@ -191,6 +192,47 @@ def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> 
     return gold
 
 
+@dataclass(slots=True)
+class _RequestCounts:
+    """Counts the requests of a job. ``new_items``: of requests that the job does not have.
+
+    Of each request that would be sent: its bytes, the most it can cost (USD; None: price unknown), and its tokens read
+    and written by the priors.
+    """
+
+    limits: Limits
+    costs: CostBounds
+    stage: Role
+    kinds: Counter[RequestKind] = field(default_factory=Counter)
+    new_items: set[str] = field(default_factory=set)
+    sizes: list[int] = field(default_factory=list)
+    max_costs: list[Decimal | None] = field(default_factory=list)
+    guesses: list[tuple[int, int]] = field(default_factory=list)
+    _written: dict[int | None, int] = field(default_factory=dict)
+
+    def lines(self, requests: Iterable[PlannedRequest]) -> Iterator[Line]:
+        """Yield the lines of what nobody asked for, as each is counted."""
+        most = min(self.limits.max_line_bytes, self.limits.max_bytes) - 1
+        for request in requests:
+            self.kinds[request.kind] += 1
+            if request.kind is not RequestKind.KEPT:
+                self.new_items.add(request.item_id)
+            if request.kind is not RequestKind.TO_ASK:
+                continue
+            max_cost = self.costs.most(request.spec, request.size)
+            if len(request.line) <= most:
+                self.sizes.append(len(request.line))
+                self.max_costs.append(max_cost)
+                self.guesses.append((expected_input(request.size, request.spec), self._output(request.spec)))
+            yield Line(request.custom_id, request.line, max_cost)
+
+    def _output(self, spec: ModelSpec) -> int:
+        limit = spec.max_output_tokens  # all that tells the settings of one job's requests apart
+        if limit not in self._written:
+            self._written[limit] = bundled_priors().output(spec, self.stage)
+        return self._written[limit]
+
+
 class _Planner:
     """Plans a manifest's jobs one by one; what they share is made once."""
 
@@ -240,39 +282,24 @@ class _Planner:
         """A job whose requests are known. ``to_ask``: answers that jobs planned before it ask for, to which it adds.
         Its batch files are kept under ``write``."""
         provider = connect_within(self._manifest, job.spec.provider, None)
-        planner, costs = self._asked.planner(job, provider, to_ask), CostBounds(self._prices)
-        most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
-        kinds, new_items = Counter[RequestKind](), set[str]()
-        sizes, guesses, max_costs = list[int](), list[tuple[int, int]](), list[Decimal | None]()
-
-        def lines() -> Iterator[Line]:
-            for request in planner.plan(wanted):
-                kinds[request.kind] += 1
-                if request.kind is not RequestKind.KEPT:
-                    new_items.add(request.item_id)
-                if request.kind is not RequestKind.TO_ASK:
-                    continue
-                max_cost, spec = costs.most(request.spec, request.size), request.spec
-                if len(request.line) <= most:
-                    sizes.append(len(request.line))
-                    max_costs.append(max_cost)
-                    guesses.append((expected_input(request.size, spec), self._priors.output(spec, _stage(job))))
-                yield Line(request.custom_id, request.line, max_cost)
-
+        planner = self._asked.planner(job, provider, to_ask)
+        counts = _RequestCounts(provider.limits, CostBounds(self._prices), _stage(job))
+        lines = counts.lines(planner.plan(wanted))
         if write is not None:
-            pack(lines(), provider.limits, write, write / "requests" / job.id)
+            pack(lines, provider.limits, write, write / "requests" / job.id)
         else:
-            for _ in lines():
+            for _ in lines:
                 pass
-        self._new_items[job.id] = frozenset(new_items)
+        self._new_items[job.id] = frozenset(counts.new_items)
+        number, to_send = counts.kinds.total(), counts.kinds[RequestKind.TO_ASK]
         return replace(
-            self._planned(job, guesses),
-            requests=kinds.total(),
-            shards=files_needed(sizes, provider.limits),
-            size_bytes=sum(sizes) + len(sizes),
-            max_usd=_sum(max_costs),
-            too_large=kinds[RequestKind.TO_ASK] - len(sizes),
-            answered=kinds.total() - kinds[RequestKind.TO_ASK],
+            self._planned(job, counts.guesses),
+            requests=number,
+            shards=files_needed(counts.sizes, provider.limits),
+            size_bytes=sum(counts.sizes) + len(counts.sizes),
+            max_usd=_sum(counts.max_costs),
+            too_large=to_send - len(counts.sizes),
+            answered=number - to_send,
             retired=len(planner.retired()),
         )
 
