@@ -7,9 +7,13 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from layton_batch.batches.fingerprints import fingerprint_bytes, scoped
-from layton_batch.batches.prompt_cache import SizedPrompt, WantedPrompt
-from layton_batch.batches.request_planner import (
+from layton_batch.costs.estimate import PromptSize
+from layton_batch.providers import connect
+from layton_batch.providers.request_line import request_line
+from layton_batch.records import ModelSpec, Prompt, Request
+from layton_batch.runs.fingerprints import fingerprint_bytes, scoped
+from layton_batch.runs.prompt_cache import SizedPrompt, WantedPrompt
+from layton_batch.runs.request_planner import (
     PORTION,
     AnswerStatus,
     NoAnswers,
@@ -17,10 +21,6 @@ from layton_batch.batches.request_planner import (
     RequestKind,
     RequestPlanner,
 )
-from layton_batch.costs.estimate import PromptSize
-from layton_batch.providers import connect
-from layton_batch.providers.request_line import request_line
-from layton_batch.records import ModelSpec, Prompt, Request
 from layton_batch.states import AnswerState
 from layton_batch.store.request_rows import KnownRequest
 
